@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Alarms — one alarm per key; dropping a key drops its alarm.
+// Alarms — timers by key: a key has at most one alarm, and drop(key) removes it.
 //
 //   set(key, due, what) ─▶ [Alarms] ─▶ next(): time of the next alarm ─▶ take_due(now)
 //   drop(key)           ─▶
 //
-// CAF cannot cancel a delayed message, and the message keeps its receiver's memory until it is due.
-// Thousands of subchannels that end in their back-off would stay in memory for two minutes.
+// CAF cannot cancel a delayed message. The message keeps its receiver's memory until the message is
+// due. Without Alarms, thousands of subchannels that end during their back-off would stay in memory
+// for two minutes.
 //
-// A plain value: its owner provides the time.
+// Alarms is a plain value: its owner passes the time to it.
 
 #pragma once
 

@@ -33,7 +33,7 @@ using protocol::XdsClientReplaced;
 const char kWatcherName[] = "xds_watcher";
 const char kRootName[] = "root";
 
-/// Counts the calls of one target below its aggregates.
+/// Makes the counters for the calls of one target to the leaves of its aggregates.
 class TargetCalls final : public CallCounters {
  public:
   TargetCalls(std::shared_ptr<metrics::Instruments> instruments, std::string target)
@@ -57,7 +57,7 @@ EnvironmentPtr environment_of(const Environment& all, const std::string& target)
 }
 
 struct ChannelState {
-  ChannelState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  ChannelState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
 
   ~ChannelState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
@@ -193,8 +193,8 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
       },
       [&state](ChildStateChanged& event) {
         if (!protocol::sent_by(state.self, state.policies.actor(state.root))) return;
-        // The published generation may be used for routing from now on, so a restart uses no older
-        // one.
+        // Calls may be routed by the published generation from now on, so a restart must not use an
+        // older configuration.
         state.policies.survived(state.root, event.generation);
         state.feed(lb::RootPublished{event.state, std::move(event.picker), event.generation});
       },

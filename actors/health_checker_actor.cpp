@@ -23,7 +23,7 @@ namespace {
 using protocol::HealthCheckerActor;
 
 struct HealthCheckerState {
-  HealthCheckerState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  HealthCheckerState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
 
   static constexpr const char* name = "signalbox.health_checker";
 
@@ -60,7 +60,7 @@ struct HealthCheckerState {
   std::shared_ptr<const metrics::MessageCount> handled;
   Address address;
   protocol::SubchannelMapActor map;
-  std::vector<std::unique_ptr<HealthProber::Probe>> probes;  ///< By check.
+  std::vector<std::unique_ptr<HealthProber::Probe>> probes;  ///< By the check's index.
   std::optional<lb::HealthCheckCore> core;
 };
 
