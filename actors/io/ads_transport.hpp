@@ -15,12 +15,12 @@
 //       another thread. Callbacks are short and take no lock that is held around ~Stream.
 //   T3  Messages are sent in the order of send(), and received in the order of arrival. `written`
 //       is called once for each sent message, in the same order, when the server's flow control has
-//       let the message pass; not after `closed`, and never inside open().
+//       let the message pass. `written` is not called after `closed`, and never inside open().
 //   T4  `closed` has RESOURCE_EXHAUSTED exactly when a message beyond the limit came; its text
 //       names the limit and the remedy.
-//   T5  After each `received` the next one comes only after read_next(), which may be called inside
-//       `received`. Meanwhile the transport holds at most one message; flow control keeps further
-//       messages at the server. `closed` may come before read_next().
+//   T5  After each `received`, the next `received` comes only after read_next(). read_next() may be
+//       called inside `received`. Meanwhile the transport holds at most one message; flow control
+//       keeps further messages at the server. `closed` may come before read_next().
 
 #pragma once
 

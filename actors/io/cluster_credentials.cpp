@@ -21,10 +21,11 @@ namespace {
 
 using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
 
-// For ten thousand connections at once, each file is read once.
+// When ten thousand connections are made at once, each file is read only once.
 constexpr Duration kLongestReuse = std::chrono::seconds(1);
 
-// With more kinds of TLS at a time, a full cache is emptied and credentials are made anew.
+// The most credentials that are cached, one for each UpstreamTls. A full cache is emptied, and
+// credentials are then made anew.
 constexpr std::size_t kMostKept = 1024;
 
 class NameVerifier final : public grpc::experimental::ExternalCertificateVerifier {
@@ -113,8 +114,8 @@ class Source {
       providers_.emplace(name, std::make_unique<Provider>(name, files, complain));
   }
 
-  // Returns the same credentials as long as nothing has changed: connections then share their
-  // parts.
+  // Returns the same credentials object for equal `tls` while the files do not change, so that
+  // connections share it.
   absl::StatusOr<Credentials> get(const UpstreamTls& tls) {
     auto texts = read(tls);
     if (!texts.ok()) return texts.status();
@@ -152,7 +153,7 @@ class Source {
     return found == providers_.end() ? nullptr : found->second.get();
   }
 
-  // The parser refuses such clusters. This guards against any other caller.
+  // The parser refuses clusters that name an unknown instance. This check is for other callers.
   static absl::Status unknown(const CertificateProvider& wanted) {
     return absl::FailedPreconditionError(absl::StrCat("certificate provider instance \"",
                                                       wanted.instance_name,

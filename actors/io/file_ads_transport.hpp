@@ -29,10 +29,10 @@
 namespace signalbox::actors {
 
 enum class FileTrouble {
-  kUnreadable,       ///< The whole file is not used.
-  kUnparsable,       ///< As kUnreadable.
-  kBeyondLimit,      ///< As kUnreadable: the file is too long, or has too many entries.
-  kInvalidResource,  ///< Some resources that the client refused (NACK).
+  kUnreadable,       ///< The file cannot be read, and is not used.
+  kUnparsable,       ///< The file cannot be parsed, and is not used.
+  kBeyondLimit,      ///< The file is too long, or has too many entries, and is not used.
+  kInvalidResource,  ///< The client refused some of the file's resources (NACK).
 };
 
 struct FileAdsOptions {
@@ -43,7 +43,8 @@ struct FileAdsOptions {
   std::function<void(FileTrouble trouble, const std::string& text)> complain;
 };
 
-/// Follows the file until it is destroyed. Fails when the present file is bad in the sense of F1.
+/// Makes a transport that follows the file until the transport is destroyed. Fails when the present
+/// file is bad in the sense of F1.
 absl::StatusOr<std::shared_ptr<AdsTransport>> make_file_ads_transport(FileAdsOptions options);
 
 }  // namespace signalbox::actors

@@ -20,10 +20,10 @@ namespace signalbox::actors {
 
 class SocketProber final : public HealthProber {
  public:
-  /// Bytes of a response that are read at most.
+  /// The most bytes of a response that a probe reads before it fails.
   static constexpr std::size_t kMostReceived = std::size_t{64} << 10U;
 
-  /// An error when the system has no open files left.
+  /// Returns an error if the operating system has no file descriptor left for this process.
   static absl::StatusOr<std::unique_ptr<SocketProber>> make();
 
   /// Joins the thread, so it must not be called from an Answer.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The probes of one address.
+// The interface of the health_checker actor: the probes of one address.
 
 #pragma once
 

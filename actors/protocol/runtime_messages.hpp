@@ -22,7 +22,7 @@ namespace signalbox::protocol {
 /// The back-off before the restart of `what` is over.
 struct RestartDue {
   std::string what;
-  /// Tells several pending restarts of one `what` apart.
+  /// Distinguishes several pending restarts of one `what`.
   std::uint64_t number = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The times at which a subchannel map looks for connections that no session uses any more.
+// The interface of the sweeper actor, which decides when a subchannel map looks for connections
+// that no session uses any more.
 
 #pragma once
 
