@@ -32,14 +32,15 @@ struct CallSite {
   std::size_t position = 0;  ///< The first interceptor's index; above 0 in an interceptor's call.
 };
 
-/// The interceptors of a call. `observer` is null when they begin below the observer.
+/// The interceptors of a call. `observer` is null if the observer is not among them.
 struct Interception {
   grpc::experimental::ClientRpcInfo* info = nullptr;
   AttemptedCall* observer = nullptr;
 };
 
-/// The context's interceptors are being made, and `observer` is one of them. gRPC gives a channel
-/// no interceptor back, so the context carries the attachment until it has its call.
+/// Attaches `observer` to the context while gRPC makes the context's interceptors, of which
+/// `observer` is one. gRPC does not return the interceptors to the channel, so the channel finds
+/// the observer in the context. The attachment ends when the context gets its call.
 [[gnu::hot]] void attach_observer(grpc::ClientContext& context, AttemptedCall& observer);
 
 enum class Verdict { kBind, kWait, kFail };
@@ -47,18 +48,18 @@ enum class Verdict { kBind, kWait, kFail };
 class CallBinder final : public grpc::internal::CallHook,
                          public std::enable_shared_from_this<CallBinder> {
  public:
-  /// The options' interceptors end with the observer's.
+  /// The last interceptor factory in `options` is the observer's.
   explicit CallBinder(GrpcChannelOptions options);
 
-  /// The intent of a call that begins under `context`. Takes wait_for_ready out of the context: a
-  /// waiting call on a channel that has just died would wait there forever, so signalbox does the
-  /// waiting. Converts the context's deadline to the real-time clock: gRPC compares deadlines of
-  /// one clock only, and later attempts have the same deadline.
+  /// Makes the intent of a call that begins under `context`. Clears wait_for_ready in the context,
+  /// because signalbox does the waiting: on a channel that has just died, gRPC would let the call
+  /// wait forever. Converts the context's deadline to the real-time clock, because gRPC compares
+  /// only deadlines of one clock, and later attempts have the same deadline.
   [[gnu::hot]] static CallIntent begin(grpc::ClientContext& context);
 
   /// Removes from the context metadata that would make gRPC end the process, and an authority that
   /// is no valid header value. The status names the fault, or an invalid method, without a byte of
-  /// any value; the call is to fail with it. OK: everything can be sent.
+  /// any value. The call must then fail with this status. OK: everything can be sent.
   [[gnu::hot]] static absl::Status refuse_unsendable(const char* method,
                                                      grpc::ClientContext& context);
 
@@ -101,7 +102,8 @@ class CallBinder final : public grpc::internal::CallHook,
                                   const grpc::ClientContext& context,
                                   grpc::CompletionQueue& cq) const;
 
-  /// A call that has already failed with `status`, for no other reason.
+  /// Makes a call that has already failed with `status`. The call has no deadline and no parent, so
+  /// it cannot fail for another reason.
   grpc_call* refuse(const absl::Status& status,
                     const char* method,
                     grpc::CompletionQueue& cq) const;
@@ -110,7 +112,8 @@ class CallBinder final : public grpc::internal::CallHook,
   /// intent.
   [[gnu::hot]] void hand_over(CallIntent& intent, AttemptedCall* observer);
 
-  /// As hand_over(), for a call without a connection; only if its retry policy may apply.
+  /// Like hand_over(), for a call without a connection. Does nothing unless the call's retry policy
+  /// may apply.
   void hand_over_failed(CallIntent& intent, AttemptedCall* observer);
 
   /// The counters for the attempts of a call; null: the call has no connection.
@@ -164,7 +167,7 @@ class CallBinder final : public grpc::internal::CallHook,
 
   const GrpcAccess::Creators creators_;  // The application's, and the observer's.
   const GrpcChannelOptions options_;
-  const actors::GrpcPoller::Hold poller_;  // Destroyed after the gRPC objects of this.
+  const actors::GrpcPoller::Hold poller_;  // Destroyed after this object's gRPC objects.
   const std::shared_ptr<grpc::Channel> anchor_;
   std::atomic<grpc::CompletionQueue*> callback_cq_{nullptr};  ///< Null: not used yet.
 };

@@ -74,11 +74,11 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
   Filler filler_{*this};
   UnaryBatch unary_;  ///< A unary call's only batch, while no attempt has failed.
   std::shared_ptr<RetriedCall> owned_retried_;
-  std::atomic<RetriedCall*> retried_{nullptr};  ///< Null: one batch, which has not failed.
+  std::atomic<RetriedCall*> retried_{nullptr};  ///< Null: one batch only, which has not failed.
 };
 
 /// The creators of a channel's interceptors: the application's, with the observer's behind them. If
-/// there are any, a queue_releaser() comes first.
+/// the application has interceptors, a queue_releaser() comes first.
 GrpcAccess::Creators with_observer(GrpcAccess::Creators creators);
 
 }  // namespace signalbox::channel

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcChannelOptions — what a drop-in channel is made of, and the counters that it keeps.
+// GrpcChannelOptions — the parts and settings of a drop-in channel, and the counters that it keeps.
 //
 //   Runtime ─▶ [GrpcChannelOptions] ─▶ grpc_channel ─▶ call_binder, which keeps them
 
@@ -52,8 +52,8 @@ struct GrpcChannelOptions {
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
   /// Retries avoid endpoints that the call has tried, even if the route does not ask for it.
   bool retry_elsewhere = true;
-  /// The :authority of calls without one from their context or their route; empty: the
-  /// connection's, GrpcConnection::authority().
+  /// The :authority of a call that gets none from its context or its route. Empty: such a call gets
+  /// GrpcConnection::authority().
   std::string authority = {};
   /// The target is invalid: the state is TRANSIENT_FAILURE, even after the runtime's end.
   bool is_wrong_target = false;

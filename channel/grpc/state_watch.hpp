@@ -4,8 +4,8 @@
 //
 //   connectivity_source ─▶ changed ─▶ [StateWatch] ─▶ waiting threads; tags on completion queues
 //
-// gRPC puts a signalbox tag on an application's queue by an empty batch of a throw-away call on the
-// anchor channel. The queue is held from the beginning of the wait until then.
+// To put a tag on an application's queue, signalbox starts an empty batch of a temporary call on
+// the anchor channel. The queue is held from the beginning of the wait until that batch is started.
 
 #pragma once
 
