@@ -27,7 +27,7 @@ class Alarms {
  public:
   using Due = std::pair<Key, What>;
 
-  /// Replaces the key's alarm, if it has one.
+  /// Sets the alarm of `key`. An earlier alarm of the key is dropped.
   void set(const Key& key, Instant due, What what) {
     drop(key);
     places_.emplace(key, by_time_.emplace(due, Due(key, std::move(what))));
@@ -40,7 +40,7 @@ class Alarms {
     places_.erase(place);
   }
 
-  /// nullopt: there is no alarm.
+  /// The time of the earliest alarm; nullopt: there is no alarm.
   std::optional<Instant> next() const {
     if (by_time_.empty()) return std::nullopt;
     return by_time_.begin()->first;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::ChannelCore: one target. The shell owns the watcher and the root of the policy tree,
-// and publishes snapshots to the data plane.
+// Hosts lb::ChannelCore, which serves one target. The shell owns the watcher and the root of the
+// policy tree, and publishes snapshots to the data plane.
 
 #include <map>
 #include <memory>
@@ -49,7 +49,8 @@ class TargetCalls final : public CallCounters {
   const std::string target_;
 };
 
-/// The environment for the policies of one target.
+/// Copies the environment for the policies of one target, and adds the counters of that target's
+/// calls.
 EnvironmentPtr environment_of(const Environment& all, const std::string& target) {
   auto own = std::make_shared<Environment>(all);
   own->policy.call_counters = std::make_shared<TargetCalls>(all.instruments, target);

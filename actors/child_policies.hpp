@@ -40,7 +40,7 @@ class ChildPolicies {
 
   void open(PolicyPath parent_path, Hooks hooks);
 
-  /// The subchannel map of children that are started from now on.
+  /// `map` is the subchannel map of all children that are started from now on.
   void serve(protocol::SubchannelMapActor map) {
     map_ = std::move(map);
     suspended_ = false;
@@ -67,7 +67,7 @@ class ChildPolicies {
   void survived(const ChildName& name, Generation generation);
   void restart_due(const protocol::RestartDue& due);
 
-  /// The child's actor; null while there is none.
+  /// The child's actor; null while the child has no actor.
   protocol::PolicyActor actor(const ChildName& name) const;
 
   bool contains(const ChildName& name) const { return children_.contains(name); }
@@ -77,7 +77,7 @@ class ChildPolicies {
     protocol::PolicyActor actor;
     ReplayLog log;
     RestartDelay delay;
-    std::uint64_t awaited = 0;  ///< The number of its pending RestartDue; 0: none.
+    std::uint64_t awaited = 0;  ///< The number of the child's pending RestartDue; 0: none.
   };
 
   void launch_if_allowed(const ChildName& name, Child& child);

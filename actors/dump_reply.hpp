@@ -36,7 +36,7 @@ class DumpReply {
   DumpReply(const DumpReply&) = delete;
   DumpReply& operator=(const DumpReply&) = delete;
 
-  /// Call it once.
+  /// The future that gets the answer. Call future() at most once.
   std::future<Answer> future() { return promise_.get_future(); }
 
   void answer(Answer answer) {

@@ -56,7 +56,8 @@ struct Environment {
   lb::PolicyOptions policy;
   /// The counters of faults that filters inject.
   lb::FaultOptions faults = {};
-  /// Back-off of subchannels; address, settings and seed are set for each subchannel.
+  /// The back-off of subchannels. The address, the settings and the seed are set later, for each
+  /// subchannel.
   lb::SubchannelOptions subchannel;
   /// Actors call it with messages for the operator. It must not throw. Empty: messages are dropped.
   std::function<void(const std::string& text)> log;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::HealthCheckCore: the health checks of one address. The shell owns the probes. The
-// prober's threads send the answers as messages.
+// Hosts lb::HealthCheckCore, which decides about the health checks of one address. The shell owns
+// the probes. The prober's threads send the answers as messages.
 //
 //   subchannel_map ─ spawns ─▶ [health_checker] ─ HealthChecked ─▶ subchannel_map
 

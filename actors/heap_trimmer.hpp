@@ -34,11 +34,11 @@
 
 namespace signalbox::actors {
 
-/// The times of trims. A plain value: its owner provides threads and time.
+/// Decides when trims run. It is a plain value: its owner provides threads and time.
 class TrimPlan {
  public:
   static constexpr std::uint64_t kMany = 10'000;
-  /// Pauses before the first trim after many ends, and between that trim and the following ones.
+  /// The pauses: the first one before the first trim of a plan, the others between two trims.
   static constexpr std::array<std::chrono::seconds, 4> kPauses{std::chrono::seconds(1),
                                                                std::chrono::seconds(5),
                                                                std::chrono::seconds(25),
@@ -51,7 +51,7 @@ class TrimPlan {
   /// Records the end of a due trim.
   void record_trim(Instant now);
 
-  /// nullopt: no trim before kMany subchannels have ended.
+  /// The time of the next trim; nullopt: no trim is planned.
   std::optional<Instant> next_trim() const { return next_; }
 
  private:
@@ -69,7 +69,7 @@ class HeapTrimmer {
   HeapTrimmer(const HeapTrimmer&) = delete;
   HeapTrimmer& operator=(const HeapTrimmer&) = delete;
 
-  /// A subchannel has ended. Thread-safe.
+  /// Records that a subchannel has ended. Thread-safe.
   void record_end();
 
   /// The most bytes that glibc keeps free at the end of an arena after the first trim_heap().

@@ -24,7 +24,8 @@ struct Host::Machinery {
     caf::logger::set_current_actor_system(nullptr);
   }
 
-  // ~actor_system waits until the last actor has ended.
+  // Stops the supervisor, which stops all other actors. ~actor_system then waits until the last
+  // actor has ended.
   ~Machinery() {
     protocol::stop(supervisor);
     supervisor = nullptr;

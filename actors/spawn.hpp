@@ -24,7 +24,7 @@
 
 namespace signalbox::actors {
 
-/// The root: owns the xds_client and the channels of one runtime.
+/// One per runtime, the root of its actors: owns the xds_client and the channels.
 protocol::SupervisorActor spawn_supervisor(caf::actor_system& system, EnvironmentPtr environment);
 
 /// One per bootstrap: cache, watchers, does-not-exist timers. Owns an ads_stream per server in use.
@@ -82,7 +82,7 @@ protocol::SweeperActor spawn_sweeper(caf::actor_system& system,
                                      EnvironmentPtr environment,
                                      protocol::SubchannelMapActor map);
 
-/// One per address of a leaf cluster: connects, loses the connection, backs off.
+/// One per address of a leaf cluster: connects, reports the end of the connection, and backs off.
 protocol::SubchannelActor spawn_subchannel(caf::actor_system& system,
                                            EnvironmentPtr environment,
                                            Address address,

@@ -180,8 +180,8 @@ struct MapState {
   std::uint64_t awaited_number = 0;
   std::map<Holder, SubchannelObserver> holders;
   std::shared_ptr<const void> in_metrics;
-  std::optional<EndpointsCounted> counted;  // The value in the metrics.
-  std::optional<SessionsHeld> sessions;     // The value in the metrics.
+  std::optional<EndpointsCounted> counted;  // The value that the metrics show.
+  std::optional<SessionsHeld> sessions;     // The value that the metrics show.
   SweeperActor sweeper;                     // Null unless sessions are kept.
   std::optional<Duration> idle_timeout;     // From the last ArmSweeper.
   RestartDelay sweeper_delay;
@@ -246,7 +246,7 @@ void MapState::alarm_due(std::uint64_t number) {
   await_alarm();
 }
 
-// The last report of a dead health checker holds until its successor reports.
+// The last report of a dead health checker stays valid until its successor reports.
 void MapState::launch_checker(Checks& checks) {
   const Address& address = checks.order.address;
   checks.actor = spawn_health_checker(

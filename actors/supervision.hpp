@@ -80,8 +80,8 @@ class ReplayLog {
     return good_ ? &*good_ : nullptr;
   }
 
-  /// The child is started with this configuration. Older ones are dropped: the child never sees
-  /// them, so they must not be blamed. Precondition: to_replay().
+  /// Returns to_replay(), with which the child is started. Older configurations are dropped: the
+  /// child never sees them, so they must not be blamed. Precondition: to_replay().
   const ConfigUpdated& replay() {
     while (unproven_.size() > 1)
       unproven_.pop_front();

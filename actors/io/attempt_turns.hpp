@@ -15,7 +15,7 @@
 //       attempt waits forever, and a few new failover attempts do not wait for ten thousand dead
 //       addresses.
 //
-// A plain value: its owner provides threads and time.
+// AttemptTurns is a plain value: its owner provides threads and time.
 
 #pragma once
 
@@ -108,10 +108,10 @@ class AttemptTurns {
 
   AttemptLimits limits_;
   std::map<std::uint64_t, Key> waiting_;  ///< By the order of want().
-  std::map<Key, std::uint64_t> places_;   ///< Numbers of waiting attempts.
+  std::map<Key, std::uint64_t> places_;   ///< Each waiting attempt's key in waiting_.
   std::uint64_t wanted_ = 0;
   bool newest_is_next_ = false;
-  std::deque<Begun> begun_;  ///< By time; some attempts are done.
+  std::deque<Begun> begun_;  ///< In the order of beginning; some are done.
   std::set<Key> making_;     ///< The attempts that T1 counts.
 };
 

@@ -48,8 +48,8 @@ class NameVerifier final : public grpc::experimental::ExternalCertificateVerifie
   const lb::PeerNameCheck check_;
 };
 
-// One provider instance. Roots and identity fail independently: a cluster may need only one of
-// them.
+// One certificate provider instance. Reading the roots and reading the identity fail independently,
+// because a cluster may need only one of them.
 class Provider {
  public:
   Provider(const std::string& name,
@@ -77,7 +77,8 @@ class Provider {
     };
   }
 
-  // Without this check, missing files would mean the system's roots, or no certificate.
+  // Without this check, a provider without root files would mean the system's roots, and a provider
+  // without certificate files would mean no certificate.
   absl::StatusOr<PemTexts> read(TlsFiles& files, bool is_there, absl::string_view field) const {
     if (!is_there) return absl::FailedPreconditionError(absl::StrCat(name_, ": it has no ", field));
     auto texts = files.read();

@@ -35,7 +35,7 @@ namespace signalbox::actors {
 using ClusterCredentials =
     std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>(const UpstreamTls&)>;
 
-/// `providers`: by instance name.
+/// `providers` maps the names of provider instances to their files.
 ClusterCredentials make_cluster_credentials(
     const std::map<std::string, xds::CertificateFiles>& providers, TlsFiles::Complain complain);
 

@@ -54,7 +54,7 @@ const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view 
   return found == each.end() ? nullptr : &*found;
 }
 
-// Removes the port, as gRPC does. An IPv6 address keeps its colons.
+// The authority without its port, as gRPC removes it. An IPv6 address keeps its colons.
 absl::string_view host_in(absl::string_view authority) {
   const std::size_t colon = authority.find(':');
   const bool has_port =
@@ -76,7 +76,8 @@ bool is_dns_name(absl::string_view host) {
       last, [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
 }
 
-// By default gRPC sends only two pings on a connection without data, hence the last argument.
+// By default gRPC sends only two pings on a connection without data. The last argument removes this
+// limit.
 void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments) {
   const auto milliseconds = [](std::chrono::milliseconds time) {
     return static_cast<int>(std::clamp<std::int64_t>(time.count(), 1, INT_MAX - 1));
@@ -105,7 +106,7 @@ std::string default_authority(const grpc::ChannelArguments& said) {
 }
 
 std::string handshake_authority(const std::string& authority) {
-  constexpr char kNoName[] = "endpoint.invalid";  // RFC 2606.
+  constexpr char kNoName[] = "endpoint.invalid";  // Reserved by RFC 2606.
   return is_dns_name(host_in(authority)) ? authority : kNoName;
 }
 

@@ -23,8 +23,8 @@ namespace signalbox::actors {
 /// The settings of pings, which find out that a connection's peer has vanished (gRFC A8). gRPC
 /// sends at most one ping a second.
 struct Keepalive {
-  std::chrono::milliseconds time{};                              ///< Silence before a ping.
-  std::chrono::milliseconds timeout = std::chrono::seconds(20);  ///< For the ping's answer.
+  std::chrono::milliseconds time{};                              ///< The silence before a ping.
+  std::chrono::milliseconds timeout = std::chrono::seconds(20);  ///< The limit for an answer.
   bool without_calls = false;
 };
 

@@ -11,8 +11,9 @@
 // Invariants
 //   F1  A file that cannot be read, or has other content than resources, changes nothing: the last
 //       good file is still served.
-//   F2  Complaints come from the transport's thread, and none after its end. A bad file is reported
-//       once it has stayed bad for a moment, so a half-written file is not reported.
+//   F2  `complain` is called on the transport's thread, and never after the transport's end. A bad
+//       file is reported once it has stayed bad for a moment, so a half-written file is not
+//       reported.
 
 #pragma once
 
@@ -37,7 +38,7 @@ enum class FileTrouble {
 
 struct FileAdsOptions {
   std::string path;
-  /// max_file_bytes, max_file_values and max_resources apply to the file.
+  /// Of these limits, max_file_bytes, max_file_values and max_resources apply to the file.
   xds::Limits limits = {};
   /// The text names the file, the line or the resource, and the field.
   std::function<void(FileTrouble trouble, const std::string& text)> complain;

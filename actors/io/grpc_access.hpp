@@ -176,7 +176,7 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
         std::shared_ptr<Channel>(std::shared_ptr<void>(), static_cast<Channel*>(what));
   }
 
-  /// Null: nothing is attached.
+  /// The attached object; null: nothing is attached.
   static void* attached(const ClientContext& context) { return context.channel_.get(); }
 
   /// From now on TryCancel(), peer() and auth_context() act on `call`; the context takes over its

@@ -36,7 +36,7 @@ const char kMethod[] =
 // The time for which ~GrpcAdsTransport waits for its calls to end.
 constexpr std::chrono::milliseconds kPatience(500);
 
-// gRPC 1.51's text for a GOAWAY with ENHANCE_YOUR_CALM, too_many_pings.
+// gRPC 1.51's text for a GOAWAY with the code ENHANCE_YOUR_CALM and the text too_many_pings.
 const char kTooManyPings[] = "Too many pings";
 
 // The beginning of gRPC 1.51's text for a connection that was not made.
@@ -142,7 +142,7 @@ class Call : public std::enable_shared_from_this<Call> {
     write_next();
   }
 
-  // T5. A message that came before read_next() waits in incoming_.
+  // A message that came before read_next() waits in incoming_ (T5).
   void read_next() {
     const std::lock_guard lock(mutex_);
     is_wanted_ = true;

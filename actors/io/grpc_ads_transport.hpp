@@ -32,10 +32,10 @@ struct GrpcAdsOptions {
   CredentialsSource credentials;
   ConnectionSecurity security = {};  ///< The security of `credentials`, for error texts.
   grpc::ChannelArguments arguments;
-  /// A longer response ends the stream with an error that says so. gRPC's default of 4 MiB would
-  /// stop large configurations forever.
+  /// The longest response. A longer one ends the stream with an error that names this limit. gRPC's
+  /// default of 4 MiB would stop large configurations forever.
   int max_message_bytes = 64 << 20;
-  /// gRPC servers allow no less than five minutes by default (A8).
+  /// By default gRPC servers allow no ping interval below five minutes (A8).
   std::chrono::milliseconds keepalive_time = std::chrono::minutes(5);
   std::chrono::milliseconds keepalive_timeout = std::chrono::seconds(20);
 };

@@ -37,7 +37,8 @@ grpc_connectivity_state state_of(grpc_channel* channel, bool connect = false) {
   return grpc_channel_check_connectivity_state(channel, connect ? 1 : 0);
 }
 
-// gRPC's last error ends with the address and the reason. Only the reason is used.
+// The part of gRPC's error text that says why the connection failed. gRPC's last error ends with
+// the address and this reason.
 absl::string_view reason_in(absl::string_view message) {
   const auto at = message.rfind("last error: ");
   if (at == absl::string_view::npos) return message;
@@ -231,7 +232,7 @@ class GrpcConnector::Pool {
   void leave(const TransportPtr& transport, const ListenerPtr& listener);
 
  private:
-  // Outlives the pool: late watches and probes find `pool` null.
+  // The gate outlives the pool. Watches and probes that end later find `pool` null.
   struct Gate {
     std::shared_mutex mutex;
     Pool* pool = nullptr;
@@ -273,7 +274,7 @@ class GrpcConnector::Pool {
   std::mutex mutex_;  ///< Guards all below, and the transports; never held during a callback.
   Transports transports_;
   AttemptTurns<TransportPtr> turns_;
-  bool is_nudged_ = false;  ///< A Nudge is under way.
+  bool is_nudged_ = false;  ///< A Nudge is pending.
 };
 
 // Asks gRPC to report when the channel has left `last`.

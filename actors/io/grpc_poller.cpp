@@ -139,7 +139,7 @@ class GrpcPoller::Poller {
   grpc_completion_queue* callback_queue() { return callback_queue_; }
 
  private:
-  // Runs until a later run begins or this one is stopped.
+  // The body of the thread. Returns when a later run begins or this run is stopped.
   void run(std::uint64_t number) {
     std::unique_lock lock(mutex_);
     while (running_ == number) {
@@ -161,7 +161,7 @@ class GrpcPoller::Poller {
     }
   }
 
-  // Returns whether a Tag had a completion.
+  // Runs the Tags of all completions. Returns whether there was one.
   bool serve(gpr_timespec until) {
     void* tag = nullptr;
     bool ok = false;
@@ -237,7 +237,8 @@ class GrpcPoller::Ends {
     changed_.notify_all();
   }
 
-  // Waits until the poller may end. False: the process exits.
+  // Waits until the poller may end, and returns true. False: the process exits, so the poller must
+  // not end.
   bool may_end(Poller& poller, std::unique_lock<std::mutex>& lock) {
     const auto is_exiting = [this] { return is_exiting_; };
     if (changed_.wait_for(lock, kGrace, is_exiting)) return false;
@@ -273,8 +274,8 @@ std::shared_ptr<GrpcPoller::Poller> GrpcPoller::Poller::share() {
 
 namespace {
 
-// Receives a call's end from gRPC. It never runs inline, because a cancelling thread may hold the
-// mutex of the call's context.
+// Receives a call's end from gRPC. run() is never called inline, because a cancelling thread may
+// hold the mutex of the call's context.
 struct CallEnd : grpc_completion_queue_functor {
   explicit CallEnd(std::function<void(const absl::Status&)> to) : ended(std::move(to)) {
     functor_run = &CallEnd::run;

@@ -26,7 +26,7 @@
 //   P2  A poller ends on a plain thread, and the end of the last Hold does not wait for it. The
 //       reason: the last Hold may end in a callback, on a thread that gRPC joins when gRPC shuts
 //       down.
-//   P3  Nothing is shut down once the process runs its exit handlers.
+//   P3  No poller begins to end once the process runs its exit handlers.
 
 #pragma once
 
@@ -58,7 +58,7 @@ class GrpcPoller {
   /// signalbox has a Hold, so a call needs none.
   class Hold {
    public:
-    /// A hold on the process's poller, which is made if there is none.
+    /// Takes a hold on the process's poller. If there is no poller, makes one.
     Hold();
 
     /// Tags are GrpcPoller::Tag, and own themselves.
@@ -93,7 +93,7 @@ class GrpcPoller {
     if (before < kOften) served.store(before + 1, std::memory_order_relaxed);
   }
 
-  /// Polls since the process began.
+  /// The number of polls since the process began.
   static std::uint64_t looks() { return look_count; }
 
  private:

@@ -30,7 +30,7 @@ const char kMethod[] = "/grpc.health.v1.Health/Check";
 /// The request, its authority and its time limit.
 struct Question {
   std::string request;
-  std::string authority;  ///< Empty: the connection's own.
+  std::string authority;  ///< Empty: the connection's authority.
   Duration timeout{};
 };
 

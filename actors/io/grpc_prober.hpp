@@ -26,7 +26,7 @@ class GrpcProber final : public HealthProber {
   /// All connections of `connector` must be gRPC channels.
   explicit GrpcProber(std::shared_ptr<Connector> connector) : connector_(std::move(connector)) {}
 
-  /// `check` must be by gRPC.
+  /// `check` must be a gRPC check.
   std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) override;
 
  private:

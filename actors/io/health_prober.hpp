@@ -40,7 +40,7 @@ class HealthProber {
  public:
   struct Target {
     Peer peer;
-    ClusterName cluster;  ///< The name for HTTP and gRPC if the check has none.
+    ClusterName cluster;  ///< The HTTP or gRPC host if the check names none.
   };
 
   using Answer = std::function<void(ProbeAnswer)>;

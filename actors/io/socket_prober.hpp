@@ -29,7 +29,7 @@ class SocketProber final : public HealthProber {
   /// Joins the thread, so it must not be called from an Answer.
   ~SocketProber() override;
 
-  /// `check` must be by HTTP or TCP; the address is "1.2.3.4:80" or "[::1]:80".
+  /// `check` must be an HTTP or TCP check; the address is "1.2.3.4:80" or "[::1]:80".
   std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) override;
 
  private:

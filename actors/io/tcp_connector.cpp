@@ -67,7 +67,7 @@ struct Wish {
   Phase phase = Phase::kResting;
   Descriptor socket;
   Instant begun;             ///< The time at which the connection was made.
-  ConnectionPtr connection;  ///< Set with `connected`.
+  ConnectionPtr connection;  ///< Null before `connected`.
 };
 
 using WishPtr = std::shared_ptr<Wish>;

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kEvents =
     IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_ONLYDIR;
-constexpr int kMaxLinks = 40;  // As in the kernel.
+constexpr int kMaxLinks = 40;  // The kernel's limit.
 
 // PERMISSION_DENIED if the system forbids it; NOT_FOUND for all other errors.
 absl::Status file_error(absl::string_view what, const std::string& path) {

@@ -42,7 +42,7 @@ struct CallIntent {
   std::string authority;  ///< The authority that the pick sets (A81); empty: none.
 };
 
-/// How an attempt of a call ended.
+/// The outcome of an attempt of a call.
 struct EndedAttempt {
   grpc::ClientContext& context;  ///< Has all data that the attempt received.
   grpc::Status& status;          ///< retry() adds target and endpoint if the call ends with it.
@@ -77,7 +77,7 @@ class AttemptedCall : public grpc::internal::CallHook {
                     grpc::internal::Call* call,
                     grpc::CompletionQueue* held) = 0;
 
-  /// The hook of a call that stays on its connection: calls fill() and nothing else.
+  /// A hook for a call that keeps its connection: the hook only calls fill().
   virtual grpc::internal::CallHook& filler() = 0;
 };
 

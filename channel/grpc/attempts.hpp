@@ -37,7 +37,7 @@ class Attempts {
  public:
   using RpcType = grpc::internal::RpcMethod::RpcType;
 
-  /// Before bound(), the call is not observed.
+  /// The call is not observed before bound().
   [[gnu::hot]] Attempts(grpc::ClientContext& context, const char* method, RpcType type);
   [[gnu::hot]] ~Attempts();
   Attempts(const Attempts&) = delete;
@@ -89,8 +89,8 @@ class Attempts {
   /// Whether ended() was called for the attempt.
   bool has_ended() const { return ended_; }
 
-  /// The attempt has ended. Returns the delay before the next attempt; nullopt: the call ends with
-  /// the status. Arguments: see EndedAttempt.
+  /// Records that the attempt has ended. Returns the delay before the next attempt; nullopt: the
+  /// call ends with `status`. EndedAttempt explains the arguments.
   [[gnu::hot]] std::optional<Duration> ended(grpc::Status& status,
                                              std::optional<std::size_t> request_bytes,
                                              bool is_wanted = true,
@@ -116,7 +116,7 @@ class Attempts {
                   AttemptedCall& owner,
                   grpc::internal::CallOpSetInterface& ops);
 
-  /// The connection died before anything was sent: the call waits for another pick.
+  /// The connection died before anything was sent: makes the call wait for another pick.
   std::shared_ptr<QueuedCall> put_off(const grpc::internal::Call& call, AttemptedCall& owner);
 
   /// Makes a call that ends with `status`. The caller owns the reference.

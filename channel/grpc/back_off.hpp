@@ -5,7 +5,7 @@
 //   retried_call ─▶ start(delay) ─▶ [BackOff] ─▶ over(), once: the time is up, the pause was
 //                                                cancelled, or the runtime ended (wait_list)
 //
-// over() does not learn the reason: the next attempt finds it out.
+// over() does not get the reason. If the call cannot go on, the next attempt fails.
 
 #pragma once
 

@@ -68,8 +68,8 @@ class CallBinder final : public grpc::internal::CallHook,
   /// true when the deadline was shortened.
   [[gnu::hot]] bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
 
-  /// The decision for the intent's pick. When the picked connection has died since, the pick is put
-  /// off, and the call waits.
+  /// Decides by the intent's pick: bind the call, let it wait, or fail it. If the picked connection
+  /// has died since the pick, the pick is put off, and the call waits.
   static Verdict judge(CallIntent& intent);
 
   /// Whether the call gets an observer, which checks the connection again before the first batch.
@@ -77,17 +77,18 @@ class CallBinder final : public grpc::internal::CallHook,
     return site.position < creators_.size();
   }
 
-  /// The picked connection has died before the call was sent: the call waits for another pick.
+  /// Records that the picked connection died before the call was sent. The call must wait for
+  /// another pick.
   static void put_off(CallIntent& intent);
 
   /// Whether the picked connection is up now.
   [[gnu::hot]] static bool is_alive(const CallIntent& intent);
 
-  /// The call on the picked connection, with an observer that owns the intent.
+  /// Makes the call on the picked connection. The call's observer then owns the intent.
   [[gnu::hot]] grpc::internal::Call bind(CallIntent intent, CallSite&& site);
 
-  /// A call that has already failed with `status`. If its pick failed and the call has a retry
-  /// policy, its observer gets the intent.
+  /// Makes a call that has already failed with `status`. If its pick failed and the call has a
+  /// retry policy, its observer gets the intent.
   grpc::internal::Call fail(const absl::Status& status, CallIntent& intent, const CallSite& site);
 
   // Parts of bind() and fail(), for a call that its context already has.
@@ -96,7 +97,7 @@ class CallBinder final : public grpc::internal::CallHook,
   /// interceptor.
   [[gnu::hot]] Interception intercept(const CallSite& site) const;
 
-  /// A call on the picked connection.
+  /// Makes a call on the picked connection.
   [[gnu::hot]] grpc_call* connect(const CallIntent& intent,
                                   const char* method,
                                   const grpc::ClientContext& context,
@@ -119,14 +120,16 @@ class CallBinder final : public grpc::internal::CallHook,
   /// The counters for the attempts of a call; null: the call has no connection.
   [[gnu::hot]] static const CallStats* stats(const CallIntent& intent);
 
-  /// An attempt has ended: reports it to the counters and policies. Returns the delay before the
-  /// next attempt, and prepares the intent for it. nullopt: the call ends with that status.
+  /// Reports the end of an attempt to the counters and policies. If another attempt follows,
+  /// prepares the intent for it, and returns the delay before it. nullopt: the call ends with the
+  /// attempt's status.
   [[gnu::hot]] std::optional<Duration> retry(CallIntent& intent, const EndedAttempt& ended) const;
 
-  /// The text for a call that ends for another reason than its pick; see lb::Router::describe().
+  /// Returns `why` in the form of all failures, with the target and the cluster
+  /// (lb::Router::describe()). It serves calls that end for another reason than their pick.
   absl::Status describe(const absl::Status& why, const CallIntent& intent) const;
 
-  /// The last snapshot's status. For calls after the wait list was closed.
+  /// The status of calls after the wait list was closed: the last snapshot's error.
   absl::Status closed() const;
 
   std::uint64_t sequence() const { return options_.router.sequence(); }
@@ -139,7 +142,7 @@ class CallBinder final : public grpc::internal::CallHook,
 
   bool is_wrong_target() const { return options_.is_wrong_target; }
 
-  /// Larger requests are not retried by policy.
+  /// The most bytes of a request that a retry policy may send again.
   std::size_t retry_buffer_bytes() const { return options_.retry_buffer_bytes; }
 
   /// A channel that never connects. Failed and waiting calls are made on it.
@@ -165,7 +168,7 @@ class CallBinder final : public grpc::internal::CallHook,
                      actors::Reach reach,
                      const EndedAttempt& ended) const;
 
-  const GrpcAccess::Creators creators_;  // The application's, and the observer's.
+  const GrpcAccess::Creators creators_;  // The application's and the observer's.
   const GrpcChannelOptions options_;
   const actors::GrpcPoller::Hold poller_;  // Destroyed after this object's gRPC objects.
   const std::shared_ptr<grpc::Channel> anchor_;

@@ -61,7 +61,8 @@ RetriedCall& CallObserver::watch(int entering) {
 }
 
 void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
-  // absl::call_once wakes no thread when none waits; std::call_once costs a system call per RPC.
+  // absl::call_once makes no system call if no thread waits; std::call_once makes one for every
+  // RPC.
   absl::call_once(first_batch_, [&] {
     if (!attempts_.is_alive()) queued_ = attempts_.put_off(*call, *this);
   });

@@ -28,10 +28,10 @@ class ChannelCounts {
 
   void count_repicked() const { counters_.add(1, 1); }
 
-  /// Calls that had to wait.
+  /// The number of calls that had to wait.
   std::int64_t queued() const { return counters_.sum(0); }
 
-  /// Calls that were picked again because no server had processed them.
+  /// The number of calls that were picked again because no server had processed them.
   std::int64_t repicked() const { return counters_.sum(1); }
 
  private:
@@ -43,12 +43,12 @@ struct GrpcChannelOptions {
   std::shared_ptr<WaitList> waiting;
   std::shared_ptr<ConnectivitySource> connectivity;
   std::shared_ptr<const ChannelCounts> counts;
-  std::string target;  ///< "xds:///orders": peer() of a call without a server.
+  std::string target;  ///< Such as "xds:///orders"; peer() of a call without a server.
   /// The application's interceptors, outermost first.
   std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
-  /// Shared by the channels of a target; null: no throttling.
+  /// The throttle of retries, which the channels of a target share; null: no throttling.
   std::shared_ptr<lb::RetryThrottle> throttle = nullptr;
-  /// Larger requests are not retried by policy.
+  /// The most bytes of a request that a retry policy may send again.
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
   /// Retries avoid endpoints that the call has tried, even if the route does not ask for it.
   bool retry_elsewhere = true;

@@ -72,7 +72,7 @@ class Reply final : private CallOpGenericRecvMessage {
 
   void arm(CallOpGenericRecvMessage& op) { op.RecvMessage(&bytes_); }
 
-  /// Call it once the bytes have come. False: the message cannot be parsed.
+  /// Makes the message. Precondition: the bytes have come. False: the message cannot be parsed.
   bool make() {
     grpc_op op{};
     std::size_t count = 0;
@@ -96,7 +96,8 @@ class Reply final : private CallOpGenericRecvMessage {
 
 }  // namespace
 
-// A batch that has reached the innermost interceptor, and has not left it for good.
+// A batch between the time when it reaches the innermost interceptor and the time when it leaves
+// the interceptor for good.
 struct RetriedCall::Batch {
   enum class Where {
     kOut,       ///< Its operations run.
@@ -111,7 +112,7 @@ struct RetriedCall::Batch {
   CallOpSetInterface* ops = nullptr;
   grpc_call* call = nullptr;  ///< The batch was filled into it, and has a reference to it.
   Where where = Where::kOut;
-  bool is_sent = false;  ///< It sent a message.
+  bool is_sent = false;  ///< The batch sends a message.
   bool has_headers = false;
   bool has_message = false;
   grpc::Status* status = nullptr;
@@ -383,7 +384,7 @@ void RetriedCall::tell_sent(const Batch& batch) {
       ->AddInterceptionHookPoint(InterceptionHookPoints::POST_SEND_MESSAGE);
 }
 
-// Whether the current attempt has received anything.
+// Whether the current attempt has received response headers.
 bool RetriedCall::is_answered() {
   return attempts_.has_connection() && GrpcAccess::has_headers(context_);
 }
@@ -411,7 +412,8 @@ void RetriedCall::rest() {
 
 // --- the end of an attempt --------------------------------------------------------
 
-// The call is not made again from now on.
+// Settles the call: no further attempt follows. The application gets all held batches, and stored
+// batches are filled.
 void RetriedCall::settle(Lock lock) {
   state_ = State::kSettled;
   log_.clear();
@@ -471,7 +473,7 @@ void RetriedCall::ask(Lock lock) {
   carry(std::move(lock), Step::kStatus, &op, count);
 }
 
-// The carrier's operations are done.
+// Continues after the carrier's operations are done.
 void RetriedCall::stepped(Lock lock) {
   bool ok = true;
   switch (step_) {

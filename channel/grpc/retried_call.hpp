@@ -25,7 +25,7 @@
 // Each attempt is a call on the application's own queue; the first attempt is the application's own
 // call. A call without failures costs no thread and no copy. Serialized messages are kept until the
 // server responds, or until they exceed RuntimeOptions::retry_buffer_bytes. A batch that fails
-// before that is held in the innermost interceptor.
+// while the messages are kept is held in the innermost interceptor.
 //
 // When all batches of a failed attempt are back, one of them becomes the *carrier*. RetriedCall's
 // own operations (receive the status, send the kept data again) are started with the carrier's tag.
@@ -38,8 +38,8 @@
 // batch on another thread, the call is not made again.
 //
 // Invariants
-//   S1  An attempt is abandoned only when none of its batches is in flight, or between the stub and
-//       this object.
+//   S1  An attempt is abandoned only when none of its batches is in flight, and none is on its way
+//       from the stub to this object.
 //   S2  An attempt that is made again leaves no trace: the application sees neither its failure nor
 //       its metadata.
 //   S3  A reactor is told that there is no initial metadata exactly when the last attempt's
@@ -87,8 +87,8 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   RetriedCall(const RetriedCall&) = delete;
   RetriedCall& operator=(const RetriedCall&) = delete;
 
-  /// The batch of a unary call has ended; `methods` belong to it. The next attempt follows after
-  /// `delay`. Afterwards this object may be destroyed.
+  /// The attempt of a unary call in one batch has ended. Takes the batch over; `methods` belong to
+  /// the batch. The next attempt follows after `delay`. Afterwards this object may be destroyed.
   void take_over(UnaryBatch& unary,
                  grpc::experimental::InterceptorBatchMethods& methods,
                  Duration delay);
@@ -152,14 +152,14 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   const std::unique_ptr<Replay> replay_;
 
   std::mutex mutex_;                   ///< Guards all below.
-  std::atomic<bool> is_quiet_{false};  ///< Settled, with nothing left to do.
+  std::atomic<bool> is_quiet_{false};  ///< Settled, and no batch is left.
   State state_ = State::kOpen;
   Step step_ = Step::kHeaders;
   int entering_;
   bool is_blind_ = false;  ///< An unknown batch came, so the call cannot be repeated.
   grpc::internal::Call current_;
   std::list<Batch> batches_;
-  std::vector<grpc::internal::CallOpSetInterface*> stored_;  ///< To be filled, in this order.
+  std::vector<grpc::internal::CallOpSetInterface*> stored_;  ///< Batches to fill later, in order.
 
   // Data that was sent.
   bool has_begun_ = false;
@@ -181,10 +181,10 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   /// two failed.
   bool was_taken_ = false;
 
-  // How the attempt ended.
-  bool has_headers_ = false;      ///< Its headers were asked for; they came or do not exist.
+  // The end of the attempt.
+  bool has_headers_ = false;      ///< The headers came, or do not exist.
   bool are_ours_ = false;         ///< This class received them; the context has them.
-  std::unique_ptr<End> end_;      ///< Null: unknown.
+  std::unique_ptr<End> end_;      ///< Null: not known yet.
   grpc_call* refused_ = nullptr;  ///< Carries the rest of the call once the status is known.
   std::shared_ptr<BackOff> back_off_;
 };

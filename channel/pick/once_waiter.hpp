@@ -32,10 +32,10 @@ class OnceWaiter : public Waiter, public std::enable_shared_from_this<OnceWaiter
 
   void wake() override { look(/*time_is_over=*/false); }
 
-  /// The time limit has passed: makes the call, with or without a new publication.
+  /// Runs call() because the time limit has passed, with or without a new publication.
   void end() { look(/*time_is_over=*/true); }
 
-  /// True: this cancellation prevented the call.
+  /// Ends the wait without call(). True: this cancellation prevented the call.
   bool cancel();
 
  protected:

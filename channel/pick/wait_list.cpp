@@ -8,7 +8,7 @@
 namespace signalbox::channel {
 namespace {
 
-// A waiting thread.
+// The entry of a waiting thread.
 class Sleeper final : public Waiter {
  public:
   void wake() override {

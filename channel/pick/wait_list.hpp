@@ -37,7 +37,8 @@ class WaitList {
   /// Wakes all waiters. Called after each publication, never on the scheduler's threads.
   void publish();
 
-  /// The runtime has ended: nothing is published from now on, and calls fail. Wakes all waiters.
+  /// Closes the list because the runtime has ended: nothing is published from now on, and calls
+  /// fail. Wakes all waiters.
   void close();
 
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }

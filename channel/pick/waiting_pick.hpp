@@ -27,7 +27,7 @@ inline bool has_to_wait(const lb::Pick& pick, OnFail on_fail) {
   return pick.outcome() == PickOutcome::kQueue || (failed && on_fail == OnFail::kWait);
 }
 
-/// Whether a filter delays the call (A33). A delayed call waits for its time, not for a
+/// Whether a filter delays the call (A33). A delayed call waits for the end of its delay, not for a
 /// publication.
 inline bool is_delayed(const lb::Pick& pick) {
   return pick.delay() > Duration::zero();
