@@ -19,8 +19,8 @@
 
 namespace signalbox::actors {
 
-/// The delay doubles with each death, and is kFirst again after a minute without a death. So an
-/// actor that dies often is restarted rarely.
+/// The delay doubles with each death, and is the first delay again after a minute without a death.
+/// So an actor that dies often is restarted rarely.
 class RestartDelay {
  public:
   static constexpr Duration kFirst = std::chrono::milliseconds(100);

@@ -66,7 +66,7 @@ class SocketLoop {
   // The functions below may be called on the loop's thread only.
 
   /// Listens for `what` (EPOLLOUT, EPOLLIN, EPOLLRDHUP; with EPOLLET only for changes) instead of
-  /// the earlier events. A closed socket is forgotten by itself. False: errno has the reason.
+  /// the earlier events. The system forgets a closed socket by itself. False: errno has the reason.
   bool listen_for(Id id, int socket, std::uint32_t what) const;
 
   /// Stops listening to the socket and its timer; the socket stays open.

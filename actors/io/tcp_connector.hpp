@@ -9,7 +9,7 @@
 // It is for data planes that have connections of their own, and take only an address from a pick.
 //
 // Invariants
-//   P1  No byte is ever written to an endpoint, and its bytes are not read.
+//   P1  No byte is ever written to an endpoint, and no byte from an endpoint is read.
 //   P2  Servers close idle connections. So a connection that lived for at least kStood, and was
 //       closed without an error, is made anew. `closed` is called only if that fails.
 //   P3  An endpoint that closes at once is not connected to again before kStood is over. So a

@@ -38,7 +38,7 @@ struct PemTexts {
 
 class TlsFiles {
  public:
-  /// Called during read(), on its thread; it must not call back.
+  /// Called inside read(), on the caller's thread. It must not call read().
   using Complain = std::function<void(const std::string& text)>;
 
   /// A reading that is younger than `reuse_for` is used again.

@@ -50,7 +50,7 @@ class WatchedFile {
   /// The text as it was last read.
   const std::string& text() const { return text_; }
 
-  /// For polling: readable after an event. read_change() may replace it.
+  /// The descriptor to poll: it is readable after an event. read_change() may replace it.
   int descriptor() const { return descriptor_; }
 
   /// False: the system had no watches left. The descriptor is then never readable; call

@@ -8,7 +8,7 @@
 
 namespace signalbox::protocol {
 
-/// One beside each subchannel of a cluster with health checks.
+/// There is one health checker for each subchannel of a cluster with health checks.
 using HealthCheckerActor = ActorOf<ProbeEnded, TimerFired>;
 
 }  // namespace signalbox::protocol

@@ -9,7 +9,7 @@
 
 namespace signalbox::protocol {
 
-/// One beside each subchannel map that keeps sessions.
+/// There is one sweeper for each subchannel map that keeps sessions.
 using SweeperActor = ActorOf<IdleTimeoutSet, SweepDone, TimerFired>;
 
 }  // namespace signalbox::protocol

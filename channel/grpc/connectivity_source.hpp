@@ -21,7 +21,7 @@ class ConnectivitySource {
   /// The current state. `try_to_connect`: asks the target's actors to leave IDLE, without waiting.
   virtual ConnectivityState state(bool try_to_connect) = 0;
 
-  /// Names the resource that calls without a configuration wait for, for error texts.
+  /// Names the resource or DNS name that calls without a configuration wait for. For error texts.
   virtual std::string awaited() const { return "a configuration"; }
 
   /// Calls `changed` after every change, and once when the runtime ends, after the wait list was

@@ -56,8 +56,8 @@ class OpsScope {
 /// fills a batch of another call, so the caller checks FilledOps::is_of().
 [[gnu::hot]] FilledOps filled_ops();
 
-/// Releases the hold of this thread's innermost OpsScope now, if it has one. Interceptors call it,
-/// and batches that run no interceptor.
+/// Releases the hold of this thread's innermost OpsScope now, if it has one. Interceptors call this
+/// function. Batches that run no interceptor call it themselves.
 [[gnu::hot]] void release_held_queue();
 
 /// Makes interceptors that release the hold. They run before the application's interceptors.

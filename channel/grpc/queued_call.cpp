@@ -132,7 +132,7 @@ bool QueuedCall::claim() {
   return true;
 }
 
-// Precondition: claimed.
+// Precondition: the call is claimed.
 Verdict QueuedCall::pick_again() {
   {
     const std::lock_guard lock(mutex_);
@@ -163,8 +163,8 @@ bool QueuedCall::keep_waiting() {
   return !binder_->waiting().is_closed() && (is_delayed || binder_->sequence() == seen);
 }
 
-// Whether the delay is over. Precondition: claimed, and delayed. The first call of this function
-// starts the delay: at the first batch, or later, when the route becomes known.
+// Whether the delay is over. Precondition: the call is claimed and delayed. The first call of this
+// function starts the delay: at the first batch, or later, when the route becomes known.
 bool QueuedCall::has_waited() {
   {
     const std::lock_guard lock(mutex_);
@@ -215,8 +215,8 @@ bool QueuedCall::is_cancelled() const {
   return interception_.observer != nullptr && interception_.observer->is_cancelled();
 }
 
-// Precondition: claimed. The status includes the error that a call without wait_for_ready would
-// have got.
+// Precondition: the call is claimed. The status includes the error that a call without
+// wait_for_ready would have got.
 absl::Status QueuedCall::why_waiting_ended(const absl::Status& how) const {
   const lb::Pick& last = intent_.pick;
   const bool is_delayed = last.delay() > Duration::zero();
@@ -237,7 +237,7 @@ void QueuedCall::end_early(const absl::Status& status) {
 
 // --- bound ------------------------------------------------------------------
 
-// Precondition: claimed.
+// Precondition: the call is claimed.
 void QueuedCall::bind(Verdict verdict) {
   const auto self = shared_from_this();
   binder_->waiting().remove(this);
