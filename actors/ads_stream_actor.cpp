@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts xds::AdsSession: one control-plane server. The shell owns the stream. The transport's
-// threads send the stream's bytes as messages.
+// Hosts xds::AdsSession, the session with one control-plane server. The shell owns the stream. The
+// transport's threads send the stream's bytes as messages.
 
 #include <optional>
 #include <utility>
@@ -18,7 +18,7 @@ namespace {
 using protocol::AdsStreamActor;
 
 struct AdsStreamState {
-  AdsStreamState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  AdsStreamState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
   static constexpr const char* name = "signalbox.ads_stream";
 
   using Self = protocol::SelfOf<AdsStreamActor, AdsStreamState>;
@@ -71,7 +71,7 @@ struct AdsStreamState {
     protocol::send_after(self, AdsStreamActor{self}, order.delay, TimerFired{order.timer});
   }
 
-  void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
+  void run(CancelTimer&) {}  // The core recognises a late TimerFired by its generation.
 
   Self self = nullptr;
   EnvironmentPtr environment;

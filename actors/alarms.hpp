@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Alarms — one alarm per key; dropping a key drops its alarm.
+// Alarms — timers by key: a key has at most one alarm, and drop(key) removes it.
 //
 //   set(key, due, what) ─▶ [Alarms] ─▶ next(): time of the next alarm ─▶ take_due(now)
 //   drop(key)           ─▶
 //
-// CAF cannot cancel a delayed message, and the message keeps its receiver's memory until it is due.
-// Thousands of subchannels that end in their back-off would stay in memory for two minutes.
+// CAF cannot cancel a delayed message. The message keeps its receiver's memory until the message is
+// due. Without Alarms, thousands of subchannels that end during their back-off would stay in memory
+// for two minutes.
 //
-// A plain value: its owner provides the time.
+// Alarms is a plain value: its owner passes the time to it.
 
 #pragma once
 
@@ -26,7 +27,7 @@ class Alarms {
  public:
   using Due = std::pair<Key, What>;
 
-  /// Replaces the key's alarm, if it has one.
+  /// Sets the alarm of `key`. An earlier alarm of the key is dropped.
   void set(const Key& key, Instant due, What what) {
     drop(key);
     places_.emplace(key, by_time_.emplace(due, Due(key, std::move(what))));
@@ -39,7 +40,7 @@ class Alarms {
     places_.erase(place);
   }
 
-  /// nullopt: there is no alarm.
+  /// The time of the earliest alarm; nullopt: there is no alarm.
   std::optional<Instant> next() const {
     if (by_time_.empty()) return std::nullopt;
     return by_time_.begin()->first;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::ChannelCore: one target. The shell owns the watcher and the root of the policy tree,
-// and publishes snapshots to the data plane.
+// Hosts lb::ChannelCore, which serves one target. The shell owns the watcher and the root of the
+// policy tree, and publishes snapshots to the data plane.
 
 #include <map>
 #include <memory>
@@ -33,7 +33,7 @@ using protocol::XdsClientReplaced;
 const char kWatcherName[] = "xds_watcher";
 const char kRootName[] = "root";
 
-/// Counts the calls of one target below its aggregates.
+/// Makes the counters for the calls of one target to the leaves of its aggregates.
 class TargetCalls final : public CallCounters {
  public:
   TargetCalls(std::shared_ptr<metrics::Instruments> instruments, std::string target)
@@ -49,7 +49,8 @@ class TargetCalls final : public CallCounters {
   const std::string target_;
 };
 
-/// The environment for the policies of one target.
+/// Copies the environment for the policies of one target, and adds the counters of that target's
+/// calls.
 EnvironmentPtr environment_of(const Environment& all, const std::string& target) {
   auto own = std::make_shared<Environment>(all);
   own->policy.call_counters = std::make_shared<TargetCalls>(all.instruments, target);
@@ -57,7 +58,7 @@ EnvironmentPtr environment_of(const Environment& all, const std::string& target)
 }
 
 struct ChannelState {
-  ChannelState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  ChannelState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
 
   ~ChannelState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
@@ -193,8 +194,8 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
       },
       [&state](ChildStateChanged& event) {
         if (!protocol::sent_by(state.self, state.policies.actor(state.root))) return;
-        // The published generation may be used for routing from now on, so a restart uses no older
-        // one.
+        // Calls may be routed by the published generation from now on, so a restart must not use an
+        // older configuration.
         state.policies.survived(state.root, event.generation);
         state.feed(lb::RootPublished{event.state, std::move(event.picker), event.generation});
       },

@@ -4,8 +4,8 @@
 //
 //   channel actor ─▶ cell (snapshots), listener (publications) ─▶ data-plane threads
 //
-// Owned by the data plane and by the channel actor together. Cell and listener outlive a channel
-// actor, so a restarted channel actor finds the last snapshot still in use.
+// The data plane and the channel actor own the port together. The cell and the listener outlive a
+// channel actor, so a restarted channel actor finds the last snapshot still in use.
 
 #pragma once
 
@@ -19,16 +19,16 @@
 
 namespace signalbox::actors {
 
-/// Tells the data plane of publications. Called by the channel actor: never blocks, never runs user
-/// code.
+/// Tells the data plane of publications. The channel actor calls published(), which therefore never
+/// blocks and never runs user code.
 class PublicationListener {
  public:
   virtual ~PublicationListener() = default;
   virtual void published(std::uint64_t sequence, ConnectivityState state) = 0;
 };
 
-/// What the target's first configuration waits for, for the error texts of calls that do not wait
-/// any longer. Thread-safe.
+/// A text that names the resource or the DNS name for which the target's first configuration waits.
+/// The error of a call that stops waiting contains this text. Thread-safe.
 class AwaitedText {
  public:
   void set(std::string text) {

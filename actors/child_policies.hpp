@@ -5,7 +5,7 @@
 //   StartChild, UpdateChild, StopChild ─▶ [ChildPolicies] ─▶ policy actors
 //                       ChildDied ◀─ death watch ─▶ RestartDue ─▶ started anew
 //
-// Used by policy_actor for its children and by channel_actor for the root.
+// policy_actor uses it for its children. channel_actor uses it for the root of the policy tree.
 
 #pragma once
 
@@ -23,22 +23,24 @@ namespace signalbox::actors {
 class ChildPolicies {
  public:
   struct Hooks {
-    /// Makes the actor of a child and begins to monitor it, telling `died` when it ends badly.
+    /// Makes the actor of a child, and monitors the actor. Calls `died` if the actor ends while it
+    /// is monitored.
     std::function<protocol::PolicyActor(PolicyBirth birth, std::function<void()> died)> spawn;
-    /// Stops monitoring.
+    /// Stops monitoring the actor.
     std::function<void(const protocol::PolicyActor&)> forget;
     std::function<void(const protocol::PolicyActor&, ConfigUpdated)> send_config;
-    /// Sends `due` after the restart delay for a death now.
+    /// Sends `due` to the parent after the delay that `delay` gives for a death at this moment.
     std::function<void(protocol::RestartDue due, RestartDelay& delay)> restart_after;
     /// Tells the core that the child died.
     std::function<void(const ChildName&)> died;
-    /// Tells the core that the child has no configuration to restart with: it survived none so far.
+    /// Tells the core that no configuration is left for the child's restart: the child has applied
+    /// none so far.
     std::function<void(const ChildName&)> given_up;
   };
 
   void open(PolicyPath parent_path, Hooks hooks);
 
-  /// The subchannel map of children that are started from now on.
+  /// `map` is the subchannel map of all children that are started from now on.
   void serve(protocol::SubchannelMapActor map) {
     map_ = std::move(map);
     suspended_ = false;
@@ -52,18 +54,20 @@ class ChildPolicies {
   void update(const ChildName& name, const ConfigUpdated& update);
   void stop(const ChildName& name, protocol::StopReason reason);
   void stop_all(protocol::StopReason reason);
-  /// Stops every child as if it had died, because the subchannel map that they share has died.
-  /// Their last pickers stay in use. No child is restarted before serve() hands over the next map.
+  /// Stops every child as if the child had died, because the subchannel map that all children share
+  /// has died. The children's last pickers stay in use. No child is restarted before serve() passes
+  /// the next map.
   void suspend_all();
-  /// Starts each child that has neither an actor nor a pending restart, and replays its ReplayLog.
+  /// Starts each child that has neither an actor nor a pending restart, with the configuration of
+  /// its ReplayLog.
   void resume_all();
 
-  /// The child itself has processed `generation`, even if its own children have not: the
-  /// configuration does not kill it.
+  /// The child itself has processed `generation`, so the configuration does not kill it. The
+  /// child's own children may not have processed `generation` yet.
   void survived(const ChildName& name, Generation generation);
   void restart_due(const protocol::RestartDue& due);
 
-  /// The child's actor; null while there is none.
+  /// The child's actor; null while the child has no actor.
   protocol::PolicyActor actor(const ChildName& name) const;
 
   bool contains(const ChildName& name) const { return children_.contains(name); }
@@ -73,7 +77,7 @@ class ChildPolicies {
     protocol::PolicyActor actor;
     ReplayLog log;
     RestartDelay delay;
-    std::uint64_t awaited = 0;  ///< The number of its pending RestartDue; 0: none.
+    std::uint64_t awaited = 0;  ///< The number of the child's pending RestartDue; 0: none.
   };
 
   void launch_if_allowed(const ChildName& name, Child& child);
@@ -89,8 +93,9 @@ class ChildPolicies {
   std::uint64_t restarts_ = 0;
 };
 
-/// The hooks of a parent that is the actor `self` with the interface Parent. `watches` monitors the
-/// children; deaths are counted, then reported. All arguments outlive the hooks.
+/// Makes the hooks for a parent: the actor `self`, which has the interface Parent. `watches`
+/// monitors the children. A child's death is counted in the metrics, and then reported. `self` and
+/// `watches` must outlive the hooks.
 template <typename Parent, typename Self>
 ChildPolicies::Hooks policy_hooks(Self self,
                                   const EnvironmentPtr& environment,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks one name up, then ends. It is the only actor that may block, on a thread of its own.
+// The dns actor looks up one name, then ends. Only dns actors may block, because each has a thread
+// of its own.
 
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace {
 using protocol::DnsActor;
 
 struct DnsState {
-  DnsState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  DnsState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
   static constexpr const char* name = "signalbox.dns";
 };
 

@@ -7,9 +7,9 @@
 // Invariants
 //   D1  The waiting thread always gets an answer: UNAVAILABLE when the last owner drops the reply
 //       without an answer (its actor died, or the runtime ends).
-//   D2  The first answer counts.
+//   D2  Only the first call of answer() has an effect.
 //
-// One message, and so one thread at a time, owns the reply.
+// One message owns the reply, so only one thread at a time uses it.
 
 #pragma once
 
@@ -36,7 +36,7 @@ class DumpReply {
   DumpReply(const DumpReply&) = delete;
   DumpReply& operator=(const DumpReply&) = delete;
 
-  /// Call it once.
+  /// The future that gets the answer. Call future() at most once.
   std::future<Answer> future() { return promise_.get_future(); }
 
   void answer(Answer answer) {

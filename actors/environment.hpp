@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Environment — everything outside that actors use: a runtime fills it with sockets, a simulation
-// with fakes. Shared, and constant once it is made.
+// Environment — the services and settings that actors get from outside. A runtime fills it with
+// implementations over sockets, a simulation with fakes. Actors share it, and it never changes once
+// it is made.
 
 #pragma once
 
@@ -34,35 +35,37 @@ struct Environment {
   std::shared_ptr<Connector> connector;
   /// Null: endpoints are not probed, even if clusters have health checks.
   std::shared_ptr<HealthProber> health_prober;
-  /// One for each distinct control-plane server of the bootstrap, indexed by ServerId.
+  /// One transport for each distinct control-plane server of the bootstrap, indexed by ServerId.
   std::vector<std::shared_ptr<AdsTransport>> ads_transports;
   std::shared_ptr<NameLookup> name_lookup;
   std::shared_ptr<Reclaimer> reclaimer;
   /// Null: freed memory stays in the heap.
   std::shared_ptr<HeapTrimmer> trimmer;
   std::shared_ptr<metrics::Instruments> instruments;
-  /// Makes the decoder of a session: it turns a server's xDS responses into resources.
+  /// Makes the decoder of a session. The decoder turns a server's xDS responses into resources.
   std::function<xds::ResponseDecoder(ServerId)> make_decoder;
 
   std::string node_bytes;  ///< Serialised Node, sent with the first request of a stream.
-  std::string node_id;     ///< For texts.
+  std::string node_id;     ///< For error texts.
   std::uint64_t seed = 1;  ///< Cores derive their seeds from it.
-  /// The authorities and servers of the client; its servers are those of `ads_transports`.
+  /// The authorities and servers of the xDS client. A ServerId is an index into these servers and
+  /// into `ads_transports`.
   xds::ClientOptions client;
-  /// What an aggregate does about an unavailable underlying cluster.
+  /// The behaviour of an aggregate when one of its underlying clusters is unavailable.
   xds::MissingLeaf missing_leaf = xds::MissingLeaf::kSkip;
   lb::PolicyOptions policy;
   /// The counters of faults that filters inject.
   lb::FaultOptions faults = {};
-  /// Back-off of subchannels; address, settings and seed are set for each subchannel.
+  /// The back-off of subchannels. The address, the settings and the seed are set later, for each
+  /// subchannel.
   lb::SubchannelOptions subchannel;
-  /// Called by actors with messages for the operator; empty: messages are dropped. Does not throw.
+  /// Actors call it with messages for the operator. It must not throw. Empty: messages are dropped.
   std::function<void(const std::string& text)> log;
-  /// Look-ups block, so each dns actor has a thread of its own. False in a simulation.
+  /// True: each dns actor has a thread of its own, because look-ups block. False in a simulation.
   bool detached_lookups = true;
-  /// Long responses take time to parse, so each ads_stream actor has a thread of its own. No
-  /// response then delays another server's, whatever the number of scheduler threads. False in a
-  /// simulation.
+  /// True: each ads_stream actor has a thread of its own, because long responses take time to
+  /// parse. A response of one server then never delays a response of another server, whatever the
+  /// number of scheduler threads. False in a simulation.
   bool detached_streams = true;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::HealthCheckCore: the health checks of one address. The shell owns the probes. The
-// prober's threads send the answers as messages.
+// Hosts lb::HealthCheckCore, which decides about the health checks of one address. The shell owns
+// the probes. The prober's threads send the answers as messages.
 //
 //   subchannel_map ─ spawns ─▶ [health_checker] ─ HealthChecked ─▶ subchannel_map
 
@@ -23,7 +23,7 @@ namespace {
 using protocol::HealthCheckerActor;
 
 struct HealthCheckerState {
-  HealthCheckerState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  HealthCheckerState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
 
   static constexpr const char* name = "signalbox.health_checker";
 
@@ -60,7 +60,7 @@ struct HealthCheckerState {
   std::shared_ptr<const metrics::MessageCount> handled;
   Address address;
   protocol::SubchannelMapActor map;
-  std::vector<std::unique_ptr<HealthProber::Probe>> probes;  ///< By check.
+  std::vector<std::unique_ptr<HealthProber::Probe>> probes;  ///< By the check's index.
   std::optional<lb::HealthCheckCore> core;
 };
 

@@ -15,7 +15,7 @@ void TrimPlan::record_many(Instant now) {
   done_ = 0;
   const Instant first = now + kPauses.front();
   const Instant planned = last_ ? std::max(first, *last_ + kLeastPause) : first;
-  // Further ends do not delay a trim.
+  // A trim that is already planned is not delayed by further ends.
   next_ = next_ ? std::min(*next_, planned) : planned;
 }
 
@@ -65,7 +65,7 @@ void HeapTrimmer::run() {
 
 void HeapTrimmer::trim_heap() {
 #if defined(__GLIBC__)
-  // Once: a later setting of the program's own stands.
+  // The threshold is set only once, so that the program may change it later.
   static const int kIsSet = ::mallopt(M_TRIM_THRESHOLD, kMostAtTop);
   static_cast<void>(kIsSet);
   ::malloc_trim(0);

@@ -4,14 +4,14 @@
 //
 //   subchannel actor ends ─▶ record_end() ─▶ [TrimPlan] ─▶ a thread of its own ─▶ malloc_trim
 //
-// A failing subchannel costs several kB while it connects, in the arenas of several threads. glibc
-// keeps freed memory there: after 100,000 refused endpoints the process would hold hundreds of
-// unused MB.
+// A failing subchannel uses several kB while it connects, in the arenas of several threads. glibc
+// keeps freed memory in its arenas. After 100,000 refused endpoints the process would hold hundreds
+// of unused MB.
 //
 // Invariants
-//   H1  Fewer than TrimPlan::kMany ends since the last plan trim nothing.
-//   H2  A plan has TrimPlan::kPauses.size() trims, and two trims are never closer than
-//       TrimPlan::kLeastPause: some memory is freed late, such as gRPC's after its back-off.
+//   H1  No trim is planned before TrimPlan::kMany subchannels have ended since the last plan.
+//   H2  A plan has TrimPlan::kPauses.size() trims, because some memory is freed late, such as
+//       gRPC's after its back-off. The time between two trims is at least TrimPlan::kLeastPause.
 //   H3  record_end() never waits for a trim. A trim holds the lock of one arena at a time, and runs
 //       on no thread that serves calls or actors.
 //   H4  After the first trim, glibc keeps at most kMostAtTop bytes free at the end of an arena in
@@ -34,28 +34,28 @@
 
 namespace signalbox::actors {
 
-/// The times of trims. A plain value: its owner provides threads and time.
+/// Decides when trims run. It is a plain value: its owner provides threads and time.
 class TrimPlan {
  public:
   static constexpr std::uint64_t kMany = 10'000;
-  /// Pauses before the first trim after many ends, and between that trim and the following ones.
+  /// The pauses: the first one before the first trim of a plan, the others between two trims.
   static constexpr std::array<std::chrono::seconds, 4> kPauses{std::chrono::seconds(1),
                                                                std::chrono::seconds(5),
                                                                std::chrono::seconds(25),
                                                                std::chrono::seconds(120)};
   static constexpr std::chrono::seconds kLeastPause{5};
 
-  /// kMany subchannels have ended. The plan starts from the beginning.
+  /// Records that kMany subchannels have ended. The plan starts with its first pause again.
   void record_many(Instant now);
 
-  /// A due trim has ended.
+  /// Records the end of a due trim.
   void record_trim(Instant now);
 
-  /// nullopt: no trim before kMany subchannels have ended.
+  /// The time of the next trim; nullopt: no trim is planned.
   std::optional<Instant> next_trim() const { return next_; }
 
  private:
-  std::size_t done_ = 0;  ///< Trims of the plan.
+  std::size_t done_ = 0;  ///< Finished trims of the plan.
   std::optional<Instant> next_;
   std::optional<Instant> last_;
 };
@@ -69,16 +69,17 @@ class HeapTrimmer {
   HeapTrimmer(const HeapTrimmer&) = delete;
   HeapTrimmer& operator=(const HeapTrimmer&) = delete;
 
-  /// A subchannel has ended. Thread-safe.
+  /// Records that a subchannel has ended. Thread-safe.
   void record_end();
 
   /// The most bytes that glibc keeps free at the end of an arena after the first trim_heap().
   static constexpr int kMostAtTop = 1 << 20;
 
-  /// Returns the free pages of glibc's heap; does nothing for another heap. malloc_trim leaves the
-  /// end of every arena but the first: glibc returns that end when a block before it is freed, and
-  /// only above a threshold, which grows to 64 MB with the large blocks that are freed. The first
-  /// call sets the threshold to kMostAtTop, for the whole process.
+  /// Returns the free pages of glibc's heap to the system. Does nothing if the heap is not glibc's.
+  /// malloc_trim does not return the free end of an arena, except the first arena's. glibc returns
+  /// that end when a block before it is freed, but only if the end is longer than a threshold. The
+  /// threshold grows to 64 MB as large blocks are freed. So the first call sets the threshold to
+  /// kMostAtTop, for the whole process.
   static void trim_heap();
 
  private:

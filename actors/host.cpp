@@ -13,17 +13,19 @@
 
 namespace signalbox::actors {
 
-// In the order of construction: later members use earlier ones.
+// The members are in the order of their construction, because later members use earlier ones.
 struct Host::Machinery {
   Machinery(EnvironmentPtr environment, std::size_t threads)
       : config(configure(threads)), system(*config) {
     supervisor = spawn_supervisor(system, std::move(environment));
-    // CAF leaves the system's logger in this thread, and ~actor_system waits until every thread has
-    // released it. If ~actor_system ran on another thread, it would wait forever.
+    // CAF leaves a reference to the system's logger in this thread. ~actor_system waits until every
+    // thread has released the logger. If ~actor_system ran on another thread, it would wait
+    // forever.
     caf::logger::set_current_actor_system(nullptr);
   }
 
-  // ~actor_system waits until the last actor has ended.
+  // Stops the supervisor, which stops all other actors. ~actor_system then waits until the last
+  // actor has ended.
   ~Machinery() {
     protocol::stop(supervisor);
     supervisor = nullptr;

@@ -27,7 +27,7 @@ class Host {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  /// Starts to serve a target; the caller owns the port.
+  /// Starts to serve the port's target. The caller and the channel actor share the port.
   void open(const std::shared_ptr<const ChannelPort>& port);
   void close(const std::shared_ptr<const ChannelPort>& port);
   /// Asks the channel to leave IDLE.

@@ -40,7 +40,7 @@ class PostAsks final : public AskTarget {
 };
 
 struct PolicyState {
-  PolicyState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  PolicyState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
 
   ~PolicyState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
@@ -87,7 +87,7 @@ struct PolicyState {
     protocol::send_after(self, PolicyActor{self}, order.delay, TimerFired{order.timer});
   }
 
-  void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
+  void run(CancelTimer&) {}  // The core recognises a late TimerFired by its generation.
 
   void run(Publish& order) {
     protocol::send(self,
@@ -147,7 +147,7 @@ struct PolicyState {
 
   void run(Observe& order) {
     if (auto* now = std::get_if<PriorityActive>(&order.observation)) {
-      // The cluster's gauges are held until this policy's values are taken back.
+      // Holds the cluster's gauges until this policy removes its values from them.
       if (!active) observed = environment->instruments->hold_cluster(now->cluster);
       if (active) now->before = active->priority;
       active = *now;
@@ -156,7 +156,7 @@ struct PolicyState {
     environment->instruments->observe(order.observation);
   }
 
-  // A tier's gauge is held while a policy reports its load.
+  // Holds a tier's gauge while this policy reports a load of the tier.
   void hold(const TierLoad& load) {
     const std::pair place(load.leaf, load.priority);
     if (load.percent) {
@@ -166,8 +166,8 @@ struct PolicyState {
     }
   }
 
-  // Identified by the actor's id, which rises with every spawned actor. So a successor never counts
-  // as its predecessor, even below a restarted parent.
+  // The holder contains the actor's id, which rises with every spawned actor. So a successor is
+  // never taken for its predecessor, even below a restarted parent.
   Holder holder() const { return Holder{birth.path, self->id()}; }
 
   bool serves() const { return in_metrics != nullptr; }
@@ -182,13 +182,13 @@ struct PolicyState {
   protocol::Watches watches;
   SubchannelMapActor map;  // Null unless this policy serves a map.
   MapGenerationStarted map_config;
-  Generation settled = 0;  // By the last SettleSubchannels, for any map.
+  Generation settled = 0;  // The generation of the last SettleSubchannels, for any map.
   RestartDelay map_delay;
   bool map_awaited = false;                // The map died; its RestartDue is pending.
   std::shared_ptr<const void> in_metrics;  // Set exactly while this policy serves a map.
   std::shared_ptr<const void> observed;
-  std::optional<PriorityActive> active;  // The value in the metrics.
-  std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> tiers;  // In metrics.
+  std::optional<PriorityActive> active;  // The value that the metrics show.
+  std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> tiers;  // Gauges.
   bool orderly = false;
 };
 
@@ -214,14 +214,14 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   if (birth.subchannels) children.serve(birth.subchannels);
 }
 
-// The child has never published. Its picks fail until another configuration comes; otherwise they
-// would queue until then.
+// The child has never published a picker. Calls to it fail until another configuration comes;
+// otherwise they would wait until then.
 void PolicyState::fail_child(const ChildName& child) {
   const absl::Status why =
       absl::UnavailableError(absl::StrCat("policy ", child.str(), " died of its configuration"));
   feed(ChildStateChanged{
       child, ConnectivityState::kTransientFailure, why, lb::make_fail_picker(why), 0});
-  feed(ChildDied{child});  // The child must not delay failover either.
+  feed(ChildDied{child});  // The dead child must not delay failover either.
 }
 
 void PolicyState::run(ServeSubchannels& order) {
@@ -251,16 +251,18 @@ void PolicyState::spawn_map() {
   });
 }
 
-// An earlier map's holds died with it, and all holders were suspended then.
+// If there was an earlier map, its holds ended with it, and all holders were suspended at that
+// time.
 void PolicyState::begin_map() {
   spawn_map();
   protocol::send(self, map, map_config);
-  // This generation is not reported again, and released subchannels would wait for it.
+  // The core does not report this generation again, and released subchannels would wait for it.
   if (settled >= map_config.generation) protocol::send(self, map, MapGenerationApplied{settled});
   children.resume_all();
 }
 
-// A new configuration does not restart the map earlier, but it may have closed the map.
+// A new configuration does not restart the map before its delay is over. It may have closed the map
+// meanwhile.
 void PolicyState::map_restart_due() {
   map_awaited = false;
   if (serves() && !map) begin_map();
@@ -300,10 +302,11 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
         state.feed(std::move(event));
         state.settle_holds();
       },
-      // A replaced child's messages may still arrive: only the present child counts.
+      // Messages of a replaced child may still arrive. They are dropped.
       [&state](ChildStateChanged& event) {
         if (!protocol::sent_by(state.self, state.children.actor(event.child))) return;
-        // A publication is enough: if the child's own children died of this generation, it did not.
+        // A publication proves that the child survived this generation, even if the child's own
+        // children died of it.
         state.children.survived(event.child, event.generation);
         state.feed(std::move(event));
       },

@@ -12,22 +12,23 @@
 namespace signalbox::actors {
 namespace {
 
-// The interval for checking objects that calls still use.
+// The interval between two checks whether calls still use an object.
 constexpr auto kLookAgain = std::chrono::milliseconds(20);
 
 using TrackedList = std::vector<std::unique_ptr<const Tracked>>;
 
-// An orphan may be in use for hours: the longer it is, the less often it is checked.
+// The longest interval between two checks of an orphan. An orphan may be in use for hours, so the
+// interval doubles after each check.
 constexpr auto kLongestPause = std::chrono::milliseconds(500);
 
-// The time limit for destructors at the exit of the process.
+// The longest wait for running destructors at the exit of the process.
 constexpr auto kExitPatience = std::chrono::seconds(1);
 
 // Objects that calls still used when their runtime ended, and the thread that destroys them. The
-// thread lives while there are any.
+// thread lives while there are such objects.
 class Orphans {
  public:
-  // Never destroyed, because a call may end at any time.
+  // The instance is never destroyed, because a call may end at any time.
   static Orphans& instance() {
     static auto* const all = new Orphans;
     static const AtExit at_exit;
@@ -45,7 +46,7 @@ class Orphans {
   }
 
  private:
-  // Objects that are still in use are kept.
+  // Ends the thread at the exit of the process. Objects that are still in use are not destroyed.
   struct AtExit {
     ~AtExit() { instance().exit(); }
   };
@@ -76,7 +77,7 @@ class Orphans {
     changed_.notify_all();
   }
 
-  TrackedList in_use_;  ///< For the thread alone.
+  TrackedList in_use_;  ///< Used by the thread alone.
   std::mutex mutex_;    ///< Guards all below.
   std::condition_variable changed_;
   TrackedList arrived_;

@@ -6,7 +6,8 @@
 //   shared_ptr deleter ─▶ retire(tracked)  ─▶ wait until unused ─▶ destroy
 //
 // Invariants
-//   R1  No scheduler thread waits for readers; a joinable thread of the runtime does.
+//   R1  A thread of the runtime waits for readers, and the runtime joins this thread. No scheduler
+//       thread waits for readers.
 //   R2  Snapshots are destroyed in the order in which they were retired.
 
 #pragma once
@@ -25,14 +26,16 @@ class Reclaimer : public Retirement {
  public:
   using Retirement::retire;
 
-  /// Destroys `old` when no reader sees it, then calls `done` (which must not block). Never blocks
-  /// itself. With a null `old`, `done` follows the grace period.
+  /// Destroys `old` when no reader sees it, then calls `done`, which must not block. Does not block
+  /// while the runtime's thread lives; see ReclaimerThread. With a null `old`, `done` is called
+  /// after the grace period.
   virtual void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) = 0;
 };
 
-/// The reclaimer of a running runtime: one thread, joined by the destructor. The handle may outlive
-/// it. retire() of a snapshot then waits for readers itself. A thread of the process then destroys
-/// objects that calls still use; it lives while there are any.
+/// The reclaimer of a running runtime: one thread, which the destructor joins. The handle may
+/// outlive this object. From then on, retire() of a snapshot waits for readers itself. Objects that
+/// calls still use then pass to a thread of the process, which destroys them when no call uses them
+/// any more. That thread lives while there are such objects.
 class ReclaimerThread {
  public:
   ReclaimerThread();

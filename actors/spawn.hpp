@@ -2,8 +2,9 @@
 //
 // spawn — one function for each kind of actor; a table of contents of the runtime.
 //
-// Restarts: the spawner monitors the actor (never links), restarts it after a RestartDelay from the
-// last good configuration, and stops it when the spawner itself ends.
+// The spawner of an actor monitors the actor, and never links to it. When the actor dies, the
+// spawner restarts it after a RestartDelay, from the last good configuration. When the spawner
+// itself ends, it stops the actor.
 
 #pragma once
 
@@ -23,7 +24,7 @@
 
 namespace signalbox::actors {
 
-/// The root: owns the xds_client and the channels of one runtime.
+/// One per runtime, the root of its actors: owns the xds_client and the channels.
 protocol::SupervisorActor spawn_supervisor(caf::actor_system& system, EnvironmentPtr environment);
 
 /// One per bootstrap: cache, watchers, does-not-exist timers. Owns an ads_stream per server in use.
@@ -48,14 +49,15 @@ protocol::WatcherActor spawn_watcher(caf::actor_system& system,
                                      protocol::XdsClientActor client,
                                      protocol::ConfigListener listener);
 
-/// One per look-up of a LOGICAL_DNS name: blocks, on a thread of its own; ends with the answer.
+/// One per look-up of a LOGICAL_DNS name. The actor blocks, on a thread of its own, and ends once
+/// it has sent the answer.
 protocol::DnsActor spawn_dns(caf::actor_system& system,
                              EnvironmentPtr environment,
                              protocol::WatcherActor listener);
 
 /// The start values of a node of the policy tree.
 struct PolicyBirth {
-  LbConfigPtr config;  ///< Also says which policy it is.
+  LbConfigPtr config;  ///< Its type also determines the policy.
   ChildName name;      ///< The child's name at its parent.
   PolicyPath path;
   std::uint64_t incarnation = 1;
@@ -74,13 +76,13 @@ protocol::PolicyActor spawn_policy(caf::actor_system& system,
 protocol::SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,
                                                   EnvironmentPtr environment);
 
-/// One per subchannel map with session affinity: a timer that has the map look for connections that
-/// no session uses any more.
+/// One per subchannel map with session affinity: a timer that makes the map look for connections
+/// that no session uses any more.
 protocol::SweeperActor spawn_sweeper(caf::actor_system& system,
                                      EnvironmentPtr environment,
                                      protocol::SubchannelMapActor map);
 
-/// One per address of a leaf cluster: connects, loses the connection, backs off.
+/// One per address of a leaf cluster: connects, reports the end of the connection, and backs off.
 protocol::SubchannelActor spawn_subchannel(caf::actor_system& system,
                                            EnvironmentPtr environment,
                                            Address address,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::SubchannelCore: one address of one leaf cluster. The shell owns the attempt to connect.
-// The connector's threads send the outcome as messages.
+// Hosts lb::SubchannelCore, which decides about the connection to one address of one leaf cluster.
+// The shell owns the attempt to connect. The connector's threads send the outcome as messages.
 
 #include <optional>
 #include <utility>
@@ -19,7 +19,7 @@ namespace {
 using protocol::SubchannelActor;
 
 struct SubchannelState {
-  SubchannelState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  SubchannelState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
 
   ~SubchannelState() {
     if (!environment) return;
@@ -59,7 +59,8 @@ struct SubchannelState {
   void run(DropConnection&) { connection.reset(); }
 
   void run(NotifyState& order) {
-    // A failed attempt has nothing to hold; without it, an endpoint in back-off costs little.
+    // A failed attempt holds no connection. Destroying the attempt saves memory while the endpoint
+    // is in back-off.
     if (order.state.state == ConnectivityState::kTransientFailure) connection.reset();
     count_state(order.state.state);
     protocol::send(self, map, std::move(order.state));
@@ -70,11 +71,11 @@ struct SubchannelState {
         self, map, protocol::SubchannelTimerAsked{peer.address, order.timer, order.delay});
   }
 
-  void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
+  void run(CancelTimer&) {}  // The core recognises a late TimerFired by its generation.
 
   void run(Observe& order) { environment->instruments->observe(order.observation); }
 
-  // The gauges of live subchannels and connections.
+  // Updates the gauges of live subchannels and connections.
   void count_state(ConnectivityState next) {
     metrics::Instruments& counted = *environment->instruments;
     counted.add_subchannels(state, -1);

@@ -34,13 +34,14 @@ using protocol::SubchannelObserver;
 using protocol::SubchannelTimerAsked;
 using protocol::SweeperActor;
 
-// No address looks like these names, or begins like the prefix.
+// RestartDue::what is an address, one of these names, or the prefix and an address. No address
+// equals a name or begins with the prefix.
 const char kSweeperName[] = "sweeper";
 const char kCheckerPrefix[] = "health_checker ";
 const char kAlarmName[] = "alarm";
 
 struct MapState {
-  MapState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  MapState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
 
   ~MapState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
@@ -127,7 +128,7 @@ struct MapState {
 
   void run(Observe& order) {
     if (const auto* now = std::get_if<EndpointsCounted>(&order.observation)) {
-      // The cluster's gauges are held until this map's values are taken back.
+      // Holds the cluster's gauges until this map removes its values from them.
       if (!counted) in_metrics = environment->instruments->hold_cluster(now->cluster);
       counted = *now;
     }
@@ -157,7 +158,8 @@ struct MapState {
   lb::SubchannelMapCore core;
   protocol::Watches watches;
 
-  // A dead subchannel and its restart; kept until the subchannel has no holder.
+  // A subchannel that has died, and the delay of its restarts. Kept until the subchannel has no
+  // holder.
   struct Fallen {
     SubchannelSettings settings;
     RestartDelay delay;
@@ -174,12 +176,12 @@ struct MapState {
   std::map<Address, SubchannelActor> subchannels;
   std::map<Address, Fallen> fallen;
   Alarms<Address, TimerId> alarms;  // The subchannels' timers.
-  std::optional<Instant> awaited;   // The alarm of the newest RestartDue.
+  std::optional<Instant> awaited;   // The time at which the newest alarm's RestartDue comes.
   std::uint64_t awaited_number = 0;
   std::map<Holder, SubchannelObserver> holders;
   std::shared_ptr<const void> in_metrics;
-  std::optional<EndpointsCounted> counted;  // The value in the metrics.
-  std::optional<SessionsHeld> sessions;     // The value in the metrics.
+  std::optional<EndpointsCounted> counted;  // The value that the metrics show.
+  std::optional<SessionsHeld> sessions;     // The value that the metrics show.
   SweeperActor sweeper;                     // Null unless sessions are kept.
   std::optional<Duration> idle_timeout;     // From the last ArmSweeper.
   RestartDelay sweeper_delay;
@@ -197,7 +199,8 @@ void MapState::launch(const Address& address, const SubchannelSettings& settings
   subchannels[address] = std::move(actor);
 }
 
-// Until the restart, holders see the subchannel in TRANSIENT_FAILURE, and ask nothing of it.
+// Until the restart, the holders see the subchannel in TRANSIENT_FAILURE, so they do not ask it to
+// connect.
 void MapState::lost(const Address& address, const SubchannelSettings& settings) {
   subchannels.erase(address);
   alarms.drop(address);
@@ -221,7 +224,8 @@ void MapState::restart(const Address& address) {
   feed(std::move(fresh));
 }
 
-// An earlier alarm replaces the awaited alarm.
+// Makes sure that a RestartDue comes for the earliest alarm. An earlier alarm replaces the awaited
+// alarm.
 void MapState::await_alarm() {
   const auto next = alarms.next();
   if (!next || (awaited && *awaited <= *next)) return;
@@ -242,7 +246,7 @@ void MapState::alarm_due(std::uint64_t number) {
   await_alarm();
 }
 
-// The last report of a dead health checker holds until its successor reports.
+// The last report of a dead health checker stays valid until its successor reports.
 void MapState::launch_checker(Checks& checks) {
   const Address& address = checks.order.address;
   checks.actor = spawn_health_checker(
@@ -265,7 +269,7 @@ void MapState::stop_checks(const Address& address) {
   found->second.actor = nullptr;
 }
 
-// The address may no longer be probed, or be probed by a new actor.
+// By now the address may no longer be probed, or a new actor may already probe it.
 void MapState::checker_restart_due(const Address& address) {
   const auto found = checked.find(address);
   if (found != checked.end() && !found->second.actor) launch_checker(found->second);
@@ -290,13 +294,14 @@ void MapState::stop_sweeper() {
   sweeper = nullptr;
 }
 
-// Sessions may no longer be kept.
+// The map may have stopped keeping sessions since the sweeper died, or may have a new sweeper.
 void MapState::sweeper_restart_due() {
   sweeper_awaited = false;
   if (idle_timeout && !sweeper) launch_sweeper();
 }
 
-// Every holder is watched: the holds of a dead holder are kept for its successor.
+// Monitors the holder, and reports its end to the core. The core keeps the holds of a dead holder
+// for its successor.
 void MapState::meet(const Holder& holder) {
   if (holders.contains(holder)) return;
   auto actor = caf::actor_cast<SubchannelObserver>(self->current_sender());
@@ -342,24 +347,24 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
         state.meet(event.keeper);
         state.feed(event);
       },
-      // As below, for the sweeper.
+      // Messages of a stopped sweeper may still arrive. They are dropped.
       [&state](const SweepAsked& event) {
         if (protocol::sent_by(state.self, state.sweeper)) state.feed(event);
       },
-      // As below, for a health checker.
+      // Messages of a stopped health checker may still arrive. They are dropped.
       [&state](const HealthChecked& event) {
         const auto found = state.checked.find(event.address);
         if (found == state.checked.end()) return;
         if (protocol::sent_by(state.self, found->second.actor)) state.feed(event);
       },
-      // A stopped subchannel's messages may still arrive: only the present subchannel counts.
+      // Messages of a stopped subchannel may still arrive. They are dropped.
       [&state](SubchannelStateChanged& event) {
         const auto found = state.subchannels.find(event.address);
         if (found == state.subchannels.end()) return;
         if (!protocol::sent_by(state.self, found->second)) return;
         state.feed(std::move(event));
       },
-      // As above, for the subchannel's timer.
+      // Timer requests of a stopped subchannel may still arrive. They are dropped.
       [&state](const SubchannelTimerAsked& event) {
         const auto found = state.subchannels.find(event.address);
         if (found == state.subchannels.end()) return;

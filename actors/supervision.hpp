@@ -19,20 +19,20 @@
 
 namespace signalbox::actors {
 
-/// Doubles with each death, and starts again after a minute without one. An actor that dies often
-/// is restarted rarely.
+/// The delay doubles with each death, and is the first delay again after a minute without a death.
+/// So an actor that dies often is restarted rarely.
 class RestartDelay {
  public:
   static constexpr Duration kFirst = std::chrono::milliseconds(100);
   static constexpr Duration kLongest = std::chrono::seconds(10);
   static constexpr Duration kQuiet = std::chrono::minutes(1);
-  /// For actors that open an ADS stream at once. The dead actor may just have opened one, and a
-  /// server must not see more than one new stream a second.
+  /// The first delay of actors that open an ADS stream at once. The dead actor may just have opened
+  /// a stream, and a server must not see more than one new stream a second.
   static constexpr Duration kFirstOfStream = std::chrono::seconds(2);
 
   explicit RestartDelay(Duration first = kFirst) : first_(first), next_(first) {}
 
-  /// The delay before the restart, for a death now.
+  /// Records a death at `now`. Returns the delay before the restart.
   Duration next(Instant now) {
     if (last_death_ && now - *last_death_ >= kQuiet) next_ = first_;
     last_death_ = now;
@@ -50,7 +50,7 @@ class RestartDelay {
 /// The configurations of one child that its restart may need.
 class ReplayLog {
  public:
-  /// The most unapplied configurations that are kept; the oldest goes first.
+  /// The most unapplied configurations that are kept. The oldest one is dropped first.
   static constexpr std::size_t kMostUnproven = 16;
 
   void sent(const ConfigUpdated& update) {
@@ -58,7 +58,8 @@ class ReplayLog {
     unproven_.push_back(update);
   }
 
-  /// Applied generations are cumulative, and may come after newer configurations were sent.
+  /// The child has applied `generation` and all earlier ones. This report may come after newer
+  /// configurations were sent.
   void applied(Generation generation) {
     while (!unproven_.empty() && unproven_.front().generation <= generation) {
       good_ = std::move(unproven_.front());
@@ -72,15 +73,15 @@ class ReplayLog {
     if (!unproven_.empty()) unproven_.pop_front();
   }
 
-  /// The newest configuration that is not blamed, else the last applied one; null: wait for the
-  /// next.
+  /// The newest unapplied configuration that is not blamed for a death, else the last applied one.
+  /// Null: there is neither, and the restart has to wait for the next configuration.
   const ConfigUpdated* to_replay() const {
     if (!unproven_.empty()) return &unproven_.back();
     return good_ ? &*good_ : nullptr;
   }
 
-  /// The child is started with this configuration. Older ones are dropped: the child never sees
-  /// them, so they must not be blamed. Precondition: to_replay().
+  /// Returns to_replay(), with which the child is started. Older configurations are dropped: the
+  /// child never sees them, so they must not be blamed. Precondition: to_replay().
   const ConfigUpdated& replay() {
     while (unproven_.size() > 1)
       unproven_.pop_front();
@@ -88,7 +89,7 @@ class ReplayLog {
   }
 
  private:
-  std::deque<ConfigUpdated> unproven_;  ///< Sent and not applied; in order.
+  std::deque<ConfigUpdated> unproven_;  ///< Sent and not applied, in the order of sending.
   std::optional<ConfigUpdated> good_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Root of a runtime: opens and closes channels, and restarts the xds_client and the channels.
+// The root of a runtime's actors: opens and closes channels, and restarts the xds_client and the
+// channels.
 
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +32,7 @@ using protocol::XdsClientReplaced;
 const char kClientName[] = "xds_client";
 
 struct SupervisorState {
-  SupervisorState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  SupervisorState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
 
   ~SupervisorState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
@@ -46,8 +47,9 @@ struct SupervisorState {
   using Self = protocol::SelfOf<SupervisorActor, SupervisorState>;
   using PortPtr = std::shared_ptr<const ChannelPort>;
 
-  /// Numbers in the order of opening. A target may be open twice, so its name is no key. Addresses
-  /// of ports are no key either, because their order differs between processes.
+  /// Channels are numbered in the order of opening. A target may be open twice, so its name cannot
+  /// be the key. The address of a port cannot be the key either, because the order of addresses
+  /// differs between processes.
   using ChannelNumber = std::uint64_t;
 
   struct Channel {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::SweepCore: the times at which the subchannel map looks for connections that no session
+// Hosts lb::SweepCore, which decides when the subchannel map looks for connections that no session
 // uses any more.
 //
 //   subchannel_map ─ IdleTimeoutSet, SweepDone ─▶ [sweeper] ─ SweepAsked ─▶ subchannel_map
@@ -17,7 +17,7 @@ namespace {
 using protocol::SweeperActor;
 
 struct SweeperState {
-  SweeperState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  SweeperState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
 
   static constexpr const char* name = "signalbox.sweeper";
 

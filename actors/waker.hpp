@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waker — runs the consequences of a publication (queued picks, state watches) off the scheduler.
+// Waker — runs the work that follows a publication (queued picks, state watches) on a thread that
+// is not the scheduler's.
 //
 //   channel actor ─▶ post(job) ─▶ one joinable thread of the runtime ─▶ job()
 //

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts xds::DependencyManager: the dependencies of one target's configuration. The shell starts
-// its watches again when the xds_client is replaced, and owns the dns actors.
+// Hosts xds::DependencyManager, which collects the resources of one target's configuration. When
+// the xds_client is replaced, the shell repeats all watches at the new client. The shell owns the
+// dns actors.
 
 #include <map>
 #include <optional>
@@ -30,7 +31,7 @@ using protocol::XdsClientActor;
 using protocol::XdsClientReplaced;
 
 struct WatcherState {
-  WatcherState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  WatcherState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
 
   ~WatcherState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
@@ -83,7 +84,7 @@ struct WatcherState {
     protocol::send_after(self, WatcherActor{self}, order.delay, TimerFired{order.timer});
   }
 
-  void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
+  void run(CancelTimer&) {}  // The core recognises a late TimerFired by its generation.
 
   Self self = nullptr;
   EnvironmentPtr environment;
@@ -92,7 +93,7 @@ struct WatcherState {
   protocol::ConfigListener listener;
   std::shared_ptr<const ChannelPort> port;
   std::optional<xds::DependencyManager> core;
-  std::optional<xds::Awaited> awaited;  ///< As last noted in the port.
+  std::optional<xds::Awaited> awaited;  ///< The value of the text in `port->awaited`.
   std::set<ResourceKey> watched;
   std::map<DnsName, DnsActor> lookups;
   protocol::Watches watches;
@@ -100,8 +101,8 @@ struct WatcherState {
 };
 
 // Each look-up has an actor of its own, so that threads live only while they block. An actor that
-// dies counts as a failed look-up. A name that was dropped and is wanted again uses the pending
-// look-up.
+// dies counts as a failed look-up. If a name is wanted again while its look-up is pending, no
+// second look-up begins.
 void WatcherState::run(ResolveName& order) {
   if (lookups.contains(order.name)) return;
   const DnsActor lookup = spawn_dns(self->home_system(), environment, WatcherActor{self});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hosts xds::ClientCore: cache, watchers and does-not-exist timers of one bootstrap. The shell
-// knows each watcher's actor, and owns a stream for each server in use.
+// knows each watcher's actor, and owns an ads_stream actor for each server in use.
 
 #include <algorithm>
 #include <chrono>
@@ -30,7 +30,7 @@ using protocol::StopReason;
 using protocol::XdsClientActor;
 
 struct XdsClientState {
-  XdsClientState() = default;  // Never an aggregate: see actors/protocol/caf_version.hpp.
+  XdsClientState() = default;  // Must not be an aggregate: see actors/protocol/caf_version.hpp.
 
   ~XdsClientState() {
     const StopReason reason = orderly ? StopReason::kOrderly : StopReason::kParentDied;
@@ -51,7 +51,7 @@ struct XdsClientState {
     AdsStreamActor stream;
     RestartDelay delay{RestartDelay::kFirstOfStream};
     bool restarting = false;
-    // Kept for a stream that replaces a dead stream.
+    // A stream that replaces a dead stream gets these subscriptions.
     std::map<ResourceType, Subscribe> subscriptions;
   };
 
@@ -98,7 +98,7 @@ struct XdsClientState {
     protocol::send_after(self, XdsClientActor{self}, order.delay, TimerFired{order.timer});
   }
 
-  void run(CancelTimer&) {}  // The core knows a late TimerFired by its generation.
+  void run(CancelTimer&) {}  // The core recognises a late TimerFired by its generation.
 
   void launch_stream(ServerId id);
   void lose_stream(ServerId id);
@@ -121,13 +121,14 @@ struct XdsClientState {
     feed(ServerReported{from->first, std::move(what)});
   }
 
-  // The gauge is set here and not by the streams. Reports of a stream that was left are dropped, so
-  // the series of its server does not come back.
+  // The client sets the gauge, and not the streams, because it drops the reports of a stopped
+  // stream. So the gauge of a server that is no longer used does not come back.
   void record_connected(ServerId id, const ServerStatusChanged& changed) {
     environment->instruments->set_xds_connected(name_of(id), changed.status.ok());
   }
 
-  // A session reports only changes. A new session reports no change for a server that is well.
+  // A session reports only changes of the server's status, so a new session reports nothing about a
+  // healthy server. Received resources show that the server is connected.
   void record_connected(ServerId id, const ResourcesReceived& /*received*/) {
     environment->instruments->set_xds_connected(name_of(id), true);
   }
@@ -175,14 +176,16 @@ void XdsClientState::restart(const std::string& what) {
   }
 }
 
-// The report that the session would have sent: the server has no subscriptions any more (A57).
+// Makes the reports that the dead session cannot send any more: the server has no subscriptions now
+// (A57).
 void XdsClientState::lose_stream(ServerId id) {
   environment->instruments->set_xds_connected(name_of(id), false);
   for (const auto& [type, subscription] : std::map(servers.at(id).subscriptions))
     feed(ServerReported{id, SubscriptionSent{type, {}}});
 }
 
-// A new use of the server waits as after a first death, so no server sees streams come and go.
+// If the server is used again soon, its new stream waits as long as after a first death. So no
+// server sees streams come and go quickly.
 void XdsClientState::run(LeaveServer& order) {
   Server& server = servers.at(order.server);
   server.subscriptions.clear();

@@ -57,7 +57,8 @@ std::string what_is_wrong_with_lb_policy_name(absl::string_view name) {
   return wrong;
 }
 
-// Prefixes of the API's own types: filters, and messages that wrap a filter's configuration.
+// The refused prefixes belong to types of the xDS API itself: its filters, and the messages that
+// wrap a filter's configuration.
 std::string what_is_wrong_with_http_filter_type(absl::string_view type) {
   std::string wrong = what_is_wrong_with_its_letters(type);
   for (const absl::string_view prefix : {"envoy.", "xds.", "udpa.", "google.protobuf."}) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HostLink — the link from targets to the host that serves them, until the runtime cuts it.
+// HostLink — the link from targets to the actors::Host that serves them, until the runtime cuts it.
 //
 //   Target ─▶ with(host) ─▶ Host
-//   Runtime's end ─▶ cut() ─▶ the host goes
+//   ~Runtime ─▶ cut() ─▶ the Host is destroyed
 //
-// A target may be destroyed on any thread, even during the runtime's end: on an application's
-// thread, or on the waker's, which may hold the last reference. Once cut() has returned, no with()
-// runs and none reaches the host.
+// A target may be destroyed on any thread, even while the runtime ends: on a thread of the
+// application, or on the waker's thread, which may hold the last reference. After cut() has
+// returned, no with() is running, and a later with() does nothing.
 
 #pragma once
 

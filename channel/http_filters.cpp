@@ -15,7 +15,7 @@
 namespace signalbox::channel {
 namespace {
 
-// A custom filter. Its exceptions end only the call.
+// Wraps a custom filter. An exception of the filter ends the call, and nothing else.
 class Guarded final : public CallFilter {
  public:
   Guarded(std::string type, CallFilterPtr own, EventCountPtr failures)

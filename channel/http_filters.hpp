@@ -6,7 +6,7 @@
 //                                                                 └▶ CallFilter ─▶ lb/route
 //
 // Exceptions of custom parsers and filters are caught here, because the layers below expect none.
-// An exception of a filter ends its call.
+// An exception of a filter ends the call that the filter was asked about.
 
 #pragma once
 

@@ -37,7 +37,8 @@ absl::StatusOr<Plan> plan_text(absl::string_view text,
   channel::PlanWorld world;
   for (const auto& resource : *resources) {
     const auto type = xds::resource_type_of(resource.type_url);
-    // Routes are parsed only for a target. They may use custom filters, which are unknown here.
+    // Listeners and routes are parsed only when the request has a target. They may name custom
+    // filters, which are unknown here.
     const bool is_of_target = type == ResourceType::kListener || type == ResourceType::kRouteConfig;
     if (is_of_target && request.target.empty()) continue;
     if (auto status = world.add(*type, resource.bytes, options); !status.ok())

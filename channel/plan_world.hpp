@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlanWorld — the clusters and endpoints of a plan, by name.
+// PlanWorld — the resources that a plan is made from, by name.
 //
 //   resource file ──┐
 //   ResourceDump ───┴▶ [PlanWorld] ─▶ lb/health/plan
 //
-// A missing leaf is no error: it takes no calls, and the plan's notes say so.
+// A leaf cluster that is missing is no error: it gets no calls, and the plan's notes say so.
 
 #pragma once
 
@@ -44,7 +44,7 @@ class PlanWorld {
   std::map<std::string, EndpointsPtr> endpoints_;
 };
 
-/// The plan of all resources in use.
+/// A plan from the resources of a dump that are in use.
 absl::StatusOr<Plan> plan_of(const ResourceDump& dump,
                              const PlanRequest& request,
                              const xds::ParseOptions& options);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// policy_options — options of the application and its environment for all policies.
+// policy_options — the options of all policies, from the application and its environment.
 //
 //   RuntimeOptions, environment variables ─▶ [policy_options] ─▶ every policy that is made
 //
-// GRPC_EXPERIMENTAL_ENABLE_PRIORITY_LB_CHILD_POLICY_CACHE=true keeps priorities that are no longer
-// configured for fifteen minutes (gRFC A115). GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING=false weighs
-// endpoints as before gRFC A113, in the shuffle of pick_first and on the ring of ring_hash. Other
-// values have no effect. Both variables are read when a runtime starts.
+// With GRPC_EXPERIMENTAL_ENABLE_PRIORITY_LB_CHILD_POLICY_CACHE=true, the policy of a priority is
+// kept for fifteen minutes after the priority has left the configuration (gRFC A115). With
+// GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING=false, the shuffle of pick_first and the ring of
+// ring_hash use the weights of endpoints as before gRFC A113. Other values have no effect. Both
+// variables are read when a runtime starts.
 
 #pragma once
 

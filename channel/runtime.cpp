@@ -72,7 +72,8 @@ void log_to_stderr(const std::string& text) {
   std::cerr << absl::StrCat("signalbox: ", text, "\n") << std::flush;
 }
 
-// Invalid resources of a file are counted where they are refused, like those of servers.
+// Counts files that are unusable as a whole. An invalid resource in a file is counted where the xDS
+// client refuses it, like a resource of a server.
 actors::FileAdsOptions file_options(const RuntimeOptions& options,
                                     const std::string& path,
                                     const std::shared_ptr<metrics::Instruments>& instruments) {
@@ -125,7 +126,7 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(
 
 using Transports = std::vector<std::shared_ptr<actors::AdsTransport>>;
 
-// A resource file counts as a server.
+// The transports of all servers. A resource file takes the place of a server, and comes first.
 absl::StatusOr<Transports> make_ads_transports(
     const RuntimeOptions& options,
     const xds::Bootstrap& bootstrap,
@@ -232,7 +233,8 @@ xds::ParseOptions parse_options(const xds::ParseOptions& lasting, bool trusted_s
       [](const char* name) { return std::getenv(name); }, trusted_server, lasting);
 }
 
-// Each session has its own decoder, which knows the resources that the session's server sent.
+// Each ADS session has its own decoder, which knows the resources that the session's server has
+// sent.
 xds::ResponseDecoder make_decoder(ParseOptionsPtr lasting, bool trusted_server) {
   return [lasting = std::move(lasting),
           trusted_server,
@@ -252,7 +254,7 @@ std::uint64_t some_seed() {
   return (static_cast<std::uint64_t>(entropy()) << 32U) | entropy();
 }
 
-// Settings of the actors that are copied from the options and the bootstrap.
+// Adds the settings of the actors that are copied from the options and the bootstrap.
 void add_settings(const RuntimeOptions& options,
                   const xds::Bootstrap& bootstrap,
                   actors::Environment& environment) {
@@ -269,7 +271,7 @@ void add_settings(const RuntimeOptions& options,
   environment.subchannel.lost_backoff = options.lost_backoff;
 }
 
-// The actors' counters, and the state that all runtimes of the process share.
+// Adds the actors' counters, and the state that all runtimes of the process share.
 void add_counters(const std::shared_ptr<metrics::Instruments>& instruments,
                   actors::Environment& environment) {
   environment.instruments = instruments;
@@ -285,10 +287,10 @@ struct Runtime::State {
   State(RuntimeOptions checked, xds::Bootstrap from)
       : options(std::move(checked)), bootstrap(std::move(from)) {}
 
-  const RuntimeOptions options;  ///< `log` is set.
+  const RuntimeOptions options;  ///< Has a `log`.
   const xds::Bootstrap bootstrap;
   ParseOptionsPtr parsing;
-  /// Set when the runtime ends: parsing under way is then abandoned.
+  /// True once the runtime ends. Parsers then abandon the response that they are parsing.
   std::shared_ptr<std::atomic<bool>> ending = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>();
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
@@ -332,7 +334,7 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   return fresh;
 }
 
-// Only for targets in use: opening a target would change the state to be explained.
+// Explains only targets in use: to open a target would change the state to be explained.
 absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuestion& question) {
   std::shared_ptr<channel::Target> found;
   std::vector<std::string> in_use;
@@ -355,15 +357,15 @@ absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuesti
   const std::uint64_t seed = question.seed.value_or(next_seed());
   const channel::QuestionHeaders headers(question);
   const auto now = std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
-  // Assumed connections: no process runs the configuration, so turns follow the seed and the
-  // explanation can be repeated.
+  // With assumed connections, no process sends calls by this configuration. Turns then follow the
+  // seed, so that equal questions have equal answers.
   const Turns turns =
       options.transport == EndpointTransport::kAssumed ? Turns::kBySeed : Turns::kAsTheyAre;
   return xds::to_json_text({question.target, question.method, seed},
                            found->router().explain({question.method, &headers, seed}, now, turns));
 }
 
-// Far more than a live actor takes.
+// A working xDS client answers much sooner.
 constexpr auto kDumpPatience = std::chrono::seconds(10);
 
 absl::StatusOr<ResourceDump> Runtime::State::dump() const {
@@ -389,7 +391,7 @@ absl::Status Runtime::State::add_extensions(actors::Environment& environment) {
   return {};
 }
 
-// The environment of the actors. Returns the error of the first part that cannot be made.
+// Makes the environment of the actors. Returns the error of the first part that cannot be made.
 absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
   actors::Environment environment;
   environment.policy = channel::policy_options(
@@ -435,7 +437,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
 
 Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-// Publishing ends first; then the waiting calls are told.
+// The actors end first. Targets are closed after the last publication, so nothing replaces their
+// last snapshot, which fails every call.
 Runtime::~Runtime() {
   std::vector<std::shared_ptr<channel::Target>> open;
   {
@@ -447,7 +450,7 @@ Runtime::~Runtime() {
   state_->link->cut();
   state_->ending->store(true, std::memory_order_relaxed);
   state_->host.reset();
-  state_->admins.clear();  // The host has already answered waiting dumps with an error.
+  state_->admins.clear();  // Does not block: waiting dumps ended with the host.
   const auto reclaimer = state_->reclaimer.handle();
   for (const auto& target : open) {
     target->close(absl::UnavailableError("the signalbox runtime was shut down"), *reclaimer);
@@ -470,7 +473,7 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
   }
   const bool is_wrong_target = !found.ok();
   if (is_wrong_target) {
-    // A bad target is closed from the beginning, with the reason.
+    // An invalid target gets a closed Target, which fails every call with the reason.
     auto lame =
         std::make_shared<channel::Target>(lb::CallerNames{target, state_->bootstrap.node.id});
     lame->close(absl::UnavailableError(found.status().message()), *state_->reclaimer.handle());

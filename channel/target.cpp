@@ -7,7 +7,8 @@
 namespace signalbox::channel {
 namespace {
 
-// Does not own the target: the actors hold the port, and the target holds the actors.
+// Does not own the target. The actors own this listener, and only the target's destructor ends the
+// actors, so an owning pointer would keep both for ever.
 class ToTarget final : public actors::PublicationListener {
  public:
   explicit ToTarget(std::weak_ptr<Target> target) : target_(std::move(target)) {}
@@ -51,7 +52,8 @@ void Target::close(const absl::Status& why, actors::Reclaimer& reclaimer) {
   tell_watchers();
 }
 
-// Runs on a scheduler thread, so the work goes to the waker.
+// Called on a thread of the actors' scheduler, which must not block. The waker's thread does the
+// work.
 void Target::published(ConnectivityState state) {
   const bool changed = state_.exchange(state, std::memory_order_acq_rel) != state;
   host_->with([this, changed](actors::Host& host) {
@@ -73,7 +75,7 @@ std::string Target::awaited() const {
   return port_ == nullptr ? ConnectivitySource::awaited() : port_->awaited->get();
 }
 
-// Channels come and go while the target stays, so watchers of gone channels are removed here.
+// A target may outlive its channels, so the watchers of destroyed channels are removed here.
 void Target::watch(std::weak_ptr<const void> owner, std::function<void()> changed) {
   const std::lock_guard lock(mutex_);
   std::erase_if(watchers_, [](const Watcher& watcher) { return watcher.owner.expired(); });

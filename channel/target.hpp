@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Target — the data plane's side of one target: its snapshots, its waiting calls and its state.
+// Target — the data plane's side of one target: its snapshots, its waiting calls and its
+// connectivity state.
 //
 //   channel actor ─▶ published() ─▶ waker thread ─▶ wait list, state watchers
 //   drop-in channel, Pick API ─▶ router, waiting, state()
@@ -30,12 +31,12 @@ namespace signalbox::channel {
 
 class Target final : public ConnectivitySource, public std::enable_shared_from_this<Target> {
  public:
-  /// Null `sessions`: see lb::Router.
+  /// `sessions`: what session cookies need of the runtime; may be null, see lb::Router.
   explicit Target(lb::CallerNames names = {}, lb::SessionsPtr sessions = nullptr);
   ~Target() override;
 
-  /// The host begins to serve the target. `port` is complete but for cell and listener, which the
-  /// target adds. Call it once, before the target is shared.
+  /// The host begins to serve the target. The caller fills all fields of `port` but `cell` and
+  /// `listener`, which the target fills. Call it once, before the target is shared.
   void open(std::shared_ptr<HostLink> host, actors::ChannelPort port);
 
   /// Ends the target: every waiting call and every later call fails with `why`.
@@ -45,7 +46,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
 
   const std::shared_ptr<WaitList>& waiting() const { return waiting_; }
 
-  /// Shared by all channels of the target; null: no throttling.
+  /// The throttle of retries, which all channels of the target share; null: no throttling.
   const std::shared_ptr<lb::RetryThrottle>& retry_throttle() const { return retry_throttle_; }
 
   /// Call it before the target is shared.

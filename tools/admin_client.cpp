@@ -78,8 +78,9 @@ class Socket {
   }
 
  private:
-  // Gives the next operation the time that is left until the deadline. So all operations together
-  // end in time, even if the server sends its answer in small pieces. False: no time is left.
+  // Limits the next socket operation to the time that is left until the deadline. All operations
+  // together therefore end in time, even if the server sends its answer in small pieces. False: no
+  // time is left.
   bool set_timeout() {
     using std::chrono::microseconds;
     const auto left = std::chrono::ceil<microseconds>(deadline_ - Clock::now()).count();

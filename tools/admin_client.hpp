@@ -19,8 +19,8 @@ namespace signalbox::tools {
 
 /// The body of a page. NOT_FOUND: nothing listens at the address, and the message says what to do.
 /// PERMISSION_DENIED: this user may not connect to the socket. INVALID_ARGUMENT: the path is no
-/// socket, or the server does not understand the question. Every other failure is UNAVAILABLE, in
-/// the server's message if it sent one. Blocks, at most for `patience` in all.
+/// socket, or the server does not understand the question. Every other failure is UNAVAILABLE, with
+/// the server's message if the server sent one. Blocks for at most `patience`.
 absl::StatusOr<std::string> admin_get(
     const channel::AdminAddress& address,
     absl::string_view page,

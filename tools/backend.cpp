@@ -27,7 +27,7 @@ namespace signalbox::tools {
 namespace {
 
 constexpr auto kMaxWork = std::chrono::seconds(10);
-constexpr auto kDrainTime = std::chrono::seconds(1);  // Idle clients may never disconnect.
+constexpr auto kDrainTime = std::chrono::seconds(1);  // A limit: idle clients may never disconnect.
 
 // The number of earlier attempts of the call, as retrying clients send it (gRFC A6).
 int earlier_attempts(const grpc::ServerContext& context) {
@@ -70,7 +70,7 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// gRPC refuses to listen if a file cannot be read.
+// A file that cannot be read counts as empty; gRPC then refuses to listen.
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const BackendOptions& options) {
   if (options.certificate.empty()) return grpc::InsecureServerCredentials();
   grpc::SslServerCredentialsOptions tls;

@@ -84,7 +84,8 @@ bool CallLog::was_in_flight_at_a_kill(const FinishedCall& call) const {
 void CallLog::record_answer(const FinishedCall& call) {
   if (kills_.empty()) return;
   if (call.cluster == leaves_[1] && !failed_over_) failed_over_ = call.ended;
-  // An answer to a call that began before the kill had ended is no return.
+  // A call that began before the kill had ended may have reached the dying backend, so its answer
+  // is no failback.
   const Kill& first = kills_.front();
   const bool is_return = first.ended && call.started > *first.ended;
   if (call.cluster == leaves_[0] && is_return && !failed_back_) failed_back_ = call.ended;

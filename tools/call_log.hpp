@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The outcomes of the demo's calls, and the failures that killed backends explain.
+// CallLog — counts the outcomes of the demo's calls, and separates failures that a killed backend
+// explains from all other failures.
 //
 //   load ─▶ add(FinishedCall) ─▶ [CallLog] ─▶ live line, table, JSON
 //   script ─▶ kill_begins, kill_ended, primary_back ─▶
@@ -8,14 +9,14 @@
 // The rule. A call was *in flight at a kill* if
 //   – its peer, as gRPC names it, is one of the killed backends: the call had been bound to a
 //     connection to that backend, and
-//   – it began at most kNoticeTime after the killed processes were gone (until the client
-//     has read that its connection is closed, it cannot know), and
+//   – it began at most kNoticeTime after the killed processes were gone (a client learns
+//     that its connection is closed only when it reads from the socket), and
 //   – it ended after the first signal was sent.
-// `failed_in_flight` counts those that failed UNAVAILABLE. Every other failure, whatever its
-// cause, is `failed_other`: a call that was never bound, that was bound to a live backend, that
-// began too late, or that failed in another way.
+// `failed_in_flight` counts the calls in flight at a kill that failed UNAVAILABLE. Every other
+// failure, whatever its cause, is `failed_other`: a call that was never bound, that was bound to a
+// live backend, that began too late, or that failed in another way.
 //
-// A value; its owner guards it.
+// Not thread-safe: the owner guards it with a mutex.
 
 #pragma once
 
@@ -37,8 +38,8 @@ using CallTime = std::chrono::steady_clock::time_point;
 inline constexpr std::chrono::milliseconds kNoticeTime{250};
 
 struct FinishedCall {
-  CallTime due;      ///< When the schedule wanted the call sent: latency counts from here.
-  CallTime started;  ///< When the call was handed to the channel.
+  CallTime due;      ///< The scheduled time of sending. Latency counts from here.
+  CallTime started;  ///< The time at which the call was handed to the channel.
   CallTime ended;
   bool ok = false;
   bool unavailable = false;
@@ -47,12 +48,12 @@ struct FinishedCall {
   std::string error;    ///< gRPC's code and message of a failure.
 };
 
-/// Counts since the start, or of an interval.
+/// The calls that ended since the start, or in an interval.
 struct CallCounts {
   std::uint64_t calls = 0;
   std::uint64_t failed = 0;
-  std::map<std::string, std::uint64_t> per_cluster;  ///< Answered calls.
-  Histogram latency_us;                              ///< Of answered calls.
+  std::map<std::string, std::uint64_t> per_cluster;  ///< The numbers of answered calls.
+  Histogram latency_us;                              ///< The latencies of answered calls.
 };
 
 class CallLog {
@@ -70,7 +71,7 @@ class CallLog {
   /// The first backend of the best cluster is ready again.
   void primary_back(CallTime now);
 
-  /// The counts since the last take_interval().
+  /// The counts since the previous take_interval().
   CallCounts take_interval();
 
   const CallCounts& totals() const { return totals_; }

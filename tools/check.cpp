@@ -32,9 +32,9 @@ struct FileText {
 struct Finding {
   std::string file;
   std::string kind = "unknown";  // "bootstrap" or "resources".
-  std::string summary;           // Of a valid file.
+  std::string summary;           // What a valid file holds: "3 resources".
   std::vector<std::string> errors;
-  std::vector<std::string> warnings;  // Of a valid file.
+  std::vector<std::string> warnings;  // Probable mistakes; empty for an invalid file.
 };
 
 std::string counted(std::size_t count, absl::string_view noun) {
@@ -58,7 +58,7 @@ xds::ParseOptions parse_options(const CheckOptions& asked) {
 }
 
 // Clusters may name the certificate providers of a bootstrap that is checked in the same run. A
-// text that is no bootstrap adds none.
+// text that is no valid bootstrap adds no provider.
 void add_certificate_providers(const std::string& text, xds::ParseOptions& options) {
   const auto bootstrap = xds::parse_bootstrap(text, "");
   if (!bootstrap.ok()) return;
@@ -72,7 +72,8 @@ void check_resources(const xds::Document& document,
   finding.kind = "resources";
   const auto read = xds::read_resources(document, finding.file, options.limits);
   if (!read.ok()) {
-    // The reader joins its errors, each of which begins with the file. Here each error gets a line.
+    // read_resources() joins its errors into one text, each with the file's name first. Split them,
+    // so that each error gets a line.
     const std::string file = absl::StrCat(finding.file, ": ");
     const auto message = absl::StripPrefix(read.status().message(), file);
     for (const absl::string_view error : absl::StrSplit(message, absl::StrCat("; ", file)))

@@ -29,7 +29,7 @@ absl::Status system_error(absl::string_view what, int error) {
   return absl::InternalError(absl::StrCat(what, ": ", std::strerror(error)));
 }
 
-// The attributes and file actions of posix_spawn, released in any case.
+// The attributes and file actions of posix_spawn. The destructor releases them.
 struct SpawnPlan {
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_t actions;
@@ -37,7 +37,7 @@ struct SpawnPlan {
   SpawnPlan() {
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_init(&actions);
-    // This program blocks the stop signals; a child begins with no signal blocked or ignored.
+    // This program blocks the stop signals. A child must begin with no signal blocked or ignored.
     sigset_t none;
     sigset_t all;
     sigemptyset(&none);

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include <sys/types.h>
 
+#include "signalbox/plan.hpp"
 #include "xds/limits.hpp"
 
 namespace signalbox::tools {
@@ -24,14 +25,15 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;  ///< The command ran and failed.
 inline constexpr int kExitUsage = 2;   ///< The command could not be run as asked.
 
-/// `signalbox COMMAND: TEXT` on stderr.
+/// Writes `signalbox COMMAND: TEXT` to stderr.
 void say(absl::string_view command, absl::string_view text);
 
 struct BackendOptions {
   std::string listen = "127.0.0.1:0";
   std::string name;
   std::string cluster;
-  std::string certificate;  ///< Files in PEM; empty: plaintext.
+  /// `certificate` and `private_key` are files in PEM. Empty: the backend uses plaintext.
+  std::string certificate;
   std::string private_key;
   std::string client_ca;     ///< CA of the clients' certificates; empty: clients need none.
   int failing_attempts = 0;  ///< Attempts of each call that fail UNAVAILABLE before one succeeds.
@@ -39,7 +41,8 @@ struct BackendOptions {
   int at_once = 256;  ///< The most calls that are worked on at a time; other calls wait.
 };
 
-/// One of the demo's backends. Writes one line of JSON when it is ready; SIGTERM ends it in peace.
+/// Runs one of the demo's backends. Writes one line of JSON when the backend is ready. SIGTERM ends
+/// it; calls in progress get a second to finish.
 int run_backend(const BackendOptions& options);
 
 struct ServeOptions {
@@ -48,7 +51,7 @@ struct ServeOptions {
   pid_t parent = 0;  ///< The control plane ends with this process; 0: it runs on its own.
 };
 
-/// A control plane that serves a file. Writes one line of JSON when it is ready.
+/// Runs a control plane that serves a file of resources. Writes one line of JSON when it is ready.
 int run_serve(const ServeOptions& options);
 
 struct CheckOptions {
@@ -66,7 +69,7 @@ struct VersionOptions {
   bool json = false;
 };
 
-/// What `signalbox version` prints as text, without the last newline.
+/// The text that `signalbox version` prints, without the last newline.
 std::string version_text();
 
 int run_version(const VersionOptions& options);
@@ -76,9 +79,9 @@ inline constexpr absl::string_view kTieredDrill = "tiered";
 
 struct DemoOptions {
   std::string drill;    ///< Empty: clusters fail over. Else kControlPlaneDrill or kTieredDrill.
-  double seconds = 30;  ///< The script's time; a drill's minimum.
+  double seconds = 30;  ///< How long the script runs; a drill may run longer.
   double kill_seconds = 10;  ///< How long the control-plane drill keeps the control plane dead.
-  double stop_seconds = 10;  ///< How long that drill keeps the control plane stopped.
+  double stop_seconds = 10;  ///< How long the same drill keeps the control plane stopped.
   std::string json;          ///< Empty: no data file.
   std::string metrics = "127.0.0.1:0";
   std::string admin;      ///< Address of the admin pages; empty: none.
@@ -91,37 +94,33 @@ int run_demo(const DemoOptions& options);
 
 struct PlanOptions {
   std::string resources;
-  std::string bootstrap;  ///< Names the certificate providers that the resources may use.
-  std::string cluster;    ///< At most one of `cluster` and `target`; neither: see PlanRequest.
-  std::string target;
-  std::vector<std::string> health;  ///< CLUSTER/PRIORITY=PERCENT, like `degraded`.
+  std::string bootstrap;            ///< Names the certificate providers that the resources may use.
+  PlanRequest request;              ///< Without `assumptions.health` and `certificate_providers`.
+  std::vector<std::string> health;  ///< CLUSTER/PRIORITY=PERCENT, as in `degraded`.
   std::vector<std::string> degraded;
-  std::vector<std::string> down;  ///< Zones and endpoints.
-  std::string mode = "both";      ///< `priority`, `tiered`, `both`.
-  std::uint32_t panic_threshold = 0;
-  std::vector<std::string> lb_policies;  ///< Custom policies that resources may name.
-  std::string html;                      ///< Empty: no page.
+  std::string mode = "both";  ///< `priority`, `tiered`, `both`.
+  std::string html;           ///< Empty: no page.
   bool json = false;
 };
 
-/// How the calls of a cluster would spread.
+/// Prints how the calls to a cluster would spread.
 int run_plan(const PlanOptions& options);
 
 struct DumpOptions {
   std::string admin;
-  std::string type;  ///< Empty: all.
-  std::string name;  ///< Empty: all.
+  std::string type;  ///< The type of the resources to print; empty: all types.
+  std::string name;  ///< The name of the resources to print; empty: all names.
   double timeout_seconds = 30;
   bool json = false;
 };
 
-/// What the xDS client of a running process knows.
+/// Prints what the xDS client of a running process knows.
 int run_dump(const DumpOptions& options);
 
 struct ExplainOptions {
-  std::string admin;                     ///< A process's admin address; empty: `resources` answer.
-  std::string resources;                 ///< A file; all of its endpoints count as connected.
-  std::string bootstrap;                 ///< For `resources`; its servers are not contacted.
+  std::string admin;                     ///< A process's admin address; empty: see `resources`.
+  std::string resources;                 ///< A file, explained as if its endpoints were connected.
+  std::string bootstrap;                 ///< Used with `resources`; its servers are not contacted.
   std::vector<std::string> lb_policies;  ///< Custom policies that resources may name.
   /// Custom filters that resources may name, by configuration type.
   std::vector<std::string> http_filters;
@@ -134,7 +133,7 @@ struct ExplainOptions {
   bool json = false;
 };
 
-/// Where a call would go, and why.
+/// Prints where a call would go, and why.
 int run_explain(const ExplainOptions& options);
 
 }  // namespace signalbox::tools

@@ -19,7 +19,7 @@ namespace {
 
 constexpr absl::string_view kMethod =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
-constexpr int kMaxRequestBytes = 64 * 1024 * 1024;  // Ten thousand names fit easily.
+constexpr int kMaxRequestBytes = 64 * 1024 * 1024;  // Room for far more than ten thousand names.
 
 grpc::ByteBuffer to_buffer(const std::string& bytes) {
   const grpc::Slice slice(bytes);
@@ -36,7 +36,7 @@ std::string to_bytes(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-// Refuses every method but kMethod.
+// The answer to a call of a method other than kMethod.
 class Refusal final : public grpc::ServerGenericBidiReactor {
  public:
   explicit Refusal(const std::string& method) {
@@ -114,7 +114,7 @@ class AdsStream final : public grpc::ServerGenericBidiReactor {
   }
 
  private:
-  // Called at most once. gRPC wants the write under way to end before Finish().
+  // Called at most once. gRPC requires that the write in progress ends before Finish().
   void end(grpc::Status status) {
     end_ = std::move(status);
     if (outgoing_.empty()) Finish(*end_);
@@ -123,7 +123,7 @@ class AdsStream final : public grpc::ServerGenericBidiReactor {
   ControlPlane& plane_;
   xds::StreamId id_ = 0;
   grpc::ByteBuffer incoming_;
-  std::deque<grpc::ByteBuffer> outgoing_;  // The first is being written.
+  std::deque<grpc::ByteBuffer> outgoing_;  // The first of them is being written.
   std::optional<grpc::Status> end_;
 };
 

@@ -4,13 +4,14 @@
 //
 //   client ◀─ gRPC stream ─▶ [ControlPlane] ◀─▶ DiscoveryServer (what to answer)
 //
-// The service has its official name. A generic service over bytes serves it: signalbox's protobuf
-// packages have a prefix, so no generated service could have that name. The address may have port
-// 0; the bound port is kept over stop() and start_again(), so that clients find it again. An
-// address in use is an error (gRPC by itself would share the port in silence).
+// The gRPC service has the official name of ADS. It is a generic service over bytes, because a
+// service generated from signalbox's protobuf packages would have their prefix in its name. The
+// address may have port 0; the bound port is kept over stop() and start_again(), so that clients
+// find it again. An address in use is an error (gRPC by itself would share the port in silence).
 //
 // stop() and start_again() are for one thread at a time. Every other function may be called from
-// any thread, at any time. One mutex guards what these share; nothing waits under it.
+// any thread, at any time. One mutex guards their shared state. No function blocks while it holds
+// the mutex.
 
 #pragma once
 
@@ -80,7 +81,7 @@ class ControlPlane {
   xds::DiscoveryServer core_;
   std::map<xds::StreamId, AdsStream*> streams_;
   int port_;
-  // gRPC wants a new service for each server.
+  // A generic service belongs to one server, so each start makes a new one.
   std::unique_ptr<grpc::CallbackGenericService> service_;
   std::unique_ptr<grpc::Server> server_;
 };

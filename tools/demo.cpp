@@ -53,7 +53,8 @@ void replace_unknown_hosts(DemoTopology& topology) {
   }
 }
 
-// Checked before the demo runs, because a lost result would make the run useless.
+// Checks before the demo runs that the file can be written, because a lost result would make the
+// run useless.
 absl::Status check_writable(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   std::error_code error;

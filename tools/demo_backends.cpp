@@ -38,7 +38,7 @@ DemoBackends::~DemoBackends() {
     if (backend.process) backend.process->send_signal(SIGTERM);
   }
   for (Backend& backend : backends_) {
-    // Its destructor kills a backend that ignores SIGTERM.
+    // The destructor of ChildProcess kills a backend that ignores SIGTERM.
     if (backend.process) backend.process->wait(kEndTime).IgnoreError();
   }
 }

@@ -7,7 +7,8 @@
 //   stopped    SIGSTOP for --stop-seconds, with streams half open; SIGCONT: the third is first
 //   replaced   SIGKILL, and a new process at once: the first is first again
 //
-// The resources change while the control plane is away, so the change cannot have come before.
+// The resources change while the control plane is away, so no client can have the change before the
+// control plane returns.
 #include <algorithm>
 #include <functional>
 #include <iostream>
@@ -34,10 +35,10 @@ constexpr auto kSteadyTime = std::chrono::seconds(2);
 
 struct Phase {
   std::string name;
-  std::string leaves;   // Announced when the control plane leaves,
-  std::string returns;  // and when it returns.
+  std::string leaves;   // The announcement when the control plane leaves.
+  std::string returns;  // The announcement when the control plane returns.
   std::chrono::duration<double> away{0};
-  bool is_killed = true;  // False: it is stopped.
+  bool is_killed = true;  // False: the control plane is stopped, not killed.
   std::size_t first_leaf = 0;
 };
 
@@ -48,14 +49,14 @@ std::vector<Phase> make_script(const DemoOptions& options) {
           {"replaced", "SIGKILL to", "started anew at once:", Seconds(0), true, 0}};
 }
 
-// A stop signal or an error; neither: the phase was played to its end.
+// Why a phase ended early: a stop signal or an error. std::monostate: it did not.
 using Interruption = std::variant<std::monostate, int, absl::Status>;
 
 class Drill {
  public:
   explicit Drill(DemoStage& stage) : stage_(stage) {}
 
-  // Calls report to this object, so none may end after it.
+  // Calls report to this object, so the load must end before the object is destroyed.
   ~Drill() { stage_.finish_load().IgnoreError(); }
 
   Drill(const Drill&) = delete;

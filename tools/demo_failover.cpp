@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The demo's script, by shares of its time T:
+// The demo's script. T is the time that the script takes:
 //
 //   0           ──▶ steady: the first cluster serves, and a session begins
 //   0.15 × T    ──▶ the first cluster's backends are killed: the second cluster serves
@@ -9,7 +9,7 @@
 //   0.50 × T    ──▶ the first cluster's backends are back
 //   0.70 × T    ──▶ the session's backend drains: other calls leave it, the session stays
 //   0.80 × T    ──▶ that backend is healthy again, at a lower priority: the session stays
-//   0.90 × T    ──▶ that backend is as it was
+//   0.90 × T    ──▶ that backend has its former priority again
 //   T           ──▶ the table
 #include <functional>
 #include <iostream>
@@ -49,8 +49,8 @@ class PinnedBackend {
  public:
   explicit PinnedBackend(DemoStage& stage) : stage_(stage) {}
 
-  // The session's moves count from here. The failback before was a move, too: no endpoint of the
-  // first cluster has the address in the session's cookie.
+  // The session's moves count from here. The failback before this act moved the session, too: no
+  // endpoint of the first cluster has the address in the session's cookie.
   absl::Status drain(const Narrator& narrator) {
     auto backend = stage_.session().settle(stage_.leaves()[0], kFailbackTime);
     if (!backend.ok()) return backend.status();
@@ -79,7 +79,7 @@ class PinnedBackend {
 };
 
 struct Act {
-  double at = 0;     // A share of the script's time.
+  double at = 0;     // When it begins, as a share of the script's time.
   std::string what;  // The announcement; empty: run() announces.
   std::function<absl::Status(const Narrator&)> run;
 };

@@ -46,7 +46,8 @@ class DemoLoad {
   absl::Status warm_up(std::chrono::milliseconds at_most);
 
   void start();
-  /// Stops sending, and waits for the answers under way. False if some did not come in time.
+  /// Stops sending, and waits for the answers under way. False if some answers did not come in
+  /// time.
   bool finish();
 
  private:

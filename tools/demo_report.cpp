@@ -31,7 +31,7 @@ std::uint64_t calls_of(const std::map<std::string, std::uint64_t>& per_cluster,
   return place == per_cluster.end() ? 0 : place->second;
 }
 
-// Wide enough for the name and for "100 %".
+// A column is wide enough for the name and for "100 %".
 int column_width(const std::string& name) {
   return static_cast<int>(std::max<std::size_t>(name.size(), 5)) + 2;
 }

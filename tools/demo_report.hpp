@@ -42,8 +42,8 @@ DemoResult make_result(const std::vector<std::string>& leaves,
                        std::uint64_t repicked,
                        std::uint64_t session_moves);
 
-/// No call failed but those in flight at a kill, every cluster served, and the session did not move
-/// while its backend was usable.
+/// True if only calls in flight at a kill failed, every cluster answered calls, and the session did
+/// not move while its backend was usable.
 bool is_success(const DemoResult& result);
 
 nlohmann::json to_json(const DemoResult& result);
@@ -53,7 +53,8 @@ std::string table(const DemoResult& result);
 /// `orders-primary`.
 std::string short_name(const std::string& leaf, const std::vector<std::string>& leaves);
 
-/// The names of live_line()'s columns; `state` names the column of live_line()'s `state`.
+/// The line of headings above the columns of live_line(). `state` is the heading of the column with
+/// live_line()'s `state`.
 std::string live_header(const std::vector<std::string>& leaves, absl::string_view state);
 
 /// `state`: the value of the column that live_header() names; unset: unknown.

@@ -20,7 +20,7 @@
 
 namespace signalbox::tools {
 
-// --- the scripts: each plays on a stage after set(), and returns the exit status -----------------
+// --- the scripts: each runs on a DemoStage after its set(), and returns the exit status ----------
 
 /// Clusters are killed and come back.
 int play_failover(const DemoOptions& options, DemoStage& stage);
@@ -43,8 +43,8 @@ class Narrator {
   /// Starts the clock.
   explicit Narrator(Line line);
 
-  /// Prints a line a second until `due`, or until `holds` returns true; it is called every few
-  /// milliseconds. Returns the stop signal that came first, if one came.
+  /// Prints a line a second until `due`, or until `holds` returns true. `holds` is called every few
+  /// milliseconds. A stop signal ends the wait, and is returned.
   std::optional<int> wait_until(Clock::time_point due, const std::function<bool()>& holds = {});
 
   /// Prints what happens now, with the time.
@@ -65,7 +65,7 @@ class Narrator {
 
 /// Prints why the demo ends early. Returns the exit status.
 int end_early(const absl::Status& status, int exit_status = kExitFailed);
-/// The same for a stop signal.
+/// Prints that a stop signal ends the demo early. Returns the exit status.
 int end_early(int signal);
 
 /// Prints the table, and writes the data if --json names a file. `failure` is empty if all went

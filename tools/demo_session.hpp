@@ -7,7 +7,7 @@
 //        └─▶ moves()
 //
 // One thread makes one call after another. An answer from another backend than the previous
-// answer's is a move. Moves count from settle() on, because backends are killed before.
+// answer's is a move. Moves count from settle() on, because the script kills backends before that.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The demo's world: processes, a runtime, calls under way.
+// DemoStage — all that a script of the demo controls: processes, a runtime, and calls in progress.
 //
 //   DemoTopology ─▶ [DemoStage] ─┬─ DemoBackends
 //                                ├─ DemoControlPlane
@@ -43,10 +43,10 @@ class DemoStage {
   absl::Status serve_metrics();
   /// Does nothing without --admin.
   absl::Status serve_admin();
-  /// Starts the load, after a first call has succeeded. For every call of the load, `also` is
-  /// called after the log has the call, on any thread.
+  /// Starts the load, after a first call has succeeded. When a call of the load ends, it is added
+  /// to the log, and then passed to `also`, on any thread.
   absl::Status start_load(std::function<void(const FinishedCall&)> also = {});
-  /// Starts the session beside the load. The log has its calls, too.
+  /// Starts the session beside the load. The session's calls are added to the log, too.
   void start_session();
   /// Stops sending calls, and waits for the answers under way. Harmless if neither load nor session
   /// was started.

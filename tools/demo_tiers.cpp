@@ -3,7 +3,7 @@
 // The script of `--drill tiered`. The aggregate spreads its calls by health, and the first
 // cluster's backends are killed one by one:
 //
-//   all are there ─▶ SIGKILL to one ─▶ the client goes by other loads ─▶ calls are measured ─▶ …
+//   all backends run ─▶ SIGKILL to one ─▶ the client uses new loads ─▶ calls are measured ─▶ …
 //
 // signalbox::plan_text computes the expected loads, from the resources that the control plane
 // serves and the addresses that are down.
@@ -32,7 +32,7 @@ namespace {
 
 using Clock = Narrator::Clock;
 using Loads = std::map<std::string, double>;
-// A stop signal or an error; neither: the step was played to its end.
+// Why a step ended early: a stop signal or an error. std::monostate: it did not.
 using Interruption = std::variant<std::monostate, int, absl::Status>;
 
 constexpr auto kSettleTime = std::chrono::seconds(15);
@@ -42,7 +42,7 @@ class TieredDrill {
  public:
   explicit TieredDrill(DemoStage& stage) : stage_(stage) {}
 
-  // Calls report to this object, so none may end after it.
+  // Calls report to this object, so the load must end before the object is destroyed.
   ~TieredDrill() { stage_.finish_load().IgnoreError(); }
 
   TieredDrill(const TieredDrill&) = delete;
@@ -53,7 +53,7 @@ class TieredDrill {
     log_.add(call);
   }
 
-  /// Plays a step. An empty `backend` kills none.
+  /// Plays a step. When `backend` is empty, no backend is killed.
   Interruption play(const std::string& backend, Clock::duration measuring, Narrator& narrator);
   std::string live_line_of(std::chrono::nanoseconds since_start, std::chrono::nanoseconds interval);
 
@@ -75,7 +75,7 @@ class TieredDrill {
   bool is_in_effect(const Loads& loads) const;
 
   DemoStage& stage_;
-  std::vector<std::string> down_;  // Addresses.
+  std::vector<std::string> down_;  // The addresses of killed backends.
   Loads computed_;
   std::mutex mutex_;
   TierLog log_;
@@ -165,7 +165,7 @@ int play_tiered_drill(const DemoOptions& options, DemoStage& stage) {
       !status.ok()) {
     return end_early(status);
   }
-  // The first cluster's computed share, beside the measured shares.
+  // The column "computed" has the first cluster's computed share, beside the measured shares.
   std::cout << live_header(stage.leaves(), "computed") << std::endl;
   Narrator narrator([&drill](auto since_start, auto interval) {
     return drill.live_line_of(since_start, interval);

@@ -42,7 +42,8 @@ void visit_assignment(ClusterLoadAssignment& assignment,
   }
 }
 
-// The bytes of the resources came from our own conversion: they can be parsed.
+// The results of ParseFromString are ignored: the bytes come from our own conversion, and can be
+// parsed.
 void visit_places(std::vector<xds::ResourceBytes>& resources, const Visitor& visit) {
   for (auto& resource : resources) {
     if (resource.type_url == xds::kClusterLoadAssignmentTypeUrl) {
@@ -72,7 +73,8 @@ std::vector<std::string> leaves_of(const xds::ResourceBytes& resource) {
   return {aggregate.clusters().begin(), aggregate.clusters().end()};
 }
 
-// Changes aggregate clusters only.
+// Rotates the list of an aggregate cluster, so that leaf number `first` comes first. Other
+// resources do not change.
 void rotate_leaves(xds::ResourceBytes& resource, std::size_t first) {
   Cluster cluster;
   AggregateConfig aggregate;

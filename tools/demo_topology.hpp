@@ -23,7 +23,7 @@
 
 namespace signalbox::tools {
 
-/// Where a backend is to be started.
+/// A backend of the demo, and the host on which it is started.
 struct BackendPlace {
   std::string name;
   std::string cluster;
@@ -32,7 +32,7 @@ struct BackendPlace {
   friend bool operator==(const BackendPlace&, const BackendPlace&) = default;
 };
 
-/// How a backend's endpoint differs from the resources' endpoint.
+/// A change that resources() makes to the endpoint of one backend.
 struct EndpointChange {
   enum class Kind { kNone, kDraining, kLowerPriority };
 
@@ -42,7 +42,7 @@ struct EndpointChange {
 
 class DemoTopology {
  public:
-  /// `file_name` stands in errors, and its extension gives the format.
+  /// Errors name `file_name`; its extension gives the format.
   static absl::StatusOr<DemoTopology> parse(absl::string_view text, absl::string_view file_name);
 
   const std::string& target() const { return target_; }  ///< `xds:///…`

@@ -11,9 +11,9 @@
 //   left ──────▶ returning ──▶ returned ───────────▶ first answer of the cluster it brings
 //    away: the last good                 reconvergence ≤ back-off + 5 s
 //    resources serve; an answer of that
-//    cluster is too early to be true
+//    cluster now would be too early
 //
-// A value; its owner guards it.
+// Not thread-safe: the owner guards it with a mutex.
 
 #pragma once
 
@@ -27,7 +27,7 @@
 
 namespace signalbox::tools {
 
-/// How long a change may take once the client has reached its control plane again.
+/// The time within which a change must show after the client has reached its control plane again.
 inline constexpr std::chrono::seconds kReconvergenceTime{5};
 
 /// The longest back-off that a client may be in when its control plane has been away for `away`
@@ -53,7 +53,7 @@ struct Absence {
 
 class DrillLog {
  public:
-  /// A new absence begins.
+  /// The control plane has left: a new absence begins.
   void left(CallTime now, std::string name, std::string brings, bool breaks_stream);
   void returning(CallTime now);
   void returned(CallTime now);

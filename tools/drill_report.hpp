@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The control-plane drill's report: a table at the end, and the same as JSON data.
+// The control-plane drill's report: a table at the end, and the same data as JSON.
 //
 //   CallLog, DrillLog ─▶ DrillResult ─▶ [table | to_json | why_failed] ─▶ stdout, --json FILE
 

@@ -25,7 +25,7 @@ std::string page_of(const DumpOptions& options) {
   return absl::StrCat("/config_dump", query.empty() ? "" : "?", absl::StrJoin(query, "&"));
 }
 
-// The question could not be asked: a wrong address or question, or no permission.
+// True if the question could not be asked: a wrong address or question, or no permission.
 bool is_usage(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsPermissionDenied(status) ||
          absl::IsInvalidArgument(status);

@@ -28,11 +28,11 @@ namespace {
 
 // The longest wait for name look-ups and for calls that wait.
 constexpr auto kPatience = std::chrono::seconds(10);
-// The rounds of is_at_rest().
+// is_at_rest() waits for this many rounds, each kRound long.
 constexpr int kRounds = 30;
 constexpr auto kRound = std::chrono::milliseconds(10);
 
-// The question could not be asked: a wrong address or question, or no permission.
+// True if the question could not be asked: a wrong address or question, or no permission.
 bool is_usage(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsPermissionDenied(status) ||
          absl::IsInvalidArgument(status);
@@ -119,8 +119,8 @@ double connecting(const Runtime& runtime) {
 bool is_at_rest(const Runtime& runtime, const Router& router, const Pick& pick) {
   for (int round = 0; round < kRounds; ++round) {
     if (router.wait(pick, Router::Clock::now() + kRound)) return false;
-    // The call returns after the messages before it have been handled. Its result does not matter,
-    // and neither does an error.
+    // dump() returns after the messages before it have been handled. Neither its result nor an
+    // error matters.
     static_cast<void>(runtime.dump());
   }
   return connecting(runtime) == 0;

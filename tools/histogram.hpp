@@ -4,7 +4,7 @@
 //
 //   latency in µs ─▶ [record] ─▶ buckets ─▶ [percentile] ─▶ live line, table, JSON
 //
-// Values below 64 have a bucket each. Above, every power of two is cut into 32 buckets. So a
+// Values below 64 have a bucket each. From 64 on, every power of two is cut into 32 buckets. So a
 // percentile is at most 1/32 (3.2 %) above the recorded value, and never below it.
 
 #pragma once

@@ -26,10 +26,9 @@
 
 namespace {
 
-using namespace signalbox::tools;  // NOLINT(google-build-using-namespace): the whole file is about
-                                   // it.
+using namespace signalbox::tools;  // NOLINT(google-build-using-namespace): main uses all of it.
 
-// Options and the status that the chosen subcommand returned.
+// The options of all subcommands, and the exit status of the one that ran.
 struct CommandLine {
   BackendOptions backend;
   ServeOptions serve;
@@ -45,7 +44,8 @@ struct CommandLine {
 constexpr const char* kExitStatusText =
     "Exit status: 0 all went well, 1 it ran and failed, 2 it could not be run as\nasked.";
 
-// Replaces CLI::Range: its errors show six decimals, and call a text out of range.
+// Replaces CLI::Range. Its errors show numbers with six decimals, and report a text that is no
+// number as a number out of range.
 CLI::Validator number_between(double low, double high) {
   const std::string expected = absl::StrFormat("expected a number from %g to %g, got ", low, high);
   const auto check = [=](std::string& text) -> std::string {
@@ -98,7 +98,7 @@ CLI::Validator host_and_port() {
   return {check, ""};
 }
 
-// NAME=NUMBER of a limit of xDS resources.
+// Reads NAME=NUMBER, a limit of xDS resources.
 bool read_limit(const std::string& text, signalbox::xds::Limits& limits) {
   const auto equals = text.find('=');
   std::size_t number = 0;
@@ -184,7 +184,7 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* what, const s
   return command;
 }
 
-// The options that choose the script and its times.
+// Adds the options that choose the script and its times.
 void add_demo_script(CLI::App& command, DemoOptions& options) {
   command.add_option("--drill", options.drill, "Another script: control-plane or tiered")
       ->type_name("NAME")
@@ -388,7 +388,7 @@ void add_dump(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_dump(line.dump); });
 }
 
-// The options that choose the source of the answer: a process, or files.
+// Adds the options that choose the source of the answer: a process, or files.
 void add_explained_world(CLI::App& command, ExplainOptions& options) {
   CLI::Option* const admin =
       command.add_option("--admin", options.admin, "unix:PATH or host:port of the process")
@@ -502,12 +502,12 @@ void add_planned_calls(CLI::App& command, PlanOptions& options) {
   CLI::Option* const cluster =
       command
           .add_option("--cluster",
-                      options.cluster,
+                      options.request.cluster,
                       "The cluster of the calls; by default the one\nthat no aggregate leads to")
           ->type_name("NAME");
   command
       .add_option("--target",
-                  options.target,
+                  options.request.target,
                   "The target of the calls: xds:///NAME with routes\nthat lead to one cluster")
       ->type_name("TARGET")
       ->excludes(cluster);
@@ -517,7 +517,7 @@ void add_assumptions(CLI::App& command, PlanOptions& options) {
   const auto many = [](CLI::Option* option) { option->expected(1)->take_all(); };
   many(command
            .add_option("--down",
-                       options.down,
+                       options.request.assumptions.down,
                        "Cannot be reached: a zone, region/zone,\nregion/zone/sub_zone, or an "
                        "endpoint's host:port.\nMay be said more than once, as the next two")
            ->type_name("WHAT"));
@@ -557,14 +557,15 @@ void add_plan(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   command
       ->add_option("--panic-threshold",
-                   options.panic_threshold,
+                   options.request.assumptions.panic_threshold,
                    "Of tiered mode, as in RuntimeOptions: 0 to 100;\n0: no priority ever panics; "
                    "an aggregate's own\n(healthy_panic_threshold) comes first")
       ->type_name("PERCENT")
       ->check(number_between(0, 100))
       ->capture_default_str();
   command
-      ->add_option("--lb-policy", options.lb_policies, "A custom LB policy that clusters may name")
+      ->add_option(
+          "--lb-policy", options.request.lb_policies, "A custom LB policy that clusters may name")
       ->type_name("NAME")
       ->check(lb_policy_name())
       ->expected(1)
@@ -643,7 +644,7 @@ int report(const CLI::App& app, const CLI::ParseError& error, const std::string&
 }
 
 int run(int argc, char** argv) {
-  // Our statuses say in fewer words what gRPC logs.
+  // Our own errors say in fewer words what gRPC would log.
   ::setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   CLI::App app{"signalbox: a routing runtime that a busy server embeds.", "signalbox"};
   CommandLine line;

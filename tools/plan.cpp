@@ -39,12 +39,7 @@ absl::Status add_certificate_providers(const std::string& path, PlanRequest& req
 }
 
 absl::StatusOr<PlanRequest> request_of(const PlanOptions& options) {
-  PlanRequest request;
-  request.cluster = options.cluster;
-  request.target = options.target;
-  request.lb_policies = options.lb_policies;
-  request.assumptions.panic_threshold = options.panic_threshold;
-  request.assumptions.down = options.down;
+  PlanRequest request = options.request;
   auto health = read_health(options.health, options.degraded);
   if (!health.ok()) return health.status();
   request.assumptions.health = *std::move(health);

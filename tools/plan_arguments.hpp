@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The health that `signalbox plan` is told to assume.
+// plan_arguments — reads the health that `signalbox plan` is told to assume.
 //
 //   --health orders/0=50   --degraded orders/0=20 ─▶ [read_health] ─▶ AssumedHealth
 //
-// A priority with --degraded alone: its other endpoints are healthy.
+// When only --degraded names a priority, its other endpoints are healthy.
 
 #pragma once
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kEndpointsOnPage = 200;
 constexpr std::size_t kColours = 12;  // c0 … c11 below.
 
-// Colours that differ for the colour-blind, too; parts of a bar carry their numbers as well.
+// Colour-blind readers can tell these colours apart. Parts of a bar also show their percentages.
 constexpr absl::string_view kStyle = R"(
 :root { color-scheme: light dark; --page: #fff; --text: #1c2024; --quiet: #5b646d; --line: #d7dce1;
   --track: #e9edf0; --now: #9aa5af; --shade: rgba(0, 0, 0, .28); }
@@ -79,7 +79,8 @@ std::string css_percent(CallShare share) {
 
 // --- a bar for each answer -------------------------------------------------
 
-// On narrow screens a part of less than 40 % has no room for its label.
+// The label in a part of a bar. On narrow screens, a part of less than 40 % has no room for it, so
+// the style hides <em> there.
 std::string label_of(absl::string_view label, CallShare share) {
   if (label.empty()) return "";
   const std::string text = escape_html(label);
@@ -109,7 +110,7 @@ std::string colour(std::size_t leaf) {
   return absl::StrCat("c", leaf % kColours);
 }
 
-// Every endpoint of the locality is assumed to be down.
+// True if the locality has endpoints, and all are assumed to be down.
 bool is_dead(const PlannedLocality& locality) {
   return !locality.endpoints.empty() &&
          std::ranges::all_of(locality.endpoints,
@@ -125,7 +126,7 @@ bool a_zone_dies(const Plan& plan) {
   return false;
 }
 
-// The leaf's part of a bar, cut by zone, so that readers see which calls a dead zone loses. A
+// The leaf's part of a bar, divided by zone, so that readers see which calls a dead zone loses. A
 // locality has one segment over all priorities. Every second segment is lighter.
 std::string zones_of_stack(const PlannedLeaf& leaf, std::size_t index, lb::PlanAnswer answer) {
   std::vector<std::pair<std::string, CallShare>> zones;

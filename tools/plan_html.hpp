@@ -4,8 +4,8 @@
 //
 //   Plan, PlanView ─▶ [plan_html] ─▶ a file for any browser, light and dark
 //
-// First a bar for each answer, with a part for each cluster; then the whole tree. Names come from
-// resources, and are escaped.
+// The page begins with a bar for each answer (a mode, now or then), which has a part for each
+// cluster. Below the bars is the whole tree. Names come from resources, and are escaped.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace signalbox::tools {
 
-/// For text and for attributes in double quotes.
+/// Escapes text for HTML content and double-quoted attributes.
 std::string escape_html(absl::string_view text);
 
 std::string plan_html(const Plan& plan, const PlanView& view);

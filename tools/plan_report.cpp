@@ -24,13 +24,13 @@ std::string indented(const PlanRow& row) {
 
 // --- rows ------------------------------------------------------------------
 
-// Without assumptions both texts are the same.
+// Without assumptions, `now` and `then` are equal.
 std::string change(const std::string& now, const std::string& then) {
   return now != then ? absl::StrCat(now, " → ", then) : now;
 }
 
-// "50 × 1.4 = 70": the percentage of healthy hosts, EDS's overprovisioning factor, the score. Only
-// the score if the factor changes nothing.
+// "50 × 1.4 = 70": the percentage of healthy hosts, EDS's overprovisioning factor, the score. The
+// text is only the score if the factor changes nothing.
 std::string score_text(const PlannedHealth& health) {
   if (health.healthy_hosts == health.healthy * kPercent) return absl::StrCat(health.healthy);
   const std::uint64_t product =
@@ -102,7 +102,7 @@ std::string cells(const PlannedShares& shares, const PlanView& view) {
   return text;
 }
 
-// Columns of the terminal; every character in our texts takes one column.
+// The number of terminal columns. Every character in the texts of a report takes one column.
 std::size_t width(absl::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));

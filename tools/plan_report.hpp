@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a plan is shown: as a table for the terminal, and as data.
+// plan_report — shows a plan as a table for the terminal, and as data.
 //
 //   Plan, PlanView ─▶ [plan_rows] ─▶ plan_table ─▶ stdout
 //                          └──────▶ plan_html (plan_html.hpp)
 //   Plan, PlanView ─▶ [plan_json] ─▶ stdout
 //
-// The data. Names and meanings stay. Shares are percent of all calls to the cluster, with up to
-// four decimals; "priority" and "tiered" are the modes that were asked for:
+// The data. The names of members and their meanings are stable. Shares are percent of all calls to
+// the cluster, with up to four decimals; "priority" and "tiered" are the modes that were asked for:
 //
 //   cluster, is_aggregate, mode       the mode in which the cluster runs
 //   mode_from                         "metadata" (the cluster's), "default", or "leaf" (a leaf
@@ -16,9 +16,9 @@
 //   panic_threshold_from              "cluster" (its common_lb_config) or "default"
 //   assumed   {down: […], health: [{cluster, priority, healthy, degraded}], panic_threshold}
 //   failing   {priority: {now, then}, tiered: {now, then}}: calls that find no endpoint
-//   moved     {priority, tiered}: the share that goes to other endpoints then than now, or fails
-//   flip      {to, moved}: the other mode, and the share that would move in it then
-//   notes     […]: what is missing
+//   moved     {priority, tiered}: the share that the assumptions move to other endpoints, or fail
+//   flip      {to, moved}: the other mode, and the share that a change to it would move
+//   notes     […]: data that is missing
 //   clusters  [{name, lb_policy, note, shares, priorities: [{priority, assumed,
 //               health: {now: {healthy, degraded, healthy_hosts, overprovisioning_factor, panic},
 //               then: {…}}, shares, localities: [{region,
@@ -40,7 +40,8 @@
 
 namespace signalbox::tools {
 
-/// What a report shows: the modes side by side, and the loads under assumed health.
+/// The content of a report: the modes side by side, and the assumptions that their loads follow
+/// from.
 struct PlanView {
   std::vector<AggregateMode> modes = {AggregateMode::kPriority, AggregateMode::kTiered};
   PlanAssumptions assumptions;
@@ -54,7 +55,7 @@ AggregateMode other_mode(AggregateMode mode);
 /// "33.33": percent, with up to two decimals. "<0.01" for a share that would round to 0.
 std::string percent_text(CallShare share);
 
-/// A line of the tree.
+/// One line of the tree.
 struct PlanRow {
   std::size_t depth = 0;  ///< 0: a leaf cluster, …, 3: an endpoint.
   std::string name;
@@ -75,7 +76,8 @@ std::vector<PlanRow> plan_rows(const Plan& plan, std::size_t most_endpoints);
 /// The assumptions: "zone-a is down, orders/0 has 50 % healthy endpoints". Empty: there are none.
 std::string assumption_text(const PlanAssumptions& assumptions);
 
-/// How the calls move, from now to then in each mode, and if the mode is flipped. A line each.
+/// One line for each mode: how many calls the assumptions move or fail. Then the mode that the
+/// cluster runs in, and how many calls a change to the other mode would move.
 std::vector<std::string> plan_summary(const Plan& plan, const PlanView& view);
 
 std::string plan_table(const Plan& plan, const PlanView& view);

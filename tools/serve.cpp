@@ -19,7 +19,7 @@
 namespace signalbox::tools {
 namespace {
 
-// Silent as a part of the demo, which reports for itself.
+// Says nothing when a demo has started this process, because the demo prints its own report.
 void say_what_is_served(const ServeOptions& options, std::size_t resources) {
   if (options.parent > 0) return;
   say("serve", absl::StrCat(options.resources, ": ", resources, " resources"));

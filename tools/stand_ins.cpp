@@ -26,7 +26,7 @@ class StandInNote final : public lb::PickNote {
   const std::string name_;
 };
 
-// round_robin. Its explanations name the policy that it stands in for.
+// A round_robin policy. Its explanations name the policy that it stands in for.
 class PolicyStandIn final : public Policy {
  public:
   PolicyStandIn(const std::string& name, PolicyContext context)

@@ -4,8 +4,9 @@
 //
 //   --lb-policy NAME, --http-filter TYPE ─▶ [stand-in] ─▶ RuntimeOptions
 //
-// Only the program knows the decisions of its own code. A policy's stand-in is round_robin. A
-// filter's stand-in lets every call pass. Each explanation says so in a step of its own.
+// The command does not have the program's code, so it cannot know that code's decisions. The
+// stand-in for a policy is round_robin. The stand-in for a filter lets every call pass. Each
+// explanation says so in a step of its own.
 
 #pragma once
 

@@ -15,7 +15,8 @@ sigset_t stop_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  // SIGHUP: the terminal has closed. Under nohup it is ignored, and this program runs on.
+  // SIGHUP comes when the terminal closes. Under nohup the signal is ignored, and this program runs
+  // on.
   struct sigaction hang_up = {};
   ::sigaction(SIGHUP, nullptr, &hang_up);
   if (hang_up.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);

@@ -2,9 +2,10 @@
 //
 // SIGINT, SIGTERM and SIGHUP as events that a command waits for.
 //
-//   main: block_stop_signals() ─▶ every thread inherits it ─▶ the command: wait_for_stop(…)
+//   main: block_stop_signals() ─▶ every thread inherits the mask ─▶ the command: wait_for_stop(…)
 //
-// All threads block the signals. So no handler runs, and no code has to be async-signal-safe.
+// All threads block the signals, so no signal handler runs, and no code has to be
+// async-signal-safe.
 
 #pragma once
 

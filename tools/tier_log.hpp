@@ -8,10 +8,10 @@
 //   killed ────────────▶ settled ───────────────────────▶ the next one is killed
 //     the client notices   calls that begin and end here are measured
 //
-// A measured share passes if it differs by no more than chance allows: 5 standard deviations of as
-// many draws. One step in a million exceeds them.
+// A measured share passes if it differs from the computed share by at most 5 standard deviations of
+// that many random draws. By chance alone, one step in a million differs more.
 //
-// A value; its owner guards it.
+// Not thread-safe: the owner guards it with a mutex.
 
 #pragma once
 
@@ -26,7 +26,7 @@
 namespace signalbox::tools {
 
 struct TierStep {
-  std::string killed;                      ///< A backend's name; empty: all are there.
+  std::string killed;                      ///< A backend's name; empty: all backends run.
   std::map<std::string, double> computed;  ///< Percent of all calls; every cluster has an entry.
   CallTime begun;
   std::optional<CallTime> settled;  ///< From here on the client uses the computed loads.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tiered drill's report: a table at the end, and the same as JSON data.
+// The tiered drill's report: a table at the end, and the same data as JSON.
 //
 //   CallLog, TierLog ─▶ TierResult ─▶ [table | to_json | why_failed] ─▶ stdout, --json FILE
 
@@ -22,7 +22,7 @@ struct TierResult {
   std::uint64_t rpcs = 0;
   std::uint64_t failed_in_flight = 0;  ///< Calls lost with the killed backend that had them.
   std::uint64_t failed_other = 0;
-  std::string first_error;  ///< Of the first call in failed_other.
+  std::string first_error;  ///< The error of the first call in failed_other.
   std::uint64_t p50_us = 0;
   std::uint64_t p99_us = 0;
   std::vector<TierStep> steps;

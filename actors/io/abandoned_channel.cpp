@@ -12,10 +12,11 @@
 namespace signalbox::actors {
 namespace {
 
-// A channel that was asked to connect leaves IDLE at once, unless another thread has to do it.
+// The longest wait for an IDLE channel. A channel that was asked to connect leaves IDLE at once,
+// unless another thread has to start the attempt.
 constexpr std::chrono::seconds kLongestIdle(1);
 
-/// Owns itself and the channel until the channel leaves its state.
+/// Keeps the channel until the channel has left IDLE and CONNECTING. A keeper owns itself.
 struct Keeper : grpc_completion_queue_functor {
   explicit Keeper(std::shared_ptr<grpc::Channel> to_keep) : channel(std::move(to_keep)) {
     functor_run = &Keeper::run;
@@ -24,7 +25,7 @@ struct Keeper : grpc_completion_queue_functor {
 
   static void run(grpc_completion_queue_functor* functor, int changed) {
     std::unique_ptr<Keeper> self(static_cast<Keeper*>(functor));
-    const bool is_asleep = changed == 0;  // IDLE for kLongestIdle: it will not connect.
+    const bool is_asleep = changed == 0;  // IDLE for kLongestIdle: it does not connect.
     if (!is_asleep) keep(std::move(self));
   }
 
@@ -40,7 +41,8 @@ struct Keeper : grpc_completion_queue_functor {
     grpc_channel_watch_connectivity_state(channel, state, deadline, queue, self.release());
   }
 
-  // The runtime may have ended, and nothing else may serve the sockets.
+  // Makes the poller serve the channel's socket. The runtime may have ended, so perhaps nothing
+  // else does.
   const GrpcPoller::Interest interest;
   const std::shared_ptr<grpc::Channel> channel;
 };

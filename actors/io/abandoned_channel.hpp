@@ -23,7 +23,7 @@
 namespace signalbox::actors {
 
 /// Drops the caller's reference to the channel; thread-safe, never blocks. Null: nothing happens.
-/// Precondition: the caller holds no lock that the destruction of the channel's property takes.
+/// Precondition: the caller holds no lock that is taken when objects of the channel are destroyed.
 void abandon(std::shared_ptr<grpc::Channel> channel);
 
 }  // namespace signalbox::actors

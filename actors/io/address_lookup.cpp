@@ -17,7 +17,7 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-// "1.2.3.4" or "::1"; empty for other families.
+// The address as text, such as "1.2.3.4" or "::1". Empty if the family is neither IPv4 nor IPv6.
 std::string to_text(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   const void* bytes = nullptr;

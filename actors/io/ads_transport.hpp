@@ -5,7 +5,7 @@
 //   ads_stream actor ─▶ open(server) ─▶ Stream ─▶ send(bytes)
 //                    ◀─ opened, received(bytes) …, written …, closed
 //
-// These callbacks run on a thread of the transport.
+// The callbacks (opened, received, written, closed) run on a thread of the transport.
 //
 // Invariants
 //   T1  For a stream, `opened` is called at most once and before any `received`. `closed` is called
@@ -15,12 +15,12 @@
 //       another thread. Callbacks are short and take no lock that is held around ~Stream.
 //   T3  Messages are sent in the order of send(), and received in the order of arrival. `written`
 //       is called once for each sent message, in the same order, when the server's flow control has
-//       let the message pass; not after `closed`, and never inside open().
+//       let the message pass. `written` is not called after `closed`, and never inside open().
 //   T4  `closed` has RESOURCE_EXHAUSTED exactly when a message beyond the limit came; its text
 //       names the limit and the remedy.
-//   T5  After each `received` the next one comes only after read_next(), which may be called inside
-//       `received`. Meanwhile the transport holds at most one message; flow control keeps further
-//       messages at the server. `closed` may come before read_next().
+//   T5  After each `received`, the next `received` comes only after read_next(). read_next() may be
+//       called inside `received`. Meanwhile the transport holds at most one message; flow control
+//       keeps further messages at the server. `closed` may come before read_next().
 
 #pragma once
 
@@ -35,10 +35,10 @@ namespace signalbox::actors {
 class AdsTransport {
  public:
   struct Events {
-    /// The stream is on a connected transport: sent messages can reach the server.
+    /// The stream has a connection to the server, so sent messages can reach the server.
     std::function<void()> opened;
     std::function<void(std::string bytes)> received;
-    /// The oldest message without a `written` has left for the server.
+    /// The oldest message that had no `written` yet has left for the server.
     std::function<void()> written;
     std::function<void(absl::Status why)> closed;
   };
@@ -62,7 +62,7 @@ class AdsTransport {
   /// Opens AggregatedDiscoveryService/StreamAggregatedResources. Thread-safe, never blocks.
   virtual std::unique_ptr<Stream> open(Events events) = 0;
 
-  /// The server's name, for texts and labels.
+  /// The server's name, for error texts and labels of metrics.
   virtual const std::string& server() const = 0;
 };
 

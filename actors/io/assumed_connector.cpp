@@ -7,7 +7,7 @@
 namespace signalbox::actors {
 namespace {
 
-// Shared by the thread and the attempt (C2).
+// One wanted connection. The waker's thread and the attempt share it (C2).
 struct Wish {
   std::mutex mutex;
   std::function<void(ConnectionPtr)> connected;  // Empty: the attempt was destroyed.

@@ -4,7 +4,7 @@
 //
 //   subchannel actor ─▶ connect ─▶ [one thread] ─▶ connected
 //
-// For explaining a configuration as if all of its endpoints were reachable.
+// It serves to explain a configuration as if all endpoints were reachable.
 
 #pragma once
 
@@ -18,8 +18,8 @@ namespace signalbox::actors {
 
 class AssumedConnector final : public Connector {
  public:
-  /// Destroys a connection without references, once it is not in use. Any thread, even after the
-  /// connector's end.
+  /// Destroys a connection that has no references, once it is not in use. Called on any thread,
+  /// even after the connector's end.
   using Retire = std::function<void(std::unique_ptr<const Tracked>)>;
 
   explicit AssumedConnector(Retire retire) : retire_(std::move(retire)) {}

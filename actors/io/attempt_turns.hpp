@@ -5,9 +5,9 @@
 //   want(attempt) ─▶ [AttemptTurns] ─▶ begin(now): the attempts that begin now
 //   withdraw, done ─▶
 //
-// An attempt costs CPU time and memory while it is being made. Ten thousand at once would take all
-// of both, and each would exceed its time limit. An attempt to a silent address costs nothing:
-// after `slow_after` it no longer delays other attempts.
+// An attempt costs CPU time and memory while it is being made. Ten thousand attempts at once would
+// use up both, and each attempt would exceed its time limit. An attempt to a silent address costs
+// nothing: after `slow_after` it no longer delays other attempts.
 //
 // Invariants
 //   T1  At most `at_once` attempts that began less than `slow_after` ago are being made.
@@ -15,7 +15,7 @@
 //       attempt waits forever, and a few new failover attempts do not wait for ten thousand dead
 //       addresses.
 //
-// A plain value: its owner provides threads and time.
+// AttemptTurns is a plain value: its owner provides threads and time.
 
 #pragma once
 
@@ -51,7 +51,8 @@ class AttemptTurns {
     waiting_.emplace(wanted_, std::move(key));
   }
 
-  /// Removes a waiting attempt. A hundred thousand may be withdrawn at once.
+  /// Removes a waiting attempt. It must be fast, because a hundred thousand attempts may be
+  /// withdrawn at once.
   void withdraw(const Key& key) {
     const auto place = places_.find(key);
     if (place == places_.end()) return;
@@ -59,10 +60,10 @@ class AttemptTurns {
     places_.erase(place);
   }
 
-  /// An attempt that had begun has ended.
+  /// Records the end of an attempt that had begun.
   void done(const Key& key) { making_.erase(key); }
 
-  /// The attempts that begin now.
+  /// Returns the attempts that begin at `now`.
   std::vector<Key> begin(Instant now) {
     while (!begun_.empty() && is_over(begun_.front(), now)) {
       making_.erase(begun_.front().key);
@@ -77,7 +78,8 @@ class AttemptTurns {
     return turns;
   }
 
-  /// The latest time for the next begin(); nullopt: not before the next want() or done().
+  /// The time at which begin() must be called again at the latest. nullopt: no call is needed
+  /// before the next want() or done().
   std::optional<Instant> next_turn() const {
     if (waiting_.empty() || begun_.empty()) return std::nullopt;
     return begun_.front().at + limits_.slow_after;
@@ -98,17 +100,18 @@ class AttemptTurns {
     return key;
   }
 
-  // An attempt that is done already may leave begun_ at any time.
+  // Whether the entry may leave begun_: its attempt is done, or T1 does not count the attempt any
+  // more.
   bool is_over(const Begun& begun, Instant now) const {
     return !making_.contains(begun.key) || begun.at + limits_.slow_after <= now;
   }
 
   AttemptLimits limits_;
   std::map<std::uint64_t, Key> waiting_;  ///< By the order of want().
-  std::map<Key, std::uint64_t> places_;   ///< Numbers of waiting attempts.
+  std::map<Key, std::uint64_t> places_;   ///< Each waiting attempt's key in waiting_.
   std::uint64_t wanted_ = 0;
   bool newest_is_next_ = false;
-  std::deque<Begun> begun_;  ///< By time; some attempts are done.
+  std::deque<Begun> begun_;  ///< In the order of beginning; some are done.
   std::set<Key> making_;     ///< The attempts that T1 counts.
 };
 

@@ -16,14 +16,16 @@
 namespace signalbox::actors {
 namespace {
 
-// gRPC 1.51's number of callback threads.
+// The number of callback threads that gRPC 1.51 starts.
 std::size_t count_of_threads() {
   return std::clamp(gpr_cpu_num_cores() / 2, 2U, 16U);
 }
 
 }  // namespace
 
-// Records the threads that were seen outside of callbacks.
+// Records which threads have run a Visit. A thread runs one function at a time, so a thread that
+// runs a Visit has returned from its earlier callbacks. Once every thread has run a Visit, no
+// thread is in a callback from before the first Visit.
 class CallbackThreads::Visits {
  public:
   void open() {
@@ -31,7 +33,8 @@ class CallbackThreads::Visits {
     is_open_ = true;
   }
 
-  // Runs in a Visit, on a thread of gRPC.
+  // Called by a Visit, on a thread of gRPC. Blocks that thread until every thread has run a Visit
+  // or the wait is over, so that the next Visit runs on another thread.
   void visit() {
     std::unique_lock lock(mutex_);
     seen_.insert(std::this_thread::get_id());
@@ -39,7 +42,7 @@ class CallbackThreads::Visits {
     changed_.wait(lock, [this] { return !is_open_ || is_complete(); });
   }
 
-  // Returns whether all threads have been seen.
+  // Waits for at most `patience`. Returns whether every thread has run a Visit.
   bool close_after(std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, patience, [this] { return is_complete(); });
@@ -60,7 +63,7 @@ class CallbackThreads::Visits {
   bool is_open_ = false;
 };
 
-// Reaches one of the threads as the completion of an empty batch.
+// Runs once, on one of the callback threads: gRPC runs it as the completion of an empty batch.
 struct CallbackThreads::Visit : grpc_completion_queue_functor {
   Visit(std::shared_ptr<Visits> to, grpc_call* carrier) : visits(std::move(to)), call(carrier) {
     functor_run = &Visit::run;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallbackThreads — shared use of the threads of gRPC's callback API, and a safe end of it.
+// CallbackThreads — keeps the threads of gRPC's callback API alive, and ends them safely.
 //
 //   CallBinder ─▶ GrpcPoller::Hold ─▶ [CallbackThreads] ─▶ a channel that uses the threads
 //   the last Hold has ended ─▶ have_come_back() ─▶ ~CallbackThreads, on a plain thread
 //
 // gRPC 1.51 starts these threads with the first channel that uses the callback API. The destructor
 // of the last such channel joins them, under a mutex that every new such channel takes. So two
-// things block or end the process. A callback that destroys the last channel makes the thread join
-// itself. A callback that makes a channel waits for the mutex while another thread joins.
+// cases block or end the process. In the first, a callback destroys the last channel, and its
+// thread joins itself. In the second, a callback makes a channel, and waits for the mutex; another
+// thread holds the mutex, and waits for the callback's thread.
 //
-// This object keeps the threads while signalbox's channels come and go. It is destroyed only after
-// each thread has returned from signalbox's callbacks.
+// This object keeps the threads alive while signalbox's channels come and go. It is destroyed only
+// after each thread has returned from signalbox's callbacks.
 
 #pragma once
 
@@ -33,9 +34,9 @@ class CallbackThreads {
   CallbackThreads(const CallbackThreads&) = delete;
   CallbackThreads& operator=(const CallbackThreads&) = delete;
 
-  /// Whether each thread has returned from its callbacks since the first call of this function.
-  /// Waits for at most `patience`, and blocks idle threads of the pool for that time: otherwise one
-  /// thread would answer for all.
+  /// Returns whether each thread has been outside of callbacks at least once since the first call
+  /// of this function. Waits for at most `patience`. Blocks the threads that it has found outside
+  /// of callbacks, because otherwise one idle thread could be counted for all.
   bool have_come_back(std::chrono::milliseconds patience);
 
  private:

@@ -21,10 +21,11 @@ namespace {
 
 using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
 
-// For ten thousand connections at once, each file is read once.
+// When ten thousand connections are made at once, each file is read only once.
 constexpr Duration kLongestReuse = std::chrono::seconds(1);
 
-// With more kinds of TLS at a time, a full cache is emptied and credentials are made anew.
+// The most credentials that are cached, one for each UpstreamTls. A full cache is emptied, and
+// credentials are then made anew.
 constexpr std::size_t kMostKept = 1024;
 
 class NameVerifier final : public grpc::experimental::ExternalCertificateVerifier {
@@ -47,8 +48,8 @@ class NameVerifier final : public grpc::experimental::ExternalCertificateVerifie
   const lb::PeerNameCheck check_;
 };
 
-// One provider instance. Roots and identity fail independently: a cluster may need only one of
-// them.
+// One certificate provider instance. Reading the roots and reading the identity fail independently,
+// because a cluster may need only one of them.
 class Provider {
  public:
   Provider(const std::string& name,
@@ -76,7 +77,8 @@ class Provider {
     };
   }
 
-  // Without this check, missing files would mean the system's roots, or no certificate.
+  // Without this check, a provider without root files would mean the system's roots, and a provider
+  // without certificate files would mean no certificate.
   absl::StatusOr<PemTexts> read(TlsFiles& files, bool is_there, absl::string_view field) const {
     if (!is_there) return absl::FailedPreconditionError(absl::StrCat(name_, ": it has no ", field));
     auto texts = files.read();
@@ -113,8 +115,8 @@ class Source {
       providers_.emplace(name, std::make_unique<Provider>(name, files, complain));
   }
 
-  // Returns the same credentials as long as nothing has changed: connections then share their
-  // parts.
+  // Returns the same credentials object for equal `tls` while the files do not change, so that
+  // connections share it.
   absl::StatusOr<Credentials> get(const UpstreamTls& tls) {
     auto texts = read(tls);
     if (!texts.ok()) return texts.status();
@@ -152,7 +154,7 @@ class Source {
     return found == providers_.end() ? nullptr : found->second.get();
   }
 
-  // The parser refuses such clusters. This guards against any other caller.
+  // The parser refuses clusters that name an unknown instance. This check is for other callers.
   static absl::Status unknown(const CertificateProvider& wanted) {
     return absl::FailedPreconditionError(absl::StrCat("certificate provider instance \"",
                                                       wanted.instance_name,

@@ -9,11 +9,11 @@
 //   identity   our certificate, if the server asks for one: certificate_file, private_key_file
 //   names      lb/subchannel/peer_names; gRPC's own check of the server's name is off
 //
-// New connections read the files again, a second after the last reading, or after refresh_interval
-// if that is shorter. Standing connections do not change. While a file cannot be used, the last
-// good files stay in use, and `complain` is told once. If files were never good, the connection
-// fails with an error that names instance, field, file and reason. There is never a less secure
-// connection.
+// A new connection reads the files again if the last reading is older than one second, or than
+// refresh_interval if that is shorter. Connections that are already made do not change. While a
+// file cannot be used, the last good files stay in use, and `complain` is told once. If files were
+// never good, the connection fails with an error that names instance, field, file and reason. No
+// connection is ever made with less security instead.
 
 #pragma once
 
@@ -35,7 +35,7 @@ namespace signalbox::actors {
 using ClusterCredentials =
     std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>(const UpstreamTls&)>;
 
-/// `providers`: by instance name.
+/// `providers` maps the names of provider instances to their files.
 ClusterCredentials make_cluster_credentials(
     const std::map<std::string, xds::CertificateFiles>& providers, TlsFiles::Complain complain);
 

@@ -39,12 +39,13 @@ std::array<Argument, 8> ours(Duration timeout) {
       {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kShortestBackoffMs},
       {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, backoff},
       {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, backoff},
-      // gRPC's authority filter only adds the authority, for a twentieth of a call's CPU time.
+      // gRPC's authority filter costs a twentieth of a call's CPU time, and only adds the
+      // authority. Signalbox sets each call's authority itself.
       {GRPC_ARG_DISABLE_CLIENT_AUTHORITY_FILTER, 1},
   }};
 }
 
-// Null: not set. gRPC uses the first of equal arguments.
+// Null: the argument is not set. If a name is set twice, gRPC uses the first value.
 const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view name) {
   const grpc_channel_args all = arguments.c_channel_args();
   const std::span<const grpc_arg> each(all.args, all.num_args);
@@ -53,7 +54,7 @@ const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view 
   return found == each.end() ? nullptr : &*found;
 }
 
-// Removes the port, as gRPC does. An IPv6 address keeps its colons.
+// The authority without its port, as gRPC removes it. An IPv6 address keeps its colons.
 absl::string_view host_in(absl::string_view authority) {
   const std::size_t colon = authority.find(':');
   const bool has_port =
@@ -61,7 +62,7 @@ absl::string_view host_in(absl::string_view authority) {
   return has_port ? authority.substr(0, colon) : authority;
 }
 
-// A last label of digits alone belongs to an IPv4 address, in one of its many spellings.
+// If the last label has only digits, the host is an IPv4 address, in one of its many spellings.
 bool is_dns_name(absl::string_view host) {
   constexpr std::size_t kLongest = 253;
   const auto may_be_in_it = [](char c) {
@@ -75,7 +76,8 @@ bool is_dns_name(absl::string_view host) {
       last, [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
 }
 
-// By default gRPC sends only two pings on a connection without data, hence the last argument.
+// By default gRPC sends only two pings on a connection without data. The last argument removes this
+// limit.
 void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments) {
   const auto milliseconds = [](std::chrono::milliseconds time) {
     return static_cast<int>(std::clamp<std::int64_t>(time.count(), 1, INT_MAX - 1));
@@ -104,7 +106,7 @@ std::string default_authority(const grpc::ChannelArguments& said) {
 }
 
 std::string handshake_authority(const std::string& authority) {
-  constexpr char kNoName[] = "endpoint.invalid";  // RFC 2606.
+  constexpr char kNoName[] = "endpoint.invalid";  // Reserved by RFC 2606.
   return is_dns_name(host_in(authority)) ? authority : kNoName;
 }
 
@@ -119,11 +121,12 @@ grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
   for (const auto& [name, value] : ours(timeout))
     arguments.SetInt(name, value);
   if (keepalive) set_keepalive(*keepalive, arguments);
-  // Signalbox counts calls itself. Channelz counts them for each connection, for a tenth of a
-  // call's CPU time.
+  // Channelz costs a tenth of a call's CPU time, and signalbox counts calls itself.
   set_unless_said(GRPC_ARG_ENABLE_CHANNELZ, 0);
-  // gRPC's windows begin at 64 KiB and grow with its bandwidth probes. On a young connection with
-  // few calls, the probe is a ping for each response, and a tenth of the call's CPU time.
+  // gRPC's flow-control windows begin at 64 KiB, and bandwidth probes make them grow. On a new
+  // connection with few calls, gRPC sends a probe, which is a ping, for each response. This costs a
+  // tenth of the call's CPU time. So the probes are off, and the windows are large from the
+  // beginning.
   set_unless_said(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   set_unless_said(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, authority);

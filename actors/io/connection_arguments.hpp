@@ -4,8 +4,8 @@
 //
 //   RuntimeOptions::channel_arguments ─▶ check_arguments() ─▶ [connection_arguments()] ─▶ channel
 //
-// The arguments that make a channel exactly one connection are signalbox's alone. All others are
-// the user's, with signalbox's defaults.
+// Only signalbox sets the arguments that make a channel exactly one connection. The user may set
+// all other arguments; signalbox has defaults for some of them.
 
 #pragma once
 
@@ -20,26 +20,29 @@
 
 namespace signalbox::actors {
 
-/// Finds a connection with a vanished peer (gRFC A8). gRPC sends no pings closer than a second.
+/// The settings of pings, which find out that a connection's peer has vanished (gRFC A8). gRPC
+/// sends at most one ping a second.
 struct Keepalive {
-  std::chrono::milliseconds time{};                              ///< Silence before a ping.
-  std::chrono::milliseconds timeout = std::chrono::seconds(20);  ///< For the ping's answer.
+  std::chrono::milliseconds time{};                              ///< The silence before a ping.
+  std::chrono::milliseconds timeout = std::chrono::seconds(20);  ///< The limit for an answer.
   bool without_calls = false;
 };
 
-/// An error that names an argument that only signalbox may set.
+/// Returns an error if `said` sets an argument that only signalbox may set. The error names it.
 absl::Status check_arguments(const grpc::ChannelArguments& said);
 
 /// The user's GRPC_ARG_DEFAULT_AUTHORITY; empty: not set.
 std::string default_authority(const grpc::ChannelArguments& said);
 
-/// The authority for a TLS handshake on behalf of `authority`. gRPC sends its host as the server's
-/// name (SNI). A host that is no DNS name, such as an address, is replaced by a reserved name: RFC
-/// 6066 allows no address there, and gRPC cannot be told to send no name.
+/// The authority for the TLS handshake of a connection for `authority`. gRPC sends the host of the
+/// handshake's authority as the server's name (SNI). RFC 6066 allows no address as that name, and
+/// gRPC cannot be told to send no name. So a host that is no DNS name, such as an address, is
+/// replaced by a reserved name.
 std::string handshake_authority(const std::string& authority);
 
-/// The arguments of a channel that may take `timeout` to connect. Its calls bring their own
-/// authority: `authority` is for handshakes. Precondition: check_arguments(said) is OK.
+/// The arguments of a channel that may take `timeout` to connect. `authority` is only for
+/// handshakes, because each call has an authority of its own. Precondition: check_arguments(said)
+/// is OK.
 grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
                                             const std::optional<Keepalive>& keepalive,
                                             const std::string& authority,

@@ -17,7 +17,7 @@ bool has_any(absl::string_view reason, std::initializer_list<absl::string_view> 
       parts, [&](absl::string_view part) { return absl::StrContains(reason, part); });
 }
 
-// The server has closed the connection without an answer.
+// Whether gRPC's reason says that the server closed the connection without an answer.
 bool was_closed(absl::string_view reason) {
   return has_any(reason, {"Socket closed", "Connection reset by peer", "Broken pipe"});
 }

@@ -6,7 +6,7 @@
 //                                                 the server want TLS?"
 //
 // gRPC 1.51 does not say what the server wants, or which check a certificate failed. So the texts
-// ask, and do not claim.
+// ask a question instead of naming a cause.
 
 #pragma once
 
@@ -22,19 +22,19 @@ namespace signalbox::actors {
 struct ConnectionSecurity {
   enum class Kind { kUnknown, kPlaintext, kTls };
 
-  Kind kind = Kind::kUnknown;  ///< kUnknown: credentials of the program.
+  Kind kind = Kind::kUnknown;  ///< kUnknown: the program made the credentials.
   bool has_identity = false;   ///< The client has a certificate to show.
-  std::string roots = {};      ///< Where the certificates are that may sign the server's.
+  std::string roots = {};      ///< Names the place of the root certificates.
 };
 
-/// Of connections to a control plane.
+/// The security of connections to a control plane.
 ConnectionSecurity security_of(const xds::ChannelCredentials& configured);
 
-/// Of connections to the endpoints of a cluster with TLS.
+/// The security of connections to the endpoints of a cluster with TLS.
 ConnectionSecurity security_of(const UpstreamTls& tls);
 
-/// `reason`, gRPC's text for a connection that was not made. A question follows if the reason
-/// leaves open what to change.
+/// Returns `reason`, which is gRPC's text for a connection that was not made. If the text does not
+/// say what to change, a question is appended that names a likely cause.
 std::string with_question(absl::string_view reason, const ConnectionSecurity& security);
 
 }  // namespace signalbox::actors

@@ -6,8 +6,9 @@
 //                    ◀─ connected | failed, later closed; on a thread of the connector
 //
 // Invariants
-//   C1  For an attempt, exactly one of `connected` and `failed` is called, and `closed` at most
-//       once, after `connected`; none of them inside connect().
+//   C1  For each attempt that is not destroyed before, exactly one of `connected` and `failed` is
+//       called. `closed` is called at most once, and only after `connected`. No callback runs
+//       inside connect().
 //   C2  After ~Attempt, no callback of that attempt runs. ~Attempt waits for a callback that runs
 //       on another thread. So callbacks are short, and take no lock that is held where attempts are
 //       destroyed (sending a message to an actor is fine).
@@ -28,7 +29,8 @@
 
 namespace signalbox::actors {
 
-/// The address to connect to, and how. Attempts for equal peers may share a connection.
+/// The address to connect to, and the security of the connection. Attempts for equal peers may
+/// share a connection.
 struct Peer {
   Address address;
   UpstreamTlsPtr tls = nullptr;  ///< Null: the control plane asks for no TLS (A29).
@@ -57,8 +59,9 @@ class Connector {
   virtual ~Connector() = default;
 
   /// Begins to connect, or queues the attempt for its turn; thread-safe, never blocks. The
-  /// connection is as secure as `peer` says, or there is none. `failed` is called at the latest
-  /// when `timeout` is over, counted from the attempt's turn. The connector outlives its attempts.
+  /// connection is as secure as `peer` says; otherwise no connection is made. `failed` is called at
+  /// the latest when `timeout` is over, counted from the attempt's turn. Precondition: the caller
+  /// keeps the connector longer than its attempts.
   virtual std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) = 0;
 };
 

@@ -29,8 +29,8 @@ using Resources = std::vector<xds::ResourceBytes>;
 
 constexpr auto kSettling = std::chrono::milliseconds(200);
 
-// One stream, shared by its handle and the thread. Callbacks run under the mutex: none runs after
-// forget().
+// One stream. Its StreamHandle and the loop's thread share it. Callbacks run under the mutex, so
+// none runs after forget().
 class FileStream {
  public:
   explicit FileStream(AdsTransport::Events events) : events_(std::move(events)) {}
@@ -69,7 +69,7 @@ class FileStream {
   }
 
  private:
-  // T5.
+  // Passes on the oldest unread message, if read_next() has permitted it (T5).
   void hand_over() {
     if (!events_ || unread_.empty() || !std::exchange(is_reading_, false)) return;
     events_->received(std::move(unread_.front()));
@@ -78,7 +78,8 @@ class FileStream {
 
   std::mutex mutex_;
   std::optional<AdsTransport::Events> events_;
-  // Unbounded, because the server is in this process: reading a file takes longer than decoding it.
+  // The queue has no limit. The server is in this process, and reads a file more slowly than the
+  // client decodes the responses.
   std::deque<std::string> unread_;
   bool is_reading_ = true;
 };
@@ -87,7 +88,7 @@ using StreamPtr = std::shared_ptr<FileStream>;
 
 constexpr SocketLoop::Id kFile = 1;
 
-// The server. All of its data belongs to the loop's thread.
+// The xDS server over the file. Only the loop's thread uses its data.
 class FileServer final : public SocketLoop::Handler {
  public:
   FileServer(FileAdsOptions options, WatchedFile file, const Resources& resources, SocketLoop& loop)
@@ -142,8 +143,8 @@ void FileServer::is_due(SocketLoop::Id /*file*/) {
   follow();
 }
 
-// Waits for the next change, and for the time to complain or to retry. The descriptor may differ
-// after each change.
+// Makes the loop wait for the next change, and for the time to complain or to retry. read_change()
+// may have replaced the descriptor.
 void FileServer::follow() {
   constexpr std::chrono::milliseconds kRetry(1000);
   loop_.listen_for(kFile, file_.descriptor(), EPOLLIN);
@@ -203,8 +204,9 @@ absl::StatusOr<Resources> parse(const WatchedFile& file, const xds::Limits& limi
   return xds::parse_resources_text(file.text(), xds::format_of(file.path()), file.path(), limits);
 }
 
-// By `CDS resource "orders"`: "line 7: resources[2]: ". The places take much memory and errors are
-// rare, so the file is parsed again instead.
+// Maps a resource, such as `CDS resource "orders"`, to its place, such as "line 7: resources[2]: ".
+// Stored places would take much memory, and errors are rare, so the file is parsed again to find
+// them.
 std::map<std::string, std::string> places_in(const WatchedFile& file, const xds::Limits& limits) {
   std::map<std::string, std::string> places;
   const auto format = xds::format_of(file.path());
@@ -257,10 +259,10 @@ void FileServer::complain_when_due() {
   options_.complain(trouble.kind, trouble.text);
 }
 
-// A client repeats a NACK with every response, so each is reported once.
+// A client repeats a NACK with every response, so each NACK is reported only once.
 void FileServer::report_nack(const xds::Nack& nack) {
   if (!reported_.insert(nack.detail).second) return;
-  // A client without a version of this type has not accepted any of it yet.
+  // A NACK without a version says that the client has not accepted any resource of this type yet.
   const char* const meanwhile =
       nack.version.empty() ? "; it is not used" : "; the last good one is still served";
   options_.complain(FileTrouble::kInvalidResource,
@@ -272,7 +274,7 @@ void FileServer::report_nack(const xds::Nack& nack) {
 
 // --- the transport ----------------------------------------------------------
 
-// May outlive the transport: the loop then no longer carries out its orders.
+// The handle may outlive the transport. The loop then does not carry out the handle's orders.
 class StreamHandle final : public AdsTransport::Stream {
  public:
   StreamHandle(StreamPtr stream, std::shared_ptr<SocketLoop> loop, FileServer& server)

@@ -11,8 +11,9 @@
 // Invariants
 //   F1  A file that cannot be read, or has other content than resources, changes nothing: the last
 //       good file is still served.
-//   F2  Complaints come from the transport's thread, and none after its end. A bad file is reported
-//       once it has stayed bad for a moment, so a half-written file is not reported.
+//   F2  `complain` is called on the transport's thread, and never after the transport's end. A bad
+//       file is reported once it has stayed bad for a moment, so a half-written file is not
+//       reported.
 
 #pragma once
 
@@ -29,21 +30,22 @@
 namespace signalbox::actors {
 
 enum class FileTrouble {
-  kUnreadable,       ///< The whole file is not used.
-  kUnparsable,       ///< As kUnreadable.
-  kBeyondLimit,      ///< As kUnreadable: the file is too long, or has too many entries.
-  kInvalidResource,  ///< Some resources that the client refused (NACK).
+  kUnreadable,       ///< The file cannot be read, and is not used.
+  kUnparsable,       ///< The file cannot be parsed, and is not used.
+  kBeyondLimit,      ///< The file is too long, or has too many entries, and is not used.
+  kInvalidResource,  ///< The client refused some of the file's resources (NACK).
 };
 
 struct FileAdsOptions {
   std::string path;
-  /// max_file_bytes, max_file_values and max_resources apply to the file.
+  /// Of these limits, max_file_bytes, max_file_values and max_resources apply to the file.
   xds::Limits limits = {};
   /// The text names the file, the line or the resource, and the field.
   std::function<void(FileTrouble trouble, const std::string& text)> complain;
 };
 
-/// Follows the file until it is destroyed. Fails when the present file is bad in the sense of F1.
+/// Makes a transport that follows the file until the transport is destroyed. Fails when the present
+/// file is bad in the sense of F1.
 absl::StatusOr<std::shared_ptr<AdsTransport>> make_file_ads_transport(FileAdsOptions options);
 
 }  // namespace signalbox::actors

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcAccess — the only access to private parts of gRPC's C++ layer; no other file knows how it
-// works.
+// GrpcAccess — the only part of signalbox that uses private parts of gRPC's C++ layer.
 //
 //   actors/io/grpc_connector, channel/* ─▶ [GrpcAccess] ─▶ grpc::Channel, ClientContext, CQ
 //
 // grpc::internal::BlockingUnaryCallImpl<I, O> is a friend of ChannelInterface, Channel,
 // ClientContext and CompletionQueue. Its specialisation for a type of signalbox is ordinary C++: it
-// needs no macro and no second definition of a gRPC type. It relies on facts of one version, hence
-// the check below.
+// needs no macro and no second definition of a gRPC type. It relies on private members of gRPC
+// 1.51, so the check below refuses other versions.
 
 #pragma once
 
@@ -44,8 +43,8 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
  public:
   // --- channels -----------------------------------------------------------
 
-  /// A call with the context's settings; the context does not know the call yet. `authority` is
-  /// used when the context has none. When both are empty, the channel's authority is used.
+  /// Makes a call with the context's settings. The context does not know the call yet. `authority`
+  /// is used when the context has none. When both are empty, the channel's authority is used.
   static grpc_call* make_call(grpc_channel* channel,
                               const char* method,
                               const ClientContext& context,
@@ -68,7 +67,7 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     return call;
   }
 
-  /// A call without parent, deadline, authority and context.
+  /// Makes a call without parent, deadline, authority and context.
   static grpc_call* make_bare_call(const Channel& channel,
                                    const char* method,
                                    CompletionQueue& cq) {
@@ -100,7 +99,7 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     return context.send_initial_metadata_;
   }
 
-  /// Empty: the application has set none.
+  /// The authority that the application has set; empty: none.
   static const std::string& authority(const ClientContext& context) { return context.authority_; }
 
   /// Removes the metadata for which `is_meant` holds.
@@ -118,21 +117,22 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     return context.trailing_metadata_;
   }
 
-  /// Whether response headers of the context's call have begun to come; false while the call has
-  /// neither headers nor status. gRPC itself is not asked: for a response that was cut off amid its
-  /// headers, it answers Trailers-Only, and asserts that no header had come, which ends the
-  /// process.
+  /// Whether response headers of the context's call have begun to arrive. False while the call has
+  /// neither headers nor status. gRPC's own function cannot be used. For a response that was cut
+  /// off inside its headers, it answers Trailers-Only, and asserts that no header has come; this
+  /// ends the process.
   ///
-  /// The array's capacity is used instead: gRPC makes the array as large as the number of entries,
-  /// whether it shows them or not. One entry is the peer's name. Every HEADERS frame adds another
-  /// entry (GrpcStatusFromWire) before its headers are read.
+  /// The capacity of the metadata array is used instead. gRPC makes the array as large as the
+  /// number of entries, including entries that it does not show. One entry is the peer's name.
+  /// Every HEADERS frame adds another entry (GrpcStatusFromWire) before its headers are read.
   static bool has_headers(ClientContext& context) {
     return received_headers(context).arr()->capacity > 1;
   }
 
-  /// The number of entries that came with the status; gRPC may show none of them. One entry is the
-  /// peer's name. A status from a server has at least one more (GrpcStatusFromWire). So has a call
-  /// that certainly no server has processed (GrpcStreamNetworkState).
+  /// The number of metadata entries that came with the status, including entries that gRPC does not
+  /// show. One entry is the peer's name. A status from a server has at least one more entry
+  /// (GrpcStatusFromWire). A call that certainly no server has processed also has another entry
+  /// (GrpcStreamNetworkState).
   static std::size_t trailer_entries(ClientContext& context) {
     return received_trailers(context).arr()->capacity;
   }
@@ -142,7 +142,7 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
   using Creators = std::vector<std::unique_ptr<experimental::ClientInterceptorFactoryInterface>>;
 
   /// Makes the context's interceptors: those of the creators from `position` on, then gRPC's global
-  /// interceptor. A position behind the end makes no interceptor at all.
+  /// interceptor. A position beyond creators.size() makes no interceptor at all.
   static experimental::ClientRpcInfo* intercept(ClientContext& context,
                                                 const RpcMethod& method,
                                                 ChannelInterface* channel,
@@ -156,9 +156,9 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
                                        position);
   }
 
-  /// Call it once per context. It takes over the reference to the call, and applies earlier
-  /// settings: credentials, cancellation. `owned` lives until ~ClientContext, which destroys it
-  /// after the call's reference and the interceptors.
+  /// Call it once per context. It takes over the reference to the call, and applies settings that
+  /// were made before: credentials, cancellation. `owned` lives until ~ClientContext, which
+  /// destroys it after the call's reference and the interceptors.
   static void set_call(ClientContext& context, grpc_call* call, std::shared_ptr<void> owned) {
     context.set_call(call, std::shared_ptr<Channel>(std::move(owned), nullptr));
   }
@@ -169,25 +169,25 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     context.channel_ = std::shared_ptr<Channel>(std::move(owned), nullptr);
   }
 
-  /// An attachment to a context without a call: for the one that makes the context's interceptors,
-  /// from an interceptor's factory. It is gone with set_call().
+  /// Attaches `what` to a context that has no call yet. An interceptor's factory uses it to pass an
+  /// object to the code that makes the context's interceptors. set_call() removes the attachment.
   static void attach(ClientContext& context, void* what) {
     context.channel_ =
         std::shared_ptr<Channel>(std::shared_ptr<void>(), static_cast<Channel*>(what));
   }
 
-  /// Null: nothing is attached.
+  /// The attached object; null: nothing is attached.
   static void* attached(const ClientContext& context) { return context.channel_.get(); }
 
   /// From now on TryCancel(), peer() and auth_context() act on `call`; the context takes over its
-  /// reference. Returns the earlier call. The caller owns it until ~ClientContext, because the
-  /// application still reads data in its arena.
+  /// reference. Returns the earlier call. The caller must keep the earlier call until
+  /// ~ClientContext, because the application still reads data in that call's arena.
   static grpc_call* rebind(ClientContext& context, grpc_call* call) {
     MutexLock lock(&context.mu_);
     return std::exchange(context.call_, call);
   }
 
-  /// As gRPC does when it makes a call.
+  /// Applies the context's credentials to `call`, as gRPC does when it makes a call.
   static void apply_credentials(ClientContext& context, grpc_call* call) {
     if (context.creds_ == nullptr || context.creds_->ApplyToCall(call)) return;
     grpc_call_cancel_with_status(
@@ -196,7 +196,7 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
 
   // --- completion queues --------------------------------------------------
 
-  /// Shutdown() of the queue does not finish before as many calls of release_cq().
+  /// The queue's Shutdown() does not finish before release_cq() was called as often as hold_cq().
   static void hold_cq(CompletionQueue* cq) { cq->RegisterAvalanching(); }
 
   static void release_cq(CompletionQueue* cq) { cq->CompleteAvalanching(); }

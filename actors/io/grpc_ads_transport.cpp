@@ -33,16 +33,17 @@ namespace {
 const char kMethod[] =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 
-// Time for calls to end when their transport does.
+// The time for which ~GrpcAdsTransport waits for its calls to end.
 constexpr std::chrono::milliseconds kPatience(500);
 
-// gRPC 1.51's text for a GOAWAY with ENHANCE_YOUR_CALM, too_many_pings.
+// gRPC 1.51's text for a GOAWAY with the code ENHANCE_YOUR_CALM and the text too_many_pings.
 const char kTooManyPings[] = "Too many pings";
 
 // The beginning of gRPC 1.51's text for a connection that was not made.
 const char kNotConnected[] = "failed to connect to all addresses";
 
-// The ping interval of all streams to a server. gRPC adapts the interval itself, but per channel.
+// The ping interval of all streams to a server. gRPC also adapts the interval, but only of one
+// channel, and each stream has a new channel.
 class KeepaliveTime {
  public:
   explicit KeepaliveTime(std::chrono::milliseconds time)
@@ -50,8 +51,9 @@ class KeepaliveTime {
 
   int milliseconds() const { return milliseconds_; }
 
-  // `pinged`: the interval of the stream with the complaint. Complaints about an older interval
-  // have already been answered, and change nothing.
+  // Doubles the interval after a complaint. `pinged` is the interval of the stream that got the
+  // complaint. A complaint about an older interval changes nothing, because the interval was
+  // already doubled.
   void double_of(int pinged) {
     milliseconds_.compare_exchange_strong(pinged, std::min(pinged, kLongest / 2) * 2);
   }
@@ -75,7 +77,8 @@ grpc::ChannelArguments arguments_of(const GrpcAdsOptions& options, int keepalive
   return arguments;
 }
 
-// T4. gRPC has one code for a server's lack of resources and for messages that we refuse to read.
+// The status for `closed` (T4). gRPC uses RESOURCE_EXHAUSTED both for a server's lack of resources
+// and for a message that is too long for this client.
 absl::Status status_of(const grpc::Status& status,
                        int max_message_bytes,
                        const ConnectionSecurity& security) {
@@ -123,7 +126,7 @@ class Call : public std::enable_shared_from_this<Call> {
 
   void start() {
     const std::lock_guard lock(mutex_);
-    if (!refusal_.ok()) {  // T1: not inside open().
+    if (!refusal_.ok()) {  // `closed` never runs inside open() (T1).
       finishing_ = true;
       alarm_.Set(&interest_.queue(), gpr_now(GPR_CLOCK_MONOTONIC), tag(&Call::refused));
       return;
@@ -139,14 +142,14 @@ class Call : public std::enable_shared_from_this<Call> {
     write_next();
   }
 
-  // T5. A message that came before read_next() waits in incoming_.
+  // A message that came before read_next() waits in incoming_ (T5).
   void read_next() {
     const std::lock_guard lock(mutex_);
     is_wanted_ = true;
     if (std::exchange(has_unread_, false)) hand_over();
   }
 
-  // No callback runs after this: a running callback holds the mutex.
+  // No callback runs after forget(), because callbacks run under the mutex.
   void forget() {
     const std::lock_guard lock(mutex_);
     events_.reset();
@@ -174,7 +177,7 @@ class Call : public std::enable_shared_from_this<Call> {
     void (Call::*to_)(bool);
   };
 
-  // The operation owns the tag.
+  // The operation that is started with the tag owns the tag.
   GrpcPoller::Tag* tag(void (Call::*to)(bool)) {
     return std::make_unique<Tag>(shared_from_this(), to).release();
   }
@@ -247,7 +250,7 @@ class Call : public std::enable_shared_from_this<Call> {
   const int pinged_;
   const int max_message_bytes_;
   const ConnectionSecurity security_;
-  absl::Status refusal_;  // Without credentials there is no channel.
+  absl::Status refusal_;  // Not OK: there are no credentials, and so no channel.
 
   std::mutex mutex_;
   std::optional<AdsTransport::Events> events_;
@@ -281,7 +284,8 @@ class StreamHandle final : public AdsTransport::Stream {
   std::shared_ptr<Call> call_;
 };
 
-// The calls of a transport that have not ended. Calls own this, so it may outlive the transport.
+// The calls of a transport that have not ended. The calls share this list, so it may outlive the
+// transport.
 class OpenCalls {
  public:
   void add(Call* call) {
@@ -290,8 +294,9 @@ class OpenCalls {
     ++living_;
   }
 
-  // The call leaves the list first: cancel_all() cancels the listed calls, and must not meet one
-  // that is being destroyed. It returns when all calls and their holds on the poller are gone.
+  // Takes the call off the list before the call is destroyed, because cancel_all() cancels the
+  // listed calls. `living_` counts the call until its destruction is over. So cancel_all() waits
+  // until the calls' holds on the poller are gone as well.
   void destroy(Call* call) {
     {
       const std::lock_guard lock(mutex_);
@@ -311,7 +316,8 @@ class OpenCalls {
   }
 
  private:
-  // Without calls that are being destroyed: these need no cancellation.
+  // The listed calls. Calls that are being destroyed are left out, because they need no
+  // cancellation.
   std::vector<std::shared_ptr<Call>> living_calls() {
     std::vector<std::shared_ptr<Call>> living;
     const std::lock_guard lock(mutex_);

@@ -4,14 +4,14 @@
 //
 //   AdsTransport::open ─▶ a channel of its own per stream ─▶ one thread with a completion queue
 //
-// Each stream has a new channel, so the session's back-off is the only back-off: during gRPC's own
-// a new stream would fail at once. A stream counts as opened when its headers went out on a
-// connected transport (gRFC A57). Each stream asks for credentials anew, so it uses changed
-// certificates (A65).
+// Each stream has a new channel, so the session's back-off is the only back-off. If streams shared
+// a channel, a new stream would fail at once during the channel's own back-off. A stream counts as
+// opened when its headers went out on a connected transport (gRFC A57). Each stream asks for
+// credentials anew, so it uses changed certificates (A65).
 //
 // Keepalive pings find a server that vanished without closing the connection. Its stream is closed
 // after keepalive_time + keepalive_timeout. A server may complain of too many pings (a GOAWAY with
-// too_many_pings). This stream and all later ones then ping half as often (A8).
+// too_many_pings). That stream ends, and all later streams ping half as often (A8).
 
 #pragma once
 
@@ -30,12 +30,12 @@ namespace signalbox::actors {
 struct GrpcAdsOptions {
   std::string server_uri;  ///< A gRPC target: "127.0.0.1:18000", "dns:///xds.example:443".
   CredentialsSource credentials;
-  ConnectionSecurity security = {};  ///< Of `credentials`; for error texts.
+  ConnectionSecurity security = {};  ///< The security of `credentials`, for error texts.
   grpc::ChannelArguments arguments;
-  /// A longer response ends the stream with an error that says so. gRPC's default of 4 MiB would
-  /// stop large configurations forever.
+  /// The longest response. A longer one ends the stream with an error that names this limit. gRPC's
+  /// default of 4 MiB would stop large configurations forever.
   int max_message_bytes = 64 << 20;
-  /// gRPC servers allow no less than five minutes by default (A8).
+  /// By default gRPC servers allow no ping interval below five minutes (A8).
   std::chrono::milliseconds keepalive_time = std::chrono::minutes(5);
   std::chrono::milliseconds keepalive_timeout = std::chrono::seconds(20);
 };

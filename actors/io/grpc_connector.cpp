@@ -37,7 +37,8 @@ grpc_connectivity_state state_of(grpc_channel* channel, bool connect = false) {
   return grpc_channel_check_connectivity_state(channel, connect ? 1 : 0);
 }
 
-// gRPC's last error ends with the address and the reason. Only the reason is used.
+// The part of gRPC's error text that says why the connection failed. gRPC's last error ends with
+// the address and this reason.
 absl::string_view reason_in(absl::string_view message) {
   const auto at = message.rfind("last error: ");
   if (at == absl::string_view::npos) return message;
@@ -47,13 +48,13 @@ absl::string_view reason_in(absl::string_view message) {
 }
 
 // Owns one attempt's callbacks. The mutex is held while a callback runs, so that ~Attempt waits for
-// it (C2). It is recursive, because a callback may destroy its own attempt.
+// the callback (C2). The mutex is recursive, because a callback may destroy its own attempt.
 class Listener {
  public:
   Listener(Connector::Events events, Duration timeout)
       : events_(std::move(events)), timeout_(timeout) {}
 
-  /// The time limit counts from now. Called once, before any callback.
+  /// Starts the time limit. Called once, before any callback.
   void begin() { deadline_ = std::chrono::steady_clock::now() + timeout_; }
 
   Instant deadline() const { return deadline_; }
@@ -67,7 +68,8 @@ class Listener {
     if (events_.connected) events_.connected(connection);
   }
 
-  /// The end: `failed` before `connected`, and `closed` after it.
+  /// Reports the end of the attempt: calls `closed` if `connected` was called before, else
+  /// `failed`.
   void ended(const absl::Status& status) {
     const std::lock_guard lock(mutex_);
     if (std::exchange(silent_, true)) return;
@@ -103,8 +105,8 @@ struct Transport {
 
   const Peer peer;
   Phase phase = Phase::kWaiting;
-  std::shared_ptr<grpc::Channel> connecting;  ///< Until it is ready: then the connection owns it.
-  ConnectionPtr held;                         ///< While attempts want it.
+  std::shared_ptr<grpc::Channel> connecting;  ///< Null once it is READY; the connection owns it.
+  ConnectionPtr held;                         ///< Null while no attempt wants it.
   std::weak_ptr<const Connection> connection;
   std::vector<ListenerPtr> listeners;
 };
@@ -123,7 +125,8 @@ struct PeerOrder {
 
 using Transports = std::map<Peer, TransportPtr, PeerOrder>;
 
-// The channel of a transport that is abandoned under a lock. It is released after the unlock (G7).
+// Takes the channel of a transport that is abandoned under a lock. Abandons the channel after the
+// unlock (G7).
 struct Abandoned {
   Abandoned() = default;
   Abandoned(const Abandoned&) = delete;
@@ -144,7 +147,7 @@ GrpcConnection::GrpcConnection(Address address,
       authority_(std::move(authority)),
       channel_(std::move(channel)) {}
 
-// A call on a connection that is breaking off makes the channel connect again.
+// A call on a breaking connection may have made the channel connect again (G7).
 GrpcConnection::~GrpcConnection() {
   if (state_of(c_channel_) == GRPC_CHANNEL_CONNECTING) abandon(channel_);
 }
@@ -157,8 +160,8 @@ std::string grpc_target(const Address& address) {
   return absl::StrCat(is_ipv6(address) ? "ipv6:///" : "ipv4:///", address.str());
 }
 
-// gRPC returns the channel's target until a transport has taken the call and named its peer, and
-// again after the call was cancelled.
+// grpc_call_get_peer() returns the channel's target until a transport has taken the call and named
+// its peer. After the call was cancelled, the function returns the target again.
 bool has_no_transport(grpc_call* call) {
   char* const peer = grpc_call_get_peer(call);
   const bool has_none = absl::StartsWith(peer, "ipv4:///") || absl::StartsWith(peer, "ipv6:///");
@@ -168,8 +171,9 @@ bool has_no_transport(grpc_call* call) {
 
 namespace {
 
-// gRPC reports a GOAWAY to calls a moment before it changes the channel's state. A server that
-// writes the same text itself causes one wait only.
+// Whether the connection leaves READY, as it does after a real GOAWAY. gRPC reports a GOAWAY to
+// calls a moment before it changes the channel's state, so this function waits for a moment. A
+// server that writes the same text itself causes only one such wait per connection.
 bool leaves_ready(const GrpcConnection& connection) {
   if (connection.server_says_goaway()) return !connection.is_ready();
   constexpr auto kMoment = std::chrono::milliseconds(200);
@@ -190,10 +194,10 @@ bool leaves_ready(const GrpcConnection& connection) {
 // server could write the same text in a status of its own, as proxies do when they pass errors on.
 // So the text alone proves nothing.
 //
-// The entries help: a status that gRPC makes has one entry, a server's has two or more. For a call
-// left out by GOAWAY the transport adds one, which makes two; but then the connection has left
-// READY. When gRPC cancels the call, that entry may be lost. A call in progress on a connection
-// that breaks off after a GOAWAY ends with the same text.
+// The number of trailer entries says more. A status that gRPC makes has one entry; a server's
+// status has two or more. For a call that a GOAWAY leaves out, the transport adds a second entry,
+// but then the connection has left READY. That second entry may be lost when gRPC cancels the call.
+// A call in progress on a connection that breaks off after a GOAWAY ends with the same text.
 Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken) {
   if (GrpcAccess::has_headers(context)) return Reach::kServer;
   const std::string error = context.debug_error_string();
@@ -228,7 +232,7 @@ class GrpcConnector::Pool {
   void leave(const TransportPtr& transport, const ListenerPtr& listener);
 
  private:
-  // Outlives the pool: late watches and probes find `pool` null.
+  // The gate outlives the pool. Watches and probes that end later find `pool` null.
   struct Gate {
     std::shared_mutex mutex;
     Pool* pool = nullptr;
@@ -270,7 +274,7 @@ class GrpcConnector::Pool {
   std::mutex mutex_;  ///< Guards all below, and the transports; never held during a callback.
   Transports transports_;
   AttemptTurns<TransportPtr> turns_;
-  bool is_nudged_ = false;  ///< A Nudge is under way.
+  bool is_nudged_ = false;  ///< A Nudge is pending.
 };
 
 // Asks gRPC to report when the channel has left `last`.
@@ -291,9 +295,10 @@ struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
   }
 };
 
-// Begins the attempts that time alone permits (attempt_turns.hpp, T1), without another event.
+// A timer for waiting attempts: it begins those that may begin because time has passed (T1 of
+// attempt_turns.hpp).
 struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
-  const GrpcPoller::Interest interest;  // Until done(), even without the pool.
+  const GrpcPoller::Interest interest;  // Until done(), even if the pool has ended.
   std::shared_ptr<Gate> gate;
   grpc::Alarm alarm;
 
@@ -309,7 +314,7 @@ struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
 
 // Reports a refused attempt, after connect() has returned (C1).
 struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
-  const GrpcPoller::Interest interest;  // As in Nudge.
+  const GrpcPoller::Interest interest;  // Until done(), even if the pool has ended.
   std::shared_ptr<Gate> gate;
   TransportPtr transport;
   absl::Status why;
@@ -387,8 +392,8 @@ std::string GrpcConnector::Pool::reason_of(const absl::Status& failure, const Pe
                        peer.tls == nullptr ? fallback : security_of(*peer.tls));
 }
 
-// The peer with the authority of its channel. If the authority cannot matter, all targets share a
-// connection.
+// The peer with the authority that its channel gets. If no handshake uses the authority, all
+// targets share a connection.
 Peer GrpcConnector::Pool::named(const Peer& peer) const {
   Peer named = peer;
   const bool is_named = peer.tls != nullptr || options_.credentials != nullptr;
@@ -400,8 +405,9 @@ Peer GrpcConnector::Pool::named(const Peer& peer) const {
   return named;
 }
 
-// Signalbox checks the names that the control plane wants checked; the name in the handshake is not
-// among them. The program's own credentials check the handshake's name, as on gRPC's own channel.
+// With TLS from the control plane, signalbox compares the certificate with the names in the
+// configuration, and never with the name in the handshake. So that name may be replaced. The
+// program's own credentials do check the name in the handshake, as on gRPC's own channel.
 std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(
     const Peer& peer,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
@@ -439,7 +445,7 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
     begin_due();
   } else if (!is_waiting) {
     listener->begin();
-    // A watch also reports a standing connection, because its state is not IDLE.
+    // The watch also reports a connection that is READY already, because READY is not IDLE.
     watch(transport, channel, listener, GRPC_CHANNEL_IDLE);
   }
   return transport;
@@ -448,7 +454,7 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
 void GrpcConnector::Pool::leave(const TransportPtr& transport, const ListenerPtr& listener) {
   listener->silence();
   Abandoned unwanted;
-  ConnectionPtr dropped;  // Dies after the unlock, as `unwanted` does.
+  ConnectionPtr dropped;  // Destroyed after the unlock, as `unwanted` is.
   const std::lock_guard lock(mutex_);
   std::erase(transport->listeners, listener);
   if (!transport->listeners.empty()) return;
@@ -502,7 +508,7 @@ void GrpcConnector::Pool::on_watch(const Watch& watch, bool changed) {
                absl::UnavailableError(absl::StrCat(
                    "connection to ", watch.transport->address().str(), " was closed")));
   }
-  if (channel == nullptr) return;  // Abandoned, and its attempts with it.
+  if (channel == nullptr) return;  // It was abandoned, and its attempts with it.
   std::unique_lock lock(mutex_);
   const auto phase = watch.transport->phase;
   lock.unlock();
@@ -520,7 +526,7 @@ void GrpcConnector::Pool::on_connecting(const Watch& watch,
   if (!changed || std::chrono::steady_clock::now() >= watch.listener->deadline()) {
     return time_out(transport, watch.listener);
   }
-  if (state == GRPC_CHANNEL_IDLE) {  // It was ready for a moment only.
+  if (state == GRPC_CHANNEL_IDLE) {  // It was READY only for a moment.
     return end(transport,
                absl::UnavailableError(absl::StrCat(
                    "connection to ", transport->address().str(), " was closed at once")));
@@ -559,7 +565,8 @@ void GrpcConnector::Pool::tell_connected(const TransportPtr& transport) {
     listener->connected(connection);
 }
 
-// A gRPC channel does not say why it is down. A call on it fails at once, with the reason.
+// A gRPC channel does not say why it is down. So a call is made on it, which fails at once with the
+// reason.
 void GrpcConnector::Pool::probe(const TransportPtr& transport,
                                 const std::shared_ptr<grpc::Channel>& channel) {
   {
@@ -596,7 +603,7 @@ void GrpcConnector::Pool::probe(const TransportPtr& transport,
 }
 
 void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status& status) {
-  Abandoned given_up;  // Dies after the unlock.
+  Abandoned given_up;  // Destroyed after the unlock.
   ConnectionPtr dropped;
   std::vector<ListenerPtr> listeners;
   {

@@ -5,14 +5,14 @@
 //   subchannel actor ─▶ connect ─▶ [pool: peer ─▶ grpc::Channel] ─▶ GrpcConnection ─▶ calls
 //                               ◀─ connectivity, from the poller's functors
 //
-// A grpc::Channel serves here as exactly one TCP connection. It has one address, no policy, no
-// retries and no back-off with an effect. Once it fails, or leaves READY, it is abandoned and never
-// picked again. The subchannel decides when to try again.
+// A grpc::Channel serves here as exactly one TCP connection. It has one address, no policy and no
+// retries, and its back-off has no effect. Once it fails, or leaves READY, it is abandoned and
+// never picked again. The subchannel decides when to try again.
 //
 // Invariants
-//   G1  At most one living transport that an attempt wants exists per address, TLS and, if
-//       credentials may check it, name of the server. Attempts at the same time, or while the
-//       connection lives, share it. (All other settings are the connector's.)
+//   G1  Attempts with equal address, TLS and server name share one transport, at the same time or
+//       while the connection lives. The server's name counts only if credentials may check it. (All
+//       other settings are the connector's, and so equal.)
 //   G2  A GrpcConnection without references is handed to `retire`, which destroys it once
 //       in_use() is false.
 //   G3  Many attempts at once take turns (attempt_turns.hpp). When ten thousand endpoints come or
@@ -21,9 +21,10 @@
 //   G4  A target is written "ipv4:///a:p", and the peer of a call on a transport is "ipv4:a:p". The
 //       difference proves that a call never reached a transport (channel/grpc/retried_call).
 //   G5  A connection without a sign of life for keepalive's time and timeout is closed like a reset
-//       connection. An attempt that is accepted but never answered fails when its own time is over.
-//   G6  A connection that asks for TLS has the TLS that was asked for, or is not made:
-//       `credentials` are never used instead.
+//       connection. If a TCP connection is accepted but never answered, its attempt fails when the
+//       attempt's timeout is over.
+//   G6  If a peer asks for TLS, its connection has exactly that TLS, or is not made. `credentials`
+//       are never used instead.
 //   G7  A channel that is abandoned while it connects is kept until it has left CONNECTING
 //       (abandoned_channel.hpp), even after the connector's end. Otherwise gRPC would leak its
 //       connection.
@@ -59,7 +60,8 @@ class GrpcConnection final : public Connection {
   /// The C channel of channel(); it lives as long as this object.
   grpc_channel* c_channel() const { return c_channel_; }
 
-  /// For calls without an authority. The caller sets it on each call, because the channel does not.
+  /// The authority for calls that have none of their own. The caller sets it on each call, because
+  /// the channel does not add it.
   const std::string& authority() const { return authority_; }
 
   /// Whether the connection is up now, by gRPC's own state, which is newer than the snapshot.
@@ -80,14 +82,16 @@ class GrpcConnection final : public Connection {
 };
 
 struct GrpcConnectorOptions {
-  /// For peers without TLS settings (A29). Null: insecure, and peers have no names.
+  /// The credentials for peers without TLS settings (A29). Null: plaintext, and the peers' names do
+  /// not matter.
   std::shared_ptr<grpc::ChannelCredentials> credentials;
-  /// For peers with TLS settings; empty: such peers cannot be connected to.
+  /// The credentials for peers with TLS settings. Empty: connections to such peers fail.
   ClusterCredentials cluster_credentials = nullptr;
   grpc::ChannelArguments arguments;  ///< The user's; see check_arguments().
   AttemptLimits attempts = {};
   std::optional<Keepalive> keepalive = std::nullopt;  ///< nullopt: no pings.
-  /// See G2. Runs on any thread, even after the connector's end: it owns everything that it needs.
+  /// Destroys a connection once it is not in use (G2). Runs on any thread, even after the
+  /// connector's end, so it must own everything that it needs.
   std::function<void(std::unique_ptr<const Tracked>)> retire;
 };
 
@@ -95,8 +99,8 @@ class GrpcConnector final : public Connector {
  public:
   explicit GrpcConnector(GrpcConnectorOptions options);
 
-  /// Waits for running callbacks, so it must not be called from one. Connections may outlive the
-  /// connector.
+  /// Waits for running callbacks, so it must not be called from a callback. Connections may outlive
+  /// the connector.
   ~GrpcConnector() override;
 
   std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) override;
@@ -106,22 +110,22 @@ class GrpcConnector final : public Connector {
   std::shared_ptr<Pool> pool_;
 };
 
-/// The target of a channel to `address` alone.
+/// The gRPC target that names `address` and nothing else.
 std::string grpc_target(const Address& address);
 
 /// How far a failed call came.
 enum class Reach {
-  kNowhere,  ///< No server can have received any of it.
-  kRefused,  ///< A server received some of it, and says that it processed nothing.
-  kServer,   ///< A server may have processed it.
+  kNowhere,  ///< No server can have received any of the call.
+  kRefused,  ///< A server received part of the call, and says that it processed nothing.
+  kServer,   ///< A server may have processed the call.
 };
 
-/// Whether gRPC names no transport for `call`, which was made on a channel to a grpc_target(). A
-/// cancelled call may have had a transport; gRPC itself cancels a call when a write fails.
+/// Whether gRPC names no transport for `call`, which was made on a channel to a grpc_target(). Also
+/// true for a cancelled call that had a transport; gRPC itself cancels a call when a write fails.
 bool has_no_transport(grpc_call* call);
 
-/// How far the context's call, made on `connection`, came. `was_taken`: a transport may have had it
-/// before it ended. Precondition: the call has its status, which is UNAVAILABLE.
+/// How far the context's call, made on `connection`, came. `was_taken`: a transport may have had
+/// the call before the call ended. Precondition: the call has its status, which is UNAVAILABLE.
 Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken);
 
 /// Whether a server sent the status of the context's call. False: gRPC made the status.

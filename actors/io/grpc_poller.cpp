@@ -26,17 +26,18 @@ constexpr auto kPace = std::chrono::milliseconds(10);
 constexpr auto kPaceWhileServed = std::chrono::milliseconds(50);
 constexpr auto kHurry = std::chrono::milliseconds(100);
 
-// Between the last Hold and the end of the poller. gRPC's threads finish their work in this time,
-// so that none of them is the thread that shuts gRPC down.
+// The time between the end of the last Hold and the end of the poller. gRPC's threads finish their
+// work in this time, so that none of them is the thread that shuts gRPC down.
 constexpr auto kGrace = std::chrono::milliseconds(50);
 
-// Time for which idle threads of the callback API are kept, until a thread returns from a callback;
-// and the pause before the next try, at first and at most.
+// kVisit is the longest time for which one try blocks idle threads of the callback API
+// (CallbackThreads::have_come_back). The pause before the next try is kBetweenVisits at first, and
+// doubles up to kMostBetweenVisits.
 constexpr auto kVisit = std::chrono::milliseconds(5);
 constexpr auto kBetweenVisits = std::chrono::milliseconds(10);
 constexpr auto kMostBetweenVisits = std::chrono::milliseconds(1000);
 
-// Time for the end of a poller that is in progress when the process exits.
+// At the exit of the process, the longest wait for a poller that is ending.
 constexpr auto kExitPatience = std::chrono::seconds(1);
 
 }  // namespace
@@ -61,9 +62,9 @@ class GrpcPoller::Poller {
     callback_queue_ = grpc_completion_queue_create_for_callback(shutdown, nullptr);
   }
 
-  // Runs on a plain thread (P2). Precondition: there is no Hold, and may_end().
+  // Runs on a plain thread (P2). Precondition: there is no Hold, and may_end() has returned true.
   ~Poller() {
-    if (thread_.joinable()) thread_.join();  // A Tag had the last interest.
+    if (thread_.joinable()) thread_.join();  // The last Interest ended in a Tag.
     callback_threads_.reset();
     grpc_completion_queue_shutdown(callback_queue_);
     callback_queue_is_shut_down_.wait();
@@ -78,7 +79,7 @@ class GrpcPoller::Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  // The process's poller, or a new one.
+  // Returns the process's poller. Makes the poller if there is none.
   static std::shared_ptr<Poller> share();
 
   // Precondition: there is no Hold. Blocks for at most kVisit.
@@ -96,7 +97,8 @@ class GrpcPoller::Poller {
     {
       const std::lock_guard lock(interest_mutex_);
       if (++interests_ > 1) return;
-      // A Tag had the last interest, and has a new one now: its thread continues.
+      // If a Tag on the poller's thread ended the last Interest and now begins a new one, the
+      // thread continues.
       const bool is_own = thread_.get_id() == std::this_thread::get_id();
       if (!is_own) ++run_number_;
       {
@@ -106,7 +108,7 @@ class GrpcPoller::Poller {
       if (is_own) return;
       ended = std::exchange(thread_, std::thread([this, number = run_number_] { run(number); }));
     }
-    if (ended.joinable()) ended.join();  // A Tag had the last interest.
+    if (ended.joinable()) ended.join();  // The last Interest ended in a Tag.
   }
 
   void end_interest() {
@@ -119,7 +121,7 @@ class GrpcPoller::Poller {
         running_ = 0;
       }
       news_.notify_all();
-      // The caller is a Tag on the thread itself. The thread ends on its own, and is joined later.
+      // If the caller is a Tag on this very thread, the thread ends by itself and is joined later.
       if (thread_.get_id() != std::this_thread::get_id()) ended = std::move(thread_);
     }
     if (ended.joinable()) ended.join();
@@ -137,19 +139,20 @@ class GrpcPoller::Poller {
   grpc_completion_queue* callback_queue() { return callback_queue_; }
 
  private:
-  // Runs until a later run begins or this one is stopped.
+  // The body of the thread. Returns when a later run begins or this run is stopped.
   void run(std::uint64_t number) {
     std::unique_lock lock(mutex_);
     while (running_ == number) {
       const bool is_hurried = Clock::now() < hurry_until_;
       lock.unlock();
       ++look_count;
-      // gRPC rounds deadlines up: with "now" this would wait for a millisecond, and a waiting
-      // thread takes the responses of the application's threads.
+      // With a deadline in the past, gRPC returns at once. With "now" it would wait for a
+      // millisecond, because it rounds deadlines up. A waiting thread takes responses away from the
+      // application's threads.
       const bool was_news = serve(is_hurried ? grpc_deadline(Clock::now() + kPace)
                                              : gpr_inf_past(GPR_CLOCK_MONOTONIC));
       const bool is_served = served.exchange(0, std::memory_order_relaxed) >= kOften;
-      // A completion is often followed by another one.
+      // After a completion the poller does not rest, because another completion often follows.
       const bool may_rest = is_served && !was_news && !is_hurried;
       lock.lock();
       news_.wait_for(lock, may_rest ? kPaceWhileServed : kPace, [this, number] {
@@ -158,7 +161,7 @@ class GrpcPoller::Poller {
     }
   }
 
-  // Returns whether a Tag had a completion.
+  // Runs the Tags of all completions. Returns whether there was one.
   bool serve(gpr_timespec until) {
     void* tag = nullptr;
     bool ok = false;
@@ -175,7 +178,7 @@ class GrpcPoller::Poller {
   std::future<void> callback_queue_is_shut_down_;
 
   std::mutex callback_threads_mutex_;
-  std::unique_ptr<CallbackThreads> callback_threads_;  ///< Null: not asked for yet.
+  std::unique_ptr<CallbackThreads> callback_threads_;  ///< Null: callbacks were not used yet.
 
   std::mutex interest_mutex_;  ///< Guards the next three.
   int interests_ = 0;
@@ -191,7 +194,7 @@ class GrpcPoller::Poller {
 // The plain thread on which pollers end, one after another. It lives while pollers are ending.
 class GrpcPoller::Ends {
  public:
-  // Never destroyed: a poller may lose its last Hold at any time.
+  // The instance is never destroyed, because a poller may lose its last Hold at any time.
   static Ends& instance() {
     static auto* const ends = new Ends;
     static const AtExit at_exit;
@@ -207,7 +210,8 @@ class GrpcPoller::Ends {
   }
 
  private:
-  // P3. A poller that has not begun to end is kept.
+  // Ends the thread at the exit of the process (P3). A poller that has not begun to end is not
+  // destroyed.
   struct AtExit {
     ~AtExit() { instance().exit(); }
   };
@@ -233,7 +237,8 @@ class GrpcPoller::Ends {
     changed_.notify_all();
   }
 
-  // Waits until the poller may end. False: the process exits.
+  // Waits until the poller may end, and returns true. False: the process exits, so the poller must
+  // not end.
   bool may_end(Poller& poller, std::unique_lock<std::mutex>& lock) {
     const auto is_exiting = [this] { return is_exiting_; };
     if (changed_.wait_for(lock, kGrace, is_exiting)) return false;
@@ -255,7 +260,7 @@ class GrpcPoller::Ends {
 };
 
 std::shared_ptr<GrpcPoller::Poller> GrpcPoller::Poller::share() {
-  // Never destroyed: threads of gRPC may use them while the process exits.
+  // These two are never destroyed, because threads of gRPC may use them while the process exits.
   static auto& mutex = *new std::mutex;
   static auto& current = *new std::weak_ptr<Poller>;
   const std::lock_guard lock(mutex);
@@ -269,8 +274,8 @@ std::shared_ptr<GrpcPoller::Poller> GrpcPoller::Poller::share() {
 
 namespace {
 
-// Receives a call's end from gRPC. It never runs inline, because a cancelling thread may hold the
-// mutex of the call's context.
+// Receives a call's end from gRPC. run() is never called inline, because a cancelling thread may
+// hold the mutex of the call's context.
 struct CallEnd : grpc_completion_queue_functor {
   explicit CallEnd(std::function<void(const absl::Status&)> to) : ended(std::move(to)) {
     functor_run = &CallEnd::run;

@@ -6,26 +6,27 @@
 //      on callback_queue(): its functor runs at once, on a thread of gRPC's executor
 //      on queue():          its Tag runs on the poller's thread
 //
-// In gRPC 1.51 the threads that wait on completion queues serve the sockets, one thread at a time
-// for all. If a thread of signalbox always waited there, it would take every response first, and
-// hand it over to the application's waiting thread. That would cost a synchronous call a quarter of
-// its latency. So the poller polls every 10 ms, and waits inside gRPC only for a moment after
-// hurry().
+// In gRPC 1.51 the threads that wait on completion queues serve the sockets. One of them at a time
+// serves all sockets. If a thread of signalbox always waited on a queue, it would read every
+// response first, and then pass the response to the application's waiting thread. That would cost a
+// synchronous call a quarter of its latency. So the poller polls every 10 ms, and waits inside gRPC
+// only for a moment after hurry().
 //
-// Functors run at once for completions that the application's threads find. While these threads
-// serve the sockets often, the poller polls every 50 ms, until a Tag has a completion. Tags always
-// wait for a poll.
+// A functor runs at once when a thread of the application finds its completion. While the
+// application's threads serve the sockets often, the poller polls only every 50 ms, until a Tag has
+// a completion. A Tag always waits for the next poll.
 //
 // The process has one poller for as long as a Hold exists. Without a Hold its queues are shut down,
 // and gRPC is as it would be without signalbox. A later Hold starts another poller. The poller's
 // thread lives while an Interest exists.
 //
 // Invariants
-//   P1  An operation on a queue has a Hold until it has ended, and a Tag has an Interest: only the
-//       poller's thread runs Tags.
-//   P2  A poller ends on a plain thread, and the last Hold does not wait for it. The last Hold may
-//       end in a callback, and gRPC joins its threads when it shuts down.
-//   P3  Nothing is shut down once the process runs its exit handlers.
+//   P1  An operation on a queue has a Hold until the operation has ended. A Tag has an Interest,
+//       because only the poller's thread runs Tags.
+//   P2  A poller ends on a plain thread, and the end of the last Hold does not wait for it. The
+//       reason: the last Hold may end in a callback, on a thread that gRPC joins when gRPC shuts
+//       down.
+//   P3  No poller begins to end once the process runs its exit handlers.
 
 #pragma once
 
@@ -53,11 +54,11 @@ class GrpcPoller {
     virtual void done(bool ok) = 0;
   };
 
-  /// Keeps the poller's completion queues, and with them gRPC, alive. Each grpc::Channel of ours
-  /// has one, so a call needs none.
+  /// Keeps the poller's completion queues, and with them gRPC, alive. Each grpc::Channel of
+  /// signalbox has a Hold, so a call needs none.
   class Hold {
    public:
-    /// A hold on the process's poller, which is made if there is none.
+    /// Takes a hold on the process's poller. If there is no poller, makes one.
     Hold();
 
     /// Tags are GrpcPoller::Tag, and own themselves.
@@ -66,7 +67,7 @@ class GrpcPoller {
     /// Tags are grpc_completion_queue_functors, and own themselves.
     grpc_completion_queue* callback_queue() const;
 
-    /// Waits for completions for a moment, because some are expected.
+    /// Makes the poller wait for completions for a moment, because some are expected.
     void hurry() const;
 
     /// From now on the threads of gRPC's callback API live at least as long as the poller.
@@ -76,8 +77,8 @@ class GrpcPoller {
     std::shared_ptr<Poller> poller_;
   };
 
-  /// Sockets are served while an Interest lives. A Tag may destroy the last one: the thread then
-  /// ends when the Tag has returned.
+  /// The poller's thread serves the sockets while an Interest lives. A Tag may destroy the last
+  /// Interest. The thread then ends when the Tag has returned.
   class Interest : public Hold {
    public:
     Interest();
@@ -86,21 +87,22 @@ class GrpcPoller {
     Interest& operator=(const Interest&) = delete;
   };
 
-  /// The calling thread, which is not the poller's, has just served the sockets.
+  /// Records that the calling thread, which is not the poller's, has just served the sockets.
   static void record_served() {
     const int before = served.load(std::memory_order_relaxed);  // A lost record does no harm.
     if (before < kOften) served.store(before + 1, std::memory_order_relaxed);
   }
 
-  /// Polls since the process began.
+  /// The number of polls since the process began.
   static std::uint64_t looks() { return look_count; }
 
  private:
-  // Records between two polls that count as often. A single call now and then does not slow the
-  // poller.
+  // The number of records between two polls that counts as "often". A single call now and then does
+  // not slow the poller.
   static constexpr int kOften = 5;
 
-  // Records since the last poll, at most kOften: each call reads it, and few calls write it.
+  // Records since the last poll. The count stops at kOften: so each call reads the count, and few
+  // calls write it.
   static inline std::atomic<int> served = 0;
 
   static inline std::atomic<std::uint64_t> look_count = 0;
@@ -109,9 +111,10 @@ class GrpcPoller {
 /// Converts an instant for gRPC's timers and calls.
 gpr_timespec grpc_deadline(Instant deadline);
 
-/// Reports the end of a core call once, on a thread of gRPC's executor. `call` is on the poller's
-/// callback_queue(), without a started operation. `send`: sends the call's headers first; otherwise
-/// the call only ends by deadline or cancellation. `ended` owns a Hold (P1), or an owner of one.
+/// Calls `ended` once, on a thread of gRPC's executor, when the core call has ended. `call` is on
+/// the poller's callback_queue(), and has no started operation. `send`: the call's headers are sent
+/// first; otherwise only the deadline or a cancellation ends the call. `ended` owns a Hold (P1), or
+/// an object that has a Hold.
 void watch_end(grpc_call* call, bool send, std::function<void(const absl::Status& status)> ended);
 
 }  // namespace signalbox::actors

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Answers come from the poller's thread, never from a callback of the connector. The receiver of an
-// answer may begin other probes, which waits for callbacks of their attempts.
+// answer may begin other probes, and begin() waits for running callbacks of the probes' attempts.
 #include "actors/io/grpc_prober.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ const char kMethod[] = "/grpc.health.v1.Health/Check";
 /// The request, its authority and its time limit.
 struct Question {
   std::string request;
-  std::string authority;  ///< Empty: the connection's own.
+  std::string authority;  ///< Empty: the connection's authority.
   Duration timeout{};
 };
 
@@ -39,7 +39,7 @@ Question question_of(const HealthProber::Target& target, const HealthCheck& chec
   Question question{xds::health_request(grpc.service_name),
                     grpc.authority,
                     std::min<Duration>(check.timeout, std::chrono::hours(24))};
-  // A cluster's name may be no valid authority.
+  // The cluster's name is used only if it is a valid authority.
   if (question.authority.empty() && is_header_value("", target.cluster.str()))
     question.authority = target.cluster.str();
   return question;
@@ -57,12 +57,13 @@ ProbeAnswer answer_of(const grpc::Status& status, const grpc::ByteBuffer& respon
       is_no_answer ? ProbeOutcome::kFailed : ProbeOutcome::kRefused, status.error_message(), false};
 }
 
-/// One probe's calls and connection; it outlives the Probe while a call is in progress.
+/// The calls and the connection of one probe. A Conversation outlives its Probe while a call is in
+/// progress.
 class Conversation : public std::enable_shared_from_this<Conversation> {
  public:
   explicit Conversation(Question question) : question_(std::move(question)) {}
 
-  /// Whether there is a connection, and so a call; otherwise the caller must connect.
+  /// Starts the call if there is a connection, and returns true. False: the caller must connect.
   bool ask(HealthProber::Answer answer) {
     const std::lock_guard lock(mutex_);
     answer_ = std::move(answer);
@@ -78,7 +79,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
   }
 
   void failed(const absl::Status& why) {
-    // By an alarm that is due now, for the reason at the top of this file.
+    // An alarm that is due now brings the answer to the poller's thread (see the top of this file).
     struct Later final : GrpcPoller::Tag {
       std::shared_ptr<Conversation> conversation;
       ProbeAnswer answer;
@@ -96,7 +97,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     later->alarm.Set(&interest_.queue(), gpr_now(GPR_CLOCK_MONOTONIC), later);
   }
 
-  /// A call in progress ends by itself.
+  /// The connection was closed. A call in progress ends by itself.
   void closed() {
     const std::lock_guard lock(mutex_);
     connection_ = nullptr;
@@ -159,13 +160,13 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     if (to) to(std::move(answer));
   }
 
-  const GrpcPoller::Interest interest_;  // Calls in progress outlive the connector.
+  const GrpcPoller::Interest interest_;  // For calls in progress, which may outlive the connector.
   const Question question_;
   std::mutex mutex_;  ///< Guards all below. Never held during an answer.
   bool is_given_up_ = false;
   HealthProber::Answer answer_;  ///< For the probe in progress.
   ConnectionPtr connection_;
-  Call* call_ = nullptr;  ///< In progress; owns itself.
+  Call* call_ = nullptr;  ///< The call in progress; owns itself.
 };
 
 class GrpcProbe final : public HealthProber::Probe {

@@ -4,11 +4,13 @@
 //
 //   Probe::begin ─▶ connector ─▶ connection ─▶ Check ─▶ SERVING, or another status
 //
-// The connection is the connector's: the subchannel's own while it has one, else a connection that
-// is made for the probe. It is kept until the probe is destroyed or the connection is lost. So a
-// probe is usually just a call, and as secure as the cluster's calls.
+// The connector provides the connection: the subchannel's own connection while it has one, else a
+// new connection for the probe. The probe keeps the connection until the probe is destroyed or the
+// connection is lost. So a probe is usually just one call, which is as secure as the cluster's
+// calls.
 //
-// As in Envoy, a server without the service, or without a health service, counts as refusing.
+// As in Envoy, the server refuses the probe if it does not know the service or has no health
+// service.
 
 #pragma once
 
@@ -24,7 +26,7 @@ class GrpcProber final : public HealthProber {
   /// All connections of `connector` must be gRPC channels.
   explicit GrpcProber(std::shared_ptr<Connector> connector) : connector_(std::move(connector)) {}
 
-  /// `check` must be by gRPC.
+  /// `check` must be a gRPC check.
   std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) override;
 
  private:

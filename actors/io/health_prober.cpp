@@ -12,12 +12,12 @@
 namespace signalbox::actors {
 namespace {
 
-/// A probe that waits for its turn, or has it.
+/// A probe that waits for its turn or has its turn.
 struct Seat {
   explicit Seat(std::unique_ptr<HealthProber::Probe> made) : probe(std::move(made)) {}
 
   std::mutex mutex;                            ///< Guards `probe`.
-  std::unique_ptr<HealthProber::Probe> probe;  ///< Null: not wanted any more.
+  std::unique_ptr<HealthProber::Probe> probe;  ///< Null: the ProbeByTurns was destroyed.
   HealthProber::Answer answer;
   bool delayed = false;
   bool has_turn = false;  ///< Guarded by the mutex of Turns.
@@ -40,7 +40,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
     begin(seat);
   }
 
-  /// Ends the seat's turn, or its wait; the next turn begins.
+  /// Ends the seat's wait, or ends its turn and begins the turn of the next waiting seat.
   void leave(const SeatPtr& seat) {
     SeatPtr next;
     {
@@ -61,7 +61,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   }
 
  private:
-  // A probe that was destroyed meanwhile leaves by itself.
+  // If the ProbeByTurns was destroyed meanwhile, its destructor calls leave().
   void begin(const SeatPtr& seat) {
     const std::lock_guard lock(seat->mutex);
     if (seat->probe == nullptr) return;

@@ -10,10 +10,10 @@
 //       inside begin().
 //   Q2  An answer may still come after its Probe was destroyed. So `answer` owns everything that it
 //       needs, and its receiver must recognise late answers.
-//   Q3  The check's timeout counts from the probe's turn, and bounds the whole probe. A probe by
-//       gRPC without a connection has the timeout twice: to connect, and to ask.
-//   Q4  At most `most_at_once` probes are in progress. Further probes begin in the order of
-//       begin(), and report the delay.
+//   Q3  The check's timeout counts from the probe's turn, and bounds the whole probe. A gRPC probe
+//       that has no connection yet has the timeout twice: once to connect, and once to ask.
+//   Q4  At most `most_at_once` probes are in progress. Further probes wait, and begin in the order
+//       of begin(). Their answers say that they were delayed.
 
 #pragma once
 
@@ -33,19 +33,19 @@ namespace signalbox::actors {
 struct ProbeAnswer {
   ProbeOutcome outcome = ProbeOutcome::kFailed;
   std::string why;       ///< Empty for a passed probe.
-  bool delayed = false;  ///< Q4.
+  bool delayed = false;  ///< The probe had to wait for its turn (Q4).
 };
 
 class HealthProber {
  public:
   struct Target {
     Peer peer;
-    ClusterName cluster;  ///< The name for HTTP and gRPC if the check has none.
+    ClusterName cluster;  ///< The HTTP or gRPC host if the check names none.
   };
 
   using Answer = std::function<void(ProbeAnswer)>;
 
-  /// One check of one endpoint, as long as it is wanted. Not thread-safe.
+  /// Probes one endpoint by one check, each time begin() is called. Not thread-safe.
   class Probe {
    public:
     Probe() = default;
@@ -59,19 +59,20 @@ class HealthProber {
 
   virtual ~HealthProber() = default;
 
-  /// Thread-safe, never blocks. The prober outlives its probes.
+  /// Thread-safe, never blocks. Precondition: the caller keeps the prober longer than its probes.
   virtual std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) = 0;
 };
 
-/// See Q4. It bounds the open files of probes.
+/// The default of `most_at_once` (Q4). It limits how many file descriptors probes use at a time.
 inline constexpr std::size_t kMostProbesAtOnce = 256;
 
 /// Makes the probes of `prober` take turns (Q4).
 std::shared_ptr<HealthProber> make_prober_with_turns(std::shared_ptr<HealthProber> prober,
                                                      std::size_t most_at_once = kMostProbesAtOnce);
 
-/// Probes of all kinds, by turns. All connections of `connector` must be gRPC channels. An error
-/// when the system has no open files left.
+/// Makes a prober for checks of all kinds. Its probes take turns (Q4). All connections of
+/// `connector` must be gRPC channels. Returns an error if the operating system has no file
+/// descriptor left for this process.
 absl::StatusOr<std::shared_ptr<HealthProber>> make_health_prober(
     std::shared_ptr<Connector> connector);
 

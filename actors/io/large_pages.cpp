@@ -20,8 +20,8 @@ std::size_t in_pages(std::size_t bytes) {
 
 class LargePages final : public std::pmr::memory_resource {
  private:
-  // Maps one page more, so that the memory can be aligned to a large page, and unmaps the rest at
-  // once.
+  // Maps one large page more than needed, so that the result can be aligned to a large page. Unmaps
+  // the surplus at once.
   void* do_allocate(std::size_t bytes, std::size_t /*alignment*/) override {
     const std::size_t size = in_pages(bytes);
     void* const mapped = mmap(
@@ -32,7 +32,7 @@ class LargePages final : public std::pmr::memory_resource {
         in_pages(reinterpret_cast<std::uintptr_t>(first)) - reinterpret_cast<std::uintptr_t>(first);
     if (before > 0) munmap(first, before);
     munmap(first + before + size, kLargePage - before);
-    madvise(first + before, size, MADV_HUGEPAGE);  // A hint.
+    madvise(first + before, size, MADV_HUGEPAGE);  // A hint: the system may ignore it.
     return first + before;
   }
 
@@ -47,9 +47,9 @@ class LargePages final : public std::pmr::memory_resource {
 
 std::pmr::memory_resource& large_pages() {
 #if defined(__SANITIZE_ADDRESS__)
-  return *std::pmr::new_delete_resource();  // ASan then checks each piece.
+  return *std::pmr::new_delete_resource();  // Without the pool, ASan checks each piece.
 #else
-  // Neither is ever destroyed: marks may live longer.
+  // Neither object is ever destroyed, because marks in the memory may live until the process ends.
   static auto* const pages = new LargePages;
   static auto* const pool = new lb::PagePool(*pages);
   return *pool;

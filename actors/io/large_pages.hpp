@@ -4,8 +4,8 @@
 //
 //   lb::PolicyOptions::session_memory ─▶ lb::PagePool ─▶ [large_pages] ◀─ the system
 //
-// A system without large pages gives ordinary pages. Only pages of pieces beyond 4 MiB return to
-// the system.
+// A system without large pages gives ordinary pages. Pages return to the system only if they belong
+// to a piece of more than 4 MiB.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace signalbox::actors {
 
-/// One pool for the process, until it ends. Thread-safe; takes a lock, so it is never used
-/// during a pick. Throws std::bad_alloc.
+/// The only pool of the process, which lives until the process ends. Thread-safe; takes a lock, so
+/// it is never used during a pick. Throws std::bad_alloc.
 std::pmr::memory_resource& large_pages();
 
 }  // namespace signalbox::actors

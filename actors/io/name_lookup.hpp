@@ -16,8 +16,8 @@ class NameLookup {
  public:
   virtual ~NameLookup() = default;
 
-  /// The addresses in the resolver's order, never an empty list: a name without an address is an
-  /// error that names the host. Thread-safe.
+  /// Returns the addresses in the resolver's order, and never an empty list. If the name has no
+  /// address, returns an error that names the host. Thread-safe.
   virtual absl::StatusOr<std::vector<Address>> resolve(const DnsName& name) = 0;
 };
 

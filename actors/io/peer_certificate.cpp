@@ -20,7 +20,8 @@ std::string text_of(const ASN1_STRING* value) {
           static_cast<std::size_t>(ASN1_STRING_length(value))};
 }
 
-// "1.2.3.4" or "::1"; empty for other lengths.
+// The bytes of an IP address as text, such as "1.2.3.4" or "::1". Empty if their number fits
+// neither IPv4 nor IPv6.
 std::string address_text(const std::string& bytes) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   const bool is_ipv6 = bytes.size() == sizeof(in6_addr);

@@ -13,7 +13,8 @@
 namespace signalbox::actors {
 namespace {
 
-// A file that is written in place gets this time to be complete.
+// A fault is reported only after this time, because a file that is written in place is incomplete
+// for a moment.
 constexpr std::chrono::milliseconds kSettling(200);
 constexpr std::chrono::milliseconds kRetry(1000);
 constexpr SocketLoop::Id kFile = 1;
@@ -22,7 +23,7 @@ absl::Status of_keys(const absl::Status& why) {
   return {why.code(), absl::StrCat("seal keys: ", why.message())};
 }
 
-// The permissions of other users; none when the file is missing, which reading it reports.
+// The permissions of other users. None if the file is missing: reading the file reports that error.
 mode_t rights_of_others(const std::string& path) {
   struct stat file{};
 
@@ -90,7 +91,7 @@ void SealKeyFile::is_due(SocketLoop::Id /*file*/) {
   follow();
 }
 
-// The descriptor may differ after each change.
+// read_change() may have replaced the descriptor.
 void SealKeyFile::follow() {
   loop_->listen_for(kFile, file_.descriptor(), EPOLLIN);
   const Instant idle = file_.is_watched() ? Instant::max() : SocketLoop::now() + kRetry;

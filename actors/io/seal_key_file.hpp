@@ -26,8 +26,8 @@ namespace signalbox::actors {
 
 class SealKeyFile final : private SocketLoop::Handler {
  public:
-  /// Called on the file's thread, with the file's name, the line and the fault, and never with the
-  /// file's content.
+  /// Called on this object's thread. The text has the file's name, the line and the fault, and
+  /// never the file's content.
   using Complain = std::function<void(const std::string& text)>;
 
   /// An error names the file and the bad line. `warn` is called like `complain`; unset: no
@@ -41,7 +41,7 @@ class SealKeyFile final : private SocketLoop::Handler {
   SealKeyFile(const SealKeyFile&) = delete;
   SealKeyFile& operator=(const SealKeyFile&) = delete;
 
-  /// May outlive this object: then its keys no longer change.
+  /// The seal with the current keys. It may outlive this object; its keys then no longer change.
   lb::CookieSealPtr seal() const { return seal_; }
 
  private:

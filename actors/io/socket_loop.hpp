@@ -7,8 +7,7 @@
 //   sockets ─────── epoll ─────┼─▶ [one thread] ─▶ order() │ Handler::happened │ Handler::is_due
 //   times ─────────────────────┘
 //
-// The user of a loop keeps its sockets and their data for the loop's thread alone, and so needs no
-// lock of its own.
+// Only the loop's thread uses the sockets and their data, so the user of a loop needs no lock.
 
 #pragma once
 
@@ -39,34 +38,35 @@ class SocketLoop {
   /// The clock of timers.
   static Instant now() { return std::chrono::steady_clock::now(); }
 
-  /// Called on the loop's thread, with no lock held.
+  /// The callbacks of the loop's user. They run on the loop's thread, with no lock held.
   class Handler {
    public:
     virtual ~Handler() = default;
-    /// The socket is ready as listen_for() asked, or has an error. It may have been forgotten
-    /// meanwhile.
+    /// The socket is ready as listen_for() asked, or has an error. The socket may have been
+    /// forgotten meanwhile.
     virtual void happened(Id id) = 0;
     /// The socket's timer has ended, and is not set any more.
     virtual void is_due(Id id) = 0;
   };
 
-  /// `unable`: the beginning of the error for a system without free open files.
+  /// `unable` is the beginning of the error's text. There is an error if no file descriptor is
+  /// free.
   static absl::StatusOr<std::unique_ptr<SocketLoop>> make(absl::string_view unable);
 
   /// The first call starts the thread; `handler` must live until stop().
   void begin(Handler& handler);
 
-  /// Waits for the thread's end. Orders from before are carried out, later ones perhaps not. Must
-  /// not be called from the thread.
+  /// Waits for the thread's end. Orders that were posted before are carried out; orders that are
+  /// posted later may not be. Must not be called on the loop's thread.
   void stop();
 
-  /// Any thread. Orders run one after another, each once.
+  /// Thread-safe. The orders run one after another, each once.
   void post(std::function<void()> order);
 
-  // For the thread alone.
+  // The functions below may be called on the loop's thread only.
 
   /// Listens for `what` (EPOLLOUT, EPOLLIN, EPOLLRDHUP; with EPOLLET only for changes) instead of
-  /// the earlier events. A closed socket is forgotten by itself. False: errno has the reason.
+  /// the earlier events. The system forgets a closed socket by itself. False: errno has the reason.
   bool listen_for(Id id, int socket, std::uint32_t what) const;
 
   /// Stops listening to the socket and its timer; the socket stays open.
@@ -90,7 +90,7 @@ class SocketLoop {
   std::mutex mutex_;  ///< Guards the orders.
   std::vector<std::function<void()>> orders_;
 
-  // For the thread alone.
+  // Used by the thread alone.
   bool is_stopping_ = false;
   std::map<Id, Instant> times_;
   std::set<std::pair<Instant, Id>> due_;

@@ -69,7 +69,7 @@ bool is_among(const std::vector<HealthCheck::Http::Statuses>& ranges, std::uint3
       ranges, [&](const auto& range) { return range.begin <= status && status < range.end; });
 }
 
-// "HTTP/1.1 200 OK"; nullopt: another text.
+// The status in a line such as "HTTP/1.1 200 OK"; nullopt: the line is no status line.
 std::optional<std::uint32_t> status_in(absl::string_view line) {
   constexpr absl::string_view kBefore = "HTTP/1.x ";
   constexpr std::size_t kEnd = kBefore.size() + 3;
@@ -103,7 +103,7 @@ Verdict judge_http(const HealthCheck::Http& check, absl::string_view received) {
 
 std::string http_request(const HealthCheck::Http& check, const HealthProber::Target& target) {
   std::string host = check.host;
-  // A cluster's name may be no valid host.
+  // The cluster's name is used only if it is a valid host.
   if (host.empty() && is_header_value("host", target.cluster.str())) host = target.cluster.str();
   if (host.empty()) host = target.peer.address.str();
   return absl::StrCat("GET ",
@@ -256,7 +256,7 @@ class SocketProber::Loop final : public SocketLoop::Handler {
 
   const std::unique_ptr<SocketLoop> loop_;
   std::atomic<Id> last_id_ = 0;
-  std::map<Id, Talk> talks_;  ///< For the thread alone.
+  std::map<Id, Talk> talks_;  ///< Used by the thread alone.
 };
 
 absl::StatusOr<std::unique_ptr<SocketProber>> SocketProber::make() {
@@ -271,7 +271,8 @@ SocketProber::~SocketProber() {
 
 std::unique_ptr<HealthProber::Probe> SocketProber::prepare(const Target& target,
                                                            const HealthCheck& check) {
-  // May outlive the prober by a moment.
+  // Shares the loop with the prober. If a probe is destroyed after its prober, against the
+  // precondition of prepare(), its last order is stored and never run.
   class SocketProbe final : public Probe {
    public:
     SocketProbe(std::shared_ptr<Loop> loop, Script script)

@@ -20,16 +20,16 @@ namespace signalbox::actors {
 
 class SocketProber final : public HealthProber {
  public:
-  /// Bytes of a response that are read at most.
+  /// The most bytes of a response that a probe reads before it fails.
   static constexpr std::size_t kMostReceived = std::size_t{64} << 10U;
 
-  /// An error when the system has no open files left.
+  /// Returns an error if the operating system has no file descriptor left for this process.
   static absl::StatusOr<std::unique_ptr<SocketProber>> make();
 
   /// Joins the thread, so it must not be called from an Answer.
   ~SocketProber() override;
 
-  /// `check` must be by HTTP or TCP; the address is "1.2.3.4:80" or "[::1]:80".
+  /// `check` must be an HTTP or TCP check; the address is "1.2.3.4:80" or "[::1]:80".
   std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) override;
 
  private:

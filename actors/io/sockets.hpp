@@ -12,7 +12,7 @@
 
 namespace signalbox::actors {
 
-/// A file descriptor that its owner closes.
+/// Owns a file descriptor, and closes it.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}

@@ -36,15 +36,15 @@ void set_keepalive(int socket, const TcpKeepalive& keepalive) {
   set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
-// One attempt and its state. Its caller uses only `give_up()`.
+// One attempt and its state. The caller of connect() uses only give_up().
 struct Wish {
   enum class Phase { kResting, kConnecting, kStanding };
 
   Wish(Address to, Duration limit, Connector::Events listener)
       : address(std::move(to)), timeout(limit), events(std::move(listener)) {}
 
-  // The mutex is held during a callback, so that ~Attempt waits for it (C2). It is recursive,
-  // because a callback may destroy its own attempt.
+  // The mutex is held during a callback, so that ~Attempt waits for the callback (C2). The mutex is
+  // recursive, because a callback may destroy its own attempt.
   template <typename Tell>
   void tell(const Tell& what) {
     const std::lock_guard lock(mutex);
@@ -62,12 +62,12 @@ struct Wish {
   bool is_given_up = false;
   const Connector::Events events;
 
-  // For the thread alone.
+  // Used by the thread alone.
   std::uint64_t id = 0;
   Phase phase = Phase::kResting;
   Descriptor socket;
-  Instant begun;             ///< The time at which it began to stand.
-  ConnectionPtr connection;  ///< Set with `connected`.
+  Instant begun;             ///< The time at which the connection was made.
+  ConnectionPtr connection;  ///< Null before `connected`.
 };
 
 using WishPtr = std::shared_ptr<Wish>;
@@ -127,7 +127,7 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     if (error != 0) return lose(wish, std::strerror(error));
     if (wish->phase == Wish::Phase::kConnecting) return stand(wish);
     if (SocketLoop::now() - wish->begun < kStood) return lose(wish, "it was closed at once");
-    open(wish);  // P2.
+    open(wish);  // Connects again (P2).
   }
 
   void stand(const WishPtr& wish) {
@@ -144,7 +144,8 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     wish->tell([&](const Events& events) { events.connected(wish->connection); });
   }
 
-  // By value: the caller's reference may be the one that forget() destroys.
+  // `wish` is passed by value, because forget() may destroy the pointer to which the caller's
+  // reference leads.
   void lose(WishPtr wish, const std::string& why) {
     const bool stood = wish->phase == Wish::Phase::kStanding;
     if (stood && SocketLoop::now() - wish->begun < kStood)
@@ -175,10 +176,10 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
   const TcpConnectorOptions options_;
   const std::unique_ptr<SocketLoop> loop_;
 
-  // For the thread alone.
+  // Used by the thread alone.
   Id last_id_ = 0;
   std::map<Id, WishPtr> wishes_;
-  std::map<Address, Instant> resting_;  ///< The end of the rest (P3).
+  std::map<Address, Instant> resting_;  ///< When to connect to the address again (P3).
 };
 
 absl::StatusOr<std::unique_ptr<TcpConnector>> TcpConnector::start(TcpConnectorOptions options) {
@@ -195,7 +196,9 @@ TcpConnector::~TcpConnector() {
 std::unique_ptr<Connector::Attempt> TcpConnector::connect(const Peer& peer,
                                                           Duration timeout,
                                                           Events events) {
-  // The subchannel's attempt. It may outlive the connector by a moment.
+  // The subchannel's attempt. It shares the loop with the connector. If an attempt is destroyed
+  // after its connector, against the precondition of connect(), its last order is stored and never
+  // run.
   class Place final : public Attempt {
    public:
     Place(std::shared_ptr<Loop> loop, WishPtr wish)

@@ -6,15 +6,15 @@
 //   subchannel actor ─▶ connect ─▶ [one thread, epoll] ─▶ a socket that is never written to
 //                               ◀─ connected | failed, later closed
 //
-// For data planes with connections of their own: a pick then only gives an address.
+// It is for data planes that have connections of their own, and take only an address from a pick.
 //
 // Invariants
-//   P1  No byte is ever written to an endpoint, and its bytes are not read.
-//   P2  Servers close idle connections. A connection that was closed in order after at least kStood
-//       is made anew before `closed` is called. The connection is lost only if that fails.
+//   P1  No byte is ever written to an endpoint, and no byte from an endpoint is read.
+//   P2  Servers close idle connections. So a connection that lived for at least kStood, and was
+//       closed without an error, is made anew. `closed` is called only if that fails.
 //   P3  An endpoint that closes at once is not connected to again before kStood is over. So a
 //       balancer that accepts connections without having backends costs one attempt a second.
-//   P4  Sockets belong to the thread alone; callers post orders to it.
+//   P4  Only the thread uses the sockets; callers post orders to the thread.
 
 #pragma once
 
@@ -29,7 +29,8 @@
 
 namespace signalbox::actors {
 
-/// TCP's own keepalive, in whole seconds: a vanished peer is lost after time + timeout.
+/// TCP's own keepalive, in whole seconds: the connection to a vanished peer is lost after time +
+/// timeout.
 struct TcpKeepalive {
   std::chrono::seconds time{};
   std::chrono::seconds timeout{};
@@ -37,8 +38,8 @@ struct TcpKeepalive {
 
 struct TcpConnectorOptions {
   std::optional<TcpKeepalive> keepalive = std::nullopt;
-  /// Destroys a connection without references, once it is not in use. Any thread, even after the
-  /// connector's end.
+  /// Destroys a connection that has no references, once it is not in use. Called on any thread,
+  /// even after the connector's end.
   std::function<void(std::unique_ptr<const Tracked>)> retire;
 };
 
@@ -47,14 +48,14 @@ class TcpConnector final : public Connector {
   /// The time in P2 and P3.
   static constexpr std::chrono::seconds kStood{1};
 
-  /// An error when the system has no open files left.
+  /// Returns an error if the operating system has no file descriptor left for this process.
   static absl::StatusOr<std::unique_ptr<TcpConnector>> start(TcpConnectorOptions options);
 
   /// Joins the thread, so it must not be called from a callback.
   ~TcpConnector() override;
 
-  /// The address is "1.2.3.4:80" or "[::1]:80". TLS of `peer` is the data plane's business: these
-  /// connections carry no data to secure.
+  /// The address is "1.2.3.4:80" or "[::1]:80". The TLS of `peer` is ignored, because these
+  /// connections carry no data. The data plane secures its own connections.
   std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) override;
 
  private:

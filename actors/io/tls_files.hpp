@@ -5,9 +5,10 @@
 //   ca, certificate, key ─▶ [TlsFiles::read] ─▶ PEM texts that fit each other
 //
 // The files are read for each new connection, because only a handshake uses them. A changed file is
-// therefore never noticed later than refresh_interval asks. A user with very many connections at
-// once reuses a reading for a while. While the files cannot be used (gone, no PEM, a key of another
-// certificate, half replaced), the last good files stay in use, and `complain` is told once.
+// therefore never noticed later than refresh_interval asks. A caller that makes very many
+// connections at once can use a reading for a while (`reuse_for`). While the files cannot be used
+// (gone, no PEM, a key of another certificate, half replaced), the last good files stay in use, and
+// `complain` is told once.
 //
 // Thread-safe. Errors name the field, the file and the fault.
 //
@@ -37,14 +38,15 @@ struct PemTexts {
 
 class TlsFiles {
  public:
-  /// Called during read(), on its thread; it must not call back.
+  /// Called inside read(), on the caller's thread. It must not call read().
   using Complain = std::function<void(const std::string& text)>;
 
-  /// `reuse_for`: a younger reading is used again.
+  /// A reading that is younger than `reuse_for` is used again.
   TlsFiles(xds::CertificateFiles files, Complain complain, Duration reuse_for = Duration::zero())
       : files_(std::move(files)), complain_(std::move(complain)), reuse_for_(reuse_for) {}
 
-  /// An error only if the files were never good.
+  /// Returns the present files, or the last good files. Returns an error only if the files were
+  /// never good.
   absl::StatusOr<PemTexts> read();
 
  private:

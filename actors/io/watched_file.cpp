@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kEvents =
     IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_ONLYDIR;
-constexpr int kMaxLinks = 40;  // As in the kernel.
+constexpr int kMaxLinks = 40;  // The kernel's limit.
 
 // PERMISSION_DENIED if the system forbids it; NOT_FOUND for all other errors.
 absl::Status file_error(absl::string_view what, const std::string& path) {
@@ -56,7 +56,7 @@ absl::StatusOr<std::string> read_file(const std::string& path, std::size_t max_b
   };
   const std::uintmax_t size = fs::file_size(path, error);
   if (!error && size > max_bytes) return too_long(absl::StrCat(size));
-  // A pipe has no size, and a file may grow meanwhile.
+  // The size alone is no limit: a pipe has no size, and a file may grow meanwhile.
   std::string text;
   std::array<char, 65536> part;
   while (file.read(part.data(), part.size()), file.gcount() > 0) {
@@ -69,8 +69,8 @@ absl::StatusOr<std::string> read_file(const std::string& path, std::size_t max_b
 
 absl::StatusOr<WatchedFile> WatchedFile::open(const std::string& path, std::size_t max_bytes) {
   WatchedFile file(path, max_bytes);
-  // Watched before it is read: no change is missed in between. A failure of read() has the better
-  // text.
+  // The file is watched before it is read, so that no change is missed in between. If both fail,
+  // the error of read() is returned, because its text is better.
   const absl::Status watched = file.watch();
   if (absl::Status status = file.read(); !status.ok()) return status;
   if (!watched.ok()) return watched;
@@ -147,7 +147,7 @@ absl::Status WatchedFile::read() {
   return absl::OkStatus();
 }
 
-// Whether an event concerns the path to the file.
+// Takes all pending events. Returns whether one of them concerns the path to the file.
 bool WatchedFile::take_events() {
   bool ours = false;
   alignas(inotify_event) std::array<char, 4096> buffer;

@@ -5,8 +5,9 @@
 //   editor, deployment ─▶ file ─▶ [WatchedFile] ─▶ descriptor readable ─▶ read_change(): its text
 //
 // The folders and links on the path are watched, not the file itself. Editors put a new file in the
-// old file's place, deployments redirect a link or exchange a whole folder, and each may be missing
-// for a while. After any event on the path, the text decides whether the file has changed.
+// old file's place, deployments redirect a link or exchange a whole folder, and each of these may
+// be missing for a while. After any event on the path, the text decides whether the file has
+// changed.
 //
 // inotify reports only changes made on this machine. A file of a network file system is read at the
 // start; changes by other machines go unnoticed.
@@ -34,7 +35,8 @@ absl::StatusOr<std::string> read_file(const std::string& path,
 
 class WatchedFile {
  public:
-  /// A relative `path` starts at the process's folder at this moment. Only regular files.
+  /// A relative `path` starts at the process's folder at this moment. The file must be a regular
+  /// file.
   static absl::StatusOr<WatchedFile> open(const std::string& path,
                                           std::size_t max_bytes = xds::kMaxFileBytes);
 
@@ -42,13 +44,13 @@ class WatchedFile {
   WatchedFile& operator=(WatchedFile&&) = delete;
   ~WatchedFile();
 
-  /// As given to open().
+  /// The path as it was given to open().
   const std::string& path() const { return path_; }
 
-  /// As last read.
+  /// The text as it was last read.
   const std::string& text() const { return text_; }
 
-  /// For polling: readable after an event. read_change() may replace it.
+  /// The descriptor to poll: it is readable after an event. read_change() may replace it.
   int descriptor() const { return descriptor_; }
 
   /// False: the system had no watches left. The descriptor is then never readable; call

@@ -4,8 +4,8 @@
 //
 //   xds::ChannelCredentials ─▶ [make_credentials] ─▶ CredentialsSource ─▶ grpc_ads_transport
 //
-// `insecure` is plaintext (A27). `tls` is TLS, and mTLS with a certificate (A65). When `tls` cannot
-// be had, the connection fails; plaintext is never used instead.
+// `insecure` is plaintext (A27). `tls` is TLS, and mTLS with a certificate (A65). If the
+// credentials of `tls` cannot be made, the connection fails; plaintext is never used instead.
 
 #pragma once
 
@@ -24,7 +24,7 @@ namespace signalbox::actors {
 using CredentialsSource =
     std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>()>;
 
-/// `complain` is told of certificates that cannot be read while older certificates can be used.
+/// `complain` is called if certificates cannot be read and older certificates stay in use.
 CredentialsSource make_credentials(const xds::ChannelCredentials& configured,
                                    TlsFiles::Complain complain);
 

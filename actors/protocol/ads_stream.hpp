@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ADS session with one server.
+// The interface of the ads_stream actor: the ADS session with one server.
 
 #pragma once
 

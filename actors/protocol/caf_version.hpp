@@ -4,8 +4,9 @@
 // messages, death watches, clocks. An update of CAF changes this file only.
 //
 // Written for CAF 0.17 (Debian 12). Messages are plain structs: default-constructible, copyable,
-// registered in actors/protocol/registration.hpp. A state struct is never an aggregate (`State() =
-// default;`): CAF could silently initialise an aggregate's first member from the self pointer.
+// registered in actors/protocol/registration.hpp. A state struct must not be an aggregate, so it
+// declares `State() = default;`. CAF could silently initialise an aggregate's first member from the
+// self pointer.
 
 #pragma once
 
@@ -55,7 +56,7 @@ void send(Self* self, const Handle& to, Message message) {
   self->send(to, std::move(message));
 }
 
-/// For threads that run no actor.
+/// Sends a message from a thread that runs no actor.
 template <typename Handle, typename Message>
 void post(const Handle& to, Message message) {
   caf::anon_send(to, std::move(message));
@@ -66,13 +67,13 @@ void send_after(Self* self, const Handle& to, Duration delay, Message message) {
   self->delayed_send(to, delay, std::move(message));
 }
 
-/// The scheduler of a runtime: work sharing costs nothing when idle.
+/// Configures the scheduler of a runtime. Work sharing uses no CPU time while all actors are idle.
 inline void configure_scheduler(caf::actor_system_config& config, std::size_t threads) {
   config.set("scheduler.policy", caf::atom("sharing"));
   config.set("scheduler.max-threads", threads);
 }
 
-/// How an actor ends: it was told to stop, or an actor that it belonged to died.
+/// Why an actor is stopped: it is no longer needed, or an actor that it belonged to died.
 enum class StopReason { kOrderly, kParentDied };
 
 template <typename Handle>
@@ -101,12 +102,13 @@ bool sent_by(Self* self, const Handle& actor) {
          self->current_sender()->address() == actor.address();
 }
 
-/// Death watches of one actor; lives in that actor's state. Monitors, never links.
+/// The death watches of one actor; they live in that actor's state. They monitor other actors, and
+/// never link to them.
 class Watches {
  public:
   using Action = std::function<void(const caf::error& reason)>;
 
-  /// An actor that is watched already stays monitored once, with the new action.
+  /// If `watched` is already monitored, only its action is replaced.
   template <typename Self, typename Handle>
   void add(Self* self, const Handle& watched, Action action) {
     if (!installed_) {
@@ -146,8 +148,8 @@ void record_orderly_exit(Self* self, bool& orderly) {
   });
 }
 
-/// Passes `report` an exception that kills the actor, in a message or in its construction. The
-/// actor ends as it would without this handler.
+/// Calls `report` with the text of an exception that kills the actor, in the handling of a message
+/// or in the actor's construction. The actor ends as it would without this handler.
 template <typename Self>
 void report_exception(Self* self, std::function<void(const std::string& what)> report) {
   self->set_exception_handler(

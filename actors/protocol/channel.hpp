@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One target, and the part of it that its watcher sees.
+// The interface of the channel actor, which serves one target, and the part of it that the
+// channel's xds_watcher sees.
 
 #pragma once
 

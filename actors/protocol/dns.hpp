@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One look-up of a name.
+// The interface of the dns actor: one look-up of a name.
 
 #pragma once
 

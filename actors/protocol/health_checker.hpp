@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The probes of one address.
+// The interface of the health_checker actor: the probes of one address.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace signalbox::protocol {
 
-/// One beside each subchannel of a cluster with health checks.
+/// There is one health checker for each subchannel of a cluster with health checks.
 using HealthCheckerActor = ActorOf<ProbeEnded, TimerFired>;
 
 }  // namespace signalbox::protocol

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any node of the policy tree, and the parts that its parent and a subchannel map see.
+// The interface of the policy actor, which is any node of the policy tree. Also the interface of
+// its parent as the policy sees it, and the part of a policy that a subchannel map sees.
 
 #pragma once
 

@@ -12,7 +12,7 @@
 
 #define SIGNALBOX_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(signalbox::type)
 
-// Policies.
+// Messages of policies.
 SIGNALBOX_MESSAGE(ConfigUpdated)
 SIGNALBOX_MESSAGE(ChildStateChanged)
 SIGNALBOX_MESSAGE(ChildApplied)
@@ -23,7 +23,7 @@ SIGNALBOX_MESSAGE(TimerFired)
 SIGNALBOX_MESSAGE(PickAsked)
 SIGNALBOX_MESSAGE(IdleExitRequested)
 SIGNALBOX_MESSAGE(RebuildDue)
-// Subchannels and their maps.
+// Messages of subchannels and their maps.
 SIGNALBOX_MESSAGE(SubchannelAcquired)
 SIGNALBOX_MESSAGE(SubchannelReleased)
 SIGNALBOX_MESSAGE(SubchannelConnectAsked)
@@ -42,7 +42,7 @@ SIGNALBOX_MESSAGE(ConnectRequested)
 SIGNALBOX_MESSAGE(Connected)
 SIGNALBOX_MESSAGE(ConnectFailed)
 SIGNALBOX_MESSAGE(ConnectionClosed)
-// xDS.
+// Messages of xDS.
 SIGNALBOX_MESSAGE(Subscribe)
 SIGNALBOX_MESSAGE(AdsStreamOpened)
 SIGNALBOX_MESSAGE(AdsBytesReceived)
@@ -60,7 +60,7 @@ SIGNALBOX_MESSAGE(ReresolutionRequested)
 SIGNALBOX_MESSAGE(ResolveName)
 SIGNALBOX_MESSAGE(EmitConfig)
 SIGNALBOX_MESSAGE(EmitError)
-// Between the shells themselves.
+// Messages between the shells themselves.
 SIGNALBOX_MESSAGE(protocol::RestartDue)
 SIGNALBOX_MESSAGE(protocol::SubchannelTimerAsked)
 SIGNALBOX_MESSAGE(protocol::GracePassed)

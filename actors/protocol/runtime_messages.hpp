@@ -22,7 +22,7 @@ namespace signalbox::protocol {
 /// The back-off before the restart of `what` is over.
 struct RestartDue {
   std::string what;
-  /// Tells several pending restarts of one `what` apart.
+  /// Distinguishes several pending restarts of one `what`.
   std::uint64_t number = 0;
 };
 
@@ -58,8 +58,8 @@ struct ChannelExitIdle {
   std::shared_ptr<const actors::ChannelPort> port;
 };
 
-/// Asks the xds_client for a dump. Dropping the last copy without an answer answers UNAVAILABLE:
-/// actors/dump_reply.hpp.
+/// Asks the xds_client for a dump. If the last copy is dropped without an answer, the answer is
+/// UNAVAILABLE: see actors/dump_reply.hpp.
 struct DumpRequested {
   std::shared_ptr<actors::DumpReply> reply;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One connection to one address.
+// The interface of the subchannel actor: one connection to one address.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The owner of the subchannels of one leaf cluster.
+// The interface of the subchannel_map actor: the owner of the subchannels of one leaf cluster.
 
 #pragma once
 

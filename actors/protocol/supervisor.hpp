@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The top of one runtime.
+// The interface of the supervisor actor: the root of one runtime's actors.
 
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The times at which a subchannel map looks for connections that no session uses any more.
+// The interface of the sweeper actor, which decides when a subchannel map looks for connections
+// that no session uses any more.
 
 #pragma once
 
@@ -8,7 +9,7 @@
 
 namespace signalbox::protocol {
 
-/// One beside each subchannel map that keeps sessions.
+/// There is one sweeper for each subchannel map that keeps sessions.
 using SweeperActor = ActorOf<IdleTimeoutSet, SweepDone, TimerFired>;
 
 }  // namespace signalbox::protocol

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The resources of one target, and the part of their watcher that the xds_client sees.
+// The interface of the xds_watcher actor, which watches the resources of one target, and the part
+// of it that the xds_client sees.
 
 #pragma once
 

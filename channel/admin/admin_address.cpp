@@ -30,7 +30,7 @@ std::optional<std::string> loopback_ip(absl::string_view host) {
   return text;
 }
 
-// Splits at the last colon outside of brackets: the host before it, the port behind it.
+// Splits at the last colon outside of brackets: the host is before the colon, the port after it.
 std::pair<absl::string_view, absl::string_view> split(absl::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == absl::string_view::npos || absl::EndsWith(text, "]")) return {text, ""};

@@ -15,16 +15,16 @@
 
 namespace signalbox::channel {
 
-/// A socket in the file system; write permission gives access.
+/// A unix socket in the file system. Users with write permission on the socket have access.
 struct UnixAddress {
-  std::string path;  ///< As given; at most 107 bytes.
+  std::string path;  ///< Not normalised; at most 107 bytes.
 
   friend bool operator==(const UnixAddress&, const UnixAddress&) = default;
 };
 
-/// Any process of the machine has access.
+/// A port of the loopback interface. Every process of the machine has access.
 struct LoopbackAddress {
-  std::string ip;  ///< In 127.0.0.0/8, or "::1".
+  std::string ip;  ///< An address in 127.0.0.0/8, or "::1".
   std::uint16_t port = 0;
 
   friend bool operator==(const LoopbackAddress&, const LoopbackAddress&) = default;
@@ -36,7 +36,7 @@ using AdminAddress = std::variant<UnixAddress, LoopbackAddress>;
 /// INVALID_ARGUMENT names what was found and what is allowed.
 absl::StatusOr<AdminAddress> parse_admin_address(absl::string_view text);
 
-/// The text for parse_admin_address().
+/// The address as parse_admin_address() reads it.
 std::string to_string(const AdminAddress& address);
 
 /// Whether a request's Host header names this machine's loopback. A web page that reaches the

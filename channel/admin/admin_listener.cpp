@@ -42,7 +42,7 @@ sockaddr_un unix_name(const std::string& path) {
   return name;
 }
 
-// The socket API's view of an address of any family.
+// Casts an address of any family to the generic address of the socket API.
 template <typename Name>
 const sockaddr* generic(const Name& name) {
   return reinterpret_cast<const sockaddr*>(&name);
@@ -64,9 +64,9 @@ std::string remove_stale(const std::string& path) {
 }
 
 // Listeners in one folder take turns. Otherwise another process could take the socket's name
-// between remove_stale() and listen(). A turn takes a moment. A longer lock on the folder has
-// another purpose: the constructor waits for at most a second. When the folder cannot be opened,
-// bind() reports why.
+// between remove_stale() and listen(). A turn takes a moment. A lock that is held longer belongs to
+// a program with another purpose, so the constructor waits for at most a second, and then goes on
+// without the lock. When the folder cannot be opened, bind() reports why.
 class FolderTurn {
  public:
   explicit FolderTurn(const std::string& path)

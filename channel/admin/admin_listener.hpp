@@ -35,7 +35,7 @@ class AdminListener {
   /// The address of the listening socket, with the port that was taken.
   const AdminAddress& address() const { return address_; }
 
-  /// The caller must close the descriptor.
+  /// Gives up the descriptor, which the caller must close.
   int release() { return std::exchange(descriptor_, -1); }
 
  private:

@@ -11,8 +11,8 @@
 //
 // Invariants
 //   A1  It only reads: every method but GET is refused (405).
-//   A2  A browser is refused (403): a request with an Origin, and on a network socket a request
-//       with a Host other than the loopback.
+//   A2  A request of a web page is refused (403). Such a request has an Origin or a Sec-Fetch-Site
+//       header, or on a network socket a Host other than the loopback.
 //   A3  A request with an unknown parameter or value is refused (400). The response never has more
 //       than the request asked for.
 
@@ -34,6 +34,7 @@ struct AdminRequest {
   std::string path;                               ///< Decoded, without the query.
   std::multimap<std::string, std::string> query;  ///< Decoded.
   std::string host;                               ///< The Host header; empty: none.
+  /// Has an Origin or a Sec-Fetch-Site header: browsers send them for web pages.
   bool has_origin = false;
   bool over_network = false;  ///< Over the loopback interface, not over a unix socket.
 };
@@ -44,7 +45,7 @@ struct AdminResponse {
   std::string body;
 };
 
-/// Where the pages' data come from.
+/// The functions that supply the pages' data.
 struct AdminSources {
   std::function<absl::StatusOr<ResourceDump>()> dump;
   std::function<std::string()> metrics;
@@ -52,7 +53,7 @@ struct AdminSources {
   std::function<absl::StatusOr<std::string>(const ExplainQuestion&)> explain;
 };
 
-/// An error is one line of text.
+/// An error is plain text.
 AdminResponse answer(const AdminRequest& request, const AdminSources& sources);
 
 }  // namespace signalbox::channel

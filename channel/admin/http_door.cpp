@@ -116,13 +116,14 @@ void HttpDoor::accept_all() {
     const auto& waiting =
         waiting_.emplace(id, Waiting{actors::Descriptor(fresh.descriptor), fresh}).first->second;
     loop_->set_due(id, actors::SocketLoop::now() + limits_.patience);
-    // Edge-triggered: an incomplete request in the socket is reported once, not for as long as it
-    // lies there. Bytes that are already there are reported, too.
+    // Edge-triggered: an incomplete request in the socket is reported once, not again and again.
+    // Bytes that arrived before this call are reported, too.
     loop_->listen_for(id, *waiting.socket, EPOLLIN | EPOLLRDHUP | EPOLLET);
   }
 }
 
-// The listener is readable for as long as a connection is in its queue.
+// Stops waiting for connections for kPause. The listener stays readable while a connection is in
+// its queue, so the loop would otherwise spin.
 void HttpDoor::pause() {
   loop_->listen_for(kListener, *listener_, 0);
   loop_->set_due(kListener, actors::SocketLoop::now() + kPause);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HttpDoor — accepts connections, and passes them on once their request's headers are complete.
+// HttpDoor — accepts connections, and passes a connection on once its request's headers are
+// complete.
 //
 //   listening socket ─▶ [HttpDoor] ─ the request's headers are complete ─▶ enter(connection)
-//                          ├ no complete headers within the patience ─▶ closed
-//                          └ headers that servers read in different ways ─▶ 400
+//                          ├ no complete headers within limits.patience ─▶ closed
+//                          └ headers that HTTP servers read in different ways ─▶ 400
 //
 // One thread, a SocketLoop, which sleeps between events. A silent connection costs a descriptor and
 // no thread. The bytes of a request stay in the socket, and the HTTP library behind the door reads
@@ -14,8 +15,9 @@
 //   D1  At most limits.most connections wait. A further connection replaces the connection that has
 //       waited longest.
 //   D2  A connection waits for at most limits.patience, however often it sends bytes.
-//   D3  A request with two Host headers, or with a NUL in its headers, never enters. The library
-//       would use the first Host, or the text before the NUL; a proxy may use the other part.
+//   D3  A request with two Host headers, or with a NUL or a lone CR in its headers, never enters.
+//       The library would use the first Host, or the text before the NUL or CR; a proxy may use the
+//       other part.
 
 #pragma once
 
@@ -55,7 +57,7 @@ std::optional<std::string> flaw_of_headers(absl::string_view headers);
 
 class HttpDoor final : private actors::SocketLoop::Handler {
  public:
-  /// Longer headers are refused.
+  /// In bytes. Longer headers are refused (431).
   static constexpr std::size_t kLongestHeaders = std::size_t{16} << 10U;
 
   /// Called on the door's thread; the callee owns the descriptor.

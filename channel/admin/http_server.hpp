@@ -7,9 +7,10 @@
 // Two threads: the door's, and one that answers one request after another. Both sleep while there
 // are no requests. The destructor ends at once and cuts off open connections.
 //
-// Limits: the door's, and behind the door kMaxConnections at a time, each with kMaxConnectionBytes
-// for all bytes that it sends. A larger request is refused (414, 431). A connection that reads
-// nothing of its response is closed after kIdleSeconds. Each server has limits of its own.
+// Limits: those of the door, and behind the door at most kMaxConnections connections at a time. A
+// connection has kMaxConnectionBytes for all bytes that it sends. A larger request is refused (414,
+// 431). A connection that reads nothing of its response is closed after kIdleSeconds. Each server
+// has limits of its own.
 
 #pragma once
 
@@ -35,7 +36,8 @@ class HttpServer {
   /// Called on the server's thread.
   using Handler = std::function<AdminResponse(AdminRequest request)>;
 
-  /// Owns the listening socket, even on failure. Returns null when the HTTP library does not start.
+  /// Owns the listening socket, even on failure. Returns null when the HTTP library does not start,
+  /// or when no descriptors are left for the door.
   static std::unique_ptr<HttpServer> start(int listener, Handler handler);
 
   ~HttpServer();

@@ -54,7 +54,7 @@ int port_of(int descriptor) {
   return ntohs(name.sin_port);
 }
 
-// A listening socket; less than 0: errno has the reason.
+// Returns a listening socket, or -1; errno then has the reason.
 int listen_on(const addrinfo& name) {
   const int descriptor = ::socket(name.ai_family, name.ai_socktype | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return -1;

@@ -6,8 +6,8 @@
 //                 ▲                                                                     │
 //                 └── again, or the end ◀── CallBinder::retry ◀── [EndedAttempt] ◀──────┘
 //
-// The parts that give an attempt its connection know a call by AttemptedCall only. call_observer
-// implements it.
+// The parts that give an attempt its connection see a call only through AttemptedCall.
+// call_observer implements AttemptedCall.
 
 #pragma once
 
@@ -37,37 +37,39 @@ struct CallIntent {
   bool is_put_off = false;  ///< The picked connection died before the call was sent.
   bool is_limited = false;  ///< The pick's timeout has been applied to the deadline.
   lb::RetryState retry;
-  TriedAddresses tried;  ///< By ended attempts; kept only where retries avoid them.
+  TriedAddresses tried;  ///< The addresses of ended attempts, if retries avoid these.
   lb::Pick pick;
-  std::string authority;  ///< From the pick (A81); empty: not set by it.
+  std::string authority;  ///< The authority that the pick sets (A81); empty: none.
 };
 
-/// How an attempt of a call ended.
+/// The outcome of an attempt of a call.
 struct EndedAttempt {
-  grpc::ClientContext& context;  ///< With all data that the attempt received.
+  grpc::ClientContext& context;  ///< Has all data that the attempt received.
   grpc::Status& status;          ///< retry() adds target and endpoint if the call ends with it.
   std::optional<std::size_t> request_bytes;  ///< nullopt: the request is not kept.
   bool is_wanted = true;  ///< The call can be made again, and the application has not cancelled it.
   bool was_taken = true;  ///< A transport may have had the attempt; see actors::reach_of().
 };
 
-/// A call, as the parts see it that bind its attempts. It is also the hook of its first attempt.
+/// A call, as seen by the parts that bind its attempts to connections. It is also the hook of its
+/// first attempt.
 class AttemptedCall : public grpc::internal::CallHook {
  public:
-  /// An attempt has its call; or its pick failed, and the call's retry policy may apply. `binder`
-  /// lives as long as the application's context.
+  /// An attempt has got its grpc_call; or its pick failed, and the call's retry policy may apply.
+  /// `binder` lives as long as the application's context.
   [[gnu::hot]] virtual void bound(CallBinder& binder, CallIntent intent) = 0;
 
   /// Whether the application has cancelled the context.
   virtual bool is_cancelled() const = 0;
 
-  /// Gives the application `front` instead of the real call; the application never sees another
-  /// call. Takes over the reference.
+  /// Gives the application the call `front` instead of `real`. The application never sees another
+  /// call. Takes over the reference to `front`.
   ///
   /// gRPC's reactors ask the call that they were made with whether response headers came. The first
   /// attempt may have had no headers although a later attempt has them. Also, gRPC must not be
-  /// asked about headers that were cut off: see GrpcAccess::has_headers(). Nothing runs on the
-  /// front, so its answer is always yes; retried_call reports a response without headers.
+  /// asked about headers that were cut off: see GrpcAccess::has_headers(). No operation runs on
+  /// `front`, so the answer of `front` is always yes. If a response has no headers, retried_call
+  /// tells the reactor so.
   virtual grpc::internal::Call stand_behind(grpc_call* front, const grpc::internal::Call& real) = 0;
 
   /// Fills a batch of a bound call. `held`: see OpsScope.
@@ -75,7 +77,7 @@ class AttemptedCall : public grpc::internal::CallHook {
                     grpc::internal::Call* call,
                     grpc::CompletionQueue* held) = 0;
 
-  /// The hook of a call that stays on its connection: calls fill() and nothing else.
+  /// A hook for a call that keeps its connection: the hook only calls fill().
   virtual grpc::internal::CallHook& filler() = 0;
 };
 

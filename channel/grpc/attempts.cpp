@@ -14,7 +14,7 @@ using grpc::internal::RpcMethod;
 Attempts::Attempts(grpc::ClientContext& context, const char* method, RpcType type)
     : context_(context), method_(method), type_(type) {}
 
-// A started call without a received status counts as cancelled.
+// A started attempt that has received no status counts as cancelled.
 Attempts::~Attempts() {
   if (started_) intent_.pick.end(grpc::StatusCode::CANCELLED);
   complete(grpc::StatusCode::CANCELLED);

@@ -37,7 +37,7 @@ class Attempts {
  public:
   using RpcType = grpc::internal::RpcMethod::RpcType;
 
-  /// Before bound(), the call is not observed.
+  /// The call is not observed before bound().
   [[gnu::hot]] Attempts(grpc::ClientContext& context, const char* method, RpcType type);
   [[gnu::hot]] ~Attempts();
   Attempts(const Attempts&) = delete;
@@ -48,7 +48,7 @@ class Attempts {
 
   bool is_bound() const { return binder_ != nullptr; }
 
-  /// The application has cancelled the context.
+  /// Records that the application has cancelled the context.
   void cancel() { cancelled_ = true; }
 
   bool is_cancelled() const { return cancelled_; }
@@ -59,17 +59,17 @@ class Attempts {
 
   bool is_unary() const { return type_ == RpcType::NORMAL_RPC; }
 
-  /// Whether the call is one of the callback API: a reactor, or a function.
+  /// Whether the call was made with the callback API, by a reactor or a callback function.
   bool is_callback(const grpc::internal::Call& call) const {
     return binder_->is_callback_cq(call.cq());
   }
 
-  /// Whether a server's handler may begin with the headers, before any message.
+  /// Whether a server's handler may begin when the headers arrive, before any message.
   bool headers_begin_it() const {
     return type_ == RpcType::CLIENT_STREAMING || type_ == RpcType::BIDI_STREAMING;
   }
 
-  /// Bytes of messages that are kept for further attempts.
+  /// The most bytes of messages that are kept for further attempts.
   std::size_t most_kept() const { return binder_->retry_buffer_bytes(); }
 
   // The current attempt.
@@ -80,28 +80,29 @@ class Attempts {
   /// Whether the picked connection is up now.
   bool is_alive() const { return CallBinder::is_alive(intent_); }
 
-  /// grpc-previous-rpc-attempts.
+  /// The value of the header grpc-previous-rpc-attempts.
   std::uint32_t previous_attempts() const { return intent_.retry.previous_attempts(); }
 
-  /// The attempt has sent its headers.
+  /// Counts the attempt as started: it has sent its headers.
   [[gnu::hot]] void count_started();
 
-  /// Whether ended() was called for it.
+  /// Whether ended() was called for the attempt.
   bool has_ended() const { return ended_; }
 
-  /// The attempt has ended. Returns the delay before the next attempt; nullopt: the call ends with
-  /// the status. Arguments: see EndedAttempt.
+  /// Records that the attempt has ended. Returns the delay before the next attempt; nullopt: the
+  /// call ends with `status`. EndedAttempt explains the arguments.
   [[gnu::hot]] std::optional<Duration> ended(grpc::Status& status,
                                              std::optional<std::size_t> request_bytes,
                                              bool is_wanted = true,
                                              bool was_taken = true);
 
-  /// Adds the session's cookie to the metadata that the application gets, if the batch brings it:
-  /// to the headers, or to the trailers of a response without headers (A55-21). A batch that only
-  /// sends has no metadata, and may come back while the next attempt is picked.
+  /// Adds the session's cookie to the metadata that the application gets with this batch: to the
+  /// headers, or to the trailers of a response without headers (A55-21). Does nothing for a batch
+  /// that only sends. Such a batch has no metadata, and may come back while the next attempt is
+  /// picked.
   [[gnu::hot]] void deliver_cookie(grpc::experimental::InterceptorBatchMethods& batch) const;
 
-  /// As deliver_cookie(), when the context already has the headers and no batch brings them.
+  /// Like deliver_cookie(), for headers that the context has already and that no batch brings.
   void add_cookie_to_headers() const;
 
   // The next attempt.
@@ -109,16 +110,16 @@ class Attempts {
   /// Runs `over` after the delay, or earlier if the runtime ends.
   std::shared_ptr<BackOff> back_off(Duration delay, std::function<void()> over) const;
 
-  /// Makes the call once more, in place of `last`. `ops` is filled into the new call. `owner` is
-  /// the call of these attempts.
+  /// Makes the call of the next attempt, which replaces `last`. `ops` is filled into the new call.
+  /// `owner` is the call of these attempts.
   void make_again(const grpc::internal::Call& last,
                   AttemptedCall& owner,
                   grpc::internal::CallOpSetInterface& ops);
 
-  /// The connection died before anything was sent: the call waits for another pick.
+  /// The connection died before anything was sent: makes the call wait for another pick.
   std::shared_ptr<QueuedCall> put_off(const grpc::internal::Call& call, AttemptedCall& owner);
 
-  /// A call that ends with this status; the caller owns the reference.
+  /// Makes a call that ends with `status`. The caller owns the reference.
   grpc_call* refuse(const grpc::Status& status, grpc::CompletionQueue& cq) const;
 
  private:

@@ -20,13 +20,15 @@ void BackOff::set(Duration delay) {
   const std::lock_guard lock(mutex_);
   const gpr_timespec until =
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(delay.count(), GPR_TIMESPAN));
-  // The alarm keeps its function. The function owns this object, so it lets go of it when it runs.
+  // The alarm keeps the function even after the function has run. The function owns this object, so
+  // it gives up that reference when it runs.
   alarm_.Set(until, [kept = shared_from_this()](bool) mutable {
     const auto self = std::move(kept);
     self->waiting_.remove(self.get());
     self->over_();
   });
-  // For a list that was closed before this was added, or before the alarm was set.
+  // The list may have been closed before this object was added, or before the alarm was set. wake()
+  // has then not cancelled the alarm.
   if (waiting_.is_closed()) alarm_.Cancel();
 }
 

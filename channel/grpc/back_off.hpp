@@ -5,7 +5,7 @@
 //   retried_call ─▶ start(delay) ─▶ [BackOff] ─▶ over(), once: the time is up, the pause was
 //                                                cancelled, or the runtime ended (wait_list)
 //
-// over() does not learn the reason: the next attempt finds it out.
+// over() does not get the reason. If the call cannot go on, the next attempt fails.
 
 #pragma once
 
@@ -30,7 +30,8 @@ class BackOff final : public Waiter, public std::enable_shared_from_this<BackOff
   BackOff(WaitList& waiting, std::function<void()> over)
       : waiting_(waiting), over_(std::move(over)) {}
 
-  /// Ends the pause now. Any thread, once start() has returned; runs no code of the application.
+  /// Ends the pause now. May be called on any thread once start() has returned. Runs no code of the
+  /// application.
   void cancel();
 
   void wake() override;

@@ -43,12 +43,13 @@ const actors::GrpcConnection& connection_of(const lb::Pick& pick) {
   return static_cast<const actors::GrpcConnection&>(*pick.connection());
 }
 
-// Instead of a target that gRPC could not parse: gRPC would write errors to stderr.
+// Replaces a target that gRPC cannot parse, because gRPC would write errors to stderr.
 const char kNoTarget[] = "unix:signalbox";
 
-// Its name is the target, because peer() of a call without a server returns it. gRPC would resolve
-// the name only to connect. A name that gRPC cannot parse makes a lame channel, on which no call
-// can wait, so the anchor then gets another name.
+// Makes the anchor channel. The channel's name is the target, because peer() of a call without a
+// server returns that name. gRPC resolves the name only to connect, and the anchor never connects.
+// A name that gRPC cannot parse makes a lame channel, on which no call can wait, so the anchor then
+// gets another name.
 std::shared_ptr<grpc::Channel> make_anchor(const std::string& target) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -61,7 +62,8 @@ std::shared_ptr<grpc::Channel> make_anchor(const std::string& target) {
   return is_lame ? named(kNoTarget) : anchor;
 }
 
-// gRPC's codes equal absl's. The first end of a call wins, so none of its batches has an effect.
+// Ends the call with `status`. gRPC's codes equal absl's. The first end of a call wins, so batches
+// that are started on it have no effect.
 void end(grpc_call* call, const absl::Status& status) {
   grpc_call_cancel_with_status(call,
                                static_cast<grpc_status_code>(status.code()),
@@ -72,13 +74,13 @@ void end(grpc_call* call, const absl::Status& status) {
 Duration until(gpr_timespec deadline) {
   const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
   constexpr auto kMost = std::chrono::floor<std::chrono::seconds>(Duration::max());
-  if (left.tv_sec < 0) return Duration::zero();  // The overdue time may exceed Duration.
+  if (left.tv_sec < 0) return Duration::zero();  // The overdue time may not fit into Duration.
   if (left.tv_sec >= kMost.count()) return Duration::max();
   return std::chrono::seconds(left.tv_sec) + Duration(left.tv_nsec);
 }
 
-// gRPC's other languages end the call with INTERNAL, too. Values may be secret, so the text has
-// none.
+// The error for a header that cannot be sent. It has INTERNAL, as in gRPC's other languages. Values
+// may be secret, so the text contains no value.
 absl::Status what_is_wrong(absl::string_view name, absl::string_view value) {
   constexpr std::size_t kLongestName = 64;
   const std::string shown = absl::StrCat("\"", absl::CEscape(name.substr(0, kLongestName)), "\"");
@@ -96,7 +98,7 @@ absl::Status what_is_wrong(absl::string_view name, absl::string_view value) {
   return absl::OkStatus();
 }
 
-// Checks a text that gets a header of its own.
+// Checks a text that is sent as a header of its own.
 absl::Status what_is_wrong_with(absl::string_view what, absl::string_view text) {
   if (is_header_value(what, text)) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(what, ": ", unprintable_in(text)));
@@ -123,7 +125,7 @@ CallIntent CallBinder::begin(grpc::ClientContext& context) {
   CallIntent intent;
   intent.seed = next_seed();
   intent.wait_for_ready = GrpcAccess::wait_for_ready(context);
-  // The flag is read when the first batch is made, which happens later.
+  // gRPC reads the flag later, when it makes the first batch.
   if (intent.wait_for_ready) context.set_wait_for_ready(false);
   const gpr_timespec deadline = context.raw_deadline();
   if (deadline.clock_type != GPR_CLOCK_REALTIME)
@@ -163,7 +165,7 @@ bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext&
   } else {
     intent.pick = options_.router.pick(args);
     intent.is_picked = true;
-    // Only these calls need the time.
+    // The time is needed only if the route is not known yet or has a timeout.
     if (intent.pick.cluster() == nullptr || intent.pick.timeout()) {
       intent.started = gpr_now(GPR_CLOCK_REALTIME);
     }
@@ -308,8 +310,8 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   return decision.delay;
 }
 
-// gRPC's texts for a broken connection name neither the connection nor the call's target. Statuses
-// from servers, deadlines and cancellation keep their texts.
+// gRPC's texts for a broken connection name neither the endpoint nor the call's target, so this
+// function adds both. Statuses of servers, deadlines and cancellations keep their texts.
 void CallBinder::name_endpoint(const CallIntent& intent,
                                actors::Reach reach,
                                const EndedAttempt& ended) const {

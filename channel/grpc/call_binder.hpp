@@ -32,14 +32,15 @@ struct CallSite {
   std::size_t position = 0;  ///< The first interceptor's index; above 0 in an interceptor's call.
 };
 
-/// The interceptors of a call. `observer` is null when they begin below the observer.
+/// The interceptors of a call. `observer` is null if the observer is not among them.
 struct Interception {
   grpc::experimental::ClientRpcInfo* info = nullptr;
   AttemptedCall* observer = nullptr;
 };
 
-/// The context's interceptors are being made, and `observer` is one of them. gRPC gives a channel
-/// no interceptor back, so the context carries the attachment until it has its call.
+/// Attaches `observer` to the context while gRPC makes the context's interceptors, of which
+/// `observer` is one. gRPC does not return the interceptors to the channel, so the channel finds
+/// the observer in the context. The attachment ends when the context gets its call.
 [[gnu::hot]] void attach_observer(grpc::ClientContext& context, AttemptedCall& observer);
 
 enum class Verdict { kBind, kWait, kFail };
@@ -47,18 +48,18 @@ enum class Verdict { kBind, kWait, kFail };
 class CallBinder final : public grpc::internal::CallHook,
                          public std::enable_shared_from_this<CallBinder> {
  public:
-  /// The options' interceptors end with the observer's.
+  /// The last interceptor factory in `options` is the observer's.
   explicit CallBinder(GrpcChannelOptions options);
 
-  /// The intent of a call that begins under `context`. Takes wait_for_ready out of the context: a
-  /// waiting call on a channel that has just died would wait there forever, so signalbox does the
-  /// waiting. Converts the context's deadline to the real-time clock: gRPC compares deadlines of
-  /// one clock only, and later attempts have the same deadline.
+  /// Makes the intent of a call that begins under `context`. Clears wait_for_ready in the context,
+  /// because signalbox does the waiting: on a channel that has just died, gRPC would let the call
+  /// wait forever. Converts the context's deadline to the real-time clock, because gRPC compares
+  /// only deadlines of one clock, and later attempts have the same deadline.
   [[gnu::hot]] static CallIntent begin(grpc::ClientContext& context);
 
   /// Removes from the context metadata that would make gRPC end the process, and an authority that
   /// is no valid header value. The status names the fault, or an invalid method, without a byte of
-  /// any value; the call is to fail with it. OK: everything can be sent.
+  /// any value. The call must then fail with this status. OK: everything can be sent.
   [[gnu::hot]] static absl::Status refuse_unsendable(const char* method,
                                                      grpc::ClientContext& context);
 
@@ -67,8 +68,8 @@ class CallBinder final : public grpc::internal::CallHook,
   /// true when the deadline was shortened.
   [[gnu::hot]] bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
 
-  /// The decision for the intent's pick. When the picked connection has died since, the pick is put
-  /// off, and the call waits.
+  /// Decides by the intent's pick: bind the call, let it wait, or fail it. If the picked connection
+  /// has died since the pick, the pick is put off, and the call waits.
   static Verdict judge(CallIntent& intent);
 
   /// Whether the call gets an observer, which checks the connection again before the first batch.
@@ -76,17 +77,18 @@ class CallBinder final : public grpc::internal::CallHook,
     return site.position < creators_.size();
   }
 
-  /// The picked connection has died before the call was sent: the call waits for another pick.
+  /// Records that the picked connection died before the call was sent. The call must wait for
+  /// another pick.
   static void put_off(CallIntent& intent);
 
   /// Whether the picked connection is up now.
   [[gnu::hot]] static bool is_alive(const CallIntent& intent);
 
-  /// The call on the picked connection, with an observer that owns the intent.
+  /// Makes the call on the picked connection. The call's observer then owns the intent.
   [[gnu::hot]] grpc::internal::Call bind(CallIntent intent, CallSite&& site);
 
-  /// A call that has already failed with `status`. If its pick failed and the call has a retry
-  /// policy, its observer gets the intent.
+  /// Makes a call that has already failed with `status`. If its pick failed and the call has a
+  /// retry policy, its observer gets the intent.
   grpc::internal::Call fail(const absl::Status& status, CallIntent& intent, const CallSite& site);
 
   // Parts of bind() and fail(), for a call that its context already has.
@@ -95,13 +97,14 @@ class CallBinder final : public grpc::internal::CallHook,
   /// interceptor.
   [[gnu::hot]] Interception intercept(const CallSite& site) const;
 
-  /// A call on the picked connection.
+  /// Makes a call on the picked connection.
   [[gnu::hot]] grpc_call* connect(const CallIntent& intent,
                                   const char* method,
                                   const grpc::ClientContext& context,
                                   grpc::CompletionQueue& cq) const;
 
-  /// A call that has already failed with `status`, for no other reason.
+  /// Makes a call that has already failed with `status`. The call has no deadline and no parent, so
+  /// it cannot fail for another reason.
   grpc_call* refuse(const absl::Status& status,
                     const char* method,
                     grpc::CompletionQueue& cq) const;
@@ -110,20 +113,23 @@ class CallBinder final : public grpc::internal::CallHook,
   /// intent.
   [[gnu::hot]] void hand_over(CallIntent& intent, AttemptedCall* observer);
 
-  /// As hand_over(), for a call without a connection; only if its retry policy may apply.
+  /// Like hand_over(), for a call without a connection. Does nothing unless the call's retry policy
+  /// may apply.
   void hand_over_failed(CallIntent& intent, AttemptedCall* observer);
 
   /// The counters for the attempts of a call; null: the call has no connection.
   [[gnu::hot]] static const CallStats* stats(const CallIntent& intent);
 
-  /// An attempt has ended: reports it to the counters and policies. Returns the delay before the
-  /// next attempt, and prepares the intent for it. nullopt: the call ends with that status.
+  /// Reports the end of an attempt to the counters and policies. If another attempt follows,
+  /// prepares the intent for it, and returns the delay before it. nullopt: the call ends with the
+  /// attempt's status.
   [[gnu::hot]] std::optional<Duration> retry(CallIntent& intent, const EndedAttempt& ended) const;
 
-  /// The text for a call that ends for another reason than its pick; see lb::Router::describe().
+  /// Returns `why` in the form of all failures, with the target and the cluster
+  /// (lb::Router::describe()). It serves calls that end for another reason than their pick.
   absl::Status describe(const absl::Status& why, const CallIntent& intent) const;
 
-  /// The last snapshot's status. For calls after the wait list was closed.
+  /// The status of calls after the wait list was closed: the last snapshot's error.
   absl::Status closed() const;
 
   std::uint64_t sequence() const { return options_.router.sequence(); }
@@ -136,7 +142,7 @@ class CallBinder final : public grpc::internal::CallHook,
 
   bool is_wrong_target() const { return options_.is_wrong_target; }
 
-  /// Larger requests are not retried by policy.
+  /// The most bytes of a request that a retry policy may send again.
   std::size_t retry_buffer_bytes() const { return options_.retry_buffer_bytes; }
 
   /// A channel that never connects. Failed and waiting calls are made on it.
@@ -162,9 +168,9 @@ class CallBinder final : public grpc::internal::CallHook,
                      actors::Reach reach,
                      const EndedAttempt& ended) const;
 
-  const GrpcAccess::Creators creators_;  // The application's, and the observer's.
+  const GrpcAccess::Creators creators_;  // The application's and the observer's.
   const GrpcChannelOptions options_;
-  const actors::GrpcPoller::Hold poller_;  // Destroyed after the gRPC objects of this.
+  const actors::GrpcPoller::Hold poller_;  // Destroyed after this object's gRPC objects.
   const std::shared_ptr<grpc::Channel> anchor_;
   std::atomic<grpc::CompletionQueue*> callback_cq_{nullptr};  ///< Null: not used yet.
 };

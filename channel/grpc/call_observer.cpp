@@ -32,7 +32,7 @@ class CallObserverFactory final : public grpc::experimental::ClientInterceptorFa
 
 }  // namespace
 
-// The cast: gRPC documents that both enumerations have equal values.
+// The cast is valid, because gRPC documents that both enumerations have equal values.
 CallObserver::CallObserver(ClientRpcInfo& info)
     : attempts_(
           *info.client_context(), info.method(), static_cast<RpcMethod::RpcType>(info.type())) {}
@@ -61,7 +61,8 @@ RetriedCall& CallObserver::watch(int entering) {
 }
 
 void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
-  // absl::call_once wakes no thread when none waits; std::call_once costs a system call per RPC.
+  // absl::call_once makes no system call if no thread waits; std::call_once makes one for every
+  // RPC.
   absl::call_once(first_batch_, [&] {
     if (!attempts_.is_alive()) queued_ = attempts_.put_off(*call, *this);
   });
@@ -77,7 +78,8 @@ void CallObserver::fill(CallOpSetInterface* ops, Call* call, grpc::CompletionQue
 
 void CallObserver::Intercept(InterceptorBatchMethods* batch) {
   if (has(*batch, InterceptionHookPoints::PRE_SEND_CANCEL)) {
-    // Either this thread sees the repeated call, or the repeating thread sees the cancellation.
+    // No cancellation is lost: this thread sees retried_, or the thread that sets retried_ sees the
+    // cancellation.
     attempts_.cancel();
     if (RetriedCall* const retried = retried_) retried->cancel();
     return batch->Proceed();
@@ -108,15 +110,16 @@ void CallObserver::begin(InterceptorBatchMethods& batch) {
   if (!unary_.receives) watch(/*entering=*/1);
 }
 
-// Returns true when the batch is continued later, or already was: this may be destroyed then.
+// Returns true if the batch is continued later or already was. This object may then be destroyed.
 bool CallObserver::end(InterceptorBatchMethods& batch) {
-  // A call without a connection gets its status without any socket.
+  // A call without a connection got its status without a socket, so it is not recorded.
   if (attempts_.has_connection()) actors::GrpcPoller::record_served();
   grpc::Status& status = *batch.GetRecvStatus();
   if (RetriedCall* const retried = retried_) {
     if (!attempts_.has_ended())
       attempts_.ended(status, retried->kept_bytes(), retried->is_observed());
-    // A stub would take the missing reply of its only batch for a method that does not exist.
+    // If the reply is missing and the status is OK, a stub would report a method that does not
+    // exist.
     if (unary_.receives && status.ok() && batch.GetRecvMessage() == nullptr)
       status = {grpc::StatusCode::INTERNAL, ""};
     return false;

@@ -7,9 +7,9 @@
 //                                                   └────▶ retried_call, for streams, and after a
 //                                                          unary call's first failure
 //
-// attempts knows the picks of the call, retried_call its batches (D2). For a call that was bound
-// when it was made, the observer is also the call's hook. The application may delay the first
-// batch, and the connection may die before it. The call then waits in a queued_call (D2).
+// `attempts` has the picks of the call, and `retried_call` has its batches (D2). For a call that
+// was bound when it was made, the observer is also the call's hook. The application may delay the
+// first batch, and the connection may die before it. The call then waits in a queued_call (D2).
 
 #pragma once
 
@@ -69,16 +69,16 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
   Attempts attempts_;
   grpc_call* front_ = nullptr;          ///< Null: the application has the real call.
   grpc::internal::Call real_;           ///< The call behind the front.
-  absl::once_flag first_batch_;         ///< For the hook: two threads may begin a stream at once.
-  std::shared_ptr<QueuedCall> queued_;  ///< For the hook: the call waits, or has waited.
+  absl::once_flag first_batch_;         ///< Two threads may begin a stream at once.
+  std::shared_ptr<QueuedCall> queued_;  ///< Set if the connection died before the first batch.
   Filler filler_{*this};
   UnaryBatch unary_;  ///< A unary call's only batch, while no attempt has failed.
   std::shared_ptr<RetriedCall> owned_retried_;
-  std::atomic<RetriedCall*> retried_{nullptr};  ///< Null: one batch, which has not failed.
+  std::atomic<RetriedCall*> retried_{nullptr};  ///< Null: one batch only, which has not failed.
 };
 
 /// The creators of a channel's interceptors: the application's, with the observer's behind them. If
-/// there are any, a queue_releaser() comes first.
+/// the application has interceptors, a queue_releaser() comes first.
 GrpcAccess::Creators with_observer(GrpcAccess::Creators creators);
 
 }  // namespace signalbox::channel

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcChannelOptions — what a drop-in channel is made of, and the counters that it keeps.
+// GrpcChannelOptions — the parts and settings of a drop-in channel, and the counters that it keeps.
 //
 //   Runtime ─▶ [GrpcChannelOptions] ─▶ grpc_channel ─▶ call_binder, which keeps them
 
@@ -28,10 +28,10 @@ class ChannelCounts {
 
   void count_repicked() const { counters_.add(1, 1); }
 
-  /// Calls that had to wait.
+  /// The number of calls that had to wait.
   std::int64_t queued() const { return counters_.sum(0); }
 
-  /// Calls that were picked again because no server had processed them.
+  /// The number of calls that were picked again because no server had processed them.
   std::int64_t repicked() const { return counters_.sum(1); }
 
  private:
@@ -43,17 +43,17 @@ struct GrpcChannelOptions {
   std::shared_ptr<WaitList> waiting;
   std::shared_ptr<ConnectivitySource> connectivity;
   std::shared_ptr<const ChannelCounts> counts;
-  std::string target;  ///< "xds:///orders": peer() of a call without a server.
+  std::string target;  ///< Such as "xds:///orders"; peer() of a call without a server.
   /// The application's interceptors, outermost first.
   std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
-  /// Shared by the channels of a target; null: no throttling.
+  /// The throttle of retries, which the channels of a target share; null: no throttling.
   std::shared_ptr<lb::RetryThrottle> throttle = nullptr;
-  /// Larger requests are not retried by policy.
+  /// The most bytes of a request that a retry policy may send again.
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
   /// Retries avoid endpoints that the call has tried, even if the route does not ask for it.
   bool retry_elsewhere = true;
-  /// The :authority of calls without one from their context or their route; empty: the
-  /// connection's, GrpcConnection::authority().
+  /// The :authority of a call that gets none from its context or its route. Empty: such a call gets
+  /// GrpcConnection::authority().
   std::string authority = {};
   /// The target is invalid: the state is TRANSIENT_FAILURE, even after the runtime's end.
   bool is_wrong_target = false;

@@ -21,13 +21,13 @@ class ConnectivitySource {
   /// The current state. `try_to_connect`: asks the target's actors to leave IDLE, without waiting.
   virtual ConnectivityState state(bool try_to_connect) = 0;
 
-  /// What calls without a configuration wait for; for error texts.
+  /// Names the resource or DNS name that calls without a configuration wait for. For error texts.
   virtual std::string awaited() const { return "a configuration"; }
 
   /// Calls `changed` after every change, and once when the runtime ends, after the wait list was
-  /// closed. Calls come on any thread, without a lock that state() takes, as long as the source
-  /// lives. `changed` must be harmless after its owner was destroyed; it is forgotten some time
-  /// after that.
+  /// closed. `changed` is called on any thread, as long as the source lives. That thread holds no
+  /// lock that state() takes. `changed` may still be called after `owner` was destroyed, and must
+  /// then do nothing. The source forgets `changed` some time later.
   virtual void watch(std::weak_ptr<const void> owner, std::function<void()> changed) = 0;
 };
 

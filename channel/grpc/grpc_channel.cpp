@@ -40,7 +40,7 @@ class GrpcChannel final : public grpc::ChannelInterface,
   // Not used: each call has a hook of its own.
   void PerformOpsOnCall(CallOpSetInterface* ops, Call* call) override { ops->FillOps(call); }
 
-  // No handles, because a call may get any connection.
+  // Makes no handle for a method, because a call may get any connection.
   void* RegisterMethod(const char*) override { return nullptr; }
 
   grpc::CompletionQueue* CallbackCQ() override { return binder_->callback_cq(); }
@@ -70,7 +70,8 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
   if (!wrong.ok()) return binder_->fail(binder_->describe(wrong, intent), intent, site);
   if (binder_->waiting().is_closed()) return binder_->fail(binder_->closed(), intent, site);
   binder_->pick(intent, method.name(), *context);
-  // Checking a connection costs as much as the pick. The observer does it, at the first batch.
+  // Checking the connection costs as much as the pick. So if there is an observer, only the
+  // observer checks the connection, at the first batch.
   const bool is_complete = intent.pick.outcome() == PickOutcome::kComplete;
   if (is_complete && binder_->observes(site))
     return binder_->bind(std::move(intent), std::move(site));

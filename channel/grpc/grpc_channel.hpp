@@ -14,8 +14,8 @@
 //       responded.
 //   D3  A call's interceptors are made once and run once, in the application's context, whether or
 //       not the call waits, and however often it is picked.
-//   D4  The channel may be destroyed while calls run or wait: they go on. Once the wait list is
-//       closed, sent calls run to their end, and waiting and new calls fail.
+//   D4  The channel may be destroyed while calls run or wait; these calls go on. Once the wait list
+//       is closed, sent calls run to their end, and waiting and new calls fail.
 //   D5  The cookie that a pick sets for its session is in the metadata of the attempt that the
 //       application gets, and in the metadata of no other attempt (A55-21).
 

@@ -13,7 +13,8 @@ using grpc::experimental::ClientRpcInfo;
 using grpc::experimental::Interceptor;
 using grpc::experimental::InterceptorBatchMethods;
 
-// Scopes nest: an interceptor may make calls, and gRPC may continue another call's batch.
+// Scopes nest: while a batch is filled, an interceptor may make calls, and gRPC may continue
+// another call's batch.
 thread_local OpsScope* innermost = nullptr;
 
 class QueueReleaser final : public Interceptor {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpsScope — what this thread tells the interceptors of a batch while it fills the batch.
+// OpsScope — passes data from the thread that fills a batch to the batch's interceptors.
 //
 //   call_binder, queued_call, call_observer, retried_call ─▶ [OpsScope] ─▶ ops->FillOps()
 //                                                                │             │ on this thread
@@ -29,10 +29,10 @@ struct FilledOps {
   bool is_of(const grpc_call* other) const { return call != nullptr && call->call() == other; }
 };
 
-/// While it lives, this thread fills `ops` of `call`. `held`: a queue with a hold, which is
-/// released as soon as the batch has its own hold. The release comes before the batch starts or
-/// meets an application's interceptor, which may delay the batch: afterwards the queue may be
-/// destroyed.
+/// While an OpsScope lives, its thread fills `ops` of `call`. `held` is a queue with a hold, which
+/// is released as soon as the batch has a hold of its own. The hold is released before the batch
+/// starts, because the queue may be destroyed afterwards. The hold is also released before an
+/// application's interceptor runs, because the interceptor may delay the batch.
 class OpsScope {
  public:
   [[gnu::hot]] OpsScope(grpc::internal::CallOpSetInterface* ops,
@@ -53,11 +53,11 @@ class OpsScope {
 };
 
 /// The batch that this thread is filling. An interceptor may continue a batch while its thread
-/// fills a batch of another call.
+/// fills a batch of another call, so the caller checks FilledOps::is_of().
 [[gnu::hot]] FilledOps filled_ops();
 
-/// Releases the hold of this thread's innermost OpsScope now, if it has one. For batches that meet
-/// no interceptor.
+/// Releases the hold of this thread's innermost OpsScope now, if it has one. Interceptors call this
+/// function. Batches that run no interceptor call it themselves.
 [[gnu::hot]] void release_held_queue();
 
 /// Makes interceptors that release the hold. They run before the application's interceptors.

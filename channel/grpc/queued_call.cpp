@@ -13,7 +13,7 @@ using grpc::internal::Call;
 using grpc::internal::CallOpSetInterface;
 using grpc::internal::RpcMethod;
 
-// Owned by the application's context.
+// The application's context owns it, and through it the QueuedCall.
 struct QueuedCall::ContextOwner {
   ContextOwner(std::shared_ptr<QueuedCall> owned, std::shared_ptr<void> more)
       : call(std::move(owned)), rest(std::move(more)) {}
@@ -24,7 +24,7 @@ struct QueuedCall::ContextOwner {
   ContextOwner& operator=(const ContextOwner&) = delete;
 
   std::shared_ptr<QueuedCall> call;
-  std::shared_ptr<void> rest;  ///< The context's other property.
+  std::shared_ptr<void> rest;  ///< The objects that the context owned before.
 };
 
 QueuedCall::QueuedCall(std::shared_ptr<CallBinder> binder,
@@ -68,7 +68,7 @@ std::shared_ptr<QueuedCall> QueuedCall::instead_of(const Call& call,
   self->interception_ = {call.client_rpc_info(), &observer};
   GrpcAccess::own(context, std::make_shared<ContextOwner>(self, GrpcAccess::owned(context)));
   self->earlier_.push_back(GrpcAccess::rebind(context, self->holding_));
-  // An earlier cancellation reached only the earlier call.
+  // A cancellation before rebind() reached only the earlier call.
   if (observer.is_cancelled()) grpc_call_cancel(self->holding_, nullptr);
   self->watch_holding_call();
   return self;
@@ -102,7 +102,8 @@ void QueuedCall::PerformOpsOnCall(CallOpSetInterface* ops, Call*) {
   GrpcAccess::hold_cq(cq_);
   stored_.push_back(ops);
   if (state_ != State::kPrepared) return;
-  // The call joins the list before a thread can claim it: the binding thread removes it again.
+  // The call must be in the list before a thread can claim it, because the thread that binds the
+  // call removes it from the list.
   const auto self = shared_from_this();
   binder_->waiting().add(self);
   state_ = State::kWaiting;
@@ -131,7 +132,7 @@ bool QueuedCall::claim() {
   return true;
 }
 
-// Precondition: claimed.
+// Precondition: the call is claimed.
 Verdict QueuedCall::pick_again() {
   {
     const std::lock_guard lock(mutex_);
@@ -148,9 +149,10 @@ Verdict QueuedCall::pick_again() {
   return CallBinder::judge(intent_);
 }
 
-// Releases the claim. False: news came while the call was claimed, and must be handled now.
+// Releases the claim. False: something changed while the call was claimed, so the caller must try
+// again now.
 bool QueuedCall::keep_waiting() {
-  const std::uint64_t seen = intent_.pick.sequence();  // Another thread may soon own the pick.
+  const std::uint64_t seen = intent_.pick.sequence();  // Read while no other thread can own it.
   const bool is_delayed = intent_.pick.delay() > Duration::zero();
   {
     const std::lock_guard lock(mutex_);
@@ -161,8 +163,8 @@ bool QueuedCall::keep_waiting() {
   return !binder_->waiting().is_closed() && (is_delayed || binder_->sequence() == seen);
 }
 
-// Precondition: claimed, and delayed. The delay begins with the first question: at the call's first
-// batch, or later, when the route becomes known.
+// Whether the delay is over. Precondition: the call is claimed and delayed. The first call of this
+// function starts the delay: at the first batch, or later, when the route becomes known.
 bool QueuedCall::has_waited() {
   {
     const std::lock_guard lock(mutex_);
@@ -184,7 +186,8 @@ bool QueuedCall::has_waited() {
   return false;
 }
 
-// The holding call's deadline was set before the route was known.
+// Sets a timer for the route's timeout, because the holding call's deadline was set before the
+// route was known.
 void QueuedCall::limit() {
   const std::weak_ptr<QueuedCall> weak = weak_from_this();
   alarm_.Set(context_.raw_deadline(), [weak](bool is_over) {
@@ -212,7 +215,8 @@ bool QueuedCall::is_cancelled() const {
   return interception_.observer != nullptr && interception_.observer->is_cancelled();
 }
 
-// Precondition: claimed. Includes the error that a call without wait_for_ready would have got.
+// Precondition: the call is claimed. The status includes the error that a call without
+// wait_for_ready would have got.
 absl::Status QueuedCall::why_waiting_ended(const absl::Status& how) const {
   const lb::Pick& last = intent_.pick;
   const bool is_delayed = last.delay() > Duration::zero();
@@ -233,11 +237,12 @@ void QueuedCall::end_early(const absl::Status& status) {
 
 // --- bound ------------------------------------------------------------------
 
-// Precondition: claimed.
+// Precondition: the call is claimed.
 void QueuedCall::bind(Verdict verdict) {
   const auto self = shared_from_this();
   binder_->waiting().remove(this);
-  // The holding call's watch reports the cancellation too, but perhaps later.
+  // A cancellation must have its effect now. The holding call's watch reports it too, but perhaps
+  // later.
   if (is_cancelled()) end_early(absl::CancelledError("CANCELLED"));
   std::unique_lock lock(mutex_);
   const std::optional<absl::Status> ended = ended_;
@@ -265,8 +270,8 @@ void QueuedCall::bind(Verdict verdict) {
   earlier_.push_back(GrpcAccess::rebind(context_, real));
   lock.lock();
   state_ = State::kReplaying;
-  // A cancellation between the check above and this line found no real call to cancel. The real
-  // call has the deadline itself.
+  // A cancellation between the check above and this line found no real call to cancel. A deadline
+  // needs no such care, because the real call has the deadline itself.
   if (is_cancelled() || (ended_ && absl::IsCancelled(*ended_))) {
     grpc_call_cancel(real_.call(), nullptr);
   }

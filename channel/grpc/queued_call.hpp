@@ -13,15 +13,16 @@
 // RECV_STATUS is started on it, so that gRPC reports its cancellation and its deadline. Op sets are
 // stored. When the call is bound, the *real call* is made on the application's own queue, and
 // replaces the holding call in the context. The op sets are then filled into the real call. Only
-// then do they run the interceptors, which the context has had from the beginning.
+// then do the op sets run the interceptors, which the context has had from the beginning.
 //
 // Invariants
 //   Q1  Only the thread that has claimed the call touches the application's context and the pick;
 //       the call cannot complete meanwhile. No lock is held while ops are filled: they may run the
 //       application's code, and afterwards this object, the context and the queue may be destroyed.
-//   Q2  The context's earlier calls live until ~ClientContext: data that the application reads is
-//       in their arenas.
-//   Q3  The queue has one hold per stored op set, released when the op set has a hold of its own.
+//   Q2  The context's earlier calls live until ~ClientContext, because data that the application
+//       reads is in the arenas of these calls.
+//   Q3  The queue has one hold for each stored op set. The hold is released when the op set has a
+//       hold of its own.
 
 #pragma once
 
@@ -43,12 +44,13 @@ class QueuedCall final : public grpc::internal::CallHook,
                          public Waiter,
                          public std::enable_shared_from_this<QueuedCall> {
  public:
-  /// A new call that waits.
+  /// Makes a new call that waits.
   static grpc::internal::Call hold(std::shared_ptr<CallBinder> binder,
                                    CallIntent intent,
                                    const CallSite& site);
 
-  /// Replaces a bound call when its connection died before its first batch.
+  /// Replaces a call if its connection died before its first batch, or if its attempt is followed
+  /// by another attempt.
   static std::shared_ptr<QueuedCall> instead_of(const grpc::internal::Call& call,
                                                 const grpc::internal::RpcMethod& method,
                                                 grpc::ClientContext& context,
@@ -102,7 +104,7 @@ class QueuedCall final : public grpc::internal::CallHook,
   std::mutex mutex_;  ///< Guards all below.
   State state_ = State::kPrepared;
   Delay delay_ = Delay::kNone;
-  std::optional<absl::Status> ended_;  ///< Cancelled, or out of time, before it was bound.
+  std::optional<absl::Status> ended_;  ///< The call was cancelled or timed out before it was bound.
   std::deque<grpc::internal::CallOpSetInterface*> stored_;
   grpc_call* holding_ = nullptr;
   std::vector<grpc_call*> earlier_;  ///< The context's earlier calls (Q2), and the real call.

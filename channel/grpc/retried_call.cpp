@@ -38,8 +38,8 @@ void start(grpc_call* call, const grpc_op* ops, std::size_t count, void* tag) {
   SIGNALBOX_INVARIANT(error == GRPC_CALL_OK, "a call takes the batches of a retry");
 }
 
-// Completes the batch as if gRPC's operations had failed: reactors take that for a response without
-// headers. An interceptor then continues the batch.
+// Completes the batch as if its operations had failed. Reactors take that for a response without
+// headers. FinalizeResult() runs the interceptors, which then continue the batch.
 void fail(CallOpSetInterface* ops) {
   void* tag = nullptr;
   bool ok = false;
@@ -52,7 +52,8 @@ void have_headers(CallOpSetInterface* ops) {
     *op = CallOpRecvInitialMetadata();
 }
 
-// Each batch holds the queue once, and releases that hold when it has a hold of its own.
+// Fills the batches into `call`. Each of them has one hold on the queue, which OpsScope releases
+// when the batch has a hold of its own.
 void fill_stored(const std::vector<CallOpSetInterface*>& stored, Call call) {
   for (CallOpSetInterface* const ops : stored) {
     const OpsScope scope(ops, call, call.cq());
@@ -60,8 +61,9 @@ void fill_stored(const std::vector<CallOpSetInterface*>& stored, Call call) {
   }
 }
 
-// A batch knows the type of its message, and forgets it when it completes. So the batch receives
-// bytes here, and the message is made from them at the end.
+// The reply of a batch. A batch knows the type of its message only until it completes, so it could
+// not receive the message of a later attempt. So the batch receives bytes, and the message is made
+// from the bytes at the end.
 class Reply final : private CallOpGenericRecvMessage {
  public:
   explicit Reply(CallOpGenericRecvMessage& op) : CallOpGenericRecvMessage(std::move(op)) {
@@ -70,7 +72,7 @@ class Reply final : private CallOpGenericRecvMessage {
 
   void arm(CallOpGenericRecvMessage& op) { op.RecvMessage(&bytes_); }
 
-  /// Call it once the bytes have come. False: the message cannot be parsed.
+  /// Makes the message. Precondition: the bytes have come. False: the message cannot be parsed.
   bool make() {
     grpc_op op{};
     std::size_t count = 0;
@@ -94,11 +96,12 @@ class Reply final : private CallOpGenericRecvMessage {
 
 }  // namespace
 
-// A batch that has reached the innermost interceptor, and has not left it for good.
+// A batch between the time when it reaches the innermost interceptor and the time when it leaves
+// the interceptor for good.
 struct RetriedCall::Batch {
   enum class Where {
     kOut,       ///< Its operations run.
-    kHeld,      ///< They have ended; the application does not know it.
+    kHeld,      ///< Its operations have ended; the application does not know it.
     kCarrying,  ///< Held; operations of this class run under its tag.
     kRepeated,  ///< The batch completes once more, with success.
     kRefilled,  ///< The batch is on its way out again.
@@ -107,16 +110,16 @@ struct RetriedCall::Batch {
 
   Methods* methods = nullptr;
   CallOpSetInterface* ops = nullptr;
-  grpc_call* call = nullptr;  ///< The call that it was filled into and has a reference on.
+  grpc_call* call = nullptr;  ///< The batch was filled into it, and has a reference to it.
   Where where = Where::kOut;
-  bool is_sent = false;  ///< It sent a message.
+  bool is_sent = false;  ///< The batch sends a message.
   bool has_headers = false;
   bool has_message = false;
   grpc::Status* status = nullptr;
   std::unique_ptr<Reply> reply;
 };
 
-// The end of an attempt, and the operation that asks for it.
+// The status with which an attempt ended, and the operation that asks for the status.
 struct RetriedCall::End : CallOpClientRecvStatus {
   using CallOpClientRecvStatus::AddOp;
   using CallOpClientRecvStatus::FinishOp;
@@ -145,14 +148,15 @@ class RetriedCall::Replay final : public CallOpSetInterface {
  public:
   explicit Replay(RetriedCall& retried) : retried_(retried) {}
 
-  // Held batches have holds of their own on the queue. They may end, and the queue with them, as
-  // soon as an operation is started.
+  // The queue's hold is not needed, because the held batches have holds of their own. It is
+  // released first: once an operation is started, these batches may end, and the application may
+  // destroy the queue.
   void FillOps(Call* call) override {
     release_held_queue();
     retried_.replay(*call);
   }
 
-  // Its operations have the tags of other batches.
+  // This batch never completes, because its operations have the tags of other batches.
   bool FinalizeResult(void**, bool*) override { return false; }
 
   void* core_cq_tag() override { return nullptr; }
@@ -167,7 +171,8 @@ class RetriedCall::Replay final : public CallOpSetInterface {
   RetriedCall& retried_;
 };
 
-// Stubs of gRPC receive into a MessageLite or bytes, and keep the place for the reply.
+// gRPC's stubs receive into a MessageLite or a ByteBuffer, and keep the place for the reply until
+// the call has ended.
 bool UnaryBatch::is_whole(grpc::experimental::InterceptorBatchMethods& batch) const {
   if (!receives || ops == nullptr) return false;
   if (!has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) return false;
@@ -259,8 +264,8 @@ bool RetriedCall::go_out(Lock lock, Methods& methods) {
   return false;
 }
 
-// gRPC names the transport of an attempt until a batch fails. It then cancels the call, and no
-// longer names the transport.
+// gRPC names the transport of an attempt only until a batch fails. gRPC then cancels the call, and
+// no longer names the transport.
 void RetriedCall::record_transport() {
   if (was_taken_ || current_.call() == nullptr) return;
   was_taken_ = !actors::has_no_transport(current_.call());
@@ -276,7 +281,7 @@ void RetriedCall::remember(Methods& methods, CallOpSetInterface* ops) {
   is_closed_ |= has(methods, InterceptionHookPoints::PRE_SEND_CLOSE);
   if (has(methods, InterceptionHookPoints::PRE_SEND_MESSAGE)) {
     batch.is_sent = true;
-    // If this batch fails, its headers may still be at the server.
+    // Even if this batch fails, its headers may have reached the server.
     was_taken_ = was_taken_ || (begins && attempts_.headers_begin_it());
     log_.push_back(*methods.GetSerializedSendMessage());
     log_bytes_ += log_.back().Length();
@@ -310,7 +315,8 @@ bool RetriedCall::come_back(Lock lock, Batch& batch) {
   SIGNALBOX_INVARIANT(false, "no interceptor sees a held batch");
 }
 
-// The batch's operations have ended.
+// The batch's operations have ended: decides what follows. Returns true if the batch is continued
+// later or already was.
 bool RetriedCall::judge(Lock lock, Batch& batch) {
   Methods& methods = *batch.methods;
   batch.has_headers = has(methods, InterceptionHookPoints::POST_RECV_INITIAL_METADATA);
@@ -352,15 +358,16 @@ bool RetriedCall::judge(Lock lock, Batch& batch) {
     advance(std::move(lock));
     return true;
   }
-  // A cancelled call is not made again, so the application gets the batch's outcome.
+  // The application gets the batch's outcome in two cases: the batch has sent its message, or the
+  // call is cancelled, and so is not made again.
   if (batch.is_sent || attempts_.is_cancelled()) {
     tell_sent(batch);
     forget(batch);
     advance(std::move(lock));
     return false;
   }
-  // This batch does not say how the attempt ended. Its data is kept, so the batch ends with
-  // success.
+  // The batch sent only headers or the end of the messages, and does not tell whether the attempt
+  // has ended. Its data is kept for the next attempt, so the batch ends with success.
   batch.where = Batch::Where::kRepeated;
   grpc_call* const call = batch.call;
   void* const tag = batch.ops->core_cq_tag();
@@ -369,19 +376,20 @@ bool RetriedCall::judge(Lock lock, Batch& batch) {
   return true;
 }
 
-// Serializing a message early, as this class does, removes this hook from the interceptors.
+// Shows the hook POST_SEND_MESSAGE to the interceptors. gRPC leaves this hook out if a message was
+// serialized early, as this class does.
 void RetriedCall::tell_sent(const Batch& batch) {
   if (!batch.is_sent) return;
   static_cast<InterceptorBatchMethodsImpl*>(batch.methods)
       ->AddInterceptionHookPoint(InterceptionHookPoints::POST_SEND_MESSAGE);
 }
 
-// Whether the current attempt has received anything.
+// Whether the current attempt has received response headers.
 bool RetriedCall::is_answered() {
   return attempts_.has_connection() && GrpcAccess::has_headers(context_);
 }
 
-// Whether a reactor must be told by the batch that there is no initial metadata.
+// Whether the batch must tell a reactor that there is no initial metadata (S3).
 bool RetriedCall::is_without_headers(const Batch& batch) {
   const bool may_tell = batch.has_headers && batch.status == nullptr;
   return may_tell && attempts_.is_callback(current_) && !GrpcAccess::has_headers(context_);
@@ -404,7 +412,8 @@ void RetriedCall::rest() {
 
 // --- the end of an attempt --------------------------------------------------------
 
-// The call is not made again from now on.
+// Settles the call: no further attempt follows. The application gets all held batches, and stored
+// batches are filled.
 void RetriedCall::settle(Lock lock) {
   state_ = State::kSettled;
   log_.clear();
@@ -446,8 +455,8 @@ void RetriedCall::advance(Lock lock) {
   ask(std::move(lock));
 }
 
-// Asks why the attempt ended. When the application has not asked for the headers yet, the server
-// may have responded; the status would then come only after the messages.
+// Asks gRPC how the attempt ended. If nothing has asked for the headers yet, asks for the headers
+// first: the server may have responded, and the status would then come only after all messages.
 void RetriedCall::ask(Lock lock) {
   grpc_op op{};
   if (!has_headers_) {
@@ -464,7 +473,7 @@ void RetriedCall::ask(Lock lock) {
   carry(std::move(lock), Step::kStatus, &op, count);
 }
 
-// The carrier's operations are done.
+// Continues after the carrier's operations are done.
 void RetriedCall::stepped(Lock lock) {
   bool ok = true;
   switch (step_) {
@@ -489,7 +498,9 @@ void RetriedCall::decide(Lock lock) {
   if (!delay) {
     for (const Batch& batch : batches_)
       if (batch.status != nullptr) *batch.status = end_->status;
-    // The status cannot be received again. The context has the trailers, and with them the details.
+    // The status can be received only once, and this class has received it. So the rest of the call
+    // runs on a call that ends with the same status. The context has the trailers, and with them
+    // the status's details.
     if (end_->is_asked) {
       refused_ = attempts_.refuse(end_->status, *current_.cq());
       current_ = Call(refused_, &owner_.filler(), current_.cq(), current_.client_rpc_info());
@@ -499,13 +510,13 @@ void RetriedCall::decide(Lock lock) {
   follow(std::move(lock), *delay);
 }
 
-// --- the next one -----------------------------------------------------------------
+// --- the next attempt -------------------------------------------------------------
 
 void RetriedCall::follow(Lock lock, Duration delay) {
   state_ = State::kAgain;
   if (delay > Duration::zero()) {
     back_off_ = attempts_.back_off(delay, [self = shared_from_this()] { self->again(); });
-    // An earlier cancellation found no back-off to cancel.
+    // A cancellation before this moment found no back-off to cancel.
     if (attempts_.is_cancelled()) back_off_->cancel();
     return;
   }
@@ -526,7 +537,7 @@ void RetriedCall::again() {
   attempts_.make_again(last, owner_, *replay_);  // After a cancellation, the new call is cancelled.
 }
 
-// Runs on the call that queued_call has made.
+// Sends the kept data again, on the call that queued_call has made.
 void RetriedCall::replay(const Call& call) {
   Lock lock(mutex_);
   current_ = call;
@@ -545,7 +556,7 @@ void RetriedCall::replay(const Call& call) {
 void RetriedCall::send_next(Lock lock) {
   sends_ = std::make_unique<Sends>();
   if (std::exchange(sends_headers_, false)) {
-    sends_->SendInitialMetadata(&headers_, 0);  // Alone: see was_taken_.
+    sends_->SendInitialMetadata(&headers_, 0);  // In a batch of their own: see was_taken_.
   } else if (next_ < log_.size()) {
     const grpc::Status copied = sends_->SendMessage(log_[next_++]);
     SIGNALBOX_INVARIANT(copied.ok(), "bytes are serialized already");
@@ -559,7 +570,8 @@ void RetriedCall::send_next(Lock lock) {
   carry(std::move(lock), Step::kReplay, ops.data(), count);
 }
 
-// The new call has caught up with the call before.
+// The new call has sent all that the call before it had sent. Fills the held and the stored batches
+// into the new call.
 void RetriedCall::refill(Lock lock) {
   struct Refilled {
     CallOpSetInterface* ops;
@@ -588,7 +600,8 @@ void RetriedCall::refill(Lock lock) {
   for (const Refilled& batch : sent)
     start(batch.before, nullptr, 0, batch.ops->core_cq_tag());
   for (const Refilled& batch : refilled) {
-    // Releases the holds of the first time, on the queue and the call.
+    // The batch gets new holds on the queue and the call. The holds of its first filling are
+    // released.
     fill_stored({batch.ops}, call);
     grpc_call_unref(batch.before);
   }
@@ -596,7 +609,7 @@ void RetriedCall::refill(Lock lock) {
 }
 
 void RetriedCall::rearm(Batch& batch) {
-  // A failed operation would report the failure forever.
+  // A failed operation would report its failure again, so the operations are replaced by new ones.
   if (batch.is_sent) *dynamic_cast<CallOpSendMessage*>(batch.ops) = CallOpSendMessage();
   if (batch.has_headers) {
     auto* const op = dynamic_cast<CallOpRecvInitialMetadata*>(batch.ops);

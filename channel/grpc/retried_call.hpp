@@ -8,13 +8,14 @@
 //                     attempts: again? ◀─────┴▶ hold: the attempt has ended without a response
 //
 // A connection may die between the pick and the first batch. gRPC then fails the call with
-// UNAVAILABLE at once, or after another attempt to connect. A server that shuts down leaves calls
-// out by GOAWAY. A server with too many streams refuses some with REFUSED_STREAM. In all these
-// cases no server has processed the call; actors::reach_of() has the proofs. Such calls are made
-// again without a policy, after REFUSED_STREAM only once.
+// UNAVAILABLE at once, or after another attempt to connect. A server that shuts down says in a
+// GOAWAY which calls it does not process. A server with too many streams refuses some of them with
+// REFUSED_STREAM. In all these cases no server has processed the call; actors::reach_of() has the
+// proofs. Such calls are made again without a policy, after REFUSED_STREAM only once.
 //
-// It watches all batches of a stream, and of a unary call that reads its headers separately. A
-// unary call in one batch needs it only once an attempt has failed: take_over().
+// A RetriedCall watches all batches of a stream, and of a unary call that reads its headers
+// separately. A unary call in one batch needs a RetriedCall only once an attempt has failed:
+// take_over().
 //
 //          a batch failed      all batches are back, status known   sent data is sent again
 //   Open ──────────────▶ Ending ────────────────────────────▶ Again ──────────────────────▶ Open
@@ -24,21 +25,21 @@
 // Each attempt is a call on the application's own queue; the first attempt is the application's own
 // call. A call without failures costs no thread and no copy. Serialized messages are kept until the
 // server responds, or until they exceed RuntimeOptions::retry_buffer_bytes. A batch that fails
-// before that is held in the innermost interceptor.
+// while the messages are kept is held in the innermost interceptor.
 //
-// When all batches are back, one of them is the *carrier*. Operations on a call (receive its
-// status, send the kept data again) are started with the carrier's tag. They complete wherever the
-// application waits for that tag: on a queue, by a pluck, or in a callback. The batch does not
-// notice additional completions. Then batches that receive are filled into the new call, and
-// batches that only send end with success.
+// When all batches of a failed attempt are back, one of them becomes the *carrier*. RetriedCall's
+// own operations (receive the status, send the kept data again) are started with the carrier's tag.
+// These operations complete wherever the application waits for that tag: on a queue, by a pluck, or
+// in a callback. The batch does not notice additional completions. After that, batches that receive
+// are filled into the new call, and batches that only send end with success.
 //
-// The application's interceptors see the hooks of a batch once. A batch that receives passes them
-// once more on its way out, without a hook. If an interceptor continues a batch on another thread,
-// the call is not made again.
+// The application's interceptors see the hooks of a batch once. A batch that receives passes the
+// interceptors once more on its way out, but shows them no hook. If an interceptor continues a
+// batch on another thread, the call is not made again.
 //
 // Invariants
-//   S1  An attempt is abandoned only when none of its batches is in flight, or between the stub and
-//       this object.
+//   S1  An attempt is abandoned only when none of its batches is in flight, and none is on its way
+//       from the stub to this object.
 //   S2  An attempt that is made again leaves no trace: the application sees neither its failure nor
 //       its metadata.
 //   S3  A reactor is told that there is no initial metadata exactly when the last attempt's
@@ -73,25 +74,27 @@ struct UnaryBatch {
   grpc::internal::Call call;                          ///< The call that `ops` belong to.
   bool receives = false;
 
-  /// Whether `batch`, which has ended with a status, is it, and a unary stub's.
+  /// Whether `batch`, which has ended with a status, is this batch, and was made by a unary stub.
   bool is_whole(grpc::experimental::InterceptorBatchMethods& batch) const;
 };
 
 class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
  public:
-  /// `owner` is the call of the attempts. `entering`: batches that are already on their way.
+  /// `owner` is the call of the attempts. `entering`: the number of batches that are on their way
+  /// from the stub to this object.
   RetriedCall(Attempts& attempts, AttemptedCall& owner, int entering);
   ~RetriedCall();
   RetriedCall(const RetriedCall&) = delete;
   RetriedCall& operator=(const RetriedCall&) = delete;
 
-  /// The batch of a unary call has ended; `methods` belong to it. The next attempt follows after
-  /// `delay`. Afterwards this object may be destroyed.
+  /// The attempt of a unary call in one batch has ended. Takes the batch over; `methods` belong to
+  /// the batch. The next attempt follows after `delay`. Afterwards this object may be destroyed.
   void take_over(UnaryBatch& unary,
                  grpc::experimental::InterceptorBatchMethods& methods,
                  Duration delay);
 
-  /// Fills the batch into the current attempt, at once or when there is one. `held`: see OpsScope.
+  /// Fills the batch into the current attempt. Between two attempts, stores the batch for the next
+  /// attempt. `held`: see OpsScope.
   void fill(grpc::internal::CallOpSetInterface* ops,
             const grpc::internal::Call& call,
             grpc::CompletionQueue* held);
@@ -106,7 +109,7 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   /// Bytes of kept messages; nullopt: the messages were too large and are not kept.
   std::optional<std::size_t> kept_bytes();
 
-  /// Whether the call could have been made again until it got a response or grew too large.
+  /// Whether this object has seen all batches of the call. If not, the call cannot be made again.
   bool is_observed();
 
  private:
@@ -149,14 +152,14 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   const std::unique_ptr<Replay> replay_;
 
   std::mutex mutex_;                   ///< Guards all below.
-  std::atomic<bool> is_quiet_{false};  ///< Settled, with nothing left to do.
+  std::atomic<bool> is_quiet_{false};  ///< Settled, and no batch is left.
   State state_ = State::kOpen;
   Step step_ = Step::kHeaders;
   int entering_;
   bool is_blind_ = false;  ///< An unknown batch came, so the call cannot be repeated.
   grpc::internal::Call current_;
   std::list<Batch> batches_;
-  std::vector<grpc::internal::CallOpSetInterface*> stored_;  ///< To be filled, in this order.
+  std::vector<grpc::internal::CallOpSetInterface*> stored_;  ///< Batches to fill later, in order.
 
   // Data that was sent.
   bool has_begun_ = false;
@@ -165,23 +168,24 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   std::vector<grpc::ByteBuffer> log_;
   std::size_t log_bytes_ = 0;
 
-  // The part of it that is still to be sent again.
+  // The part of the sent data that must still be sent again.
   bool sends_headers_ = false;
   bool sends_close_ = false;
   std::size_t next_ = 0;
   std::unique_ptr<Sends> sends_;
   std::multimap<std::string, std::string> headers_;
 
-  /// A server may have seen something of the attempt. While false, no message was sent, and each
-  /// batch with the headers failed. gRPC reports failed headers only before any of their bytes has
-  /// left. For a batch with headers and a message, gRPC does not say which of the two failed.
+  /// Whether a server may have seen something of the attempt. While it is false, no message was
+  /// sent, and each batch with the headers failed. If gRPC reports that headers failed, none of
+  /// their bytes has left. But if a batch has headers and a message, gRPC does not say which of the
+  /// two failed.
   bool was_taken_ = false;
 
-  // How the attempt ended.
-  bool has_headers_ = false;      ///< Its headers were asked for; they came or do not exist.
-  bool are_ours_ = false;         ///< They came to our own operation: the context has them.
-  std::unique_ptr<End> end_;      ///< Null: unknown.
-  grpc_call* refused_ = nullptr;  ///< Runs the rest of the call once this class has its status.
+  // The end of the attempt.
+  bool has_headers_ = false;      ///< The headers came, or do not exist.
+  bool are_ours_ = false;         ///< This class received them; the context has them.
+  std::unique_ptr<End> end_;      ///< Null: not known yet.
+  grpc_call* refused_ = nullptr;  ///< Carries the rest of the call once the status is known.
   std::shared_ptr<BackOff> back_off_;
 };
 

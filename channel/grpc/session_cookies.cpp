@@ -13,16 +13,16 @@ namespace {
 
 constexpr char kRejected[] = "seal_keys";
 
-// steady_clock's time, some milliseconds late. Each call of a session reads it; a precise reading
-// would first wait for the call's pending instructions.
+// The time of steady_clock, some milliseconds late. Each call of a session reads this time. For a
+// precise reading, the processor would first wait for the call's pending instructions.
 [[gnu::hot]] Instant coarse_now() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return Instant(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
 }
 
-// Some versions of Envoy compare `expires` with the seconds since the machine's start, a smaller
-// number. An end by the wall clock is never in the past for them.
+// Some versions of Envoy compare a cookie's `expires` with the seconds since the machine's start,
+// which is a smaller number. So an `expires` by the wall clock is never in the past for them.
 std::uint64_t unix_seconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());

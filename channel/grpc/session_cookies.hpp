@@ -32,7 +32,7 @@ class SessionCookies {
                                              const Log& log,
                                              const std::shared_ptr<metrics::Instruments>& count);
 
-  /// The terms of `target`; they may outlive this object and the host.
+  /// The terms for sessions of `target`. They may outlive this object and the host.
   lb::SessionTerms terms(const std::string& target, std::shared_ptr<HostLink> link) const;
 
  private:

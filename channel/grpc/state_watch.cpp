@@ -27,7 +27,8 @@ grpc_connectivity_state to_grpc(ConnectivityState state) {
 
 }  // namespace
 
-// One wait of the application. Owned by the list and, once posted, by the queue.
+// One wait of the application. The list owns the tag. Once the tag is posted, the queue owns it
+// too.
 class StateWatch::Tag final : public grpc::internal::CompletionQueueTag,
                               public std::enable_shared_from_this<StateWatch::Tag> {
  public:
@@ -124,7 +125,8 @@ void StateWatch::notify(grpc_connectivity_state last,
     std::erase_if(tags_, [](const auto& each) { return each->is_posted(); });
     tags_.push_back(waiting);
   }
-  // The tag is in the list: a later change finds it, and an earlier change shows in the state.
+  // No change is missed, because the tag is in the list now: a later change finds the tag, and an
+  // earlier change shows in the state.
   if (state(false) != last) waiting->post(true);
 }
 

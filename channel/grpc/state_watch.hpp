@@ -4,8 +4,8 @@
 //
 //   connectivity_source ─▶ changed ─▶ [StateWatch] ─▶ waiting threads; tags on completion queues
 //
-// gRPC puts a signalbox tag on an application's queue by an empty batch of a throw-away call on the
-// anchor channel. The queue is held from the beginning of the wait until then.
+// To put a tag on an application's queue, signalbox starts an empty batch of a temporary call on
+// the anchor channel. The queue is held from the beginning of the wait until that batch is started.
 
 #pragma once
 
@@ -22,7 +22,7 @@ namespace signalbox::channel {
 
 class StateWatch : public std::enable_shared_from_this<StateWatch> {
  public:
-  /// Watches the binder's connectivity source from now on.
+  /// Makes a StateWatch that watches the binder's connectivity source from now on.
   static std::shared_ptr<StateWatch> over(std::shared_ptr<CallBinder> binder);
 
   explicit StateWatch(std::shared_ptr<CallBinder> binder) : binder_(std::move(binder)) {}
@@ -32,10 +32,11 @@ class StateWatch : public std::enable_shared_from_this<StateWatch> {
   StateWatch(const StateWatch&) = delete;
   StateWatch& operator=(const StateWatch&) = delete;
 
-  /// SHUTDOWN once the wait list is closed; always TRANSIENT_FAILURE for an invalid target.
+  /// The channel's state. SHUTDOWN once the wait list is closed; always TRANSIENT_FAILURE for an
+  /// invalid target.
   grpc_connectivity_state state(bool try_to_connect) const;
 
-  /// False: the deadline came before a change.
+  /// Blocks until the state differs from `last`. False: the deadline came before a change.
   bool wait(grpc_connectivity_state last, gpr_timespec deadline);
 
   /// Puts `tag` on `cq` when the state differs from `last`, or, with ok = false, at the deadline.

@@ -22,7 +22,7 @@ namespace {
 
 using TimePoint = CookieJar::Clock::time_point;
 
-// RFC 9110, 5.6.2.
+// Whether the text is a token (RFC 9110, 5.6.2).
 bool is_token(absl::string_view text) {
   const auto may_be_in_it = [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
@@ -31,7 +31,8 @@ bool is_token(absl::string_view text) {
   return !text.empty() && std::ranges::all_of(text, may_be_in_it);
 }
 
-// RFC 6265, 5.2.2. nullopt: the attribute is ignored, or beyond the clock's range.
+// The time at which a cookie with this Max-Age expires (RFC 6265, 5.2.2). nullopt: the attribute is
+// ignored, because it is no number or is beyond the clock's range.
 std::optional<TimePoint> end_of(absl::string_view max_age, TimePoint now) {
   absl::string_view digits = max_age;
   const bool is_negative = absl::ConsumePrefix(&digits, "-");
@@ -96,7 +97,7 @@ absl::Status CookieJar::receive(const grpc::ClientContext& context) {
   return first;
 }
 
-// RFC 6265, 5.2. The last of equal attributes counts.
+// Parses a Set-Cookie header (RFC 6265, 5.2). If an attribute comes twice, the last one counts.
 absl::StatusOr<CookieJar::Cookie> CookieJar::parse(absl::string_view set_cookie, TimePoint now) {
   if (set_cookie.size() > kLongestCookie) {
     return absl::ResourceExhaustedError(

@@ -4,12 +4,12 @@
 namespace signalbox::channel {
 
 void OnceWaiter::wait() {
-  const auto self = shared_from_this();  // The list may be closed at once, and drop its reference.
+  const auto self = shared_from_this();  // The list may drop its reference before the end.
   list_->add(self);
   wake();
 }
 
-// A concurrent call waits for the mutex, and checks again (W3).
+// A concurrent call of look() waits for the mutex, and then checks is_over() again (W3).
 void OnceWaiter::look(bool time_is_over) {
   const auto self = shared_from_this();
   bool was_done = false;

@@ -7,9 +7,9 @@
 //
 // Invariants
 //   W1  call() runs at most once, with no lock held, and not after a cancel() that returned true.
-//   W2  While it waits, it is in the list and owns the list: call() runs at the latest when the
-//       list is closed.
-//   W3  A publication during is_over() leads to another is_over().
+//   W2  While the waiter waits, it is in the list and owns the list. So call() runs at the latest
+//       when the list is closed.
+//   W3  A publication while is_over() runs leads to another call of is_over().
 
 #pragma once
 
@@ -23,19 +23,19 @@ namespace signalbox::channel {
 
 class OnceWaiter : public Waiter, public std::enable_shared_from_this<OnceWaiter> {
  public:
-  /// `list` may own more than the list: everything that must live until the callback.
+  /// The pointer `list` may own more than the list: everything that must live until call().
   explicit OnceWaiter(std::shared_ptr<WaitList> list) : list_(std::move(list)) {}
 
-  /// Begins to wait, and checks is_over() at once. May call back before it returns. Does not
-  /// call back when end() came first.
+  /// Begins to wait, and checks is_over() at once. May run call() before it returns. Does not run
+  /// call() if end() was called before, because end() has run it.
   void wait();
 
   void wake() override { look(/*time_is_over=*/false); }
 
-  /// The time limit has passed: makes the call, with or without a new publication.
+  /// Runs call() because the time limit has passed, with or without a new publication.
   void end() { look(/*time_is_over=*/true); }
 
-  /// True: this cancellation prevented the call.
+  /// Ends the wait without call(). True: this cancellation prevented the call.
   bool cancel();
 
  protected:

@@ -51,8 +51,8 @@ class Change final : public channel::OnceWaiter {
   grpc::Alarm alarm_;
 };
 
-// The waiter of pick_async(): a pick with a time limit, which a route may shorten, and with the
-// delay that a filter may order.
+// The waiter of pick_async(). Its pick has a time limit, which the route may shorten, and a delay,
+// if a filter orders one.
 class TimedPick final : public channel::WaitingPick {
  public:
   template <typename... Args>
@@ -62,9 +62,11 @@ class TimedPick final : public channel::WaitingPick {
   void limit(const Pick& pick) override {
     const auto until = channel::limited(deadline_, begun_, pick);
     const bool is_delayed = channel::is_delayed(pick);
-    // Never before the delay is over: nothing else wakes a delayed call.
+    // The extra millisecond makes sure that the timer does not fire before the delay is over,
+    // because nothing else would wake the delayed call again.
     const auto due = pick.due() + std::chrono::milliseconds(1);
-    // Once the first timer is set, another thread may report the pick and move it away.
+    // `pick` is read only before the first timer is set. From then on, the timer's thread may
+    // report the pick to the application, and so move the pick away.
     if (until != Instant::max()) at(until, &OnceWaiter::end);
     if (is_delayed) at(due, &OnceWaiter::wake);
   }
@@ -83,14 +85,16 @@ class TimedPick final : public channel::WaitingPick {
   std::deque<grpc::Alarm> alarms_;
 };
 
-// The list, which keeps the target alive: only a live target publishes.
+// A pointer to the target's list. The pointer keeps the target alive, because only a live target
+// publishes.
 std::shared_ptr<channel::WaitList> list_of(const std::shared_ptr<channel::Target>& target) {
   return {target, target->waiting().get()};
 }
 
 }  // namespace
 
-// Successive seeds of a thread differ by the golden ratio; draw() spreads them.
+// Successive seeds of a thread differ by a constant, the golden ratio. draw() turns them into
+// numbers that are spread evenly.
 [[gnu::hot]] std::uint64_t next_seed() {
   thread_local std::uint64_t seed = [] {
     std::random_device device;
@@ -140,7 +144,7 @@ Pick Router::pick_until(const CallArgs& call, Clock::time_point deadline, OnFail
          wait(pick, channel::limited(deadline, begun, pick))) {
     repick(pick, call);
   }
-  // The runtime has ended, and the last snapshot says so.
+  // If the runtime has ended, the last snapshot fails the call with that reason.
   if (target_->waiting()->is_closed() && channel::has_to_wait(pick, on_fail))
     channel::repick_last(router_, pick, call);
   return pick;

@@ -8,7 +8,7 @@
 namespace signalbox::channel {
 namespace {
 
-// A waiting thread.
+// The entry of a waiting thread.
 class Sleeper final : public Waiter {
  public:
   void wake() override {
@@ -41,7 +41,7 @@ void WaitList::add(std::shared_ptr<Waiter> waiter) {
 }
 
 void WaitList::remove(const Waiter* waiter) {
-  std::shared_ptr<Waiter> removed;  // A last reference dies after the unlock.
+  std::shared_ptr<Waiter> removed;  // A last reference is dropped after the unlock.
   const std::lock_guard lock(mutex_);
   const auto found = waiters_.find(waiter);
   if (found == waiters_.end()) return;

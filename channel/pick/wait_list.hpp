@@ -5,9 +5,9 @@
 //   queued call ─▶ add ──▶ [WaitList] ─▶ wake, from the runtime's waker thread: publish()
 //   a thread    ─▶ wait ─┘
 //
-// No wake-up is lost. A call adds itself to the list first and reads Router::sequence() again then.
-// The runtime stores the snapshot first and publishes then. So at least one of the two notices the
-// other.
+// No wake-up is lost. A call first adds itself to the list, and then reads Router::sequence()
+// again. The runtime first stores the snapshot, and then calls publish(). So the call reads the new
+// sequence, or publish() finds the call in the list.
 
 #pragma once
 
@@ -21,7 +21,8 @@
 
 namespace signalbox::channel {
 
-/// An entry of the list. wake() runs on any thread, without a lock, and more often than needed.
+/// An entry of the list. wake() runs on any thread, without a lock, and may run more often than
+/// needed.
 class Waiter {
  public:
   virtual ~Waiter() = default;
@@ -36,14 +37,15 @@ class WaitList {
   /// Wakes all waiters. Called after each publication, never on the scheduler's threads.
   void publish();
 
-  /// The runtime has ended: nothing is published from now on, and calls fail. Wakes all waiters.
+  /// Closes the list because the runtime has ended: nothing is published from now on, and calls
+  /// fail. Wakes all waiters.
   void close();
 
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }
 
-  /// Blocks until `is_over` holds, the list is closed, or the deadline has passed. Returns true
-  /// when `is_over` holds now and the list is open, also when it came to hold at the deadline.
-  /// `is_over` runs on this thread, without a lock, and once more after it has held.
+  /// Blocks until `is_over` holds, the list is closed, or the deadline has passed. Returns true if
+  /// `is_over` holds at the end and the list is open, even if the deadline has passed. `is_over`
+  /// runs on this thread, without a lock. It runs once more after it has first returned true.
   bool wait(absl::FunctionRef<bool()> is_over, std::chrono::steady_clock::time_point deadline);
 
   std::size_t size() const;

@@ -4,7 +4,8 @@
 //
 //   Router::pick_async ─▶ [WaitingPick] ─ woken: repick ─▶ picked(Pick)
 //
-// The rules for waiting (whether, and until when) hold for Router::pick_until() as well.
+// Router::pick_until() uses the functions below as well. They say whether a call waits, and until
+// when.
 
 #pragma once
 
@@ -26,7 +27,7 @@ inline bool has_to_wait(const lb::Pick& pick, OnFail on_fail) {
   return pick.outcome() == PickOutcome::kQueue || (failed && on_fail == OnFail::kWait);
 }
 
-/// Whether a filter delays the call (A33). A delayed call waits for its time, not for a
+/// Whether a filter delays the call (A33). A delayed call waits for the end of its delay, not for a
 /// publication.
 inline bool is_delayed(const lb::Pick& pick) {
   return pick.delay() > Duration::zero();
@@ -38,7 +39,8 @@ inline bool may_repick(const lb::Router& router, const lb::Pick& pick) {
                           : router.sequence() != pick.sequence();
 }
 
-/// For the last snapshot, which delayed calls get at once, too.
+/// Picks from the last snapshot, after the runtime's end. A delayed call does not wait for the end
+/// of its delay then.
 inline void repick_last(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call) {
   pick.end_delay();
   router.repick(pick, call);
@@ -60,7 +62,7 @@ inline lb::Pick pick(const lb::Router& router, const lb::CallArgs& call) {
   return pick;
 }
 
-/// The caller's deadline, or the end of the route's timeout (A31-24) where that is sooner.
+/// The caller's deadline, or the end of the route's timeout (A31-24) if the timeout ends sooner.
 inline Instant limited(Instant deadline, Instant begun, const lb::Pick& pick) {
   const bool is_sooner = pick.timeout() && deadline > begun && *pick.timeout() < deadline - begun;
   return is_sooner ? begun + *pick.timeout() : deadline;
@@ -92,7 +94,7 @@ class WaitingPick : public OnceWaiter {
 
  private:
   bool is_over() override {
-    const bool is_closed = list().is_closed();  // First: the last snapshot is stored by then.
+    const bool is_closed = list().is_closed();  // Read first: the last snapshot is stored then.
     if (is_closed) {
       repick_last(router_, pick_, call_);
     } else if (may_repick(router_, pick_)) {
@@ -106,9 +108,10 @@ class WaitingPick : public OnceWaiter {
 
   void call() override { picked_(std::move(pick_)); }
 
-  /// Calls end() when `pick` may wait no longer, and wake() when its delay is over. Called once for
-  /// the caller's deadline, and once more when the call gets its route, and so its timeout, while
-  /// it waits.
+  /// Sets the timers that call end() when `pick` may wait no longer, and wake() when the delay of
+  /// `pick` is over. limit() is called once at the beginning, for the caller's deadline. It is
+  /// called once more if the call gets its route while it waits, and with the route a timeout or a
+  /// delay.
   virtual void limit(const lb::Pick& pick) = 0;
 
   const lb::Router router_;

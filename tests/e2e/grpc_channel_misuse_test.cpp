@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The public API's answers to wrong use: a text, never a crash.
+#include <atomic>
+
 #include <catch2/catch.hpp>
+#include <grpc/support/log.h>
 
 #include "signalbox/runtime.hpp"
 #include "tests/e2e/channel_world.hpp"
@@ -22,7 +25,40 @@ std::unique_ptr<Runtime> lonely_runtime() {
   return *std::move(runtime);
 }
 
+// Counts the errors that gRPC logs while it lives; they go nowhere else.
+class LoggedErrors {
+ public:
+  LoggedErrors() {
+    count_ = 0;
+    gpr_set_log_function([](gpr_log_func_args* logged) {
+      if (logged->severity == GPR_LOG_SEVERITY_ERROR) ++count_;
+    });
+  }
+
+  ~LoggedErrors() { gpr_set_log_function(nullptr); }
+
+  LoggedErrors(const LoggedErrors&) = delete;
+  LoggedErrors& operator=(const LoggedErrors&) = delete;
+
+  int count() const { return count_; }
+
+ private:
+  static inline std::atomic<int> count_ = 0;
+};
+
 }  // namespace
+
+TEST_CASE("runtime: gRPC logs no error of its own for a target that is none", "[runtime][misuse]") {
+  const std::string target = GENERATE("", "orders", "http://orders", "xds:", "xds://orders");
+  CAPTURE(target);
+  const LoggedErrors errors;
+  auto runtime = lonely_runtime();
+  const auto channel = runtime->channel(target);
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK_FALSE(Echo::NewStub(channel)->Unary(&context, {}, &reply).ok());
+  CHECK(errors.count() == 0);
+}
 
 TEST_CASE("runtime: a target that is none fails every call with a text that names it",
           "[runtime][misuse]") {

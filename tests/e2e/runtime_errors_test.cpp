@@ -43,6 +43,15 @@ TEST_CASE("runtime: a response that is too long is refused by the limit's name",
   check_unavailable(answer, {"larger than max", "(limit max_message_bytes)"});
 }
 
+TEST_CASE("runtime: where a backend stands in the control plane's place, the text asks for it",
+          "[e2e][runtime]") {
+  const BackendProcess backend("no plane");
+  const auto runtime = start_runtime(impatient(backend.address));
+  check_unavailable(
+      call(runtime->channel("xds:///orders")),
+      {"xDS server " + backend.address + ": ", "UNIMPLEMENTED: is this address a control plane?"});
+}
+
 TEST_CASE("runtime: what leads nowhere is UNAVAILABLE and says why, until it leads somewhere",
           "[e2e][runtime][A57][A74][A31-6]") {
   struct Case {

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The house rules for documents: links lead somewhere, README stays short, a decision is a page of twenty lines,
-docs/configure.md names every xDS field, and the README.md of a folder names the folder's headers.
+docs/configure.md names every xDS field, the glossary has the terms of the public headers, and the README.md of a folder
+names the folder's headers.
 
     *.md ─▶ without code ─▶ links: file and anchor;   sizes;   docs/decisions/NNNN-title.md: form, index;   fields
+    terms.txt ─▶ a row in the glossary of ARCHITECTURE.md, and a use in channel/include
     *.hpp ─▶ the tables of the next README.md
 
 Anchors are those of code forges: a heading in lower case, without punctuation, with hyphens for spaces. The site
@@ -29,6 +31,7 @@ ENVELOPES = ("/service/discovery/", "/google/rpc/", "/typed_struct.proto")
 FIELD = re.compile(r"^[ \t]*(?:repeated[ \t]+)?(?:map<[^>]+>|[\w.]+)[ \t]+([a-z_0-9]+)[ \t]*=[ \t]*\d+;", re.MULTILINE)
 CELL = re.compile(r"^\|([^|\n]*)\|", re.MULTILINE)  # The first one of a table's row.
 CODE = re.compile(r"`([^`\n]+)`")
+TERMS, GLOSSARY, PUBLIC = "tests/tidy/terms.txt", "ARCHITECTURE.md", "channel/include/"
 MOST_BYTES = {"README.md": 6 * 1024, "CONTRIBUTING.md": 5 * 1024}
 
 
@@ -140,9 +143,34 @@ def check_file_table(path: str, texts: dict[str, str]) -> Iterator[Finding]:
         yield 1, f"{readme} does not name it", "give the file a row in the table of its folder"
 
 
+def glossary_terms(text: str) -> set[str]:
+    """The terms in bold in the first column of the table."""
+    _, _, glossary = text.partition("\n## Glossary\n")
+    cells = [line.split("|")[1] for line in glossary.splitlines() if line.startswith("| **")]
+    return {term for cell in cells for term in re.findall(r"\*\*([^*]+)\*\*", cell)}
+
+
+def check_terms(path: str, text: str, texts: dict[str, str]) -> Iterator[Finding]:
+    """Each term of terms.txt has a row in the glossary, and a public header uses it."""
+    if path != TERMS:
+        return
+    explained = glossary_terms(texts.get(GLOSSARY, ""))
+    headers = "\n".join(texts[name] for name in sorted(texts) if name.startswith(PUBLIC) and name.endswith(".hpp"))
+    said = re.sub(r"\s+(?://+<?\s*)*", " ", headers)
+    for number, term in enumerate(text.splitlines(), 1):
+        if not term.strip() or term.startswith("#"):
+            continue
+        # "policy" is used in "policies", "seal" in "sealed".
+        if term not in explained:
+            yield number, f"the glossary of {GLOSSARY} has no row for '{term}'", "add one, or use the field's word instead"
+        elif not re.search(rf"\b{re.escape(term.removesuffix('y'))}", said, re.IGNORECASE):
+            yield number, f"no public header uses '{term}'", "remove it: the list has the terms of the public headers"
+
+
 def check_document(path: str, text: str, texts: dict[str, str], paths: set[str]) -> Iterator[Finding]:
     if path.endswith(".md"):
         yield from check_links(path, text, texts, paths)
         yield from check_size(path, text)
         yield from check_decision(path, text, texts)
         yield from check_fields(path, text, texts)
+    yield from check_terms(path, text, texts)

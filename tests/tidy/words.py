@@ -5,6 +5,7 @@ forty words.
     *.hpp *.cpp ─▶ comments, string literals ─┐
     *.md        ─▶ text without code ─────────┴▶ pronoun | long sentence ─▶ less what words.txt allows
 
+A README.md of a folder of the product obeys the rules of code; other documents may speak of people.
 words.txt allows a file so many findings of a kind. The number must be exact: it shrinks with every mend, and a file
 that is clean leaves the list."""
 
@@ -13,11 +14,12 @@ from collections import Counter
 from typing import Iterator, NamedTuple
 
 MOST_WORDS = 40
-# Documents may speak of people.
 PRONOUN = {
     "code": re.compile(r"\b(who|whom|whose|whoever|nobody|somebody|anybody|everybody|someone|anyone)\b", re.IGNORECASE),
     "document": re.compile(r"\b(whoever|nobody|somebody|anybody|everybody)\b", re.IGNORECASE),
 }
+# Documents may speak of people, but for these: they describe code.
+FOLDER_PAGE = re.compile(r"(messages|xds|lb|metrics|actors|channel|tools)/([^/]+/)*README\.md")
 ADVICE = {
     "pronoun": "name the thing: who, somebody and nobody are people",
     "sentence": "say one fact in a sentence",
@@ -61,7 +63,7 @@ def findings_of(path: str, text: str) -> Iterator[Finding]:
         plain = re.sub(r"^[ \t]*(```+|~~~+).*?^[ \t]*\1[ \t]*$|<!--.*?-->", lambda m: "\n" * m[0].count("\n"), text,
                        flags=re.DOTALL | re.MULTILINE)
         plain = re.sub(r"`[^`\n]*`", "x", plain)
-        for match in PRONOUN["document"].finditer(plain):
+        for match in PRONOUN["code" if FOLDER_PAGE.fullmatch(path) else "document"].finditer(plain):
             yield Finding(plain.count("\n", 0, match.start()) + 1, "pronoun", f"'{match[0]}'")
         prose = [(number, line) for number, line in enumerate(plain.splitlines(), 1) if not line.startswith("|")]
     else:

@@ -6,20 +6,20 @@
 //
 //   set-cookie of a response ─▶ receive, save ─▶ [CookieJar] ─▶ send, cookie_header ─▶ cookie
 //
-//   signalbox::CookieJar jar;                         // One for each session, while it lasts.
+//   signalbox::CookieJar jar;                         // One jar for each session.
 //
 //   grpc::ClientContext context;
 //   jar.send(context);
 //   const grpc::Status status = stub->Place(&context, request, &reply);
 //   jar.receive(context).IgnoreError();               // Or log why a cookie was refused.
 //
-// A jar takes Set-Cookie headers as RFC 6265 has them, from the filter and from servers alike. Path
-// and Max-Age count: a cookie with neither is sent with every call, as long as the jar lives.
-// Expires, Domain, Secure and SameSite are ignored, because a jar belongs to one target. Cookie
-// values never appear in an error's text.
+// A jar parses Set-Cookie headers by RFC 6265, from the filter and from servers alike. It obeys the
+// attributes Path and Max-Age. A cookie with neither is sent with every call until the jar is
+// destroyed. Expires, Domain, Secure and SameSite are ignored, because a jar belongs to one target.
+// Cookie values never appear in an error's text.
 //
-// Thread-safe: the calls of a session may run at once. The response that comes last decides a
-// cookie's value.
+// Thread-safe: the calls of a session may run at the same time. The response that arrives last
+// decides a cookie's value.
 
 #pragma once
 
@@ -39,16 +39,16 @@ namespace signalbox {
 
 class CookieJar {
  public:
-  /// The wall clock, for Max-Age.
+  /// The wall clock, by which Max-Age ends a cookie.
   using Clock = std::chrono::system_clock;
 
-  /// Cookies in a jar. RFC 6265 asks for room for so many per domain.
+  /// The most cookies in a jar. RFC 6265 asks clients to keep at least 50 per domain.
   static constexpr std::size_t kMostCookies = 50;
-  /// Bytes of one Set-Cookie, with its attributes. RFC 6265 asks for 4,096. Every Set-Cookie of
-  /// stateful_session is shorter.
+  /// The most bytes of one Set-Cookie value, attributes included. RFC 6265 asks clients to accept
+  /// at least 4,096. Every Set-Cookie of stateful_session is shorter than this limit.
   static constexpr std::size_t kLongestCookie = 8192;
-  /// Bytes of all names and values. gRPC servers accept as many bytes of metadata per call by
-  /// default.
+  /// The most bytes of all names and values together. By default, gRPC servers accept this many
+  /// bytes of metadata per call.
   static constexpr std::size_t kMostBytes = 8192;
 
   explicit CookieJar(std::function<Clock::time_point()> now = Clock::now);
@@ -56,12 +56,13 @@ class CookieJar {
   /// Takes the value of a Set-Cookie header: "name=value; Path=/shop; Max-Age=60". The cookie
   /// replaces the cookie of the same name and path. A Max-Age of 0 or less only removes that
   /// cookie. A refused cookie changes nothing: INVALID_ARGUMENT when it is malformed,
-  /// RESOURCE_EXHAUSTED when it is too long or the jar is full. Expired cookies make room first.
+  /// RESOURCE_EXHAUSTED when it is too long or the jar is full. Expired cookies are removed first.
   absl::Status save(absl::string_view set_cookie);
 
-  /// The value of the Cookie header for a call to `path`: "a=1; b=2", longer cookie paths first
-  /// (RFC 6265, 5.4). A query in `path` is ignored. An empty `path` is unknown and matches all
-  /// cookies. An empty result means that there is no cookie to send.
+  /// The value of the Cookie header for a call to `path`: "a=1; b=2", cookies with longer paths
+  /// first (RFC 6265, 5.4). A query in `path` is ignored. An empty `path` means that the path is
+  /// unknown, and matches the cookies of every path. An empty result means that there is no cookie
+  /// to send.
   std::string cookie_header(absl::string_view path) const;
 
   /// Adds the Cookie header to the call that is about to be made. `method`
@@ -70,7 +71,7 @@ class CookieJar {
   void send(grpc::ClientContext& context, absl::string_view method = {}) const;
 
   /// Saves the cookies that the call's response sets, first from its headers, then from its
-  /// trailers. To be called once the call has ended, and for a stream also as soon as its initial
+  /// trailers. Call it after the call has ended. For a stream, also call it as soon as the initial
   /// metadata is there. Returns the error of the first refused cookie; the other cookies are saved.
   absl::Status receive(const grpc::ClientContext& context);
 

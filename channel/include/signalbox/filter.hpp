@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Custom HTTP filters — the program's own code, which calls pass before the pick (gRFC A39).
+// Custom HTTP filters — the program's own code, which a call passes before its pick (gRFC A39).
 //
 //   RuntimeOptions::http_filters ─▶ Runtime::start
 //   a listener's http_filters: Any "…/com.example.Tenant" or TypedStruct of that type
@@ -19,18 +19,18 @@
 // a thread of the runtime when the call had to wait for a configuration. It must not block; its
 // counters must be atomic. It is destroyed on a thread of the runtime.
 //
-// Cost. One virtual call per call and filter. FilterCall allocates only when a filter gives an
-// order. A route without filters costs nothing.
+// Cost. Each filter costs a call one virtual function call. FilterCall allocates only when a filter
+// gives an order. A route without filters costs nothing.
 //
-// How orders are carried out. The drop-in channel carries out all orders. In the Pick API, a
-// delayed Pick is kQueue with Pick::delay(), and Router::wait waits for the delay. A Pick that a
-// filter ended is kDrop with the filter's status. The program sends the headers of
-// Pick::take_headers(). Routes and hash policies run before the filters and do not see their
-// headers; LB policies do.
+// How orders are carried out. The drop-in channel carries out all orders. In the Pick API, the Pick
+// of a delayed call has the outcome kQueue. Its Pick::delay() is not 0, and Router::wait waits
+// until the delay is over. The Pick of a call that a filter ended has the outcome kDrop and the
+// filter's status. The program sends the headers of Pick::take_headers() with the call. Routes and
+// hash policies run before the filters and do not see their headers; LB policies do.
 //
 // Explanations (Router::explain) call CallFilter::explain, which calls apply() by default. Override
-// it in a filter that counts calls or takes places. The explanation lists the filter's orders
-// itself.
+// explain() when the apply() of the filter counts calls or takes a place in a limit. The router
+// adds the filter's orders to the explanation.
 //
 // Errors. An error from parse refuses the resource: the NACK has the field's name and the error's
 // message, and the last good version stays in use. An exception from parse, or a null filter,
@@ -42,7 +42,7 @@
 // CallFilter lives as long as a configuration names it. No CallFilter is left when ~Runtime
 // returns.
 //
-// Version. As for custom policies: see policy.hpp.
+// Version. The rules for custom policies hold: see policy.hpp.
 
 #pragma once
 
@@ -56,13 +56,14 @@
 
 namespace signalbox {
 
-/// A registration in RuntimeOptions::http_filters. A custom filter is never the terminal filter.
+/// One custom HTTP filter, to be registered in RuntimeOptions::http_filters. A custom filter is
+/// never the terminal filter of a listener.
 struct CustomHttpFilter {
   /// Reads `config`: the JSON of a TypedStruct's value ("{}" without a value), or the bytes of the
   /// message in an Any; RawFilterConfig::is_json says which. Returns a filter that is not null. The
-  /// result may depend on `config` alone: equal texts are taken for equal configurations. An error
-  /// says what must be and what was found: "tenant: must be set, found none". At most 1000 bytes of
-  /// the error are sent.
+  /// result may depend on `config` alone, because signalbox takes equal texts for equal
+  /// configurations. An error says what is required and what was found: "tenant: must be set, found
+  /// none". At most 1000 bytes of the error are sent to the control plane.
   using Parse = std::function<absl::StatusOr<CallFilterPtr>(const RawFilterConfig& config)>;
 
   /// The full name of the configuration's type: "com.example.Tenant" for
@@ -72,7 +73,8 @@ struct CustomHttpFilter {
 
   Parse parse;  ///< Must be set.
 
-  /// Reads an override. Empty: an override is refused.
+  /// Reads an override, from the typed_per_filter_config of a virtual host, route or weighted
+  /// cluster. Unset: overrides of this filter are refused.
   Parse parse_override = nullptr;
 
   /// The type of an override; empty: the same as `type`.

@@ -13,14 +13,14 @@
 //   a file or a text of resources ─▶ plan_file, plan_text ─┐
 //   a running Runtime ─────────────▶ Runtime::plan ────────┴▶ Plan (messages/plan.hpp)
 //
-// Shares follow from the configuration alone: from EDS and from the assumptions. Ejected endpoints
-// and lost connections of a running process do not count, nor do sessions, drops and limits. Names
-// of LOGICAL_DNS clusters are not resolved: each name is one endpoint.
+// Shares follow from the configuration and the assumptions alone. A plan leaves out what only a
+// running process knows: ejected endpoints, lost connections and sessions. It also leaves out drops
+// and limits. Names of LOGICAL_DNS clusters are not resolved: each name is one endpoint.
 //
-// The functions have no state: any thread may call them, and each call reads its file anew. Nothing
-// is connected to, nothing is changed. INVALID_ARGUMENT: a resource is wrong, or the request names
-// a missing thing, contradicts itself or is out of range. NOT_FOUND or another error of the
-// operating system: the file cannot be read.
+// The functions have no state: any thread may call them. Each plan_file() reads its file anew. The
+// functions connect to nothing and change nothing. INVALID_ARGUMENT: a resource is wrong, or the
+// request names a missing thing, contradicts itself or is out of range. NOT_FOUND or another error
+// of the operating system: the file cannot be read.
 //
 // Source: gRFC A56, A75; Envoy's "Aggregate Cluster" and "Priority levels". `signalbox plan` shows
 // the plan as a table, as JSON and as a page.
@@ -38,25 +38,29 @@
 namespace signalbox {
 
 struct PlanRequest {
-  /// The cluster to plan for. Set at most one of `cluster` and `target`; with neither, the plan is
-  /// for the one cluster that no aggregate leads to.
+  /// The cluster to plan for. Set at most one of `cluster` and `target`. With neither, the plan is
+  /// for the only cluster that no aggregate cluster lists.
   std::string cluster;
-  std::string target;  ///< "xds:///orders", or the listener's name: the cluster of its routes.
+  /// "xds:///orders", or the name of a listener. The plan is for the one cluster of its routes.
+  std::string target;
   PlanAssumptions assumptions;
-  /// For an aggregate without a mode in its metadata. Runtime::plan uses the runtime's own mode.
+  /// The mode of an aggregate cluster without a mode in its metadata. Runtime::plan uses
+  /// RuntimeOptions::aggregate_mode instead.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
-  /// Custom LB policies that clusters may name (RuntimeOptions::lb_policies). Runtime::plan knows
-  /// those of its runtime.
+  /// Custom LB policies that clusters may name (RuntimeOptions::lb_policies). Runtime::plan uses
+  /// the policies of its runtime instead.
   std::vector<std::string> lb_policies;
-  /// Certificate providers that clusters may name. Runtime::plan knows those of its runtime.
+  /// Certificate providers that clusters may name. Runtime::plan uses the providers of its runtime
+  /// instead.
   std::vector<std::string> certificate_providers;
 };
 
-/// Plans from a file of xDS resources, as a bootstrap's "signalbox.resources" names it. YAML, or
-/// JSON when `path` ends in ".json".
+/// Plans from a file of xDS resources, such as a bootstrap's "signalbox.resources" names. The file
+/// is JSON when `path` ends in ".json", else YAML.
 absl::StatusOr<Plan> plan_file(const std::string& path, const PlanRequest& request = {});
 
-/// As plan_file(), from a text. `file_name` is for the errors; its ending says the format.
+/// As plan_file(), from a text. Errors name `file_name`. The text is JSON when `file_name` ends in
+/// ".json", else YAML.
 absl::StatusOr<Plan> plan_text(absl::string_view text,
                                const std::string& file_name,
                                const PlanRequest& request = {});

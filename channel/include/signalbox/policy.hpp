@@ -9,51 +9,52 @@
 //                                            Publish{picker} ─▶ Picker::pick, once for each call
 //
 // The interface is that of signalbox's own policies: lb/policy.hpp has a policy's obligations (P1
-// to P3), messages/lb_events.hpp its events and effects. A custom policy stands where round_robin
-// would: below a priority, or below wrr_locality when wrr_locality's configuration names it. Its
-// endpoints, never null, are those of its priority or of its locality. docs/custom_policy.md has a
-// complete example.
+// to P3), messages/lb_events.hpp its events and effects. A custom policy takes the place that
+// round_robin would have: below a priority, or below wrr_locality when wrr_locality's configuration
+// names it. It gets the endpoints of its priority or locality; the pointer to them is never null.
+// docs/custom_policy.md has a complete example.
 //
 // A policy may have children of any type that a cluster can name, custom ones included: for example
-// StartChild with make_lb_config(RoundRobinConfig{}). ChildSet meets the obligations of a composite
-// policy.
+// StartChild with make_lb_config(RoundRobinConfig{}). A ChildSet meets the obligations of a
+// composite, that is, a policy with children.
 //
 // Threads. Several threads may call parse at once. Calls of make and step for one policy are never
 // concurrent, but they may run on any thread of the runtime. Different policies run concurrently.
 // parse, make and step must not block: other actors wait for the thread. Pickers are immutable; any
 // thread may call them at any time, without a lock. They are destroyed on a thread of the runtime.
 //
-// Explanations (Router::explain) call Picker::explain, which calls pick() by default. Override it
-// in a picker that marks, counts or asks, and to give the reason for the chosen endpoint.
+// Explanations (Router::explain) call Picker::explain, which calls pick() by default. Override
+// explain() when the pick() of the picker sets marks, counts, or returns asks. Also override it to
+// give the reason for the chosen endpoint.
 //
 // Endpoints. A picker that completes on a connection sets Complete::endpoint, a ChosenEndpoint that
 // the picker owns: the locality and the endpoint as given, and the tracker of
 // SubchannelStateChanged. With a null tracker, outlier detection does not judge the endpoint. With
-// a null endpoint, no hostname becomes an authority (A81).
+// a null Complete::endpoint, the endpoint's hostname never becomes the authority of a call (A81).
 //
-// Determinism. A policy reads no clock (`now` is an argument), draws from PolicyContext::seed, and
-// has no state outside of itself. A test can call step directly. Each place in a cluster that needs
-// the policy has a copy of its own, which is made anew after the copy dies. A picker draws from
-// PickArgs::seed: see draw(). For a retry, PickArgs::tried has the addresses that the call has
-// tried; a picker may pass over them.
+// Determinism. A policy reads no clock (`now` is an argument). It computes random numbers from
+// PolicyContext::seed, and has no state outside of itself. A test can therefore call step directly.
+// Each place in the policy tree that names the policy has an instance of its own. After an instance
+// dies, a new one is made. A picker computes random numbers from PickArgs::seed: see draw(). For a
+// retry, PickArgs::tried has the addresses that the call has tried; a picker may pass over them.
 //
 // Errors. An error from parse refuses the cluster: the NACK has the field's name and the error's
 // message, and the cluster's last good version stays in use. An exception from parse counts as an
 // error. A policy dies when it throws or breaks an invariant (lb/leaf/custom.hpp, I1 to I6). Its
 // last picker stays in use, the death is counted (signalbox_actor_deaths_total), and
-// RuntimeOptions::log is told. The policy is made anew after a back-off of 100 ms to 10 s, with the
-// last configuration that it had processed, never with the configuration that killed it. Without a
-// processed configuration, its calls fail until another configuration comes. A picker that throws
-// fails that call with INTERNAL (signalbox_custom_pick_failures_total).
+// RuntimeOptions::log receives the reason. The policy is made anew after a back-off of 100 ms to 10
+// s, with the last configuration that it had processed, never with the configuration that killed
+// it. Without a processed configuration, its calls fail until another configuration comes. A picker
+// that throws fails that call with INTERNAL (signalbox_custom_pick_failures_total).
 //
 // Lifetime. The runtime copies name, parse and make, and keeps the copies until it is destroyed. A
 // configuration lives as long as a reference to it, a policy as long as its cluster needs it. A
 // picker owns the connections that it completes on (ConnectionPtr). No policy or picker is left
 // when ~Runtime returns.
 //
-// Version. Before 1.0 a minor version may add events and change everything else: rebuild, and
-// ignore unknown events in step. There is no stable binary interface; link the version that you
-// compiled with.
+// Version. Before 1.0, a minor version may add events and change every other part of the interface.
+// Compile your policies again for each version, and ignore unknown events in step. There is no
+// stable binary interface; link the version that you compiled with.
 
 #pragma once
 
@@ -86,27 +87,31 @@ using lb::PolicyContext;
 using lb::PolicyOptions;
 using lb::Published;
 
-/// A registration in RuntimeOptions::lb_policies. No field may be empty.
+/// One custom policy, to be registered in RuntimeOptions::lb_policies. No field may be empty.
 struct CustomLbPolicy {
   /// The last segment of the TypedStruct's type URL: "com.example.Quorum" for
   /// "type.googleapis.com/com.example.Quorum". Printable ASCII without spaces, slashes or quotes.
-  /// Names of signalbox's own policies, and names that begin with "envoy.", are refused.
+  /// Three kinds of names are refused: those of signalbox's own policies, weighted_round_robin, and
+  /// names that begin with "envoy.".
   std::string name;
 
   /// Reads `json`, the TypedStruct's value as an object ("{}" without a value), and returns an
-  /// object of the program's own type, not null. The result may depend on the text alone: equal
-  /// texts are taken for equal configurations. An error says what must be and what was found:
-  /// "quorum: must be a whole number, found \"two\"". At most 1000 bytes of the error are sent.
+  /// object of the program's own type, not null. The result may depend on the text alone, because
+  /// signalbox takes equal texts for equal configurations. An error says what is required and what
+  /// was found: "quorum: must be a whole number, found \"two\"". At most 1000 bytes of the error
+  /// are sent to the control plane.
   std::function<absl::StatusOr<CustomPolicyConfigPtr>(const std::string& json)> parse;
 
-  /// Makes a policy, not null. The policy's first ConfigUpdated has the same configuration again.
+  /// Makes a policy; never returns null. The first ConfigUpdated that the policy gets repeats this
+  /// configuration.
   std::function<std::unique_ptr<Policy>(const CustomPolicyConfigPtr& config, PolicyContext context)>
       make;
 };
 
-/// The object that parse returned for this update.
+/// The program's own configuration in this update: the object that parse returned.
 ///
-/// Precondition: `update` was sent to a policy of this registration, and parse returns Config.
+/// Precondition: `update` was sent to a custom policy, and the parse of its registration returned a
+/// Config.
 template <typename Config>
 const Config& custom_config_of(const ConfigUpdated& update) {
   const auto* custom =

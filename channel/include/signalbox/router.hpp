@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Pick API: which backend takes this call? For any data plane, with no RPC stack.
+// Router — the Pick API: chooses the endpoint for each call of any data plane, without an RPC
+// stack.
 //
-//   runtime->router("xds:///orders") ─▶ [Router] ─▶ pick ─▶ Pick: connection, timeout, receipt
+//   runtime->router("xds:///orders") ─▶ [Router] ─▶ pick ─▶ Pick: connection, timeout, status
 //
 //   auto pick = router->pick_until({.path = "/orders/7", .seed = next_seed()}, deadline);
 //   if (pick.outcome() != PickOutcome::kComplete) return fail(pick.status());
@@ -16,7 +17,8 @@
 //
 // Sessions (gRFC A55). A route's filters may keep a session on its endpoint. They read the call's
 // cookies, which are among its headers, and leave the response's Set-Cookie in the Pick. A proxy
-// passes both through. A program that is itself the client keeps the cookies in a CookieJar:
+// passes the Cookie and Set-Cookie headers on. A program that is itself the client keeps the
+// cookies in a CookieJar:
 //
 //   struct CookieHeader : HeaderSource {          // All headers that this client sends.
 //     void each(absl::string_view name,
@@ -32,22 +34,23 @@
 //   …                                             // Send the request, get the response.
 //   if (!pick.set_cookie().empty()) jar.save(pick.set_cookie());
 //
-// set_cookie() belongs to the endpoint of the last pick. It is empty while the client's cookie
-// stays valid. Read it from the pick that got the response, before that pick is repeated or
+// Pick::set_cookie() names the endpoint that the Pick has now. It is empty while the client's
+// cookie stays valid. Read it once the response is there, before the Pick is passed to repick() or
 // destroyed.
 //
-// A Pick is the call's receipt: keep it while the call runs, then report with finished(). It counts
-// the call as in flight on its cluster and its connection, and may outlive the runtime. A Pick is
-// moved, not copied, takes at most 256 bytes, and belongs to one thread at a time.
+// Keep the Pick while the call runs, then report the call's end with finished(). As long as the
+// Pick exists, the call counts as in flight on its cluster and its connection. A Pick may outlive
+// the runtime. It can be moved but not copied, and takes at most 256 bytes. Only one thread at a
+// time may use it.
 //
 // Thread-safe: one Router serves all threads. A Router may outlive its runtime; then every pick
 // fails UNAVAILABLE. pick() and repick() take no lock. A complete pick allocates nothing. It takes
-// a tenth of a microsecond in a warm cache, whatever the number of endpoints, and 6 ns for each
-// route that is tried before the matching route. Picks that wait or fail allocate.
+// a tenth of a microsecond when its data are in the CPU's cache, whatever the number of endpoints.
+// Each route that is tried before the matching route adds 6 ns. Picks that wait or fail allocate.
 //
 // An endpoint can be picked once it is READY. RuntimeOptions::transport says when that is: by
-// default, when signalbox's gRPC connection to the endpoint stands; with kTcp, for data planes with
-// connections of their own, when the endpoint accepts TCP connections.
+// default, when signalbox's gRPC connection to the endpoint is established; with kTcp, for data
+// planes with connections of their own, when the endpoint accepts TCP connections.
 
 #pragma once
 
@@ -70,18 +73,19 @@ class Target;
 using lb::CallArgs;
 using lb::Pick;
 
-/// A well-spread number for CallArgs::seed, different each time. Thread-safe, a few nanoseconds.
+/// A number for CallArgs::seed, different each time. Thread-safe; takes a few nanoseconds.
 std::uint64_t next_seed();
 
-/// What becomes of a call when its pick fails because no endpoint can be reached or no valid
-/// configuration is there. Dropped calls (no route, a limit is reached) fail in any case.
+/// Whether a call fails or waits when its pick has the outcome kFail: no endpoint can be reached,
+/// or there is no valid configuration. A call with the outcome kDrop (it has no route, or a limit
+/// is reached) fails in any case.
 enum class OnFail : std::uint8_t {
   kReturn,
   kWait,  ///< gRPC's wait_for_ready.
 };
 
-/// A callback that is to run once, and may not have run yet. Destroying a Registration changes
-/// nothing. Thread-safe.
+/// Cancels the callback of pick_async() or on_change(), which runs once. Destroying a Registration
+/// does not cancel the callback. Thread-safe.
 class Registration {
  public:
   Registration() = default;
@@ -103,26 +107,27 @@ class Router {
   explicit Router(std::shared_ptr<channel::Target> target);
 
   /// The first pick of a call; never blocks. kComplete: use connection(). kQueue: wait() and
-  /// repick(), also when a filter delays the call (Pick::delay). kFail: the call fails, or waits
-  /// too when it is wait_for_ready. kDrop: the call fails in any case; its status is OK when a
-  /// filter ended it so.
+  /// repick(), also when a filter delays the call (Pick::delay). kFail: the call fails; when it is
+  /// wait_for_ready, it waits as for kQueue. kDrop: the call ends in any case. Its status is OK
+  /// when a filter ended the call with OK.
   Pick pick(const CallArgs& call) const;
 
-  /// Picks again for a call that waits. Route, cluster, timeout and hash stay (gRFC A31, A42). Give
-  /// it the same CallArgs. The holdings of a complete pick are released first. A delayed pick does
-  /// not change until the delay is over.
+  /// Picks again for a call that waits. Route, cluster, timeout and hash stay (gRFC A31, A42). Pass
+  /// the CallArgs of the first pick. A complete Pick gives up its connection first. A delayed Pick
+  /// does not change before its delay is over.
   void repick(Pick& pick, const CallArgs& call) const;
 
-  /// The pick that pick() would make now, and the reasons, step by step: for people, not for calls.
-  /// It counts nothing, asks for nothing and takes no turn, so it does not change later picks; see
-  /// lb::Router::explain(). Never blocks; allocates. Custom filters and policies without an
-  /// explain() of their own run as for a real call.
+  /// Explains which pick pick() would make now, and why, step by step. Explanations are for people,
+  /// not for calls. explain() changes no later pick: it counts nothing, sends no asks, and takes no
+  /// turn of round_robin. See lb::Router::explain(). Never blocks; allocates. Custom filters and
+  /// policies without an explain() of their own run as for a real call.
   Explanation explain(const CallArgs& call) const;
 
   /// Picks, and blocks while the call has to wait: until `deadline` or the end of the route's
   /// timeout (A31), counted from now, whichever comes first. kQueue: no endpoint was ready in time.
-  /// kFail and kDrop have the reason in status(). With kWait, kFail means that the call's last pick
-  /// failed, too. A pick that is complete at once costs as much as pick().
+  /// kFail and kDrop have the reason in status(). With OnFail::kWait, kFail means that the last
+  /// pick before the end of the wait failed, too. When the first pick is complete, pick_until()
+  /// costs as much as pick().
   Pick pick_until(const CallArgs& call,
                   Clock::time_point deadline,
                   OnFail on_fail = OnFail::kReturn) const;
@@ -132,22 +137,22 @@ class Router {
   /// `picked` runs on a thread of the runtime or of gRPC, or on the thread that destroys the
   /// runtime. `picked` must not block and must not destroy the runtime. It runs without a lock of
   /// signalbox, and may pick. The path is copied; `call.headers`, `call.authority` and `call.tried`
-  /// must live until then. The Router need not live that long.
+  /// must live until `picked` is called. The Router need not live that long.
   Registration pick_async(const CallArgs& call,
                           Clock::time_point deadline,
                           std::function<void(Pick)> picked,
                           OnFail on_fail = OnFail::kReturn) const;
 
-  /// Blocks until a publication newer than that of `pick`; for a delayed pick, until its delay is
-  /// over. Then true; false at the deadline or at the end of the runtime. The publication may be
-  /// unrelated to this call: pick again to find out.
+  /// Blocks until a publication newer than the one that `pick` was made from; for a delayed Pick,
+  /// until its delay is over. Returns true then, and false at the deadline or at the end of the
+  /// runtime. The publication may not concern this call: call repick() to find out.
   bool wait(const Pick& pick, Clock::time_point deadline) const;
 
-  /// Calls `changed` once: after a publication newer than that of `pick` (for a delayed pick, when
-  /// its delay is over), or when the runtime ends. No publication is missed, however soon it comes.
-  /// Threads and rules for `changed` are those of pick_async(). Until `changed` is called or
-  /// cancelled, the target is served even when no Router is left. An empty function is never
-  /// called.
+  /// Calls `changed` once: after a publication newer than the one that `pick` was made from (for a
+  /// delayed Pick, when its delay is over), or when the runtime ends. No publication is missed,
+  /// however soon it comes. Threads and rules for `changed` are those of pick_async(). Until
+  /// `changed` is called or cancelled, the runtime serves the target even when no Router is left.
+  /// An empty `changed` is never called.
   Registration on_change(const Pick& pick, std::function<void()> changed) const;
 
   /// Counts the call as started (signalbox_rpcs_started_total). For picks that have a route.

@@ -12,17 +12,18 @@
 // A bootstrap may name a file of xDS resources, "signalbox.resources", instead of a server. The
 // file must be readable without error when the runtime starts. Afterwards the runtime follows the
 // file: a change counts as a server's response. While a resource is invalid, the resource's last
-// good version stays in use. While the file is bad or gone, all of the last good file stays in use.
+// good version stays in use. While the file cannot be read or parsed, the whole last good file
+// stays in use.
 //
 // Thread-safe. Several runtimes may live in one process. Destroying a runtime stops its threads and
 // actors. Calls in flight run to their end. Waiting calls fail UNAVAILABLE, and so does every later
 // call on a channel or router that is still held.
 //
-// gRPC shuts down as it does without signalbox, once the last runtime of the process, its channels
-// and its calls have ended, unless the program itself uses gRPC. gRPC does so soon afterwards, on a
-// thread of its own; the destructors do not wait for it. The shutdown may take up to 20 s longer
-// while a connection to a silent server is being made or a silent control plane is being left. A
-// runtime may be started again at any time.
+// gRPC's library shuts down once the last runtime of the process, its channels and its calls have
+// ended, unless the program itself uses gRPC. The shutdown begins soon afterwards, on a thread of
+// its own; the destructors do not wait for it. The shutdown may take up to 20 s longer while a
+// connection to a silent server is being made or a silent control plane is being left. A runtime
+// may be started again at any time.
 
 #pragma once
 
@@ -57,17 +58,19 @@ enum class EndpointTransport : std::uint8_t {
   /// another protocol (HTTP/1.1, say) is never READY.
   kGrpc,
   /// A TCP connection without traffic, for data planes with connections of their own (Pick API).
-  /// Each endpoint in use costs one open file here and one connection there. When the server closes
-  /// an idle connection, it is made anew; the endpoint is lost only if that fails. When the server
-  /// closes connections at once, the next attempt follows a second later.
+  /// Each endpoint in use costs this process one open file, and the server one connection. When the
+  /// server closes an idle connection, signalbox connects again; the endpoint is lost only if that
+  /// fails. When the server closes each connection immediately, the next attempt follows a second
+  /// later.
   kTcp,
   /// No connection: every endpoint counts as connected as soon as a policy asks for a connection.
-  /// For programs that examine configurations (signalbox explain --resources), with explain() and
-  /// with picks that lead to no call.
+  /// For programs that examine configurations (signalbox explain --resources): they use explain(),
+  /// or pick without sending a call.
   kAssumed,
 };
 
-/// Both more than 0 and at most 1000, in steps of a thousandth.
+/// The token bucket of gRFC A6. Both values are more than 0, at most 1000, and counted in
+/// thousandths.
 struct RetryThrottling {
   double max_tokens = 10;
   double token_ratio = 0.1;
@@ -84,15 +87,15 @@ struct RetryThrottling {
 ///   the same with 3: "cluster"                signalbox (kEnvoy)          Envoy, signalbox
 ///   a sealed text (key_file)                  signalbox                   signalbox, with a key
 ///
-/// A cookie is replaced in three cases: its session moves; it has no cluster and is no message of
-/// Envoy's; a key_file asks for a newer seal. A cookie of the other form is no reason to replace
-/// it.
+/// A cookie is replaced in three cases: its session moves to another endpoint; it names no cluster
+/// and is not Envoy's Cookie message; with a key_file, it is plain or sealed with another key than
+/// the first. A plain cookie is not replaced just because it has the other form.
 ///
-/// A session keeps its host when its calls go through Envoy and signalbox by turns. With kEnvoy it
-/// does so from its first call on. With kGrpc it does so from Envoy's first response on, and that
-/// response moves a session that signalbox began. gRPC and Envoy do not read each other's form: a
-/// session that goes through both moves, with either setting. Times in cookies are written for
-/// Envoy and not read: Max-Age ends a session's cookie, at the client.
+/// A session keeps its host when its calls go alternately through Envoy and signalbox. With kEnvoy,
+/// the session does so from its first call on. With kGrpc, it does so from Envoy's first response
+/// on, and that response moves a session that signalbox began. gRPC and Envoy do not read each
+/// other's form: a session that goes through both moves, with either setting. The time in a cookie
+/// is written for Envoy, and signalbox does not read it. A cookie ends at the client, by Max-Age.
 enum class SessionCookieForm : std::uint8_t {
   kGrpc,
   /// Envoy's message has room for one address. The cookie of an endpoint with several addresses
@@ -103,52 +106,55 @@ enum class SessionCookieForm : std::uint8_t {
 /// How session cookies are written and read (gRFC A55).
 struct SessionCookieOptions {
   /// Unset: cookies are plain, as gRPC or Envoy write them (see `form`). A client can read an
-  /// endpoint's address and its cluster's name in a plain cookie. It can also write one for any
-  /// endpoint of the route, but for no other endpoint.
+  /// endpoint's address and its cluster's name in a plain cookie. A client can also forge a plain
+  /// cookie for any endpoint of the route, but not for other endpoints.
   ///
   /// Set: cookies are sealed by AES-256-GCM with the keys of this file. A seal is valid for one
-  /// cookie name and one target. Each line is a key, as `openssl rand -base64 32` writes it, at
-  /// most 8. The first key seals, all keys open.
+  /// cookie name and one target. Each line is a key, as `openssl rand -base64 32` writes it. The
+  /// file has at most 8 keys. New cookies are sealed with the first key; cookies sealed with any of
+  /// the keys are read.
   ///
-  /// The file is followed. To change a key without losing sessions, add the new key as second on
-  /// all processes, then make it the first, and remove the old key at last. Sessions that call in
-  /// the meantime get a new cookie. A bad new file is reported to `log` and counted
-  /// (signalbox_config_rejected_total{reason="seal_keys"}); the last good keys stay in use. All
-  /// processes with the same clients need the same file. A file that other users can write is
+  /// The runtime follows changes of the file. To change a key without losing sessions, add the new
+  /// key as second on all processes, then make it the first, and remove the old key at last.
+  /// Sessions that call in the meantime get a new cookie. A bad new file is reported to `log` and
+  /// counted (signalbox_config_rejected_total{reason="seal_keys"}); the last good keys stay in use.
+  /// All processes with the same clients need the same file. A file that other users can write is
   /// refused, since they could forge cookies. A file that other users can read is reported to
   /// `log`.
   std::optional<std::string> key_file;
-  /// With a key_file: also takes plain cookies, while clients still have them, and replaces them.
-  /// Clients can forge cookies as long as this is true.
+  /// With a key_file: plain cookies, which clients may still have, are accepted too, and replaced
+  /// by sealed ones. Clients can forge cookies as long as this is true.
   bool accept_plain = false;
-  /// For plain cookies. Sealed cookies have one form: kEnvoy with a key_file is an error of
-  /// start().
+  /// The form of plain cookies. Sealed cookies have only one form, so kEnvoy with a key_file is an
+  /// error of start().
   SessionCookieForm form = SessionCookieForm::kGrpc;
 };
 
 struct RuntimeOptions {
-  /// The bootstrap's file, or its JSON. With neither, the environment names it. Both are an error.
+  /// The path of the bootstrap file, or the bootstrap's JSON. When neither is set, environment
+  /// variables name the bootstrap (see above). To set both is an error of start().
   std::optional<std::string> bootstrap_path;
   std::optional<std::string> bootstrap_json;
 
-  /// Time for a resource to come before the resource counts as absent (gRFC A57).
+  /// The time that a control plane has to send a resource. Afterwards the resource counts as absent
+  /// (gRFC A57).
   std::chrono::nanoseconds resource_timeout = std::chrono::seconds(15);
-  /// Time for a priority to connect before the next priority is tried (gRFC A56). A shorter
-  /// connect_timeout of the cluster decides first: a priority fails when all its attempts have
-  /// ended.
+  /// The time that a priority has to connect before the next priority is tried (gRFC A56). A
+  /// shorter connect_timeout of the cluster decides first: a priority fails when all its attempts
+  /// have ended.
   std::chrono::nanoseconds failover_timeout = std::chrono::seconds(10);
   /// The most points on a ring of ring_hash, whatever a control plane asks for (gRFC A42). When a
   /// cluster has more endpoints than this, some endpoints have no point and get no call: raise the
   /// cap for such clusters. A point costs 12 bytes.
   std::uint64_t ring_size_cap = 4096;
 
-  /// The fate of an aggregate cluster when one of its underlying clusters does not exist, or was
-  /// refused without an earlier good version. False, as in gRFC A74: the aggregate does without
+  /// What happens to an aggregate cluster when one of its underlying clusters does not exist, or
+  /// was refused without an earlier good version. False, as in gRFC A74: the aggregate does without
   /// that cluster, and fails only when none is left. True, as in the older gRFC A37: the whole
   /// aggregate fails.
   bool missing_cluster_fails_aggregate = false;
 
-  /// How an aggregate cluster spreads its calls when its CDS metadata does not say ("signalbox":
+  /// The mode of aggregate clusters without a mode in their CDS metadata ("signalbox":
   /// {"aggregate_mode": "priority" | "tiered"}).
   ///
   /// kPriority: all calls go to the first leaf that can take them, and there to the first priority
@@ -161,16 +167,16 @@ struct RuntimeOptions {
   /// in any leaf. The client feature envoy.lb.does_not_support_overprovisioning is then not sent to
   /// control planes.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
-  /// For kTiered, in percent, at most 100. For aggregates without a healthy_panic_threshold in
-  /// their CDS common_lb_config. A priority panics when its share of healthy or DEGRADED endpoints
-  /// is below the threshold while all priorities together cannot serve every call. Its calls then
-  /// go to all of its endpoints but DRAINING ones, whatever their health. When every priority's
-  /// score is 0 (no endpoint is fit, or fewer than 1 of 140), calls are spread by numbers of
-  /// endpoints.
+  /// For kTiered: the panic threshold of aggregates without a healthy_panic_threshold in their CDS
+  /// common_lb_config. In percent, at most 100. A priority panics when its share of healthy or
+  /// DEGRADED endpoints is below the threshold while all priorities together cannot serve every
+  /// call. Its calls then go to all of its endpoints but DRAINING ones, whatever their health. When
+  /// every priority's score is 0 (no endpoint is fit, or fewer than one in 140), calls are spread
+  /// over the priorities by their numbers of endpoints.
   ///
   /// 0 turns panic off; Envoy's default is 50. Without panic, when every score is 0, all calls go
   /// to the first priority with a healthy endpoint, else to the first with a DEGRADED endpoint.
-  /// Without such an endpoint they fail UNAVAILABLE.
+  /// When there is no such endpoint, calls fail UNAVAILABLE.
   std::uint32_t panic_threshold = 0;
   /// For kTiered: an endpoint is unhealthy while it cannot be connected to. False, as in Envoy:
   /// only EDS, outlier detection and health checks decide on health.
@@ -210,15 +216,15 @@ struct RuntimeOptions {
   /// Also pings connections without calls.
   bool keepalive_without_calls = false;
 
-  /// Bytes of a request that are kept for retries, until the server has responded. For routes with
-  /// a retry policy (gRFC A44). A call with a larger request, all messages of a stream together, is
-  /// not retried: signalbox_retries_total counts it as too_large.
+  /// The most bytes of a request that are kept for retries, until the server has responded. For
+  /// routes with a retry policy (gRFC A44). The messages of a stream are one request. A call with a
+  /// larger request is not retried: signalbox_retries_total counts it as too_large.
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
-  /// A retry passes over the endpoints that the call has tried, while other endpoints exist. The
-  /// policies round_robin and least_request and the choice of localities do so. A hash, a session
-  /// or pick_first binds a call within its locality. False, as in gRPC: a retry is picked like a
-  /// new call, unless its route's retry policy says otherwise (retry_host_predicate:
-  /// previous_hosts).
+  /// A retry passes over the endpoints that the call has tried, while other endpoints exist.
+  /// round_robin, least_request and the choice of a locality pass over them. ring_hash, pick_first
+  /// and a session do not: within its locality, they bind a call to its endpoint. False, as in
+  /// gRPC: a retry is picked like a new call, unless its route's retry policy says otherwise
+  /// (retry_host_predicate: previous_hosts).
   bool retry_elsewhere = true;
   /// Stops the retries of a target while too many of its calls fail (gRFC A6). A retryable failure
   /// takes a token, a success gives `token_ratio` of a token back. No call is retried while half of
@@ -226,20 +232,22 @@ struct RuntimeOptions {
   /// has no field for it.
   std::optional<RetryThrottling> retry_throttling;
 
-  /// With kTcp and kAssumed, options for gRPC, credentials and channel arguments do not apply to
-  /// these connections, pings are TCP's own, and every call on a channel() fails.
+  /// With kTcp and kAssumed, every call on a channel() fails, and channel_credentials and
+  /// channel_arguments do not apply to the connections to endpoints. With kTcp, the pings of
+  /// keepalive_time are TCP's keepalive probes.
   EndpointTransport transport = EndpointTransport::kGrpc;
 
-  /// For connections to endpoints of clusters without TLS; unset: insecure. They check the server's
-  /// name against the target's authority, as on gRPC's own channel. They are never used when a
-  /// cluster asks for TLS. Such a connection uses TLS as CDS says, with the certificates of the
-  /// bootstrap's certificate_providers, or it is not made (gRFC A29; docs/configure.md).
+  /// The credentials of connections to endpoints of clusters without TLS; unset: insecure. They
+  /// check the server's name against the target's authority, as on gRPC's own channel. They are
+  /// never used when a cluster asks for TLS. Such a connection uses TLS as CDS says, with the
+  /// certificates of the bootstrap's certificate_providers, or it is not made (gRFC A29;
+  /// docs/configure.md).
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
-  /// For connections to endpoints. Each of these channels is exactly one connection. Arguments for
-  /// retries, back-off, idle timeout, the subchannel pool and the resolution of service configs are
-  /// therefore refused; the error of start() names the argument. GRPC_ARG_DEFAULT_AUTHORITY
-  /// replaces the target's authority in calls and in TLS handshakes. Unless set here,
-  /// GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, the window of a stream, is 1 MiB, and
+  /// The arguments of the gRPC channels to endpoints. Each of these channels is exactly one
+  /// connection. Arguments for retries, back-off, idle timeout, the subchannel pool and the
+  /// resolution of service configs are therefore refused; the error of start() names the argument.
+  /// GRPC_ARG_DEFAULT_AUTHORITY replaces the target's authority in calls and in TLS handshakes.
+  /// Unless set here, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, the window of a stream, is 1 MiB, and
   /// GRPC_ARG_HTTP2_BDP_PROBE, which lets the window grow, is off.
   grpc::ChannelArguments channel_arguments;
 
@@ -268,8 +276,8 @@ struct RuntimeOptions {
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
 
   /// Receives messages for the operator: why a changed resource file is not used, which certificate
-  /// file went bad, why a custom policy died. Unset: a line on stderr each. Called on a thread of
-  /// the runtime. It must not throw, and must not destroy the runtime.
+  /// file went bad, why a custom policy died. Unset: each message is a line on stderr. Called on a
+  /// thread of the runtime. It must not throw, and must not destroy the runtime.
   std::function<void(const std::string& text)> log;
 
   /// Abseil can look for deadlocks at every lock that gRPC takes. Debian's build does so in every
@@ -286,13 +294,15 @@ struct RuntimeOptions {
 
   /// Threads of the actors' scheduler; at least 1.
   std::size_t scheduler_threads = 2;
-  /// Seed of the control plane's random numbers (jitter, shuffles); unset: from the system.
+  /// The seed of the runtime's own random numbers (jitter of timers, shuffles of endpoints), not of
+  /// calls; unset: from the system.
   std::optional<std::uint64_t> seed;
 };
 
 class Runtime {
  public:
-  /// An error names the variable or path, the field or the line, and the value that was found.
+  /// Starts a runtime. An error names the variable or path, the field or the line, and the value
+  /// that was found.
   static absl::StatusOr<std::unique_ptr<Runtime>> start(RuntimeOptions options = {});
 
   ~Runtime();
@@ -307,14 +317,14 @@ class Runtime {
     /// As in grpc::experimental::CreateCustomChannelWithInterceptors; null interceptors are left
     /// out.
     Interceptors interceptors;
-    /// The :authority of the channel's calls; empty: the runtime's. TLS handshakes name the
-    /// target's host in either case, because connections are shared. Printable ASCII, or every call
+    /// The :authority of the channel's calls; empty: see channel(). TLS handshakes never use it,
+    /// because channels share connections. It must be printable ASCII, or every call on the channel
     /// fails.
     std::string authority;
   };
 
-  /// A drop-in gRPC channel for "xds:///name" or "xds://authority/name"; never null. With a bad
-  /// target, every call on the channel fails with the reason.
+  /// A drop-in gRPC channel for "xds:///name" or "xds://authority/name"; never null. With an
+  /// invalid target, every call on the channel fails with the reason.
   ///
   /// It needs gRPC 1.51. All kinds of method work, in the sync, async and callback APIs and through
   /// generic stubs, and behave as on gRPC's own channel, with every setting of a ClientContext. The
@@ -326,13 +336,14 @@ class Runtime {
   ///   process. Such metadata has a name that is not of a-z, 0-9, '-', '_' and '.', or a value that
   ///   is not printable ASCII without "-bin" at the end of its name. It is removed from the
   ///   context. A method or an authority that is not printable ASCII fails its call, too.
-  /// - A call that no server has processed is picked again at once. Either its connection died
-  ///   before the call was sent, or the server left it out with a GOAWAY or refused it with
-  ///   REFUSED_STREAM (once). Other calls are made again by their route's retry policy. Both hold
-  ///   for calls of one batch and of several (streams, a ClientUnaryReactor), until the server has
-  ///   responded or more than retry_buffer_bytes were sent.
-  /// - A call that fails because its connection breaks off names target, cluster and endpoint
-  ///   before gRPC's reason.
+  /// - A call that no server has processed is picked again at once. Its connection died before the
+  ///   call was sent, or the server's GOAWAY excluded it, or the server refused it with
+  ///   REFUSED_STREAM (only once per call). Other failed calls are retried as their route's retry
+  ///   policy says. Both rules hold for calls of one batch and of several (streams, a
+  ///   ClientUnaryReactor), until the server has responded or more than retry_buffer_bytes were
+  ///   sent.
+  /// - When a call fails because its connection breaks off, its status names target, cluster and
+  ///   endpoint before gRPC's reason.
   /// - A call does not wait for a retry that would begin after its deadline: the call ends at once,
   ///   with the status of its last attempt.
   /// - When a call is made again, gRPC's global interceptor sees the end of the first attempt; the
@@ -375,9 +386,9 @@ class Runtime {
   /// secrets in them are "[redacted]". The format: xds/dump_json.hpp.
   absl::StatusOr<std::string> dump_json() const;
 
-  /// Where a call would go and why, as JSON (xds/explanation_json.hpp). `target`: a target that a
-  /// channel or a router of this runtime has. `headers`: names in lower case, cookies among them;
-  /// the answer does not have their values. `seed`: for the random choices; unset: any.
+  /// Explains where a call would go and why, as JSON (xds/explanation_json.hpp). `target`: a target
+  /// that a channel or a router of this runtime has. `headers`: names in lower case, cookies among
+  /// them; the answer does not have their values. `seed`: for the random choices; unset: any.
   /// INVALID_ARGUMENT: no channel or router has the target; the error lists the targets in use.
   absl::StatusOr<std::string> explain_json(
       const std::string& target,
@@ -385,10 +396,10 @@ class Runtime {
       const std::vector<std::pair<std::string, std::string>>& headers = {},
       std::optional<std::uint64_t> seed = std::nullopt) const;
 
-  /// How the calls to a cluster would spread, by the resources in use now: see plan.hpp. `request`
-  /// need not name policies and providers. Its mode is always the runtime's, and a panic threshold
-  /// of 0 is replaced by the runtime's (an aggregate's own threshold comes first). Errors are those
-  /// of plan_text() and dump(); it blocks as dump() does.
+  /// Plans how the calls to a cluster would spread, with the resources in use now: see plan.hpp.
+  /// The mode, the policies and the providers of `request` are ignored: those of the runtime apply.
+  /// A panic threshold of 0 is replaced by the runtime's (an aggregate's own threshold comes
+  /// first). Errors are those of plan_text() and dump(); it blocks as dump() does.
   absl::StatusOr<Plan> plan(PlanRequest request = {}) const;
 
   /// Opens a read-only admin server for users of this machine, until the runtime ends: GET
@@ -399,7 +410,7 @@ class Runtime {
   /// listening there fails.
   absl::StatusOr<std::string> serve_admin(const std::string& address);
 
-  /// Calls that were picked again because no server had processed them.
+  /// The number of calls that were picked again because no server had processed them.
   std::int64_t repicked() const;
 
  private:

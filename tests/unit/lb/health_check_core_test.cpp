@@ -1,149 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Health checks as tables: the result of each probe, and the endpoint's health after it.
+// The draws and limits of health checks, and the answers that mean nothing.
+// tests/spec/health_checks_test has thresholds and verdicts.
 #include "lb/subchannel/health_check_core.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <optional>
+#include <cstdint>
 #include <set>
-#include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
+
+#include "tests/unit/lb/health_check_harness.hpp"
 
 namespace signalbox::lb {
 namespace {
 
 using namespace std::chrono_literals;
-
-HealthCheck some_check(std::uint32_t unhealthy = 1, std::uint32_t healthy = 1) {
-  return {.probe = HealthCheck::Tcp{},
-          .timeout = 1s,
-          .interval = 5s,
-          .unhealthy_threshold = unhealthy,
-          .healthy_threshold = healthy};
-}
-
-/// Answers the probes that the core orders, as fast as it orders them.
-class CheckHarness {
- public:
-  explicit CheckHarness(std::vector<HealthCheck> checks, std::uint64_t seed = 7)
-      : probing(checks.size()), timers(checks.size()), core_(options(std::move(checks), seed)) {
-    take(core_.step(HealthChecksBegun{}, Instant{}));
-  }
-
-  void take(const HealthCheckEffects& effects) {
-    for (const HealthCheckEffect& effect : effects) {
-      if (const auto* start = std::get_if<StartProbe>(&effect)) {
-        CHECK_FALSE(probing.at(start->check).has_value());  // K3
-        probing[start->check] = start->number;
-      }
-      if (const auto* timer = std::get_if<StartTimer>(&effect))
-        timers.at(static_cast<std::size_t>(std::stoi(timer->timer.name))) = *timer;
-      if (const auto* report = std::get_if<ReportHealth>(&effect))
-        reports.push_back(report->status);
-      if (const auto* observed = std::get_if<Observe>(&effect))
-        observations.push_back(std::get<HealthProbed>(observed->observation));
-    }
-  }
-
-  void answer(ProbeOutcome outcome, std::size_t check = 0, const std::string& why = "no") {
-    REQUIRE(probing.at(check).has_value());
-    const std::uint64_t number = *std::exchange(probing[check], std::nullopt);
-    take(core_.step(ProbeEnded{check, number, outcome, why, false}, Instant{}));
-  }
-
-  void fire(std::size_t check = 0) {
-    REQUIRE(timers.at(check).has_value());
-    const TimerId timer = std::exchange(timers[check], std::nullopt)->timer;
-    take(core_.step(TimerFired{timer}, Instant{}));
-  }
-
-  HealthCheckCore& core() { return core_; }
-
-  std::vector<std::optional<std::uint64_t>> probing;  ///< By check: the number under way.
-  std::vector<std::optional<StartTimer>> timers;      ///< By check.
-  std::vector<absl::Status> reports;
-  std::vector<HealthProbed> observations;
-
- private:
-  static HealthCheckOptions options(std::vector<HealthCheck> checks, std::uint64_t seed) {
-    return {ClusterName("orders"),
-            std::make_shared<const std::vector<HealthCheck>>(std::move(checks)),
-            seed};
-  }
-
-  HealthCheckCore core_;
-};
-
-TEST_CASE("health_check: thresholds count in turn, and the first probe decides at once",
-          "[lb][health_check]") {
-  struct Row {
-    const char* what;
-    std::uint32_t unhealthy;
-    std::uint32_t healthy;
-    std::string probes;    ///< + passed, - failed, ! refused.
-    std::string endpoint;  ///< After each: + fit, - unfit.
-  };
-
-  const auto row = GENERATE(values<Row>({
-      {"the first passes", 3, 3, "+", "+"},
-      {"the first fails", 3, 3, "-", "-"},
-      {"so many in turn", 3, 1, "+--+---", "++++++-"},
-      {"one is enough", 1, 1, "+-+-+", "+-+-+"},
-      {"so many to come back", 1, 3, "-++-+++", "------+"},
-      {"thresholds begin anew", 2, 2, "+--++--", "++--++-"},
-      {"what refuses needs no threshold", 3, 1, "+-!", "++-"},
-      {"refused at first", 3, 2, "!++", "--+"},
-      {"refused while unfit", 1, 2, "-+!++", "----+"},
-  }));
-  DYNAMIC_SECTION(row.what) {
-    CheckHarness checked({some_check(row.unhealthy, row.healthy)});
-    std::string endpoint;
-    for (const char probe : row.probes) {
-      if (!endpoint.empty()) checked.fire();
-      checked.answer(probe == '+'   ? ProbeOutcome::kPassed
-                     : probe == '-' ? ProbeOutcome::kFailed
-                                    : ProbeOutcome::kRefused);
-      REQUIRE_FALSE(checked.reports.empty());
-      endpoint += checked.reports.back().ok() ? '+' : '-';
-    }
-    CHECK(endpoint == row.endpoint);
-    // Told the first time, and when it changes.
-    const auto changes = std::ranges::count_if(
-        row.endpoint, [last = '?'](char now) mutable { return std::exchange(last, now) != now; });
-    CHECK(static_cast<std::ptrdiff_t>(checked.reports.size()) == changes);
-    CHECK(checked.observations.size() == row.probes.size());
-  }
-}
-
-TEST_CASE("health_check: an endpoint has to pass all checks", "[lb][health_check]") {
-  CheckHarness checked({some_check(), some_check()});
-  checked.answer(ProbeOutcome::kPassed, 1);
-  CHECK(checked.reports.empty());  // The other is unknown.
-  checked.answer(ProbeOutcome::kPassed, 0);
-  CHECK(checked.reports == std::vector<absl::Status>{absl::OkStatus()});
-  checked.fire(1);
-  checked.answer(ProbeOutcome::kFailed, 1, "refused");
-  CHECK(checked.reports.back() == absl::UnavailableError("health check failed: refused"));
-  checked.fire(0);
-  checked.answer(ProbeOutcome::kFailed, 0, "reset");
-  checked.fire(1);
-  checked.answer(ProbeOutcome::kPassed, 1);
-  CHECK(checked.reports.size() == 2);  // Unfit all the time.
-  checked.fire(0);
-  checked.answer(ProbeOutcome::kPassed, 0);
-  CHECK(checked.reports.back().ok());
-}
-
-TEST_CASE("health_check: one that fails is enough before the others are known",
-          "[lb][health_check]") {
-  CheckHarness checked({some_check(), some_check()});
-  checked.answer(ProbeOutcome::kFailed, 1);
-  REQUIRE(checked.reports.size() == 1);
-  CHECK_FALSE(checked.reports.front().ok());
-}
 
 TEST_CASE("health_check: probes begin after the initial jitter, and an interval apart",
           "[lb][health_check]") {

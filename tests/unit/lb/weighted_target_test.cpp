@@ -198,17 +198,3 @@ TEST_CASE("weighted_target: only the locality that changed is told", "[lb][weigh
   CHECK(policy.applied("x", 1).empty());
   CHECK(policy.applied("y", 2) == Texts{"applied 2"});
 }
-
-TEST_CASE("wrr_locality: makes one target of each locality", "[lb][wrr_locality]") {
-  XdsWorld world;
-  PolicyHarness policy{make_wrr_locality()};
-  const auto child = make_lb_config(RoundRobinConfig{});
-  policy.update(make_lb_config(WrrLocalityConfig{child}), nullptr, endpoints_of(world, "x:a y:b"));
-  const auto& start = std::get<StartChild>(policy.effects().front());
-  const auto& made = std::get<WeightedTargetConfig>(*start.update.config);
-  REQUIRE(made.targets.size() == 2);
-  const auto& target = made.targets.at(ChildName(to_string(LocalityName{"", "x", ""})));
-  CHECK(target.weight == 1);
-  CHECK(target.config == child);
-  CHECK(target.locality.zone == "x");
-}

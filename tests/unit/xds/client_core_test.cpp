@@ -161,61 +161,6 @@ TEST_CASE("client core: valid resources of a rejected response are used", "[xds]
               "count 1 1"});
 }
 
-TEST_CASE("client core: a resource that was good stays, with an ambient error beside it",
-          "[xds][client][A88]") {
-  Client client;
-  client.watch(1, cds("a"));
-  client.receive({good("a")});
-  SECTION("when it is rejected") {
-    CHECK(client.receive({bad("a")}) ==
-          Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": type: not supported", "count 0 1"});
-    SECTION("and the error is over when the same one comes again") {
-      CHECK(client.receive({good("a")}) == Lines{"1: a ambient OK", "count 1 0"});
-    }
-    SECTION("and the error is over when a new one comes") {
-      CHECK(client.receive({good("a", "e2")}) ==
-            Lines{"1: a value", "1: a ambient OK", "count 1 0"});
-    }
-  }
-  SECTION("when it is deleted") {
-    CHECK(client.receive({}) ==
-          Lines{"1: a ambient NOT_FOUND: CDS resource \"a\" was deleted", "count 0 0"});
-    CHECK(client.receive({}) == Lines{"count 0 0"});
-  }
-  SECTION("when the server is lost") {
-    CHECK(client.server(kServerLost) == Lines{"1: a ambient UNAVAILABLE: xDS server cp: refused"});
-    CHECK(client.server(kServerLost).empty());
-    CHECK(client.server(absl::OkStatus()) == Lines{"1: a ambient OK"});
-  }
-  SECTION("when all of it happens, and an error ends with its own cause") {
-    client.receive({bad("a")});
-    CHECK(client.server(kServerLost) ==
-          Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": type: not supported; "
-                "xDS server cp: refused"});
-    CHECK(client.server(absl::OkStatus()) ==
-          Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": type: not supported"});
-  }
-}
-
-TEST_CASE("client core: fail_on_data_errors takes a resource away that went bad",
-          "[xds][client][A88]") {
-  ClientOptions options;
-  options.servers[0].fail_on_data_errors = true;
-  Client client(options);
-  client.watch(1, cds("a"));
-  client.receive({good("a")});
-  CHECK(client.server(kServerLost) == Lines{"1: a ambient UNAVAILABLE: xDS server cp: refused"});
-  client.server(absl::OkStatus());
-  SECTION("rejected") {
-    CHECK(client.receive({bad("a")}).front() ==
-          "1: a UNAVAILABLE: CDS resource \"a\": type: not supported");
-  }
-  SECTION("deleted") {
-    CHECK(client.receive({}).front() == "1: a NOT_FOUND: CDS resource \"a\" was deleted");
-  }
-  CHECK(client.receive({good("a")}) == Lines{"1: a value", "count 1 0"});
-}
-
 TEST_CASE("client core: absence says nothing where a response need not be complete",
           "[xds][client][A88]") {
   Client client;
@@ -323,60 +268,6 @@ TEST_CASE("client core: an answer that is heard before its request has left is a
     client.asked({});
     CHECK(client.asked({"a"}) == Lines{"timer CDS/a"});
   }
-}
-
-TEST_CASE("client core: what the server says of a resource is not waited for",
-          "[xds][client][A88]") {
-  ClientOptions options;
-  options.servers[0].fail_on_data_errors = GENERATE(false, true);
-  Client client(options);
-  client.watch(1, cds("a"));
-  client.asked({"a"});
-  const auto told = [&](absl::Status status) {
-    return client.report(ResourcesReceived{kCds, "v", {}, {}, 0, {{"a", std::move(status)}}});
-  };
-  const absl::Status absent = absl::NotFoundError("not here");
-  const std::string text = "NOT_FOUND: CDS resource \"a\": not here";
-
-  SECTION("before it came: all that there is") {
-    CHECK(told(absent) == Lines{"cancel CDS/a", "1: a " + text, "count 0 0"});
-    CHECK(told(absent) == Lines{"count 0 0"});
-    CHECK(client.step(TimerFired{client.timer.timer}).empty());
-    CHECK(client.watch(2, cds("a")) == Lines{"2: a " + text});
-    CHECK(client.receive({good("a")}) == Lines{"1: a value", "2: a value", "count 1 0"});
-  }
-  SECTION("before it came, and it may pass") {
-    CHECK(told(absl::InternalError("busy")) ==
-          Lines{"cancel CDS/a", "1: a INTERNAL: CDS resource \"a\": busy", "count 0 0"});
-  }
-  SECTION("of one that is used: ambient, and told instead of its absence") {
-    client.receive({good("a")});
-    const std::string how = options.servers[0].fail_on_data_errors ? "1: a " : "1: a ambient ";
-    CHECK(told(absent) == Lines{how + text, "count 0 0"});
-    CHECK(client.receive({good("a")}).front() ==
-          (options.servers[0].fail_on_data_errors ? "1: a value" : "1: a ambient OK"));
-  }
-  SECTION("of one that is used, and it may pass: it is used whatever is configured") {
-    client.receive({good("a")});
-    CHECK(told(absl::UnavailableError("busy")) ==
-          Lines{"1: a ambient UNAVAILABLE: CDS resource \"a\": busy", "count 0 0"});
-  }
-  SECTION("of one that nobody watches") {
-    CHECK(client.report(ResourcesReceived{kCds, "v", {}, {}, 0, {{"b", absent}}}) ==
-          Lines{"count 0 0"});
-  }
-}
-
-TEST_CASE("client core: time running out is UNAVAILABLE where so configured",
-          "[xds][client][A88]") {
-  ClientOptions options;
-  options.servers[0].resource_timer_is_transient_error = true;
-  Client client(options);
-  client.watch(1, cds("a"));
-  client.asked({"a"});
-  CHECK(client.timer.delay == 30s);
-  CHECK(client.step(TimerFired{client.timer.timer}) ==
-        Lines{"1: a UNAVAILABLE: CDS resource \"a\" did not come within 30 s"});
 }
 
 TEST_CASE("client core: a lost server is an error for what is not cached", "[xds][client][A57]") {

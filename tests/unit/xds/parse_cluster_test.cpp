@@ -9,7 +9,6 @@
 #include "messages/cluster.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "tests/unit/xds/parse_support.hpp"
-#include "xds/limits.hpp"
 #include "xds/parse/cluster.hpp"
 
 namespace signalbox::xds {
@@ -59,41 +58,6 @@ std::string list(const std::string& entries) {
 const std::string kWrr = kPolicies + "wrr_locality.v3.WrrLocality";
 
 }  // namespace
-
-TEST_CASE("parse_cluster: takes the first LB policy of the list that it supports",
-          "[xds][parse][A52]") {
-  const auto round_robin = make_lb_config(RoundRobinConfig{});
-
-  struct Row {
-    const char* when;
-    std::string entries;
-    LbConfigPtr policy;
-  };
-
-  const auto row = GENERATE_COPY(values<Row>({
-      {"it is round_robin", kRoundRobin, round_robin},
-      {"it is pick_first",
-       entry("pick_first.v3.PickFirst"),
-       make_lb_config(PickFirstConfig{false})},
-      {"it is pick_first that shuffles",
-       entry("pick_first.v3.PickFirst", "shuffle_address_list: true"),
-       make_lb_config(PickFirstConfig{true})},
-      {"it is wrr_locality",
-       wrr_locality(kRoundRobin),
-       make_lb_config(WrrLocalityConfig{round_robin})},
-      {"unknown ones stand before it", kUnknown + kUnknown + kRoundRobin, round_robin},
-      {"unknown ones stand before it inside wrr_locality",
-       wrr_locality(kUnknown + kRoundRobin),
-       make_lb_config(WrrLocalityConfig{round_robin})},
-      {"what stands after it is not looked at", kRoundRobin + "policies {}", round_robin},
-  }));
-  DYNAMIC_SECTION(row.when) {
-    CHECK(same_config(value_of<Cluster>(parse(list(row.entries))).lb_policy, row.policy));
-    // It outranks lb_policy.
-    CHECK(same_config(value_of<Cluster>(parse(list(row.entries) + " lb_policy: MAGLEV")).lb_policy,
-                      row.policy));
-  }
-}
 
 TEST_CASE("parse_cluster: an LB policy that cannot be had is an error", "[xds][parse][A52]") {
   const std::string top = "load_balancing_policy";
@@ -146,16 +110,6 @@ TEST_CASE("parse_cluster: an LB policy that cannot be had is an error", "[xds][p
   DYNAMIC_SECTION(row.when) {
     CHECK(error_in(row.fields) == error_text(row.error));
   }
-}
-
-TEST_CASE("parse_cluster: LB policies may be nested sixteen deep, not deeper",
-          "[xds][parse][A52]") {
-  std::string nested = kRoundRobin;
-  for (std::size_t depth = 1; depth < kMaxLbPolicyNesting; ++depth)
-    nested = wrr_locality(nested);
-  CHECK(error_in(list(nested)).empty());
-  const std::string error = error_in(list(wrr_locality(nested)));
-  CHECK(error.find("must not be nested deeper than 16 policies") != std::string::npos);
 }
 
 TEST_CASE("parse_cluster: an aggregate's LB policy is read only where it is to be kept",

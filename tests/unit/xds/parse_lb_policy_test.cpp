@@ -12,23 +12,6 @@
 
 namespace signalbox::xds {
 
-TEST_CASE("parse_cluster: an LB policy that the runtime lacks is passed over",
-          "[xds][parse][A52]") {
-  const auto type =
-      GENERATE(as<std::string>{}, "ring_hash.v3.RingHash", "least_request.v3.LeastRequest");
-  const LbConfigPtr chosen =
-      value_of<Cluster>(parse(list(entry(type) + kRoundRobin), without_policies())).lb_policy;
-  CHECK(same_config(chosen, make_lb_config(RoundRobinConfig{})));
-  CHECK(error_in(list(entry(type)), without_policies()) ==
-        "load_balancing_policy: must name a policy that is supported (pick_first, round_robin, "
-        "wrr_locality), found "
-        "\"envoy.extensions.load_balancing_policies." +
-            type + "\"");
-  // One that is there is not passed over, whatever comes behind it.
-  CHECK_FALSE(
-      same_config(value_of<Cluster>(parse(list(entry(type) + kRoundRobin))).lb_policy, chosen));
-}
-
 TEST_CASE("parse_cluster: weighted_round_robin, which signalbox lacks, is passed over",
           "[xds][parse][A52][A58]") {
   const std::string weighted =
@@ -108,36 +91,6 @@ TEST_CASE("parse_cluster: the header that ring_hash_experimental hashes has no e
 }
 
 // --- structures ---------------------------------------------------------------------
-
-TEST_CASE("parse_cluster: a custom policy is a structure under a registered name",
-          "[xds][parse][A52]") {
-  const std::string custom = typed_struct("example/com.example.Nearest",
-                                          R"(fields { key: "b" value { number_value: 2 } }
-                      fields { key: "a" value { list_value { values { bool_value: true }
-                                                             values { null_value: NULL_VALUE } } } }
-                      fields { key: "c" value { struct_value {
-                        fields { key: "d" value { string_value: "e" } } } } })");
-  ParseOptions options;
-  options.custom_lb_policies = std::make_shared<const CustomPolicyParsers>(
-      CustomPolicyParsers{{"com.example.Nearest", nullptr}});
-  const auto chosen = [&](const std::string& entries) {
-    return value_of<Cluster>(parse(list(entries), options)).lb_policy;
-  };
-  const auto expected = make_lb_config(
-      CustomConfig{"com.example.Nearest", R"({"a":[true,null],"b":2.0,"c":{"d":"e"}})"});
-  CHECK(same_config(chosen(custom), expected));
-  CHECK(same_config(chosen(custom + kRoundRobin), expected));
-  // Not registered: passed over.
-  CHECK(same_config(value_of<Cluster>(parse(list(custom + kRoundRobin), ParseOptions{})).lb_policy,
-                    make_lb_config(RoundRobinConfig{})));
-  // The policy is registered, but the value is not a structure, so it cannot be read.
-  const std::string message = any("type_url: \"type.googleapis.com/com.example.Nearest\"");
-  CHECK(same_config(chosen(message + kRoundRobin), make_lb_config(RoundRobinConfig{})));
-  // Without a value it is an empty structure.
-  CHECK(same_config(chosen(any("[type.googleapis.com/udpa.type.v1.TypedStruct] { type_url: "
-                               "\"type.googleapis.com/com.example.Nearest\" }")),
-                    make_lb_config(CustomConfig{"com.example.Nearest", "{}"})));
-}
 
 TEST_CASE("parse_cluster: what a custom policy's own parser says of its structure",
           "[xds][parse][A52]") {

@@ -217,6 +217,10 @@ TEST_CASE("resource_file: says what is wrong and where", "[xds]") {
       {"a duration is a number",
        cluster("  connect_timeout: 2\n"),
        {"Cluster: connect_timeout: expected text such as \"2s\" or \"0.5s\", found 2"}},
+      {"a duration in a route is a number",
+       "resources:\n- '@type': type.googleapis.com/envoy.config.route.v3.RouteConfiguration\n"
+       "  virtual_hosts: [{routes: [{route: {max_stream_duration: {max_stream_duration: 2}}}]}]",
+       {"max_stream_duration: expected text such as \"2s\" or \"0.5s\", found 2"}},
       {"a duration has no unit",
        cluster("  connect_timeout: \"2\"\n"),
        {"connect_timeout: expected text such as \"2s\" or \"0.5s\", the text must end with s"}},
