@@ -97,7 +97,7 @@ class TrackerList {
   std::array<const CallTracker*, kMost> trackers_;  // Only the first size_ are set.
 };
 
-/// A call's hold on its trackers. begin() tells the trackers that the call began; they end once.
+/// A call's hold on its trackers. Each tracker's begun() and ended() are called once per hold.
 /// Move-only.
 class Tracking {
  public:
