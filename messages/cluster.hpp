@@ -60,8 +60,7 @@ struct Cluster {
   /// How long one attempt to connect may take. The default is gRPC's 20 s. It is longer than A56's
   /// failover window, so that the window decides when the next priority is tried.
   Duration connect_timeout = std::chrono::seconds(20);
-  /// After a host's last call, a session keeps the host's connection for this time (A75-14 to
-  /// A75-22).
+  /// After a host's last call, a session keeps the host's connection for this time (A75).
   Duration idle_timeout = std::chrono::hours(1);
   /// A session stays on its host while the host has one of these healths (A55-3 to A55-5). Empty:
   /// no session stays.
@@ -79,7 +78,7 @@ struct Cluster {
   /// runtime's mode applies.
   std::optional<AggregateMode> aggregate_mode = {};
   /// common_lb_config.healthy_panic_threshold, in whole percent. Read only for an aggregate in
-  /// tiered mode (ENV-31). nullopt: the runtime's threshold applies.
+  /// tiered mode. nullopt: the runtime's threshold applies.
   std::optional<std::uint32_t> panic_threshold = {};
 };
 

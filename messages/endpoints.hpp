@@ -65,12 +65,12 @@ struct Priority {
   std::vector<LocalityPtr> localities;  ///< Endpoints that are HEALTHY, UNKNOWN or DRAINING.
   /// `degraded` has the same localities with only their DEGRADED endpoints. `unhealthy` has them
   /// with only their UNHEALTHY and TIMEOUT endpoints. A locality without such endpoints is left
-  /// out. All these endpoints count in the health of the priority (ENV-9).
+  /// out. All these endpoints count in the health of the priority.
   std::vector<LocalityPtr> degraded = {};
   std::vector<LocalityPtr> unhealthy = {};
 };
 
-/// EDS drop_overloads, in parts of a million (A37-27). Read by cluster_impl.
+/// EDS drop_overloads, in parts of a million. Read by cluster_impl.
 struct DropCategory {
   std::string category;
   std::uint32_t drop_per_million = 0;
@@ -100,9 +100,9 @@ struct Endpoints {
   std::vector<Priority> priorities;
   std::vector<DropCategory> drops;
   /// EDS policy.overprovisioning_factor, in percent: how far a priority may shrink before the next
-  /// priority takes calls. Read only in tiered mode (ENV-7).
+  /// priority takes calls. Read only in tiered mode.
   std::uint32_t overprovisioning_percent = 140;
-  /// EDS policy.weighted_priority_health: health counts weights, not endpoints (ENV-9).
+  /// EDS policy.weighted_priority_health: health counts weights, not endpoints.
   bool weighted_priority_health = false;
   /// The exceptions of the whole cluster; null: there are none. The slice of a policy may leave
   /// them out.

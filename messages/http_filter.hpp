@@ -33,7 +33,7 @@ struct RouterFilter {
   friend bool operator==(const RouterFilter&, const RouterFilter&) = default;
 };
 
-/// The cookie that identifies a session (A55-9 to A55-11).
+/// The cookie that identifies a session (A55).
 struct SessionCookie {
   std::string name;  ///< An RFC 6265 token, never empty.
   std::string path;  ///< Empty: all paths. No control characters, no ';', ASCII.
@@ -44,10 +44,10 @@ struct SessionCookie {
 
 /// Keeps a session on its backend (A55).
 struct StatefulSessionFilter {
-  /// nullopt: the filter does nothing. Either it is configured so (A55-8), or an override sets
-  /// `disabled` (A55-12).
+  /// nullopt: the filter does nothing. Either it is configured so, or an override sets
+  /// `disabled`.
   std::optional<SessionCookie> cookie;
-  /// When the host is unusable, the call fails and does not go to another host (A55-43).
+  /// When the host is unusable, the call fails and does not go to another host.
   bool strict = false;
 
   friend bool operator==(const StatefulSessionFilter&, const StatefulSessionFilter&) = default;

@@ -36,7 +36,7 @@ namespace signalbox {
 struct LbConfig;
 using LbConfigPtr = std::shared_ptr<const LbConfig>;
 
-/// Top of the tree: one cds child for each cluster (A31-11).
+/// Top of the tree: one cds child for each cluster.
 struct ClusterManagerConfig {
   static constexpr absl::string_view kName = "cluster_manager";
 
@@ -100,7 +100,7 @@ struct LeafTiersConfig {
   Deep<LbConfig> child;                       ///< The policy under each tier.
   std::vector<ChildName> priorities;          ///< The names of the priorities.
   Deep<TierSet> tiers;                        ///< The tiers that expect calls. Never null.
-  bool ignore_reresolution_requests = false;  ///< A37-33.
+  bool ignore_reresolution_requests = false;  ///< See PriorityConfig::Child.
 
   friend bool operator==(const LeafTiersConfig&, const LeafTiersConfig&) = default;
 };
@@ -138,12 +138,12 @@ struct OverrideHostConfig {
   /// The name in routes and cookies: for a leaf below an aggregate, the aggregate's name.
   ClusterName cluster;
   Deep<LbConfig> child;
-  /// After a host's last call, the host's connection is kept for this time (A75-22).
+  /// After a host's last call, the host's connection is kept for this time.
   Duration idle_timeout = std::chrono::hours(1);
-  /// A session may stay on a host while the host has one of these healths (A55-26).
+  /// A session may stay on a host while the host has one of these healths.
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
   /// The listener's chain has a stateful_session filter, so calls may belong to sessions. False:
-  /// the child's picker takes every call, and no connection is kept (A55-25).
+  /// the child's picker takes every call, and no connection is kept.
   bool sessions = false;
 
   friend bool operator==(const OverrideHostConfig&, const OverrideHostConfig&) = default;
@@ -158,7 +158,7 @@ struct PriorityConfig {
     /// The priority of the endpoints that the child gets; nullopt: the child brings its own
     /// endpoints (cds).
     std::optional<std::size_t> slice;
-    bool ignore_reresolution_requests = false;  ///< A37-33.
+    bool ignore_reresolution_requests = false;  ///< Stops ChildAskedReresolution (A37).
 
     friend bool operator==(const Child&, const Child&) = default;
   };

@@ -29,7 +29,7 @@
 
 namespace signalbox {
 
-// --- how many hosts are fit, for tiered (ENV-7, ENV-9, ENV-24) -------------
+// --- how many hosts are fit, for tiered ---------------------------------------
 
 /// Endpoints, by number and by weight.
 struct HostTally {

@@ -116,7 +116,7 @@ struct CircuitBreakerSet {
   friend bool operator==(const CircuitBreakerSet&, const CircuitBreakerSet&) = default;
 };
 
-/// The number of a cluster's subchannels that one subchannel map holds only for sessions (A75-24).
+/// The number of a cluster's subchannels that one subchannel map holds only for sessions.
 /// Each map reports its number and its previous number, as in EndpointsCounted.
 struct SessionsHeld {
   ClusterName cluster;

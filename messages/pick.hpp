@@ -67,12 +67,12 @@ class HeaderSource {
                     absl::FunctionRef<void(absl::string_view value)> visit) const = 0;
 };
 
-/// A set of endpoints in one priority of a leaf cluster, as the policy `tiered` chooses it (ENV-4).
+/// A set of endpoints in one priority of a leaf cluster, as the policy `tiered` chooses it.
 struct Tier {
   enum class Hosts : std::uint8_t { kHealthy, kDegraded, kAll };
 
   std::uint32_t priority = 0;
-  Hosts hosts = Hosts::kHealthy;  ///< kAll: the priority panics (ENV-17).
+  Hosts hosts = Hosts::kHealthy;  ///< kAll: the priority is in panic.
 
   friend bool operator==(const Tier&, const Tier&) = default;
   friend auto operator<=>(const Tier&, const Tier&) = default;

@@ -51,7 +51,7 @@ struct PlanAssumptions {
   /// "region/zone/sub_zone" for every locality of that name.
   std::vector<std::string> down;
   /// The panic threshold of tiered mode in percent, now and in the assumed future; see
-  /// RuntimeOptions::panic_threshold. An aggregate's own threshold takes precedence (ENV-31).
+  /// RuntimeOptions::panic_threshold. An aggregate's own threshold takes precedence.
   std::uint32_t panic_threshold = 0;
 
   bool empty() const { return health.empty() && down.empty(); }
@@ -74,7 +74,7 @@ struct PlannedShares {
   friend bool operator==(const PlannedShares&, const PlannedShares&) = default;
 };
 
-/// The health scores of a priority in tiered mode (ENV-7), in percent, and their inputs.
+/// The health scores of a priority in tiered mode, in percent, and their inputs.
 struct PlannedHealth {
   std::uint32_t healthy = 0;
   std::uint32_t degraded = 0;

@@ -116,9 +116,9 @@ struct HashPolicy {
 /// and at most 2^32-1; a single cluster has weight 1.
 struct ForwardAction {
   std::vector<WeightedCluster> clusters;
-  /// RouteAction.max_stream_duration.max_stream_duration (A31-20).
+  /// RouteAction.max_stream_duration.max_stream_duration.
   std::optional<Duration> max_stream_duration;
-  /// RouteAction.max_stream_duration.grpc_timeout_header_max (A31-21).
+  /// RouteAction.max_stream_duration.grpc_timeout_header_max.
   std::optional<Duration> grpc_timeout_header_max;
   /// The retry policy of the route, or else of its virtual host; nullopt: no retries (A44).
   std::optional<RetryPolicy> retry = {};

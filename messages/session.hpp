@@ -55,7 +55,7 @@ inline constexpr std::size_t kAffinityResults = 10;
 /// The pick's answer to PickArgs::session. `hosts` is valid as long as the picker is.
 struct Affinity {
   AffinityResult result = AffinityResult::kNone;
-  /// All addresses of the picked endpoint, the one in use first (A55-23). Null: the picker does not
+  /// All addresses of the picked endpoint, the one in use first. Null: the picker does not
   /// know them.
   const std::string* hosts = nullptr;
   /// True: the call's cookie already names `hosts` and the route's cluster, as a plain cookie. The
@@ -63,10 +63,10 @@ struct Affinity {
   bool as_cookie = false;
 };
 
-/// When a session last sent a call to an endpoint. Picks write it (A75-27).
+/// When a session last sent a call to an endpoint. Picks write it.
 class SessionMark {
  public:
-  /// Infinitely past (A75-26).
+  /// No call yet: the time is infinitely long ago.
   SessionMark() = default;
 
   /// Picks write a mark at most once in this time. Between two writes, readers keep the cache line.

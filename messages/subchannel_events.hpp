@@ -242,7 +242,7 @@ struct ArmSweeper {
   std::optional<Duration> idle_timeout;
 };
 
-/// Tells the sweeper that the sweep is done, and when the next endpoint may be idle (A75-30).
+/// Tells the sweeper that the sweep is done, and when the next endpoint may be idle.
 struct FinishSweep {
   Instant next_due{};
 };

@@ -8,7 +8,7 @@
 //   X1  Every cluster that the virtual host names, every subscribed cluster and every leaf of an
 //       aggregate has an entry. The entry of an unusable cluster holds its error, and spoils no
 //       other entry.
-//   X2  An aggregate's leaves are flattened, depth-first, without duplicates (A37-7, A37-8).
+//   X2  An aggregate's leaves are flattened, depth-first, without duplicates.
 //   X3  A part that did not change since the last XdsConfig is the same pointer.
 //
 // ResolutionNotes are sent with the configuration. They hold the texts that are added to the errors
