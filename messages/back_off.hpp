@@ -4,9 +4,9 @@
 //
 //   first ─▶ longer_wait ─▶ longer_wait ─▶ … ─▶ longest      each one ─▶ jittered ─▶ a timer
 //
-// Streams and look-ups of names (xds/client/backoff), connections (lb/subchannel), retries
-// (lb/route) and restarts (actors/supervision) differ in what they count and in where their chance
-// comes from.
+// The callers (streams and look-ups of names in xds/client/backoff, connections in lb/subchannel,
+// retries in lb/route, restarts in actors/supervision) differ in what they count, and in their
+// source of random numbers.
 //
 // Source: gRPC connection-backoff.md.
 
@@ -16,7 +16,7 @@
 
 namespace signalbox {
 
-/// The wait that follows `last`: `factor` times as long, but no longer than `longest`.
+/// Returns the wait that follows `last`: `factor` times as long, but no longer than `longest`.
 template <typename Rep, typename Period>
 constexpr std::chrono::duration<Rep, Period> longer_wait(
     std::chrono::duration<Rep, Period> last,
@@ -27,7 +27,8 @@ constexpr std::chrono::duration<Rep, Period> longer_wait(
   return std::chrono::duration<Rep, Period>(static_cast<Rep>(grown));
 }
 
-/// `wait`, longer or shorter by up to `jitter` of it. `chance` is from -1 to 1.
+/// Returns `wait`, made longer or shorter by up to the fraction `jitter` of `wait`. `chance` is a
+/// random number from -1 to 1.
 template <typename Rep, typename Period>
 constexpr std::chrono::duration<Rep, Period> jittered(std::chrono::duration<Rep, Period> wait,
                                                       double jitter,

@@ -51,16 +51,16 @@ class FilterCall {
   virtual bool send_to(absl::string_view cluster) = 0;
 
   /// Lets the call wait before any part of it is sent. A negative `duration` counts as 0. `hold`
-  /// (may be null) is destroyed when the call has waited or has ended, so that its destructor can
-  /// act on that.
+  /// (may be null) is destroyed when the call has waited or has ended, so its destructor can react
+  /// to that moment.
   virtual void delay(Duration duration, std::shared_ptr<const void> hold = nullptr) = 0;
 
-  /// Ends the call with this status, of any code, after the call has waited. Later filters are not
-  /// asked. OK: as if the server had answered with the status and nothing else.
+  /// Ends the call with this status, of any code, after the call's delays. Later filters are not
+  /// asked. With OK the call ends as if the server had answered with the status and no message.
   virtual void end(absl::Status status) = 0;
 
-  /// Makes the call part of a session (A55): lb/session/session, which the filter fills. Null when
-  /// an earlier filter has begun a session.
+  /// Makes the call part of a session (A55). Returns the object of lb/session/session that the
+  /// filter fills. Returns null when an earlier filter has begun a session.
   virtual SessionHint* begin_session() = 0;
 
   /// Adds a header to the call. Returns false, and adds nothing, when gRPC would not take the
@@ -78,8 +78,9 @@ class CallFilter {
 
   virtual void apply(FilterCall& call) const = 0;
 
-  /// Gives the same orders for a call that is only explained, but counts nothing and takes no place
-  /// in a limit. The caller tells `trace` the orders; the filter may tell `trace` the reasons.
+  /// Gives the same orders as apply(), for a call that is only explained. It counts no call and
+  /// takes no place in a limit. The caller reports the orders to `trace`; the filter may report the
+  /// reasons to `trace`.
   virtual void explain(FilterCall& call, PickTrace& /*trace*/) const { apply(call); }
 };
 

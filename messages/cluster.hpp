@@ -24,21 +24,22 @@
 
 namespace signalbox {
 
-/// Endpoints come from EDS under `service_name`: the cluster's own name when CDS names none.
+/// Endpoints come from the EDS resource `service_name`. When CDS names none, `service_name` is the
+/// cluster's own name.
 struct EdsDiscovery {
   std::string service_name;
 
   friend bool operator==(const EdsDiscovery&, const EdsDiscovery&) = default;
 };
 
-/// Endpoints come from resolving a name (A37-2).
+/// Endpoints are the addresses that DNS returns for a name.
 struct DnsDiscovery {
   DnsName name;
 
   friend bool operator==(const DnsDiscovery&, const DnsDiscovery&) = default;
 };
 
-/// An aggregate stands for other clusters, in order of preference (A37-3). Never empty.
+/// An aggregate lists other clusters in order of preference. The list is never empty.
 struct AggregateDiscovery {
   std::vector<ClusterName> clusters;
 
@@ -52,16 +53,17 @@ enum class AggregateMode : std::uint8_t { kPriority, kTiered };
 struct Cluster {
   ClusterName name;
   std::variant<EdsDiscovery, DnsDiscovery, AggregateDiscovery> discovery;
-  /// The policy under each EDS priority: wrr_locality{round_robin} and the like. Null in an
-  /// aggregate: its own lb_policy is ignored (A75-6, A75-7), unless the parser keeps it for the
-  /// leaves (A75-8).
+  /// The policy under each EDS priority: wrr_locality{round_robin} and the like. It is null in an
+  /// aggregate, because an aggregate's own lb_policy is ignored (A75-6). With the parser's option
+  /// keep_aggregate_lb_policy an aggregate has a policy, which its leaves use (A75-8).
   LbConfigPtr lb_policy;
   /// How long one attempt to connect may take. The default is gRPC's 20 s. It is longer than A56's
   /// failover window, so that the window decides when the next priority is tried.
   Duration connect_timeout = std::chrono::seconds(20);
-  /// A leaf's host keeps a session's connection this long after its last call (A75-14 to A75-22).
+  /// After a host's last call, a session keeps the host's connection for this time (A75).
   Duration idle_timeout = std::chrono::hours(1);
-  /// The healths in which a session stays on its host (A55-3 to A55-5). Empty: no session stays.
+  /// A session stays on its host while the host has one of these healths (A55-3 to A55-5). Empty:
+  /// no session stays.
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
   /// circuit_breakers.thresholds: max_requests of the first threshold of priority DEFAULT (A32).
   std::uint32_t max_concurrent_requests = kDefaultMaxRequests;
@@ -69,14 +71,14 @@ struct Cluster {
   std::optional<OutlierDetection> outlier_detection = {};
   /// nullopt: CDS has no security settings, so the channel's credentials are used (A29).
   std::optional<UpstreamTls> tls = {};
-  /// An endpoint must pass all of these checks. Null: no endpoint is probed. Shared with the
-  /// subchannels.
+  /// An endpoint must pass all of these checks. Null: no endpoint is probed. The subchannels share
+  /// this object.
   HealthChecksPtr health_checks = nullptr;
   /// An aggregate's metadata "signalbox": {"aggregate_mode": "priority" | "tiered"}. nullopt: the
   /// runtime's mode applies.
   std::optional<AggregateMode> aggregate_mode = {};
   /// common_lb_config.healthy_panic_threshold, in whole percent. Read only for an aggregate in
-  /// tiered mode (ENV-31). nullopt: the runtime's threshold applies.
+  /// tiered mode. nullopt: the runtime's threshold applies.
   std::optional<std::uint32_t> panic_threshold = {};
 };
 

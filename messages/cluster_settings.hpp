@@ -26,8 +26,8 @@ namespace signalbox {
 /// The most calls of a cluster in flight, when its circuit_breakers set no limit (A32).
 inline constexpr std::uint32_t kDefaultMaxRequests = 1024;
 
-/// When an endpoint that answers badly is ejected (A50). With neither algorithm no endpoint is
-/// ejected: all ejected endpoints return, no timer runs, and no call is counted.
+/// Rules for the ejection of endpoints that answer badly (A50). If neither algorithm is set, all
+/// ejected endpoints return, no timer runs, and no call is counted.
 struct OutlierDetection {
   /// Ejects endpoints with a success rate far below that of the other endpoints.
   struct SuccessRate {
@@ -52,7 +52,7 @@ struct OutlierDetection {
   Duration interval = std::chrono::seconds(10);
   Duration base_ejection_time = std::chrono::seconds(30);
   Duration max_ejection_time = std::chrono::seconds(300);  ///< At least base_ejection_time.
-  /// One endpoint may be ejected regardless of this limit.
+  /// The limit never prevents the ejection of the first endpoint.
   std::uint32_t max_ejection_percent = 10;
   std::optional<SuccessRate> success_rate;
   std::optional<FailurePercentage> failure_percentage;
@@ -84,8 +84,8 @@ struct HealthCheck {
     std::string host;  ///< Empty: the cluster's name.
     std::string path;  ///< With its query. Never empty.
     std::vector<Statuses> expected = {Statuses{}};
-    /// Count towards unhealthy_threshold; other unexpected statuses make the endpoint unfit at
-    /// once.
+    /// Unexpected statuses that count towards unhealthy_threshold. Any other unexpected status
+    /// makes the endpoint unfit at once.
     std::vector<Statuses> retriable = {};
 
     friend bool operator==(const Http&, const Http&) = default;
@@ -105,10 +105,10 @@ struct HealthCheck {
   Duration initial_jitter{};                  ///< The first probe waits up to this long.
   Duration interval_jitter{};                 ///< Each interval is longer by up to this time,
   std::uint32_t interval_jitter_percent = 0;  ///< and by up to this percentage of itself.
-  /// Failures in a row after which the endpoint is unfit; at least 1. An answer that says "unfit"
-  /// is enough alone.
+  /// After this number of failures in a row the endpoint is unfit; at least 1. One answer that says
+  /// "unfit" is enough on its own.
   std::uint32_t unhealthy_threshold = 1;
-  /// Successes in a row after which it is fit again; at least 1.
+  /// After this number of successes in a row the endpoint is fit again; at least 1.
   std::uint32_t healthy_threshold = 1;
 
   friend bool operator==(const HealthCheck&, const HealthCheck&) = default;
@@ -116,7 +116,7 @@ struct HealthCheck {
 
 using HealthChecksPtr = std::shared_ptr<const std::vector<HealthCheck>>;
 
-/// Whether both ask for the same probes.
+/// Whether `left` and `right` contain equal health checks.
 inline bool same_checks(const HealthChecksPtr& left, const HealthChecksPtr& right) {
   return left == right || (left != nullptr && right != nullptr && *left == *right);
 }
@@ -140,7 +140,7 @@ struct SystemRoots {
 /// not connect. Fallback credentials serve only clusters without these settings.
 struct UpstreamTls {
   std::variant<CertificateProvider, SystemRoots> roots;
-  /// Signalbox's own certificate; nullopt: none is shown.
+  /// Signalbox's own certificate; nullopt: signalbox presents no certificate.
   std::optional<CertificateProvider> identity;
   /// One of the server's names must match one of these matchers. Empty: names are not checked.
   std::vector<TextMatcher> subject_alt_names;
@@ -152,7 +152,8 @@ struct UpstreamTls {
 /// Shared by all subchannels of a cluster. Null: CDS has no security settings.
 using UpstreamTlsPtr = std::shared_ptr<const UpstreamTls>;
 
-/// Whether a connection that was made with `left` may serve `right`.
+/// Whether a connection that was made with the settings `left` may be used where `right` is
+/// required.
 inline bool same_tls(const UpstreamTlsPtr& left, const UpstreamTlsPtr& right) {
   return left == right || (left != nullptr && right != nullptr && *left == *right);
 }

@@ -37,7 +37,8 @@ struct LocalityName {
 /// `{region="r", zone="z", sub_zone="s"}`, gRPC's own form of a locality (A78).
 std::string to_string(const LocalityName& name);
 
-/// One backend: a set of addresses that all lead to it, the preferred one first. Never empty.
+/// One backend. All its addresses lead to this backend; the preferred address is first. There is at
+/// least one address.
 struct Endpoint {
   std::vector<Address> addresses;
   HealthStatus health = HealthStatus::kUnknown;
@@ -62,14 +63,14 @@ using LocalityPtr = std::shared_ptr<const Locality>;
 /// that the healthy endpoints cannot take, and in panic all endpoints get calls alike.
 struct Priority {
   std::vector<LocalityPtr> localities;  ///< Endpoints that are HEALTHY, UNKNOWN or DRAINING.
-  /// The same localities with their DEGRADED endpoints, and with their UNHEALTHY and TIMEOUT
-  /// endpoints. A locality without such endpoints is left out. All count in the health of the
-  /// priority (ENV-9).
+  /// `degraded` has the same localities with only their DEGRADED endpoints. `unhealthy` has them
+  /// with only their UNHEALTHY and TIMEOUT endpoints. A locality without such endpoints is left
+  /// out. All these endpoints count in the health of the priority.
   std::vector<LocalityPtr> degraded = {};
   std::vector<LocalityPtr> unhealthy = {};
 };
 
-/// EDS drop_overloads, in parts of a million (A37-27). Read by cluster_impl.
+/// EDS drop_overloads, in parts of a million. Read by cluster_impl.
 struct DropCategory {
   std::string category;
   std::uint32_t drop_per_million = 0;
@@ -85,11 +86,11 @@ struct ProbeException {
   friend bool operator==(const ProbeException&, const ProbeException&) = default;
 };
 
-/// Keyed by each address of an endpoint.
+/// The key is an address. An endpoint with several addresses has one entry for each address.
 using ProbeExceptions = std::map<Address, ProbeException>;
 using ProbeExceptionsPtr = std::shared_ptr<const ProbeExceptions>;
 
-/// Equal in content.
+/// Whether the exceptions are equal in content.
 inline bool same_exceptions(const ProbeExceptionsPtr& left, const ProbeExceptionsPtr& right) {
   return left == right || (left != nullptr && right != nullptr && *left == *right);
 }
@@ -99,20 +100,21 @@ struct Endpoints {
   std::vector<Priority> priorities;
   std::vector<DropCategory> drops;
   /// EDS policy.overprovisioning_factor, in percent: how far a priority may shrink before the next
-  /// priority takes calls. Read only in tiered mode (ENV-7).
+  /// priority takes calls. Read only in tiered mode.
   std::uint32_t overprovisioning_percent = 140;
-  /// EDS policy.weighted_priority_health: health counts weights, not endpoints (ENV-9).
+  /// EDS policy.weighted_priority_health: health counts weights, not endpoints.
   bool weighted_priority_health = false;
-  /// The exceptions of the whole cluster; null: none. A slice may leave them out.
+  /// The exceptions of the whole cluster; null: there are none. The slice of a policy may leave
+  /// them out.
   ProbeExceptionsPtr probe_exceptions = nullptr;
-  /// The number of localities of an assignment in which no locality has a weight, so that none
-  /// counts (A27). For error texts; otherwise 0.
+  /// The number of localities of an assignment in which no locality has a weight, so no locality is
+  /// used (A27). Otherwise 0. Only error texts show this number.
   std::size_t unweighted_localities = 0;
 };
 
 using EndpointsPtr = std::shared_ptr<const Endpoints>;
 
-/// Equal in content, whether or not localities are shared.
+/// Whether the contents are equal; the localities need not be shared by pointer.
 bool operator==(const Endpoints& left, const Endpoints& right);
 
 /// The number of endpoints in `localities` of all priorities; degraded and unhealthy endpoints are

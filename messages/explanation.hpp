@@ -20,17 +20,18 @@
 
 namespace signalbox {
 
-/// The source of a turn, for policies that give calls to endpoints in turn.
+/// Where policies that give calls to endpoints in turn get the turn from.
 enum class Turns : std::uint8_t {
-  kAsTheyAre,  ///< The turns of the explaining thread's picks.
-  kBySeed,     ///< The call's seed, because no process runs the explained configuration.
+  kAsTheyAre,  ///< The turn is taken from the picks of the explaining thread.
+  /// The turn is taken from the call's seed, because no process runs the configuration.
+  kBySeed,
 };
 
 struct Explanation {
   std::vector<PickStep> steps;  ///< In the order of the decisions.
   PickOutcome outcome = PickOutcome::kQueue;
   std::string cluster;  ///< The route's cluster; empty: the call was not routed.
-  /// In kComplete: the leaf that takes the call, when `cluster` is an aggregate.
+  /// The leaf that takes the call, when `cluster` is an aggregate and the outcome is kComplete.
   std::string leaf;
   std::string address;  ///< "ip:port", in kComplete.
   Duration delay{};     ///< How long filters delay the call before the pick.

@@ -39,9 +39,9 @@ inline bool is_header_value(absl::string_view name, absl::string_view value) {
          std::ranges::all_of(value, is_printable);
 }
 
-/// Says where a text stops being printable ASCII: "byte 3 of 12 is not printable ASCII". The result
-/// repeats nothing of the text, which may be secret. Precondition: a byte of the text is not
-/// printable.
+/// Returns where a text stops being printable ASCII: "byte 3 of 12 is not printable ASCII". The
+/// result quotes no part of the text, because the text may be secret. Precondition: a byte of the
+/// text is not printable.
 inline std::string unprintable_in(absl::string_view text) {
   const auto wrong = std::ranges::find_if_not(
       text, [](char c) { return absl::ascii_isprint(static_cast<unsigned char>(c)); });

@@ -33,7 +33,7 @@ struct RouterFilter {
   friend bool operator==(const RouterFilter&, const RouterFilter&) = default;
 };
 
-/// The cookie that identifies a session (A55-9 to A55-11).
+/// The cookie that identifies a session (A55).
 struct SessionCookie {
   std::string name;  ///< An RFC 6265 token, never empty.
   std::string path;  ///< Empty: all paths. No control characters, no ';', ASCII.
@@ -44,10 +44,10 @@ struct SessionCookie {
 
 /// Keeps a session on its backend (A55).
 struct StatefulSessionFilter {
-  /// nullopt: the filter does nothing, as configured (A55-8) or by an override's `disabled`
-  /// (A55-12).
+  /// nullopt: the filter does nothing. Either it is configured so, or an override sets
+  /// `disabled`.
   std::optional<SessionCookie> cookie;
-  /// The call fails, and does not fall back, when the host is unusable (A55-43).
+  /// When the host is unusable, the call fails and does not go to another host.
   bool strict = false;
 
   friend bool operator==(const StatefulSessionFilter&, const StatefulSessionFilter&) = default;
@@ -61,7 +61,8 @@ struct FaultShare {
   friend bool operator==(const FaultShare&, const FaultShare&) = default;
 };
 
-/// Delays and aborts calls on purpose (A33). The two are drawn independently.
+/// Delays and aborts calls on purpose (A33). Whether a call is delayed and whether it is aborted
+/// are two independent draws.
 struct FaultFilter {
   struct Delay {
     /// nullopt: the header x-envoy-fault-delay-request sets the delay.

@@ -7,9 +7,9 @@
 // A policy is one struct and one row of the variant. The struct has the policy's name, and says
 // when two configurations are equal in meaning: member by member, children included (Deep).
 //
-// A node names its children's configurations; the endpoints travel beside it (ConfigUpdated),
-// cut into the slice that each child may use. Names are the gRFCs', without xds_ and
-// _experimental.
+// A configuration contains the configurations of its children. The endpoints are not part of it:
+// they come in the same ConfigUpdated, cut into the slice that each child may use. Names are the
+// gRFCs', without xds_ and _experimental.
 
 #pragma once
 
@@ -36,14 +36,15 @@ namespace signalbox {
 struct LbConfig;
 using LbConfigPtr = std::shared_ptr<const LbConfig>;
 
-/// Top of the tree: one cds child for each cluster (A31-11).
+/// Top of the tree: one cds child for each cluster.
 struct ClusterManagerConfig {
   static constexpr absl::string_view kName = "cluster_manager";
 
   struct Child {
     Deep<LbConfig> config;
-    /// No selector can choose the child any more; only earlier calls still hold it (A31-14). Its
-    /// failing picks are drops, so that no wait_for_ready call keeps the child for ever (A31-17).
+    /// No selector can choose the child any more; only earlier calls still hold it (A31-14). The
+    /// child's failing picks end their calls, so that no wait_for_ready call keeps the child for
+    /// ever (A31-17).
     bool retiring = false;
 
     friend bool operator==(const Child&, const Child&) = default;
@@ -54,12 +55,12 @@ struct ClusterManagerConfig {
   friend bool operator==(const ClusterManagerConfig&, const ClusterManagerConfig&) = default;
 };
 
-/// The tiers of a leaf that expect calls. These tiers are connected (ENV-25).
+/// The tiers of a leaf that may get calls. The policy connects the endpoints of these tiers.
 using TierSet = std::set<Tier>;
 using TierSetPtr = std::shared_ptr<const TierSet>;
 
-/// One cluster. A leaf becomes its subtree; an aggregate becomes a policy over its leaves' cds
-/// (A75-1).
+/// One cluster. For a leaf, the policy builds the leaf's subtree. For an aggregate, it builds a
+/// policy with the cds policies of the leaves as its children.
 struct CdsConfig {
   static constexpr absl::string_view kName = "cds";
 
@@ -67,8 +68,8 @@ struct CdsConfig {
   /// Replaces the leaf's own policy; null: the leaf keeps it. Set by an aggregate, and only under
   /// GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75-8).
   Deep<LbConfig> lb_policy = nullptr;
-  /// For a leaf below tiered: PickArgs::tier chooses its priority. Null: the leaf chooses its
-  /// priority itself.
+  /// Set for a leaf below the policy `tiered`: PickArgs::tier then chooses the leaf's priority.
+  /// Null: the leaf's own priority policy chooses.
   Deep<TierSet> tiers = nullptr;
   /// The aggregate's name, when this leaf is below one; routes and cookies use that name (A60).
   /// Empty: there is no aggregate.
@@ -77,7 +78,7 @@ struct CdsConfig {
   friend bool operator==(const CdsConfig&, const CdsConfig&) = default;
 };
 
-/// Envoy's aggregate cluster: calls are spread over the priorities of all leaves by health (ENV).
+/// Envoy's aggregate cluster: calls are spread over the priorities of all leaves by health.
 struct TieredConfig {
   static constexpr absl::string_view kName = "tiered";
 
@@ -90,8 +91,8 @@ struct TieredConfig {
   friend bool operator==(const TieredConfig&, const TieredConfig&) = default;
 };
 
-/// Replaces priority below a leaf of an aggregate in tiered mode. The tier of a call
-/// (PickArgs::tier) takes that call.
+/// Takes the place of the priority policy below a leaf of an aggregate in tiered mode. A call goes
+/// to the child for the call's tier (PickArgs::tier).
 struct LeafTiersConfig {
   static constexpr absl::string_view kName = "leaf_tiers";
 
@@ -99,7 +100,7 @@ struct LeafTiersConfig {
   Deep<LbConfig> child;                       ///< The policy under each tier.
   std::vector<ChildName> priorities;          ///< The names of the priorities.
   Deep<TierSet> tiers;                        ///< The tiers that expect calls. Never null.
-  bool ignore_reresolution_requests = false;  ///< A37-33.
+  bool ignore_reresolution_requests = false;  ///< See PriorityConfig::Child.
 
   friend bool operator==(const LeafTiersConfig&, const LeafTiersConfig&) = default;
 };
@@ -110,21 +111,22 @@ struct OutlierDetectionConfig {
 
   Deep<LbConfig> child;
   ClusterName cluster = {};
-  std::optional<OutlierDetection> settings = std::nullopt;  ///< nullopt: no endpoint, ever.
+  /// nullopt: no endpoint is ever ejected.
+  std::optional<OutlierDetection> settings = std::nullopt;
 
   friend bool operator==(const OutlierDetectionConfig&, const OutlierDetectionConfig&) = default;
 };
 
-/// Acts once per cluster, before the priority is chosen (A75-5): drops, which come with the
-/// endpoints, and the limit of concurrent calls.
+/// Applies two rules to all calls of a cluster, before a priority is chosen (A75-5): the drops,
+/// which come with the endpoints, and the limit of concurrent calls.
 struct ClusterImplConfig {
   static constexpr absl::string_view kName = "cluster_impl";
 
   ClusterName cluster;
   Deep<LbConfig> child;
-  std::string service_name = {};  ///< Of EDS; empty for LOGICAL_DNS.
+  std::string service_name = {};  ///< The EDS resource's name; empty for LOGICAL_DNS.
   std::uint32_t max_concurrent_requests = kDefaultMaxRequests;
-  ClusterName aggregate = {};  ///< As CdsConfig has it.
+  ClusterName aggregate = {};  ///< See CdsConfig::aggregate.
 
   friend bool operator==(const ClusterImplConfig&, const ClusterImplConfig&) = default;
 };
@@ -133,14 +135,15 @@ struct ClusterImplConfig {
 struct OverrideHostConfig {
   static constexpr absl::string_view kName = "override_host";
 
-  ClusterName cluster;  ///< As routes name it, and cookies (A60): above leaves, the aggregate.
+  /// The name in routes and cookies: for a leaf below an aggregate, the aggregate's name.
+  ClusterName cluster;
   Deep<LbConfig> child;
-  /// A host's connection is kept this long after its last call (A75-22).
+  /// After a host's last call, the host's connection is kept for this time.
   Duration idle_timeout = std::chrono::hours(1);
-  /// The healths of hosts that sessions may stay on (A55-26).
+  /// A session may stay on a host while the host has one of these healths.
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
   /// The listener's chain has a stateful_session filter, so calls may belong to sessions. False:
-  /// the child's picker takes every call, and no connection is kept (A55-25).
+  /// the child's picker takes every call, and no connection is kept.
   bool sessions = false;
 
   friend bool operator==(const OverrideHostConfig&, const OverrideHostConfig&) = default;
@@ -155,7 +158,7 @@ struct PriorityConfig {
     /// The priority of the endpoints that the child gets; nullopt: the child brings its own
     /// endpoints (cds).
     std::optional<std::size_t> slice;
-    bool ignore_reresolution_requests = false;  ///< A37-33.
+    bool ignore_reresolution_requests = false;  ///< Stops ChildAskedReresolution (A37).
 
     friend bool operator==(const Child&, const Child&) = default;
   };
@@ -183,7 +186,7 @@ struct WeightedTargetConfig {
   struct Target {
     std::uint32_t weight = 1;
     Deep<LbConfig> config;
-    LocalityName locality;  ///< The one locality of the endpoints that the target is given.
+    LocalityName locality;  ///< The target gets the endpoints of this locality alone.
 
     friend bool operator==(const Target&, const Target&) = default;
   };
@@ -242,7 +245,7 @@ using CustomPolicyConfigPtr = std::shared_ptr<const CustomPolicyConfig>;
 struct CustomConfig {
   std::string name;
   std::string config;
-  CustomPolicyConfigPtr parsed = nullptr;  ///< What its parser returned for `config`.
+  CustomPolicyConfigPtr parsed = nullptr;  ///< The result of the policy's parser for `config`.
 
   friend bool operator==(const CustomConfig& left, const CustomConfig& right) {
     return left.name == right.name && left.config == right.config;

@@ -29,7 +29,7 @@
 
 namespace signalbox {
 
-// --- how many hosts are fit, for tiered (ENV-7, ENV-9, ENV-24) -------------
+// --- how many hosts are fit, for tiered ---------------------------------------
 
 /// Endpoints, by number and by weight.
 struct HostTally {
@@ -80,26 +80,27 @@ struct ChildStateChanged {
   HostReportPtr hosts = nullptr;  ///< Null: the policy does not count.
 };
 
-/// The child and all below it have processed every configuration up to `generation`.
+/// The child and all policies below it have processed every configuration up to `generation`.
 struct ChildApplied {
   ChildName child;
   Generation generation = 0;
 };
 
-/// The child's actor died. The shell restarts it, and its last picker serves meanwhile. Until its
-/// next report the child counts as having answered.
+/// The child's actor died. The shell restarts the actor; until the new actor reports, the parent
+/// uses the child's last picker and counts the child as having answered.
 struct ChildDied {
   ChildName child;
 };
 
-/// The child's addresses look stale to it: it asks for names to be resolved again (A37-33). The
-/// request goes on upwards by RequestReresolution: ChildSet::hear_other has the rule, and a policy
-/// that stops such requests has a rule of its own.
+/// The child suspects that its addresses are outdated, and asks for names to be resolved again
+/// (A37-33). A policy passes the request to its parent by RequestReresolution, according to
+/// ChildSet::hear_other; a policy that stops such requests has its own rule.
 struct ChildAskedReresolution {
   ChildName child;
 };
 
-/// An endpoint's connection, or its health, changed. Sent to every holder in the same order.
+/// The connection or the health of an endpoint changed. Every holder of the endpoint gets these
+/// events in the same order.
 struct SubchannelStateChanged {
   Address address;
   ConnectivityState state = ConnectivityState::kIdle;  ///< Raw connectivity.
@@ -110,8 +111,8 @@ struct SubchannelStateChanged {
   CallTrackerPtr tracker = nullptr;
 };
 
-/// The address has no holder and no subchannel any more. Sent to the policy that keeps sessions
-/// (KeepSessions).
+/// The address has no holder and no subchannel any more. This event goes to the policy that ordered
+/// KeepSessions.
 struct SubchannelGone {
   Address address;
 };
@@ -120,7 +121,7 @@ struct TimerFired {
   TimerId timer;
 };
 
-/// A pick sent its ask to the policy that built the picker.
+/// A pick sent a PickAsk to the policy that built the picker.
 struct PickAsked {
   PickAsk ask;
 };
@@ -145,7 +146,7 @@ using LbEvent = std::variant<ConfigUpdated,
 
 // --- which endpoints are fit for calls -------------------------------------
 
-/// Finds endpoints unfit for calls. No judge undoes another judge's finding.
+/// The parts that find endpoints unfit for calls. A judge cannot revoke another judge's finding.
 enum class HealthJudge : std::uint8_t { kOutlierDetection, kHealthChecks };
 inline constexpr std::size_t kHealthJudges = 2;
 
@@ -182,7 +183,7 @@ struct CancelTimer {
   TimerId timer;
 };
 
-/// Tells the parent, at once, the state and the picker that belongs to it.
+/// Gives the parent this state and its picker at once.
 struct Publish {
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;
@@ -196,8 +197,8 @@ struct ReportApplied {
   Generation generation = 0;
 };
 
-/// Orders a RebuildDue behind the messages that wait now. One order is enough: a core keeps a dirty
-/// flag.
+/// Orders one RebuildDue, which is handled after the messages that wait now. A core does not order
+/// a second one, because it remembers the first by a flag.
 struct RebuildSoon {};
 
 /// How the subchannels of a cluster connect.
@@ -217,14 +218,15 @@ struct SubchannelSettings {
   }
 };
 
-/// Opens or updates the subchannel map that this policy's descendants share. `generation` is being
-/// applied from now on.
+/// Opens or updates the subchannel map that this policy's descendants share. From now on the
+/// descendants apply `generation`.
 struct ServeSubchannels {
   SubchannelSettings settings;
   Generation generation = 0;
 };
 
-/// All descendants have applied `generation`: drop the subchannels that lingered for it.
+/// All descendants have applied `generation`, so the map drops the subchannels that it kept only
+/// until then.
 struct SettleSubchannels {
   Generation generation = 0;
 };
@@ -244,33 +246,33 @@ struct Connect {
   Address address;
 };
 
-/// Tells all holders of an address which endpoints are unfit. Only health changes: there is no fake
-/// failure (A61), and connections stay. The table replaces the previous table of the same judge. An
-/// endpoint is healthy again when no judge names it.
+/// Tells all holders of an address which endpoints are unfit. The connectivity state and the
+/// connection of an unfit endpoint do not change (A61). The table replaces the previous table of
+/// the same judge. An endpoint is healthy again when no judge's table contains it.
 struct SetEndpointHealth {
   HealthJudge judge = HealthJudge::kOutlierDetection;
   std::shared_ptr<const UnhealthyEndpoints> unhealthy;  ///< Null: none.
 };
 
-/// The trackers that count the calls of each address from now on. The table replaces the previous
-/// one.
+/// Sets the trackers that count the calls of each address from now on. The table replaces the
+/// previous table.
 struct TrackEndpoints {
   using Table = std::map<Address, CallTrackerPtr>;
   std::shared_ptr<const Table> trackers;  ///< Null: no calls are counted.
 };
 
-/// Keeps sessions on their hosts (A75-24 … 36). The table `marks` replaces the previous table. From
-/// now on the policy that orders this hears the state of each address in the table, whichever
-/// policies hold it, and hears when its subchannel is gone. When the last other holder releases an
-/// address that calls used within `idle_timeout`, the map holds the address for this policy. That
-/// hold ends when another holder acquires the address.
+/// Keeps sessions on their hosts (A75-24 to A75-36). The table `marks` replaces the previous table.
+/// From now on this policy gets the state of each address in the table, whichever policies hold the
+/// address. It is also told when the address's subchannel is gone. When the last other holder
+/// releases an address that calls used within `idle_timeout`, the map holds the address for this
+/// policy. That hold ends when another holder acquires the address.
 struct KeepSessions {
   Duration idle_timeout{};
   /// Null: no sessions; addresses that were held for sessions are released.
   SessionMarksPtr marks;
 };
 
-/// Tells the parent ChildAskedReresolution.
+/// Sends ChildAskedReresolution to the parent.
 struct RequestReresolution {};
 
 struct Observe {

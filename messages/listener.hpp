@@ -37,7 +37,7 @@ struct Listener {
   std::string name;
   /// Either the routes themselves or the RDS resource that holds them.
   std::variant<RdsName, std::shared_ptr<const RouteConfig>, SocketListener> routes;
-  /// HttpConnectionManager.common_http_protocol_options.max_stream_duration (A31-22).
+  /// HttpConnectionManager.common_http_protocol_options.max_stream_duration.
   std::optional<Duration> max_stream_duration;
   /// The chain, in order; the router is last (A39).
   std::vector<HttpFilter> filters;

@@ -8,8 +8,8 @@
 // Both sides use this one function, because a route may only choose a cluster that is watched.
 //
 // An entry of weight 0 is never drawn. When the listener has a stateful_session filter, the entry
-// gets the calls with a cookie that names its cluster, because the route still names that cluster
-// (A60). Without such a filter no call can reach the entry, so it is ignored.
+// still gets the calls with a cookie that names its cluster (A60). Without such a filter no call
+// can reach the entry, so the entry is ignored.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Observations — facts of a core that operators want counted. A core returns an Observation as an
-// effect. The shell hands it to metrics/instruments, which has the names of the metrics.
+// effect. The shell gives it to metrics/instruments, which maps it to a metric.
 
 #pragma once
 
@@ -15,9 +15,9 @@
 
 namespace signalbox {
 
-/// The priority that carries the cluster's calls now; -1: none. Each tree that leads to the cluster
-/// has a policy of its own for this decision. The policy's shell fills in `before`, which it
-/// reported last.
+/// The priority that carries the cluster's calls now; -1: none. A cluster may be in several policy
+/// trees, and each tree has its own policy that chooses the priority. `before` is the priority that
+/// the policy's shell reported last; the shell sets it.
 struct PriorityActive {
   ClusterName cluster;
   int priority = -1;
@@ -59,8 +59,9 @@ inline constexpr std::size_t kEndpointStates = 7;
 
 using EndpointCounts = std::array<std::int64_t, kEndpointStates>;
 
-/// The number of subchannels of one subchannel map in each state. Several maps may serve a cluster,
-/// one in each tree that leads to it. The metric is their sum, so each map tells its change.
+/// The number of subchannels of one subchannel map in each state. A cluster may have several maps,
+/// one in each tree that leads to it. The metric is the sum over the maps, so each map reports its
+/// counts and its previous counts.
 struct EndpointsCounted {
   ClusterName cluster;
   EndpointCounts by_state{};
@@ -87,7 +88,8 @@ struct ConnectionLost {
 enum class DetectionMethod : std::uint8_t { kSuccessRate, kFailurePercentage };
 inline constexpr std::size_t kDetectionMethods = 2;
 
-/// The fate of an endpoint that was found to be an outlier: ejected, or A91's reason why not.
+/// The result for an endpoint that was found to be an outlier: it was ejected, or the reason why it
+/// was not (A91).
 enum class DetectionOutcome : std::uint8_t {
   kEjected,
   kEnforcementPercentage,
@@ -95,7 +97,8 @@ enum class DetectionOutcome : std::uint8_t {
 };
 inline constexpr std::size_t kDetectionOutcomes = 3;
 
-/// The number of a cluster's endpoints that were found to be outliers, with one outcome (A91).
+/// The number of a cluster's endpoints that were found to be outliers and had the same outcome
+/// (A91).
 struct OutliersDetected {
   ClusterName cluster;
   DetectionMethod method = DetectionMethod::kSuccessRate;
@@ -105,7 +108,7 @@ struct OutliersDetected {
   friend bool operator==(const OutliersDetected&, const OutliersDetected&) = default;
 };
 
-/// From now on calls of the cluster pass this gate (A32).
+/// From now on this gate limits the cluster's calls (A32).
 struct CircuitBreakerSet {
   ClusterName cluster;
   CallGatePtr gate;
@@ -113,8 +116,8 @@ struct CircuitBreakerSet {
   friend bool operator==(const CircuitBreakerSet&, const CircuitBreakerSet&) = default;
 };
 
-/// The number of a cluster's subchannels that one subchannel map holds for sessions alone (A75-24).
-/// Each map tells its change, as with EndpointsCounted.
+/// The number of a cluster's subchannels that one subchannel map holds only for sessions.
+/// Each map reports its number and its previous number, as in EndpointsCounted.
 struct SessionsHeld {
   ClusterName cluster;
   std::int64_t held = 0;
@@ -123,7 +126,7 @@ struct SessionsHeld {
   friend bool operator==(const SessionsHeld&, const SessionsHeld&) = default;
 };
 
-/// A sweep released subchannels that were held for sessions.
+/// A sweep released subchannels that had been held for sessions.
 struct SessionsSwept {
   ClusterName cluster;
   std::uint64_t released = 0;
@@ -146,7 +149,7 @@ struct TierLoad {
 struct HealthProbed {
   ClusterName cluster;
   bool passed = false;
-  bool delayed = false;  ///< It waited for its turn, because too many probes were under way.
+  bool delayed = false;  ///< The probe waited for its turn, because too many probes were running.
 
   friend bool operator==(const HealthProbed&, const HealthProbed&) = default;
 };

@@ -33,8 +33,8 @@
 namespace signalbox {
 
 /// An established connection to one address: the result of a complete pick. The connector
-/// (actors/io) that made the connection owns its transport. A data plane knows its own kind of
-/// connection, and casts.
+/// (actors/io) that made the connection owns its transport. A data plane casts a Connection to its
+/// own derived type.
 class Connection : public Tracked {
  public:
   explicit Connection(Address address) : address_(std::move(address)) {}
@@ -47,12 +47,13 @@ class Connection : public Tracked {
 
 using ConnectionPtr = std::shared_ptr<const Connection>;
 
-/// The endpoint that a connection leads to, for the policies above the leaf policy that chose it.
-/// The leaf's picker owns it; successive pickers share it until something in it changes.
+/// The endpoint that a connection leads to. The policies above the leaf policy read it. The leaf's
+/// picker owns it, and successive pickers share one object until a field changes.
 struct ChosenEndpoint {
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< In `locality`.
-  CallTrackerPtr tracker;              ///< From the subchannel map; null: nothing counts the calls.
+  /// From the subchannel map; null: no tracker counts the endpoint's calls.
+  CallTrackerPtr tracker;
 };
 
 /// The call's outgoing metadata, as the data plane holds it; nothing is copied.
@@ -66,21 +67,22 @@ class HeaderSource {
                     absl::FunctionRef<void(absl::string_view value)> visit) const = 0;
 };
 
-/// Some endpoints of a leaf cluster's priority, as tiered chooses them (ENV-4).
+/// A set of endpoints in one priority of a leaf cluster, as the policy `tiered` chooses it.
 struct Tier {
   enum class Hosts : std::uint8_t { kHealthy, kDegraded, kAll };
 
   std::uint32_t priority = 0;
-  Hosts hosts = Hosts::kHealthy;  ///< kAll: the priority panics (ENV-17).
+  Hosts hosts = Hosts::kHealthy;  ///< kAll: the priority is in panic.
 
   friend bool operator==(const Tier&, const Tier&) = default;
   friend auto operator<=>(const Tier&, const Tier&) = default;
 };
 
-/// Where earlier attempts of a call went. A retry passes over them (RetryPolicy::previous_hosts).
+/// The addresses that earlier attempts of a call went to. A retry avoids them
+/// (RetryPolicy::previous_hosts).
 using TriedAddresses = std::vector<Address>;
 
-/// What a pick may depend on. Borrowed for the duration of the call.
+/// The inputs of a pick. The pointers are borrowed for the duration of the pick.
 struct PickArgs {
   absl::string_view path;  ///< "/package.Service/Method".
   const HeaderSource* headers = nullptr;
@@ -88,13 +90,13 @@ struct PickArgs {
   std::uint64_t seed = 0;                ///< The source of the call's draws; see draw().
   /// The call's place on a hash ring, from its route's hash policies (A42); nullopt: random.
   std::optional<std::uint64_t> hash = std::nullopt;
-  /// A hint, usually right: the position of `cluster` among all clusters, in order of name.
+  /// A hint: the position of `cluster` among all clusters in order of name. It may be outdated.
   std::size_t cluster_place = 0;
-  /// The wish of the call's session: lb/session/session_args. Null: the call has no session.
+  /// The session of the call, made by lb/session/session_args. Null: the call has no session.
   const SessionHint* session = nullptr;
   std::optional<Tier> tier = std::nullopt;  ///< Set below an aggregate in tiered mode.
-  /// Pickers that are free to choose pass over these addresses, as long as another endpoint is
-  /// READY. Null: none.
+  /// A picker that has a choice avoids these addresses while another endpoint is READY. Null: there
+  /// are none.
   const TriedAddresses* tried = nullptr;
 };
 
@@ -122,9 +124,9 @@ enum class Salt : std::uint64_t {
   kTier
 };
 
-/// An evenly spread 64-bit number for this call and this decision. Seeds may be any distinct
-/// numbers. Seeds that count up, or advance by the golden ratio as splitmix64's do, are spread
-/// here.
+/// Returns an evenly spread 64-bit number for this call and this decision. Seeds may be any
+/// distinct numbers: this function also spreads seeds that count up, or that advance by the golden
+/// ratio as those of splitmix64 do.
 constexpr std::uint64_t draw(std::uint64_t seed, Salt salt, std::uint64_t step = 0) {
   // Seed and salt are not just added: a step of the seed must never equal a step of the salt.
   std::uint64_t x = seed ^ (seed >> 32U);
@@ -145,8 +147,8 @@ constexpr std::uint64_t draw_below(std::uint64_t seed,
   return static_cast<std::uint64_t>((static_cast<Wide>(draw(seed, salt, step)) * bound) >> 64U);
 }
 
-/// Something that a pick found missing. The router tells it to the policy that built the picker,
-/// and never waits for an answer. Duplicates are harmless.
+/// A request of a pick to the policy that built the picker, to provide what the pick lacked. The
+/// router sends the request and never waits for an answer. Duplicates are harmless.
 struct PickAsk {
   enum class Kind : std::uint8_t { kExitIdle, kConnect, kCreate };
 
@@ -170,7 +172,8 @@ struct Complete {
       : connection(chosen), uses(chosen != nullptr ? chosen->use_counter() : UseCounter()) {}
 
   const Connection* connection = nullptr;
-  /// The connection's counter, so that a picker that keeps a Complete need not read the connection.
+  /// The connection's counter. A picker that keeps a Complete can return this counter without
+  /// reading the connection.
   UseCounter uses;
   const ChosenEndpoint* endpoint = nullptr;  ///< Null: the picker does not say.
 };
@@ -197,8 +200,8 @@ struct PickResult {
   const AskTarget* ask_target = nullptr;
   TrackerList trackers;  ///< The trackers of a complete pick.
   Affinity affinity;     ///< Set by override_host when PickArgs::session is.
-  /// Below an aggregate, the leaf that the pick came to; the call is counted there. Null: the
-  /// route's cluster is a leaf itself, or the pick came to no leaf.
+  /// The leaf below an aggregate that the pick chose; the call is counted there. Null: the route's
+  /// cluster is itself a leaf, or the pick chose no leaf.
   const LeafCalls* leaf = nullptr;
 };
 
@@ -223,12 +226,12 @@ class Picker {
  public:
   virtual ~Picker() = default;
 
-  /// Where session cookies lead, for a look-up before the call's route is known: lb/session/seats.
-  /// Lives as long as the picker. Null: the picker knows no hosts of sessions.
+  /// The endpoints that session cookies lead to (lb/session/seats), for a look-up before the call's
+  /// route is known. It lives as long as the picker. Null: the picker has no hosts of sessions.
   virtual const SessionHint* session_hint() const { return nullptr; }
 
-  /// The answer of pick(), step by step; may allocate. An explained pick leaves no marks and
-  /// tells no asks.
+  /// Returns the answer of pick(), and reports each step to `trace`. It may allocate. An explained
+  /// pick leaves no marks and sends no asks.
   virtual PickResult explain(const PickArgs& args, PickTrace& /*trace*/) const {
     return pick(args);
   }

@@ -50,8 +50,8 @@ struct PlanAssumptions {
   /// The unreachable endpoints. An entry is an endpoint's address, or "zone", "region/zone" or
   /// "region/zone/sub_zone" for every locality of that name.
   std::vector<std::string> down;
-  /// The panic threshold of tiered mode in percent, now and then, as
-  /// RuntimeOptions::panic_threshold. An aggregate's own threshold comes first (ENV-31).
+  /// The panic threshold of tiered mode in percent, now and in the assumed future; see
+  /// RuntimeOptions::panic_threshold. An aggregate's own threshold takes precedence.
   std::uint32_t panic_threshold = 0;
 
   bool empty() const { return health.empty() && down.empty(); }
@@ -59,7 +59,7 @@ struct PlanAssumptions {
 
 // --- the answer ------------------------------------------------------------
 
-/// The share as it is, and as it would be. Without assumptions both are the same.
+/// One share now, and the share under the assumptions. Without assumptions both are equal.
 struct PlannedShare {
   CallShare now = 0;
   CallShare then = 0;
@@ -74,11 +74,12 @@ struct PlannedShares {
   friend bool operator==(const PlannedShares&, const PlannedShares&) = default;
 };
 
-/// The health scores of a priority in tiered mode (ENV-7), in percent, and their inputs.
+/// The health scores of a priority in tiered mode, in percent, and their inputs.
 struct PlannedHealth {
   std::uint32_t healthy = 0;
   std::uint32_t degraded = 0;
-  /// The healthy share of the priority's hosts, in millionths; by weight, where EDS says so.
+  /// The fraction of the priority's hosts that are healthy, in millionths. Hosts are counted by
+  /// weight when EDS says so.
   std::uint32_t healthy_hosts = 0;
   std::uint32_t overprovisioning_factor = 140;  ///< In percent.
   bool panic = false;  ///< The priority's calls go to all of its endpoints alike.
@@ -87,7 +88,7 @@ struct PlannedHealth {
 };
 
 struct PlannedEndpoint {
-  /// Never empty. Of an unresolved LOGICAL_DNS cluster: the DNS name.
+  /// Never empty. The only entry for an unresolved LOGICAL_DNS cluster is its DNS name.
   std::vector<Address> addresses;
   HealthStatus health = HealthStatus::kUnknown;  ///< From EDS.
   std::uint32_t weight = 1;
@@ -104,7 +105,7 @@ struct PlannedLocality {
 
 struct PlannedPriority {
   std::vector<PlannedLocality> localities;
-  bool assumed = false;  ///< Its health is assumed: an AssumedHealth.
+  bool assumed = false;  ///< An AssumedHealth replaces the priority's health from EDS.
   PlannedHealth now;
   PlannedHealth then;
   PlannedShares shares;

@@ -40,7 +40,7 @@ struct ResourceKey {
   }
 };
 
-/// The alternatives stand in the order of ResourceType.
+/// The order of the alternatives is that of ResourceType.
 using Resource = std::variant<std::shared_ptr<const Listener>,
                               std::shared_ptr<const RouteConfig>,
                               std::shared_ptr<const Cluster>,
@@ -54,7 +54,7 @@ inline constexpr std::size_t kRejectionReasons = 3;
 absl::string_view to_string(RejectionReason reason);
 std::ostream& operator<<(std::ostream& out, RejectionReason reason);
 
-/// The most telling of several reasons: a limit first, then a failure to decode.
+/// The most informative of several reasons: kLimit comes first, then kParse, then kSemantic.
 struct Rejection {
   RejectionReason reason = RejectionReason::kSemantic;
   std::string limit;  ///< The first limit that was hit ("max_routes"); empty: none.

@@ -30,12 +30,12 @@ using WallTime = std::chrono::system_clock::time_point;
 
 /// envoy.admin.v3.ClientResourceStatus.
 enum class ResourceStatus : std::uint8_t {
-  kRequested,      ///< Asked for, or about to be; nothing has come yet.
-  kDoesNotExist,   ///< The server does not have it.
+  kRequested,      ///< Requested, or about to be requested; no answer has come yet.
+  kDoesNotExist,   ///< The server does not have the resource.
   kAcked,          ///< The last response was good.
-  kNacked,         ///< The last response was refused; an earlier good one may be in use.
+  kNacked,         ///< The last response was refused; an earlier valid response may be in use.
   kReceivedError,  ///< The server gave a reason for not sending it (A88).
-  kTimeout,        ///< It did not come in time, which may pass (A88).
+  kTimeout,        ///< The resource did not come in time; it may still come (A88).
 };
 
 /// "REQUESTED", "DOES_NOT_EXIST", … as in the API.
@@ -54,9 +54,9 @@ struct ResourceState {
   ResourceStatus status = ResourceStatus::kRequested;
   std::string server;   ///< The server that sent it or is asked for it; empty: none.
   std::string version;  ///< The version of the resource in use; empty: none is in use.
-  /// When the resource in use came, or last changed.
+  /// When the resource in use was received or last changed.
   std::optional<WallTime> updated;
-  /// The resource in use, serialised as it came; null: none is in use.
+  /// The resource in use, serialised as received; null: none is in use.
   std::shared_ptr<const std::string> bytes;
   std::optional<ResourceFailure> failure;
 };
@@ -67,7 +67,8 @@ absl::string_view cache_state(const ResourceState& state);
 struct ServerState {
   std::string server;
   bool connected = false;  ///< As in signalbox_xds_connected.
-  std::string error;       ///< The reason for no connection; empty: connected, or never tried.
+  /// Why the server is not connected; empty: it is connected, or no attempt was made.
+  std::string error;
 };
 
 struct ResourceDump {

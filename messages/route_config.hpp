@@ -53,7 +53,8 @@ struct HeaderMatcher {
 struct RouteMatch {
   TextMatcher path;  ///< Exact, prefix or regex.
   std::vector<HeaderMatcher> headers;
-  /// RouteMatch.runtime_fraction.default_value, as parts of a million; nullopt: always.
+  /// The fraction of calls that match, in parts per million
+  /// (RouteMatch.runtime_fraction.default_value); nullopt: all calls.
   std::optional<std::uint32_t> fraction_per_million;
 
   friend bool operator==(const RouteMatch&, const RouteMatch&) = default;
@@ -72,11 +73,12 @@ struct RetryPolicy {
   /// In ascending order, each once: CANCELLED, DEADLINE_EXCEEDED, INTERNAL, RESOURCE_EXHAUSTED,
   /// UNAVAILABLE.
   std::vector<absl::StatusCode> retry_on;
-  std::uint32_t max_attempts = 2;  ///< The first one included; 2 to 5.
+  std::uint32_t max_attempts = 2;  ///< Includes the first attempt; 2 to 5.
   /// At least 1 ms; doubles with each retry.
   Duration base_interval = std::chrono::milliseconds(25);
   Duration max_interval = std::chrono::milliseconds(250);  ///< At least base_interval.
-  bool previous_hosts = false;  ///< Retries pass over the hosts that the call has tried (Envoy).
+  /// A retry avoids the hosts of the call's earlier attempts (Envoy).
+  bool previous_hosts = false;
 
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 };
@@ -105,7 +107,7 @@ struct ChannelHash {
 /// One step of a call's hash for ring_hash (A42).
 struct HashPolicy {
   std::variant<HeaderHash, ChannelHash> what;
-  bool terminal = false;  ///< When a hash exists by now, later steps are skipped.
+  bool terminal = false;  ///< Later policies are skipped if the call has a hash after this policy.
 
   friend bool operator==(const HashPolicy&, const HashPolicy&) = default;
 };
@@ -114,13 +116,13 @@ struct HashPolicy {
 /// and at most 2^32-1; a single cluster has weight 1.
 struct ForwardAction {
   std::vector<WeightedCluster> clusters;
-  /// RouteAction.max_stream_duration.max_stream_duration (A31-20).
+  /// RouteAction.max_stream_duration.max_stream_duration.
   std::optional<Duration> max_stream_duration;
-  /// RouteAction.max_stream_duration.grpc_timeout_header_max (A31-21).
+  /// RouteAction.max_stream_duration.grpc_timeout_header_max.
   std::optional<Duration> grpc_timeout_header_max;
-  /// The route's own, else its virtual host's; nullopt: no retries (A44).
+  /// The retry policy of the route, or else of its virtual host; nullopt: no retries (A44).
   std::optional<RetryPolicy> retry = {};
-  /// The supported policies; empty: a random hash (A42).
+  /// The supported policies of the route; empty: each call gets a random hash (A42).
   std::vector<HashPolicy> hash_policies = {};
   /// The endpoint's hostname becomes the call's :authority (A81).
   bool auto_host_rewrite = false;
@@ -128,7 +130,8 @@ struct ForwardAction {
   friend bool operator==(const ForwardAction&, const ForwardAction&) = default;
 };
 
-/// An unsupported action. The route matches, and then the call fails UNAVAILABLE (A28).
+/// An action that signalbox does not support. The route still matches, and its calls fail with
+/// UNAVAILABLE (A28).
 struct UnsupportedAction {
   std::string what;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions — what pickers, snapshot and calls pass on of a session, the result of a session's pick,
-// and the marks that keep hosts of sessions connected.
+// Sessions — three kinds of values: data of a session that pickers, snapshots and calls pass on,
+// the result of a session's pick, and the marks that keep hosts of sessions connected.
 //
 //   override_host's picker ─▶ SessionHint: where cookies lead ─▶ the snapshot ─┐
 //                                                                  lb/session ◀┘
@@ -9,7 +9,7 @@
 //                          └▶ Affinity ─▶ lb/session
 //   override_host ─▶ SessionMarks ─▶ subchannel map: lately used hosts keep their connections
 //
-// lb/session knows what a SessionHint is. All other code passes it on.
+// Only lb/session can read a SessionHint. All other code passes it on.
 //
 // Source: gRFC A55 (stateful session affinity), A60 (cluster in the cookie), A61 (several
 // addresses), A75 (idle_timeout).
@@ -29,20 +29,21 @@
 
 namespace signalbox {
 
-/// Something of lb/session on its way through code that cannot read it. Each place that holds a
-/// pointer to a SessionHint has one type of it, which derives from SessionHint; lb/session has the
-/// one function that reads the pointer. Empty, so that reading costs nothing. Always borrowed.
+/// The base of types that only lb/session can read. Each place that holds a pointer to a
+/// SessionHint always holds the same derived type, so lb/session has one function that casts the
+/// pointers of that place. SessionHint is empty, so a cast costs nothing. The pointer never owns
+/// its object.
 struct SessionHint {};
 
-/// The result of a call's wish for its host. When a strict session's cookie names hosts, the call
-/// fails instead of falling back.
+/// Whether a call reached the host of its session. When a strict session's cookie names hosts, the
+/// call fails instead of falling back.
 enum class AffinityResult : std::uint8_t {
   kNone,         ///< The call has no session: no filter, or the path is not the cookie's.
   kNew,          ///< The call has no cookie yet: a session begins.
   kHit,          ///< The cookie's host takes the call.
   kHitDraining,  ///< The same, and the host is DRAINING.
-  kQueued,       ///< The host connects, or is asked to; the call waits.
-  kCreated,      ///< No policy held the host: it is asked for, and the call waits.
+  kQueued,       ///< The host is connecting, or was asked to connect; the call waits.
+  kCreated,      ///< No policy held the host. A subchannel to it was requested, and the call waits.
   kUnknownHost,  ///< Fell back: no endpoint of the cluster has the cookie's address.
   kUnhealthy,    ///< Fell back: the host's health forbids the call, or the host cannot be reached.
   /// Fell back: the cookie is malformed, beyond a limit, or not sealed with a known key.
@@ -54,21 +55,21 @@ inline constexpr std::size_t kAffinityResults = 10;
 /// The pick's answer to PickArgs::session. `hosts` is valid as long as the picker is.
 struct Affinity {
   AffinityResult result = AffinityResult::kNone;
-  /// All addresses of the picked endpoint, the one in use first (A55-23). Null: the picker does not
+  /// All addresses of the picked endpoint, the one in use first. Null: the picker does not
   /// know them.
   const std::string* hosts = nullptr;
-  /// The call's cookie is the plain cookie of `hosts` and the route's cluster. The result is then
-  /// kHit or kHitDraining.
+  /// True: the call's cookie already names `hosts` and the route's cluster, as a plain cookie. The
+  /// result is then kHit or kHitDraining.
   bool as_cookie = false;
 };
 
-/// When a session last sent a call to an endpoint. Picks write it (A75-27).
+/// When a session last sent a call to an endpoint. Picks write it.
 class SessionMark {
  public:
-  /// Infinitely past (A75-26).
+  /// No call yet: the time is infinitely long ago.
   SessionMark() = default;
 
-  /// Marks are written at most once in this time, so that readers keep the cache line meanwhile.
+  /// Picks write a mark at most once in this time. Between two writes, readers keep the cache line.
   static constexpr Duration kGrain = std::chrono::milliseconds(1);
 
   void touch(Instant now) const {
@@ -87,7 +88,7 @@ class SessionMark {
   /// Precondition: used_after() was true.
   Instant last_used() const { return Instant(Duration(at_.load(std::memory_order_relaxed))); }
 
-  /// Takes over the time of another mark of the same endpoint, if that time is later.
+  /// Takes the time of another mark of the same endpoint, if that time is later.
   void inherit(const SessionMark& other) const {
     const std::int64_t at = other.at_.load(std::memory_order_relaxed);
     if (at > at_.load(std::memory_order_relaxed)) at_.store(at, std::memory_order_relaxed);

@@ -23,11 +23,13 @@ namespace signalbox {
 // --- the subchannel: one address ------------------------------------------
 
 struct ConnectRequested {
-  /// Few addresses of the cluster fail. If this attempt fails, the next one may come soon.
+  /// True: few addresses of the cluster fail. If this attempt fails, the next attempt may come
+  /// soon.
   bool may_hurry = false;
 };
 
-/// Each attempt has its own number, so that answers to an abandoned attempt are recognised.
+/// Each attempt has a number. An answer with an old number belongs to an abandoned attempt and is
+/// ignored.
 struct Connected {
   std::uint64_t attempt = 0;
   ConnectionPtr connection;
@@ -46,8 +48,9 @@ struct ConnectionClosed {
 using SubchannelEvent =
     std::variant<ConnectRequested, Connected, ConnectFailed, ConnectionClosed, TimerFired>;
 
-/// Begins an attempt. The transport answers Connected or ConnectFailed within `timeout` of the
-/// attempt's turn. Of very many attempts some wait for their turn (actors/io/attempt_turns.hpp).
+/// Begins an attempt. Too many attempts at a time wait for their turn
+/// (actors/io/attempt_turns.hpp). When its turn has come, the transport answers with Connected or
+/// ConnectFailed within `timeout`.
 struct OpenConnection {
   std::uint64_t attempt = 0;
   Duration timeout{};
@@ -73,10 +76,12 @@ enum class ProbeOutcome : std::uint8_t {
   kPassed,
   kFailed,   ///< No answer, or an answer that does not say whether the endpoint is fit.
   kRefused,  ///< The answer says that the endpoint is unfit.
-  kUndone    ///< The probe could not be made (no open files are left, say): it says nothing.
+  /// The probe could not be made (for example, no file descriptor was free). It says nothing about
+  /// the endpoint.
+  kUndone
 };
 
-/// Each probe of a check has its own number, so that late answers are recognised.
+/// Each probe of a check has a number, so a late answer is recognised.
 struct ProbeEnded {
   std::size_t check = 0;  ///< Index into the cluster's health_checks.
   std::uint64_t number = 0;
@@ -89,13 +94,14 @@ struct HealthChecksBegun {};
 
 using HealthCheckEvent = std::variant<HealthChecksBegun, ProbeEnded, TimerFired>;
 
-/// Begins a probe. The answer is ProbeEnded, within the check's timeout of the probe's turn.
+/// Begins a probe. When the probe's turn has come, ProbeEnded follows within the check's timeout.
 struct StartProbe {
   std::size_t check = 0;
   std::uint64_t number = 0;
 };
 
-/// Tells the map whether the endpoint is fit. Not OK: the reason why it is unfit.
+/// Reports to the map whether the endpoint is fit. A status that is not OK is the reason why it is
+/// unfit.
 struct ReportHealth {
   absl::Status status;
 };
@@ -127,13 +133,13 @@ struct SubchannelConnectAsked {
   Address address;
 };
 
-/// The holder processed a configuration. Holds of its earlier incarnations that it did not take
-/// again are released.
+/// The holder processed a configuration. The map releases those holds of the holder's earlier
+/// incarnations that this incarnation has not acquired again.
 struct HolderSettled {
   Holder holder;
 };
 
-/// The holder is gone. If it died, its holds wait for its successor.
+/// The holder is gone. If it died, the map keeps its holds for its successor.
 struct HolderGone {
   Holder holder;
   bool died = false;
@@ -149,7 +155,7 @@ struct MapGenerationApplied {
 };
 
 /// The endpoints that `judge` finds unfit from now on. The table replaces the judge's previous
-/// table. Only health changes: there is no fake failure (A61).
+/// table. Only health changes; the connectivity state stays (A61).
 struct EndpointHealthChanged {
   HealthJudge judge = HealthJudge::kOutlierDetection;
   std::shared_ptr<const UnhealthyEndpoints> unhealthy;  ///< Null: none.
@@ -168,7 +174,8 @@ struct SessionsKept {
   SessionMarksPtr marks;  ///< Null: no sessions.
 };
 
-/// The sweeper: release the addresses that no session used within idle_timeout (A75-29).
+/// From the sweeper: the map must release the addresses that no session used within idle_timeout
+/// (A75-29).
 struct SweepAsked {};
 
 /// The result of an address's health checks, from ReportHealth.
@@ -210,7 +217,7 @@ struct NotifyHolder {
   SubchannelStateChanged state;
 };
 
-/// Probes the address in this way from now on; an earlier way ends.
+/// From now on the address is probed by these checks; earlier checks of the address end.
 struct StartHealthChecks {
   Address address;
   HealthChecksPtr checks;  ///< Neither null nor empty.
@@ -235,7 +242,7 @@ struct ArmSweeper {
   std::optional<Duration> idle_timeout;
 };
 
-/// Tells the sweeper that the sweep is done, and when the next endpoint may be idle (A75-30).
+/// Tells the sweeper that the sweep is done, and when the next endpoint may be idle.
 struct FinishSweep {
   Instant next_due{};
 };
@@ -254,13 +261,13 @@ using SubchannelMapEffects = std::vector<SubchannelMapEffect>;
 
 // --- the sweeper: when the map looks for idle sessions ----------------------
 
-/// The map: sessions may idle this long from now on. An update may bring the next sweep forward,
-/// never push it back.
+/// From the map: from now on sessions may idle for this time. An update can make the next sweep
+/// earlier, never later.
 struct IdleTimeoutSet {
   Duration idle_timeout{};
 };
 
-/// The map has swept.
+/// The map has finished a sweep.
 struct SweepDone {
   Instant next_due{};
 };

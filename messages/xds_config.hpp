@@ -8,10 +8,11 @@
 //   X1  Every cluster that the virtual host names, every subscribed cluster and every leaf of an
 //       aggregate has an entry. The entry of an unusable cluster holds its error, and spoils no
 //       other entry.
-//   X2  An aggregate's leaves are flattened, depth-first, without duplicates (A37-7, A37-8).
+//   X2  An aggregate's leaves are flattened, depth-first, without duplicates.
 //   X3  A part that did not change since the last XdsConfig is the same pointer.
 //
-// ResolutionNotes travel beside it: the texts that failed calls add while the configuration is old.
+// ResolutionNotes are sent with the configuration. They hold the texts that are added to the errors
+// of failed calls while the configuration is outdated.
 
 #pragma once
 
@@ -60,8 +61,9 @@ struct XdsConfig {
 
 using XdsConfigPtr = std::shared_ptr<const XdsConfig>;
 
-/// Faults beside a configuration that stays valid. Only the texts of failed calls have them (gRFC
-/// A88). They are no part of XdsConfig, so that they can change alone.
+/// Errors that leave the configuration valid. They appear only in the error texts of failed calls
+/// (gRFC A88). They are not in XdsConfig, so that a note can change while the configuration stays
+/// the same.
 struct ResolutionNotes {
   std::string node;    ///< "node ID: n"; empty: the node has none.
   std::string target;  ///< The fault of listener and routes; empty: none.

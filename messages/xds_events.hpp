@@ -43,13 +43,13 @@ struct AdsStreamOpened {
   std::uint64_t stream = 0;
 };
 
-/// The next one comes after ReadNext.
+/// The transport reads the next message only after ReadNext.
 struct AdsBytesReceived {
   std::uint64_t stream = 0;
   std::string bytes;  ///< One serialised DiscoveryResponse.
 };
 
-/// The oldest SendBytes of the stream without an AdsBytesWritten has left for the server.
+/// The oldest SendBytes of the stream that had no AdsBytesWritten has been sent to the server.
 struct AdsBytesWritten {
   std::uint64_t stream = 0;
 };
@@ -83,8 +83,8 @@ struct SendBytes {
   std::string bytes;  ///< One serialised DiscoveryRequest.
 };
 
-/// The response that came last is decoded: the next one may come. Until then the server is held up
-/// by its flow control.
+/// The last response is decoded, so the transport may read the next response. Until then flow
+/// control stops the server.
 struct ReadNext {
   std::uint64_t stream = 0;
 };
@@ -102,7 +102,9 @@ struct ReceivedResource {
 /// The server's reason for not sending a resource that was asked for (A88).
 struct ResourceError {
   std::string name;
-  absl::Status status;  ///< NOT_FOUND and PERMISSION_DENIED concern the resource; other codes pass.
+  /// NOT_FOUND and PERMISSION_DENIED concern the resource itself; errors of other codes are
+  /// temporary.
+  absl::Status status;
 };
 
 /// One decoded response. Every valid resource is used even if the response was NACKed (A46).
@@ -110,24 +112,26 @@ struct ResourcesReceived {
   ResourceType type = ResourceType::kListener;
   std::string version;
   std::vector<ReceivedResource> resources;
-  /// The first few errors of resources that could not be named; part of the NACK.
+  /// The first few errors of resources that have no readable name. They become part of the NACK.
   std::vector<std::string> unnamed_errors;
-  /// The number of further such errors.
+  /// The number of further errors of resources that have no readable name.
   std::uint64_t more_unnamed = 0;
-  /// These errors refuse nothing, so they are no part of a NACK.
+  /// These errors do not refuse a resource, so they are not part of a NACK.
   std::vector<ResourceError> resource_errors;
   /// The number of refused resources, named or not, by RejectionReason; for the metrics.
   std::array<std::uint64_t, kRejectionReasons> rejected{};
 };
 
-/// All names of one type in the last request that has left on the live stream. Replaces the
-/// previous set; empty once the stream is gone. Does-not-exist timers run for these names (A57).
+/// All names of one type in the last request that was sent on the live stream. The set replaces the
+/// previous set, and is empty once the stream has ended. Does-not-exist timers run for these names
+/// (A57).
 struct SubscriptionSent {
   ResourceType type = ResourceType::kListener;
   std::set<std::string> names;
 };
 
-/// A whole response was unusable: beyond the limit, or no DiscoveryResponse. For the metrics.
+/// A whole response was unusable: it was beyond the limit, or was no DiscoveryResponse. Only
+/// metrics use this event.
 struct ResponseRefused {
   RejectionReason reason = RejectionReason::kParse;
 };
@@ -184,20 +188,21 @@ struct ServerReported {
 
 using ClientEvent = std::variant<WatchesChanged, WatcherGone, ServerReported, TimerFired>;
 
-/// The resource appeared, changed, or cannot be had. In the last case `resource` has the reason:
-/// NOT_FOUND when it does not exist. A watcher that gets an error has no resource any more.
+/// The resource appeared, changed, or became unavailable. For an unavailable resource, `resource`
+/// is the reason: NOT_FOUND when it does not exist. A watcher that gets an error no longer has the
+/// resource.
 struct ResourceChanged {
   ResourceKey key;
   absl::StatusOr<Resource> resource = absl::UnknownError("not set");
 };
 
-/// A fault, while the resource that the watcher has stays valid. OK: the fault is over.
+/// An error that leaves the watcher's resource valid. OK: the error is over.
 struct AmbientErrorChanged {
   ResourceKey key;
   absl::Status status;
 };
 
-/// Everything that one step of the client tells one watcher, in order.
+/// All changes that one step of the client reports to one watcher, in order.
 struct ResourcesChanged {
   std::vector<std::variant<ResourceChanged, AmbientErrorChanged>> changes;
 };
@@ -207,7 +212,7 @@ struct NotifyWatcher {
   ResourcesChanged what;
 };
 
-/// For the session with one server. The first AskServer begins the session.
+/// A message to the session with one server. The first AskServer to a server starts its session.
 struct AskServer {
   ServerId server = 0;
   Subscribe subscription;
@@ -251,17 +256,17 @@ struct NameResolved {
   absl::StatusOr<std::vector<Address>> addresses = absl::UnknownError("not set");
 };
 
-/// Clusters that calls still refer to, beside those that the routes name (A31-13, A74). The
-/// complete set; replaces the set before.
+/// Clusters that calls still refer to, in addition to the clusters that the routes name (A31-13,
+/// A74). The set is complete; it replaces the previous set.
 struct ClustersReferenced {
   std::set<ClusterName> clusters;
 };
 
 struct ReresolutionRequested {};
 
-/// The client that told of the resources was replaced. Those resources stay valid. The new client
-/// begins with nothing, so its error on a resource is ambient until it has had that resource
-/// itself.
+/// The xDS client that reported the resources was replaced by a new client. The resources stay
+/// valid. The new client has no resources yet. Until it has sent a resource, its error on that
+/// resource is therefore ambient.
 struct ClientReplaced {};
 
 using DependencyEvent = std::variant<ResourcesChanged,
@@ -276,13 +281,13 @@ struct ResolveName {
   DnsName name;
 };
 
-/// The configuration is the same pointer as before when only the notes changed.
+/// If only the notes changed, the configuration is the same pointer as before.
 struct EmitConfig {
   XdsConfigPtr config;
   ResolutionNotesPtr notes;
 };
 
-/// There is no configuration (any more): calls fail UNAVAILABLE with this text.
+/// There is no configuration, or no longer one. Calls fail as UNAVAILABLE with this text.
 struct EmitError {
   absl::Status status;
 };

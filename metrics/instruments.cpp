@@ -85,7 +85,8 @@ struct CallCounts {
   std::int64_t started = 0;
   std::int64_t active = 0;
 
-  // Ended calls are read before started calls; otherwise a call could end without having started.
+  // Ended calls are read before started calls; otherwise the sums could show more ended than
+  // started calls.
   explicit CallCounts(const CallStats& stats) {
     for (std::size_t code = 0; code < kStatusCodes; ++code)
       completed[code] = stats.completed(code);
@@ -106,7 +107,7 @@ struct CallCounts {
 
   CallCounts() = default;
 
-  /// Adds the counts of metrics without a target label; the other counts stay.
+  /// Adds the counts of metrics without a target label. The counts of other metrics do not change.
   void add(const CallCounts& other) {
     active += other.active;
     add(picks, other.picks);
@@ -190,7 +191,7 @@ struct ClusterFamilies {
   }
 };
 
-// A series for each name.
+// The family has one series for each name in `counts`.
 template <typename Counts>
 Family family_of(Metric metric, const Counts& counts) {
   Family family{&row_of(metric), {}};
@@ -254,7 +255,7 @@ void Instruments::observe(const Observation& observation) {
                                {seen.cluster.str()},
                                static_cast<double>(seen.released));
                  },
-                 [](const TierLoad&) {},  // The load is held: hold_load().
+                 [](const TierLoad&) {},  // hold_load() exports the load.
                  [&](const HealthProbed& seen) {
                    series_.add(Metric::kHealthProbes,
                                {seen.cluster.str(), seen.passed ? "success" : "failure"},
@@ -270,8 +271,8 @@ void Instruments::forget_priority(const ClusterName& cluster, int reported) {
   move_priority(cluster, reported, std::nullopt);
 }
 
-// The gauge shows the worst priority in use, which operators have to know: none (-1), else the
-// lowest.
+// The gauge shows the worst priority in use, because operators must notice it: -1 (none) if any
+// tree has none, else the lowest priority.
 void Instruments::move_priority(const ClusterName& cluster,
                                 std::optional<int> from,
                                 std::optional<int> to) {
@@ -284,7 +285,8 @@ void Instruments::move_priority(const ClusterName& cluster,
   series_.set(Metric::kPriorityActive, {cluster.str()}, best < 0 ? best : counts.rbegin()->first);
 }
 
-// Set, not added: a cluster that finds the metric full is left out, and never comes back halved.
+// Each update sets the sum and does not add to the series. If the metric is full, a cluster has no
+// series; a later series then starts with the whole sum.
 void Instruments::count_endpoints(const EndpointsCounted& seen) {
   const std::lock_guard lock(registry_mutex_);
   EndpointCounts& sum = endpoints_[seen.cluster];
@@ -541,8 +543,8 @@ std::set<std::string> Instruments::clusters_in_use() const {
   return clusters;
 }
 
-// A late count of a forgotten cluster makes it a cluster that is gone, once more. Counters that
-// calls still hold stay. Precondition: the registry is locked.
+// A late count for a forgotten cluster makes the cluster known again; it is then forgotten once
+// more. Counters that calls still hold are not erased. Precondition: the registry is locked.
 void Instruments::forget_gone() const {
   const Instant now = now_();
   swept_ = now;

@@ -47,37 +47,41 @@ class Instruments final : public DropCounters {
 
   void observe(const Observation& observation);
 
-  /// The counters of this target's calls that `cluster` takes. `aggregate` is the route's cluster,
-  /// when that is not `cluster`. The same object each time, until the cluster is forgotten. Beyond
-  /// kMaxSeries objects, new clusters share the object of "other".
+  /// Returns the counters of this target's calls that `cluster` takes. `aggregate` is the route's
+  /// cluster when the route's cluster differs from `cluster`. Repeated calls return the same object
+  /// until the cluster is forgotten. Beyond kMaxSeries objects, new clusters share the object of
+  /// "other".
   std::shared_ptr<const CallStats> call_stats(absl::string_view target,
                                               const ClusterName& cluster,
                                               const ClusterName& aggregate = {});
 
-  /// The same object each time, until the cluster is forgotten. Beyond kMaxSeries objects, new
-  /// clusters share the object of "other".
+  /// Repeated calls return the same object until the cluster is forgotten. Beyond kMaxSeries
+  /// objects, new clusters share the object of "other".
   EventCountPtr drops(const ClusterName& cluster, absl::string_view category) override;
   EventCountPtr breaker_drops(const ClusterName& cluster) override;
 
-  /// The count of this kind of actor: the same object for as long as the Instruments live. Kinds
-  /// are few and fixed.
+  /// Returns the message counter for this kind of actor. Each kind has one counter for the life of
+  /// Instruments. The kinds are few and fixed, so their number has no limit here.
   std::shared_ptr<const MessageCount> actor_messages(absl::string_view actor);
 
-  /// The count of this custom policy: the same object for as long as the Instruments live. The
-  /// program registers the policies.
+  /// Returns the counter of failed picks for this custom policy. Each policy has one counter for
+  /// the life of Instruments. The program registers the policies, so their number has no limit
+  /// here.
   EventCountPtr pick_failures(absl::string_view policy);
 
-  /// The count of this custom filter, in the same way.
+  /// Returns the counter of failures for this custom filter. Each filter has one counter for the
+  /// life of Instruments.
   EventCountPtr filter_failures(absl::string_view filter);
 
-  /// The count of all fault filters: the same object for as long as the Instruments live.
+  /// Returns the counter that all fault filters share. It is one object for the life of
+  /// Instruments.
   const FaultCountPtr& faults() const { return faults_; }
 
-  /// The policy that reported this PriorityActive no longer decides for the cluster.
+  /// A policy that reported the priority `reported` stops choosing the priority of the cluster.
   void forget_priority(const ClusterName& cluster, int reported);
 
   void set_xds_connected(absl::string_view server, bool connected);
-  /// The server is not used any more: it is neither connected nor disconnected.
+  /// The server is not used any more, so its series ends.
   void forget_xds_connected(absl::string_view server);
   void count_updates(absl::string_view server,
                      ResourceType type,
@@ -94,20 +98,20 @@ class Instruments final : public DropCounters {
   void add_subchannels(ConnectivityState state, int amount);
   void add_connections(const ClusterName& cluster, int amount);
 
-  /// The hold of one user of the cluster; a cluster may have several. When the last hold ends, the
-  /// cluster's gauges end. All other series of the cluster end kRetention later, unless it is held
-  /// again. The Instruments outlive the holds.
+  /// Returns a hold on the cluster; a cluster may have several holds. When the last hold ends, the
+  /// cluster's gauges end. All other series of the cluster end kRetention later, unless the cluster
+  /// is held again. The Instruments must outlive the holds.
   std::shared_ptr<const void> hold_cluster(const ClusterName& cluster);
 
-  /// One statement of a tier's load, which holds as long as the result lives. A new statement needs
-  /// a new call. The gauge shows the newest statement that still holds, and ends with the last one.
-  /// Precondition: `load` has a percentage.
+  /// States a tier's load. The statement holds as long as the returned object lives; a new load
+  /// needs a new call. The gauge shows the newest statement that still holds, and ends with the
+  /// last statement. Precondition: `load` has a percentage.
   std::shared_ptr<const void> hold_load(const TierLoad& load);
 
   /// Everything to export, now. Forgets clusters that have been gone for kRetention.
   std::vector<Family> collect() const;
 
-  /// Long enough that a scrape or two still see how a cluster ended.
+  /// This time is long enough for one or two scrapes to see the last values of a cluster.
   static constexpr Duration kRetention = std::chrono::minutes(1);
   /// Without collections, clusters are forgotten at most this often.
   static constexpr Duration kSweepEvery = std::chrono::seconds(10);
@@ -148,7 +152,7 @@ class Instruments final : public DropCounters {
   std::map<LabelValues, std::map<std::uint64_t, std::uint32_t>> tier_loads_;
   std::uint64_t loads_claimed_ = 0;
   std::map<ClusterName, EndpointCounts> endpoints_;    // The sum of all maps of the cluster.
-  std::map<ClusterName, std::int64_t> sessions_held_;  // The same.
+  std::map<ClusterName, std::int64_t> sessions_held_;  // The sum of all maps of the cluster.
   // How many trees use each priority.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;
   std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;

@@ -321,8 +321,8 @@ static_assert(
     }(),
     "the rows stand in the order of Metric");
 
-/// Upper bounds in seconds. The bound of 11 tells "the timer fired" from "the timer, then a
-/// connection".
+/// Upper bounds in seconds. The bound of 11 separates "the failover timer fired" (10 s) from "the
+/// timer fired, and then a connection was made".
 inline constexpr std::array kFailoverBuckets{
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 11.0, 15.0, 30.0, 60.0};
 

@@ -4,8 +4,8 @@
 //
 //   instruments ─▶ add, set, record ─▶ [SeriesTable] ─▶ collect ─▶ exporter
 //
-// Thread-safe, by one mutex. So it is not for the path of calls, which has striped counters
-// (CallStats).
+// Thread-safe, by one mutex. Because of the mutex, the path of calls does not use this table but
+// striped counters (CallStats).
 //
 // Invariant
 //   M1  A metric has at most kMaxSeries series, and a few for "other". A further series is counted
@@ -55,7 +55,7 @@ class SeriesTable {
   void set(Metric metric, LabelValues labels, double value);
   void record(Metric metric, LabelValues labels, double seconds);
 
-  /// Counts one update that had no series of its own, because the metric is full.
+  /// Counts one update of a series that the metric has no room for.
   void count_overflow(Metric metric);
 
   /// Drops the series that have this value as their first label.

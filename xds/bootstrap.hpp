@@ -119,7 +119,7 @@ struct BootstrapEnvironment {
 
 using BootstrapSource = std::variant<BootstrapFile, BootstrapText, BootstrapEnvironment>;
 
-/// `source_name` begins every error text: a path, or the name of a variable.
+/// Every error text begins with `source_name`: a path, or the name of a variable.
 absl::StatusOr<Bootstrap> parse_bootstrap(absl::string_view json_text,
                                           absl::string_view source_name);
 

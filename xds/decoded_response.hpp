@@ -23,8 +23,8 @@ struct DecodedResponse {
   std::string nack_detail;
 };
 
-/// A response that is being decoded. Each call decodes one part and returns nullopt; the call that
-/// decodes the last part returns the result. It must not be called after that.
+/// Decodes one response part by part. Each call decodes one part and returns nullopt. The call that
+/// decodes the last part returns the result; no further call is allowed after it.
 using Decoding = std::function<std::optional<absl::StatusOr<DecodedResponse>>()>;
 
 }  // namespace signalbox::xds

@@ -20,12 +20,12 @@ using envoy::service::discovery::v3::DiscoveryResponse;
 constexpr std::size_t kRememberedClosedStreams = 64;
 constexpr std::size_t kRememberedNacks = 1000;
 
-// Whether a response must hold all resources of the type: a resource that it lacks does not exist.
+// Whether a response of this type is complete: a resource that the response lacks does not exist.
 bool is_complete_by_protocol(absl::string_view type_url) {
   return type_url == kListenerTypeUrl || type_url == kClusterTypeUrl;
 }
 
-// The end of the error for a resource that is not among `resources`.
+// Returns the last part of the error text for a resource that is not among `resources`.
 std::string names_in(absl::string_view type_url,
                      const std::map<std::string, std::string>& resources) {
   const auto type = resource_type_of(type_url);
@@ -37,7 +37,8 @@ std::string names_in(absl::string_view type_url,
   return absl::StrCat("; its ", kind, " resources are: ", listed(names));
 }
 
-// Make before break: clusters are sent before the routes that name them.
+// The send order of types. Clusters are sent before the routes that name them, so that a route
+// never refers to a cluster that the client lacks.
 int order_of(absl::string_view type_url) {
   if (type_url == kClusterTypeUrl) return 0;
   if (type_url == kClusterLoadAssignmentTypeUrl) return 1;

@@ -85,9 +85,10 @@ using OutgoingResponses = std::vector<OutgoingResponse>;
 
 class DiscoveryServer {
  public:
-  /// `absence`: the beginning of the NOT_FOUND error (resource_errors of A88) that is sent for each
-  /// requested resource that does not exist, so that clients do not wait for it. The names of the
-  /// existing resources follow. Empty: no such errors are sent, as by most servers.
+  /// The server sends a NOT_FOUND error (resource_errors of A88) for each requested resource that
+  /// does not exist, so that clients do not wait for the resource. `absence` is the first part of
+  /// the error text; the names of the existing resources follow it. If `absence` is empty, the
+  /// server sends no such errors, like most servers.
   explicit DiscoveryServer(std::string absence = {}) : absence_(std::move(absence)) {}
 
   /// Replaces all resources: a resource that is not in the list is removed.
@@ -98,7 +99,8 @@ class DiscoveryServer {
 
   StreamId open_stream();
   void close_stream(StreamId stream);
-  /// INVALID_ARGUMENT if the bytes are no valid request. The caller ends the stream with it.
+  /// Returns INVALID_ARGUMENT if the bytes are no valid request. The caller then ends the stream
+  /// with that status.
   absl::StatusOr<OutgoingResponses> receive(StreamId stream, const std::string& bytes);
 
   const DiscoveryRecord& record() const { return record_; }

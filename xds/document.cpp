@@ -58,21 +58,22 @@ bool is_within_depth(const json& value, int depth) {
   return true;
 }
 
-// nlohmann::json begins its error texts with an identifier in brackets.
+// Removes the identifier in brackets that begins each error text of nlohmann::json.
 absl::string_view without_identifier(absl::string_view what) {
   const auto end = what.find("] ");
   return absl::StartsWith(what, "[") && end != absl::string_view::npos ? what.substr(end + 2)
                                                                        : what;
 }
 
-// The libraries quote the text that they read last, and may cut a character in two.
+// Error texts of the libraries quote the end of the text that was read, and may cut a character in
+// two. Such a text is escaped.
 std::string as_utf8(absl::string_view what) {
   return is_utf8(what) ? std::string(what) : absl::CEscape(what);
 }
 
-// Counts the values of a JSON text without building them. Its callbacks return false, which ends
-// the parsing, if there are too many values or the text is no JSON. The real parser reports the
-// latter.
+// Counts the values of a JSON text without building them. A callback returns false, which ends the
+// parsing, if there are too many values or if the text is not JSON. The real parser then reports
+// text that is not JSON.
 class JsonCounter final : public nlohmann::json_sax<json> {
  public:
   explicit JsonCounter(std::size_t most) : most_(most) {}
@@ -179,8 +180,8 @@ struct YamlCount {
   bool is_beyond = false;  ///< There are more values than allowed.
 };
 
-// Counts to two at most. For a misplaced comma yaml-cpp 0.7 makes an endless number of documents,
-// and LoadAll() would collect them all (yaml-cpp issue 1040).
+// Counts at most two documents. For a misplaced comma yaml-cpp 0.7 produces an endless number of
+// documents, and LoadAll() would store them all (yaml-cpp issue 1040).
 YamlCount count_documents(absl::string_view text, std::size_t max_values) {
   std::istringstream stream{std::string(text)};
   CountingHandler handler(stream, max_values);

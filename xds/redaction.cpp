@@ -57,7 +57,8 @@ bool is_secret(const std::string& name) {
   return absl::c_linear_search(kSecretNames, spelled) || absl::c_any_of(kSecretEndings, ends_so);
 }
 
-// A header's matcher or value: {"name": "authorization", "exact_match": "Bearer …"}.
+// Whether the object describes a secret header by its name: {"name": "authorization",
+// "exact_match": "Bearer …"}.
 bool names_secret_header(const Json& object) {
   return absl::c_any_of(kNamesOfNames, [&](absl::string_view of_name) {
     const auto name = object.find(std::string(of_name));
@@ -67,13 +68,15 @@ bool names_secret_header(const Json& object) {
   });
 }
 
-// Whether a member holds the value of a header: its match pattern, its rewrite or the value itself.
+// Whether a member of a header's object holds the header's value: a match pattern, a rewrite or the
+// value itself.
 bool tells_header(const std::string& member) {
   return absl::EndsWith(member, "_match") || member == "regex_rewrite" || member == "value" ||
          member == "raw_value";
 }
 
-// Booleans and empty values are kept: the presence of a secret may be shown.
+// Replaces a secret. Booleans and empty values are kept, because they show only whether a secret
+// exists.
 void take_out(Json& value) {
   if (!value.empty() && !value.is_boolean()) value = std::string(kRedacted);
 }

@@ -66,7 +66,7 @@ absl::StatusOr<std::string> resource_type(const json& object) {
   return type_url;
 }
 
-// A value that must have `type`, protobuf's name of a type.
+// Returns the text for "a value of type `type` is expected". `type` is protobuf's name of the type.
 std::string expected(absl::string_view type) {
   constexpr std::array<std::pair<absl::string_view, absl::string_view>, 9> kPlain{{
       {"TYPE_BOOL", "true or false"},
@@ -85,8 +85,9 @@ std::string expected(absl::string_view type) {
   return absl::StrCat("a value of ", api_name(type));
 }
 
-// protobuf's text for a value of a wrong type, as `PATH: expected …, found …`. Durations have a
-// text of their own: "Field 'f', Invalid data type for duration, value is 2".
+// Converts protobuf's error text for a value of a wrong type to `PATH: expected …, found …`. For
+// durations protobuf has another error text: "Field 'f', Invalid data type for duration, value is
+// 2".
 std::string in_our_form(absl::string_view path, absl::string_view value, absl::string_view type) {
   const bool is_duration = absl::EndsWith(type, "/google.protobuf.Duration");
   if (!is_duration || !absl::StartsWith(value, "Field '"))
@@ -100,8 +101,8 @@ std::string in_our_form(absl::string_view path, absl::string_view value, absl::s
   return absl::StrCat(path, ": expected text such as \"2s\" or \"0.5s\", ", found);
 }
 
-// protobuf's "Cannot find field" sounds like a misspelt field. Most such fields exist in Envoy, and
-// signalbox does not read them.
+// Replaces protobuf's text "Cannot find field", which suggests a misspelt field. Most such fields
+// exist in Envoy, but signalbox does not read them.
 std::string in_our_form(absl::string_view why) {
   if (absl::ConsumeSuffix(&why, ": Cannot find field."))
     return absl::StrCat(why, ": signalbox reads no such field, or it is misspelt");

@@ -12,7 +12,8 @@
 namespace signalbox::xds {
 namespace {
 
-// "[::1]:80" and "a.b:80" without the port; a bare IPv6 address unchanged.
+// Returns the address without its port and brackets: "::1" for "[::1]:80". A bare IPv6 address is
+// returned unchanged.
 absl::string_view host_of(absl::string_view address) {
   if (absl::ConsumePrefix(&address, "[")) return address.substr(0, address.find(']'));
   const std::size_t colon = address.find(':');

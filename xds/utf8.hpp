@@ -21,7 +21,7 @@
 
 namespace signalbox::xds {
 
-/// Uses protobuf's own rules.
+/// Applies the same rules as protobuf.
 bool is_utf8(absl::string_view text);
 
 /// The first `size` bytes of the text, or up to three fewer, so that no character is cut in two.

@@ -28,8 +28,8 @@ constexpr std::uint64_t kEndGroup = 4;
 constexpr std::uint64_t kFixed32 = 5;
 constexpr std::uint64_t kMaxTag = 0xFFFFFFFFU;
 
-// Estimated overheads, in bytes: of an allocation beyond its size, of a list entry beyond its
-// object, of an unknown field, and of a number in a list.
+// Estimated overheads in bytes: an allocation in addition to its size, a list entry in addition to
+// its object, an unknown field, and a number in a list.
 constexpr std::size_t kAllocation = 16;
 constexpr std::size_t kListEntry = 16;
 constexpr std::size_t kUnknownValue = 32;

@@ -27,7 +27,7 @@ enum class RetryResult : std::uint8_t {
   kTooLate,     ///< The next attempt would begin after the call's deadline.
 };
 inline constexpr std::size_t kRetryResults = 7;
-/// Why a session's call is answered with a cookie.
+/// The reason why the response to a session's call sets a cookie.
 enum class CookieSet : std::uint8_t { kNew, kMoved };
 inline constexpr std::size_t kCookieSets = 2;
 /// gRPC status codes 0 … 16.
@@ -39,7 +39,7 @@ class CallStats {
     counters_.add(kPicks + static_cast<std::size_t>(outcome), 1);
   }
 
-  /// Asks for the cache line that count_pick() will write when the pick is complete.
+  /// Prefetches the cache line that count_pick() will write.
   void prefetch() const { counters_.prefetch(kPicks); }
 
   void count_started() const { counters_.add(kStarted, 1); }

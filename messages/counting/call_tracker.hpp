@@ -4,11 +4,12 @@
 //
 //   Picker ─▶ PickResult::trackers ─▶ router: begun() ─▶ Tracking, kept by the call ─▶ ended()
 //
-// A picker that completes names its trackers, the innermost first; each wrapping picker adds its
-// own. The router begins the trackers inside the read section. Each tracker is Tracked, so it
-// outlives picker and policy. begun() and ended() are called once each per call, on any thread.
+// A picker that completes a pick lists its trackers, the innermost first. Each wrapping picker adds
+// its own trackers. The router calls begun() on each tracker inside the read section. A tracker is
+// Tracked, so it outlives picker and policy. For each call, begun() and ended() are called once, on
+// any thread.
 //
-// One tracker may be a gate. The router asks the gate last, and the gate may turn the call away.
+// One tracker may be a gate. The router asks the gate last. The gate may refuse the call.
 
 #pragma once
 
@@ -42,21 +43,22 @@ class CallTracker : public Tracked {
 
 using CallTrackerPtr = std::shared_ptr<const CallTracker>;
 
-/// Limits the number of calls that run at a time (A32). The router asks the gate for a complete
-/// pick, before any tracker begins. So the limit is exact, and a call that waits or fails never
-/// takes a place.
+/// Limits the number of calls that run at a time (A32). The router calls enter() for a complete
+/// pick before any tracker begins. The limit is therefore exact, and a call that waits or fails
+/// takes no place.
 class CallGate : public CallTracker {
  public:
-  /// Whether the call may run. Such a call is inside until ended(). Lock-free, allocates nothing.
+  /// Returns whether the call may run. The call then counts against the limit until ended().
+  /// Lock-free, allocates nothing.
   virtual bool enter() const noexcept = 0;
 
-  /// Counts a call that was turned away, and returns the status that the call is dropped with.
+  /// Counts a refused call, and returns the status with which the call is dropped.
   virtual absl::Status refuse() const = 0;
 
-  /// The most calls that may be inside.
+  /// The greatest number of calls that may run at a time.
   virtual std::uint32_t limit() const = 0;
 
-  /// Whether a call would be turned away now.
+  /// Whether a call would be refused now.
   virtual bool is_full() const = 0;
 };
 
@@ -67,14 +69,15 @@ class TrackerList {
  public:
   static constexpr std::size_t kMost = 6;
 
-  /// Returns false, and adds nothing, beyond kMost.
+  /// Returns false and adds nothing if the list already has kMost trackers.
   bool add(const CallTracker& tracker) {
     if (size_ == kMost) return false;
     trackers_[size_++] = &tracker;
     return true;
   }
 
-  /// As add(). A second gate is refused, because a call passes one cluster.
+  /// Like add(), and also returns false for a second gate: a call passes one cluster, hence one
+  /// gate.
   bool add_gate(const CallGate& gate) {
     if (gate_ != nullptr || !add(gate)) return false;
     gate_ = &gate;
@@ -94,7 +97,8 @@ class TrackerList {
   std::array<const CallTracker*, kMost> trackers_;  // Only the first size_ are set.
 };
 
-/// A call's hold on its trackers. Construction begins them; they end once. Move-only.
+/// A call's hold on its trackers. Each tracker's begun() and ended() are called once per hold.
+/// Move-only.
 class Tracking {
  public:
   Tracking() = default;

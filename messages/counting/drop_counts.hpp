@@ -7,7 +7,7 @@
 //
 // lb/route/fault counts its delays and aborts in a FaultCount.
 //
-// Called when a configuration comes, never on the path of calls. Thread-safe.
+// The functions are called when a configuration comes, never on the path of calls. Thread-safe.
 
 #pragma once
 
@@ -34,11 +34,12 @@ class DropCounters {
  public:
   virtual ~DropCounters() = default;
 
-  /// Calls that were dropped on the control plane's order (EDS drop_overloads). The same object
-  /// each time.
+  /// The counter of calls that were dropped on the control plane's order (EDS drop_overloads).
+  /// Repeated calls return the same object.
   virtual EventCountPtr drops(const ClusterName& cluster, absl::string_view category) = 0;
 
-  /// Calls beyond the cluster's limit of concurrent calls. The same object each time.
+  /// The counter of calls beyond the cluster's limit of concurrent calls. Repeated calls return the
+  /// same object.
   virtual EventCountPtr breaker_drops(const ClusterName& cluster) = 0;
 };
 

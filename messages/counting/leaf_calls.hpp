@@ -18,7 +18,7 @@
 
 namespace signalbox {
 
-/// Outlives the policies, because a call holds the leaf that took it.
+/// It outlives the policies, because a call holds the LeafCalls of the leaf that took it.
 class LeafCalls final : public Tracked {
  public:
   LeafCalls(ClusterName leaf, std::shared_ptr<const CallStats> stats)
@@ -28,7 +28,7 @@ class LeafCalls final : public Tracked {
 
   const CallStats& stats() const { return *stats_; }
 
-  /// Asks for the cache lines that a call will write.
+  /// Prefetches the cache lines that a call will write.
   void prefetch() const {
     use_counter().prefetch();
     stats_->prefetch();

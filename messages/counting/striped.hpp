@@ -5,8 +5,8 @@
 //   data-plane threads ─▶ add() on the stripe of the calling thread ─▶ sum() by the collector
 //
 // A stripe is one or several cache lines of its own; a thread always writes the same stripe. A call
-// may begin on one stripe and end on another, so one stripe may fall below zero. Only the sum
-// counts.
+// may begin on one stripe and end on another, so the value of one stripe may be negative. Only the
+// sum over all stripes is meaningful.
 //
 //   stripes:  │ 0 … 7: each of one living thread, as long as there are any │ 8 … 15: shared │
 //
@@ -63,7 +63,7 @@ class StripedCounters {
     add_in_stripe(stripes_[stripe].values[counter], stripe, amount);
   }
 
-  /// Asks for the cache line that add() will write.
+  /// Prefetches the cache line that add() will write.
   void prefetch(std::size_t counter) const {
     __builtin_prefetch(&stripes_[this_thread_stripe()].values[counter], 1);
   }

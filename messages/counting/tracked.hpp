@@ -31,7 +31,7 @@ class Tracked {
 
   std::int64_t uses() const { return uses_.sum(); }
 
-  /// The counter of the uses. With a kept counter, a Use can be taken without reading this object.
+  /// The counter of the uses. A caller that kept it can begin a Use without reading this object.
   UseCounter use_counter() const { return uses_; }
 
  private:

@@ -12,9 +12,10 @@
 // time. Calls that go anywhere among a thousand connections touch two pages. A counter costs 136
 // bytes. Each line still belongs to one stripe.
 //
-// take() and give_back() are like allocating: thread-safe, lock-free, never on the path of a pick.
-// take() tries the block that was used last, then every block; when no counter is free it tries
-// none. Blocks are kept for ever, as many as were needed at once.
+// take() and give_back() are as costly as an allocation: thread-safe, lock-free, never on the path
+// of a pick. take() tries the block that was used last, and then every block. If no counter is
+// free, it tries no block and makes a new one. Blocks are never freed, so their number is that of
+// the busiest moment.
 
 #pragma once
 
@@ -26,10 +27,10 @@
 
 namespace signalbox {
 
-/// A handle, copied like a pointer; good until give_back().
+/// A handle that is copied like a pointer; valid until give_back().
 class UseCounter {
  public:
-  /// Only to be assigned to.
+  /// An empty handle. It must be assigned before it is used.
   UseCounter() = default;
 
   /// A counter at zero that no other handle uses.
@@ -43,7 +44,7 @@ class UseCounter {
     add_in_stripe(first_[stripe * kPerBlock], stripe, amount);
   }
 
-  /// Asks for the cache line that add() will write.
+  /// Prefetches the cache line that add() will write.
   void prefetch() const { __builtin_prefetch(first_ + this_thread_stripe() * kPerBlock, 1); }
 
   std::int64_t sum() const {

@@ -189,8 +189,8 @@ const std::set<std::string>& AdsSession::wanted(ResourceType type) const {
   return found == wanted_.end() ? none : found->second;
 }
 
-// Records names that are unwanted now, even if they are wanted again before the next request: the
-// server must see that they were unwanted (S6, S10).
+// Records the names that are unwanted now. They stay recorded even if they are wanted again before
+// the next request, because the server must see that they were unwanted (S6, S10).
 void AdsSession::record_change(Live& live, ResourceType type) {
   const auto found = live.asked.find(type);
   if (found == live.asked.end()) return;
@@ -284,9 +284,9 @@ void AdsSession::timer_elapsed(Live& live, const TimerId& timer, Instant now) {
   }
 }
 
-// The request carries all that is due. If names have changed, it also carries a waiting NACK (S7):
-// without the NACK the server would take the request for an ACK. The next response then answers
-// another subscription, so it is no repetition.
+// The request carries everything that is due. If names have changed, it also carries a waiting NACK
+// (S7): without the NACK the server would take the request for an ACK. The next response then
+// answers a different subscription, so it does not count as a repetition.
 void AdsSession::send(Live& live,
                       ResourceType type,
                       std::set<std::string> names,
@@ -335,8 +335,8 @@ void AdsSession::record_answer(Live& live) {
   effects_.emplace_back(ServerStatusChanged{absl::OkStatus()});
 }
 
-// Reports that no names are subscribed to any more, because the stream has ended. A type without
-// names is reported, too: the server's answers on this stream count no longer.
+// The stream has ended, so this reports for each type that no names are subscribed to any more. A
+// type without names is reported too, because answers on the ended stream no longer count.
 void AdsSession::report_lost(const Live& live) {
   for (const auto& [type, asked] : live.asked) {
     if (asked.was_empty) versions_.erase(type);  // S6: nothing can unsubscribe now.

@@ -40,7 +40,7 @@ class Authority {
   /// longer in use.
   std::vector<ServerId> return_to(ServerId server);
 
-  /// The error of its servers, as last reported to the watchers.
+  /// The error of the authority's servers that was last reported to the watchers.
   absl::Status error;
 
  private:

@@ -15,7 +15,8 @@
 namespace signalbox::xds {
 namespace {
 
-// Whether a response has every requested resource that exists: an absent resource is deleted.
+// Whether a response of this type has every requested resource that exists. A resource that such a
+// response lacks was deleted.
 bool is_full_state(ResourceType type) {
   return type == ResourceType::kListener || type == ResourceType::kCluster;
 }
@@ -24,7 +25,7 @@ bool is_unchanged(const CacheEntry& entry, const ReceivedResource& received) {
   return entry.value && same_content(*entry.value, *received.resource);
 }
 
-// For a resource that the server sent before, and that its newest response lacks.
+// The error of a resource that the server sent before, and that the server's newest response lacks.
 absl::Status deleted(const ResourceKey& key) {
   return absl::NotFoundError(absl::StrCat(describe(key), " was deleted"));
 }
@@ -235,8 +236,8 @@ void ClientCore::record_absent(const Response& response, const std::set<std::str
   }
 }
 
-// Removes the value, if `server` has `fail_on_data_errors`. Only the origin of the value and the
-// active server may remove it: other servers never sent it.
+// Removes the resource's value, if `server` has `fail_on_data_errors`. Only the server that sent
+// the value and the active server may remove it, because other servers never sent the value.
 void ClientCore::take_away(ServerId server, CacheEntry& entry) {
   const bool may_speak = server == entry.origin || server == entry.authority->active();
   if (!servers_[server].options.fail_on_data_errors || !may_speak || !entry.value) return;
@@ -310,8 +311,8 @@ void ClientCore::on(const TimerFired& event) {
 
 // --- telling ----------------------------------------------------------------
 
-// All errors of the entry: of the resource, of its servers, or both. An entry without a value shows
-// only the error of the resource, if there is one.
+// Combines the error of the resource and the error of its servers. For an entry without a value,
+// only the error of the resource is returned, if there is one.
 absl::Status ClientCore::ambient_error(const CacheEntry& entry) const {
   absl::Status servers = entry.authority != nullptr ? entry.authority->error : absl::OkStatus();
   if (entry.data_error.ok()) return servers;

@@ -74,7 +74,8 @@ bool ClientCore::is_awaiting(const Authority& authority) const {
                              [](const CacheEntry* entry) { return entry->is_awaited(); });
 }
 
-// A reachable server is better than a failed active server, even if it has sent no resource yet.
+// Returns to the best reachable server. A reachable server is better than a failed active server,
+// even if it has sent no resource yet.
 void ClientCore::leave_failed(Authority& authority) {
   if (servers_[authority.active()].status.ok()) return;
   for (const ServerId server : authority.in_use()) {
@@ -94,7 +95,7 @@ void ClientCore::fall_back(Authority& authority) {
 }
 
 // A71: the first valid resource from a better server makes that server active. This is done before
-// any resource of the response is used, so that all of them count as the active server's.
+// any resource of the response is used, so all of them come from the active server.
 void ClientCore::return_by(const Response& response) {
   const auto is_better = [&](const auto& named) {
     return named.second.uses(response.server) && named.second.active() != response.server;

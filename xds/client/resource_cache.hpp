@@ -39,7 +39,7 @@ struct Watcher {
 };
 
 struct CacheEntry {
-  /// The state that the dump shows, but for the server.
+  /// The state that the dump shows, except ResourceState::server.
   ResourceState state;
   std::set<Watcher> watchers;
   /// The authority that selects the servers; null: the name has no valid authority.
@@ -47,8 +47,8 @@ struct CacheEntry {
   /// The last valid resource, and the server that sent it.
   std::optional<Resource> value;
   ServerId origin = 0;
-  /// The error of the resource itself: NACKed, deleted, does not exist. Beside a value the error is
-  /// ambient; without a value the watchers get the error alone.
+  /// The error of the resource itself: it was NACKed, was deleted or does not exist. If the entry
+  /// has a value, the error is ambient. If not, the watchers get the error alone.
   absl::Status data_error;
   /// The servers that were asked for the resource on their live streams.
   std::set<ServerId> asked;

@@ -10,7 +10,8 @@
 namespace signalbox::xds {
 namespace {
 
-// Collects the leaves in turn. Returns an error for a cluster that fails the whole root.
+// Collects the leaves one by one. Returns an error for a cluster that makes the whole root
+// unusable.
 class Flattening {
  public:
   explicit Flattening(MissingLeaf missing) : missing_(missing) {}
@@ -24,7 +25,8 @@ class Flattening {
 
   std::vector<ClusterName> take_leaves() { return std::move(leaves_); }
 
-  /// Why there are no leaves: the error of the first missing leaf, and the number of further ones.
+  /// Returns why there are no leaves: the error of the first missing leaf, and the number of
+  /// further missing leaves.
   std::string what_is_missing() const {
     if (missed_ == 0) return ": all that it leads to are aggregates";
     const std::string others = missed_ == 1 ? "" : absl::StrCat(", and ", missed_ - 1, " more");

@@ -105,8 +105,8 @@ void ClusterPaths::expand(Place place, ClusterLookup lookup) {
   nodes_[place].children = std::move(children);
 }
 
-// Steps that count lead to a lower ring or to a higher level of the same ring. They make no loop,
-// so a node's depth is final when its turn comes.
+// A step that counts leads to a lower ring, or to a higher level of the same ring. Such steps form
+// no loop. A node's depth is therefore final when the node is processed.
 void ClusterPaths::measure() {
   std::vector<Place> turns(nodes_.size());
   std::iota(turns.begin(), turns.end(), Place{0});

@@ -177,8 +177,8 @@ void DependencyManager::settle_soon() {
   effects_.emplace_back(StartTimer{*settling_, Duration::zero()});
 }
 
-// Emits the successor of the emitted configuration: from the routes to come, or, while they are
-// incomplete, from the emitted routes (M4).
+// Emits the next configuration. It uses the routes to come, or the emitted routes while the routes
+// to come are incomplete (M4).
 void DependencyManager::settle() {
   settling_.reset();
   if (emitted_ == nullptr) return;
@@ -206,7 +206,7 @@ void DependencyManager::follow(const RoutesToCome& to_come) {
   known_.follow_clusters(roots, effects_);
 }
 
-// False: the configuration is not complete.
+// Returns false if the configuration is not complete.
 bool DependencyManager::try_emit(const Routes& routes, std::string target_note) {
   auto built = build_config(
       routes, BuildArguments{known_, text_, referenced_, emitted_.get(), missing_leaf_});

@@ -21,7 +21,7 @@ void for_each_locality(Endpoints& endpoints, const Visit& visit) {
   }
 }
 
-// Keyed by name alone, so that a locality is also found after it moved to another priority.
+// The key is the name alone, so a locality is also found after it moved to another priority.
 KnownLocalities localities_of(const Endpoints& endpoints) {
   KnownLocalities known;
   for_each_locality(endpoints,

@@ -18,10 +18,12 @@
 
 namespace signalbox::xds {
 
-/// `before` may be null. Endpoints without localities get one empty priority, so that drops apply.
+/// `before` may be null. Endpoints without localities get one empty priority, because drops need a
+/// priority to apply.
 EndpointsPtr endpoints_from_eds(const EndpointsPtr& received, const EndpointsPtr& before);
 
-/// One priority, one locality without a name, one endpoint. Precondition: `addresses` is not empty.
+/// Returns one priority with one locality (without a name) and one endpoint. Precondition:
+/// `addresses` is not empty.
 EndpointsPtr endpoints_from_dns(const DnsName& name,
                                 const std::vector<Address>& addresses,
                                 const EndpointsPtr& before);

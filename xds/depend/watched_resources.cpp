@@ -17,7 +17,8 @@ void replace_value(Watched<T>& watched, const absl::StatusOr<Resource>& resource
     watched.ambient = resource.status();
     return;
   }
-  // The new client reports its own ambient error after the value.
+  // The first value from a new client: the ambient error of the former client is removed. The new
+  // client reports its own ambient error after the value.
   if (std::exchange(watched.inherited, false)) watched.ambient = absl::OkStatus();
   if (!resource.ok()) {
     watched.value = resource.status();

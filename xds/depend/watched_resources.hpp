@@ -32,14 +32,14 @@ template <typename T>
 struct Watched {
   std::optional<absl::StatusOr<std::shared_ptr<const T>>> value;  ///< Unset: not answered yet.
   absl::Status ambient;    ///< An error beside a value that stays valid.
-  bool inherited = false;  ///< From a former client; the present client has sent none.
+  bool inherited = false;  ///< The value is from a former client; the present client has sent none.
 };
 
 /// Something that has not answered yet: a resource, or a name that DNS is to resolve.
 using Awaited = std::variant<ResourceKey, DnsName>;
 
-/// The greatest possible effect of an event: none; on values; on values and on the set of reachable
-/// resources.
+/// The greatest possible effect of an event: nothing changed; values changed; values and the set of
+/// reachable resources changed.
 enum class Changed : std::uint8_t { kNothing, kValues, kGraph };
 
 class WatchedResources {
@@ -48,9 +48,9 @@ class WatchedResources {
 
   // --- events ---
 
-  /// On the first answer of a leaf cluster this watches its endpoints and returns kValues. The set
-  /// of reachable clusters stays the same then, and need not be explored for each of the many first
-  /// answers at a start.
+  /// The first answer of a leaf cluster makes this watch the cluster's endpoints and return
+  /// kValues. The set of reachable clusters does not change then, so it need not be explored for
+  /// each of the many first answers at a start.
   Changed record(const ResourceChanged& event, DependencyEffects& effects);
   Changed record(const AmbientErrorChanged& event);
   Changed record(const NameResolved& event, Instant now, DependencyEffects& effects);
@@ -78,7 +78,7 @@ class WatchedResources {
 
   const Watched<RouteConfig>& route_config() const { return route_config_; }
 
-  /// Precondition for the next three: the resource is watched.
+  /// Precondition of the next three functions: the resource is watched.
   const Watched<Cluster>& cluster(const ClusterName& name) const { return clusters_.at(name); }
 
   const Watched<Endpoints>& endpoints(const std::string& name) const { return endpoints_.at(name); }

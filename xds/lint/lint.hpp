@@ -31,7 +31,8 @@ struct LintWarning {
   friend bool operator==(const LintWarning&, const LintWarning&) = default;
 };
 
-/// `resources`: the resources of one file, all valid. Warnings are in the order of the resources.
+/// `resources` are the resources of one file; all of them are valid. Warnings are in the order of
+/// the resources.
 std::vector<LintWarning> lint(const std::vector<ResourceBytes>& resources);
 
 // --- the two checks --------------------------------------------------------

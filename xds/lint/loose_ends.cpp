@@ -187,7 +187,7 @@ class World {
   }
 
   // A target's authority is the name of its listener, except for listeners with xdstp: names (A47).
-  // Domains for those are not checked.
+  // Domains for such listeners are not checked.
   void look_at_domain(const Routes& routes, const std::string& domain, const std::string& path) {
     const bool is_asked_for = std::ranges::any_of(routes.targets, [&](const std::string& target) {
       return absl::StartsWith(target, "xdstp:") || domain_matches(domain, target);

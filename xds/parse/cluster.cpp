@@ -39,7 +39,7 @@ void parse_connect_timeout(const ClusterProto& proto, Cluster& cluster, const Fi
   }
 }
 
-// A75-14 to A75-22.
+// Reads upstream_config's idle_timeout (A75-14 to A75-22).
 void parse_upstream_config(const ClusterProto& proto, Cluster& cluster, const Field& top) {
   if (!proto.has_upstream_config()) return;
   const Field config = top.at("upstream_config.typed_config");

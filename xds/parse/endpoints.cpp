@@ -58,7 +58,7 @@ void check_weights(const Locality& locality, const Field& field) {
           "the sum of endpoint weights must be at most ", kMaxWeightSum, ", found ", sum));
 }
 
-/// The fields of a locality that are read before its endpoints.
+/// The fields of a locality. They are read before the locality's endpoints.
 struct LocalityTerms {
   LocalityName name;
   std::uint32_t weight = 0;
@@ -107,7 +107,7 @@ void parse_locality(const LocalityProto& proto,
   if (!all_fit) unfit.push_back({&proto, std::move(terms)});
 }
 
-// The list for unfit endpoints of this health; null: such endpoints are dropped.
+// Returns the list for unfit endpoints of this health. Null: endpoints of this health are dropped.
 std::vector<LocalityPtr>* unfit_list(HealthStatus health, Priority& priority) {
   if (health == HealthStatus::kDegraded) return &priority.degraded;
   const bool is_unhealthy = health == HealthStatus::kUnhealthy || health == HealthStatus::kTimeout;
@@ -127,8 +127,8 @@ HealthStatus health_of(const EndpointProto& proto) {
   }
 }
 
-// A27 ignores unfit endpoints, so they must not cause a rejection. Invalid unfit endpoints are left
-// out, and so are those with an address of another endpoint.
+// A27 ignores unfit endpoints, so they must not cause a rejection. An unfit endpoint is left out if
+// it is invalid, or if it has an address of another endpoint.
 void read_unfit(const Unfit& unfit,
                 Priority& priority,
                 EndpointsSoFar& so_far,

@@ -82,7 +82,7 @@ bool is_typed_struct(absl::string_view type_url) {
          type_url == type_url_of<udpa::type::v1::TypedStruct>();
 }
 
-// The message of a user's parser: as UTF-8, on one line, at most kMaxBytes long.
+// Returns the error message of a user's parser as UTF-8, on one line, at most kMaxBytes long.
 std::string in_a_message(absl::string_view text) {
   constexpr std::size_t kMaxBytes = 1000;
   const absl::string_view kept = utf8_prefix(text, kMaxBytes);

@@ -42,8 +42,8 @@ std::optional<Extension> read_extension(const ::google::protobuf::Any& any, cons
                           ::google::protobuf::Message& message,
                           const Field& field);
 
-/// Adds the error of a user's parser that refused the configuration. At most 1000 bytes of its
-/// message are kept.
+/// Adds the error with which a user's parser refused the configuration. At most 1000 bytes of the
+/// parser's message are kept.
 void add_refused(const Extension& extension, const absl::Status& why, const Field& field);
 
 /// JSON text. Equal structures have equal texts.

@@ -20,7 +20,7 @@
 
 namespace signalbox::xds {
 
-/// The policies in their order. `field` is the route action.
+/// Returns the policies in their order. `field` is the route action.
 std::vector<HashPolicy> parse_hash_policies(const envoy::config::route::v3::RouteAction& proto,
                                             const Field& field);
 

@@ -50,7 +50,7 @@ std::uint32_t parse_threshold(bool is_set,
   return proto.value();
 }
 
-// For texts that are written into a header or a request line.
+// The check is for texts that are written into a header or a request line.
 void require_printable(const std::string& text, const Field& field) {
   const auto is_control = [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); };
   if (std::ranges::any_of(text, is_control))
@@ -138,7 +138,8 @@ bool is_plain_get(const HttpProto& proto) {
          !proto.has_service_name_matcher();
 }
 
-// The prober's own sockets have no TLS. For a cluster with TLS they can only test the connection.
+// The prober's own sockets have no TLS. For a cluster with TLS they can only test whether a
+// connection is possible.
 bool can_do(const CheckProto& proto, bool has_tls) {
   switch (proto.health_checker_case()) {
     case CheckProto::kGrpcHealthCheck:

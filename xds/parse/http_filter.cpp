@@ -71,7 +71,8 @@ const KnownFilter* find_filter(absl::string_view type,
   return nullptr;
 }
 
-// The user's filter with this type of configuration, or of overrides; null: there is none.
+// Returns the user's filter with this type of configuration, or with this type of override; null:
+// there is none.
 const CustomFilters::value_type* find_custom(absl::string_view type,
                                              bool as_override,
                                              const ParseOptions& options) {
@@ -108,7 +109,7 @@ void add_unknown(absl::string_view type, absl::string_view remedy, const Field& 
   field.add(absl::StrCat("must be a known filter or is_optional, found ", in_quotes(type), remedy));
 }
 
-// The filter of one entry; nullopt if the entry is left out or invalid.
+// Returns the filter of one entry of the chain; nullopt if the entry is left out or invalid.
 std::optional<HttpFilter> parse_filter(const FilterProto& proto, const Field& field) {
   const Field config = field.at("typed_config");
   if (!proto.has_typed_config()) {
@@ -154,7 +155,7 @@ void require_terminal_last(const std::vector<HttpFilter>& filters, const Field& 
   }
 }
 
-// An override without the FilterConfigs that wrap it.
+// The configuration of an override, without the FilterConfig messages around it.
 struct Unwrapped {
   ::google::protobuf::Any config;
   bool has_config = true;

@@ -5,9 +5,9 @@
 //   decode_response ─▶ find(bytes) ─▶ the resource as it was parsed, by the same pointer
 //                   ─▶ keep(response)
 //
-// A response has all requested resources of its type, though usually one of a thousand has changed.
-// Equal bytes mean an equal resource. An unchanged resource therefore costs one look-up, and code
-// behind the parser recognises it by its pointer.
+// A response has all requested resources of its type, though usually only one of a thousand has
+// changed. Equal bytes mean an equal resource. An unchanged resource therefore costs one look-up,
+// and the code that uses the parsed resource recognises it by its pointer.
 //
 // Invariants
 //   R1  Only valid resources are kept. An invalid resource is parsed again, and its error is
@@ -34,7 +34,7 @@ namespace signalbox::xds {
 
 class KnownResources {
  public:
-  /// Drops all resources if the options differ from the options before.
+  /// Drops all resources if `options` differ from the options of the previous call.
   void parse_with(const ParseOptions& options);
 
   /// Null if these bytes were not in the last response of the type.

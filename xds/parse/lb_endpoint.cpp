@@ -32,7 +32,8 @@ void add_address(const envoy::config::core::v3::Address& proto,
   endpoint.addresses.push_back(std::move(address));
 }
 
-// Keeps no exception of an invalid endpoint: its address may belong to another, valid endpoint.
+// Stores no exception for an invalid endpoint, because its address may also be that of a valid
+// endpoint.
 void parse_probe_exception(const HealthCheckConfigProto& proto,
                            const Endpoint& endpoint,
                            EndpointsSoFar& so_far,

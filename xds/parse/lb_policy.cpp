@@ -57,8 +57,8 @@ constexpr KnownPolicy kKnownPolicies[] = {
     {"wrr_locality.v3.WrrLocality", WrrLocalityConfig::kName, parse_wrr_locality},
 };
 
-// Policies that are configured by a JSON structure under gRPC's own name, for settings that the
-// policy's message lacks.
+// Policies that can be configured by a JSON structure with gRPC's own name. The structure has
+// settings that the policy's message lacks.
 constexpr KnownPolicy kStructures[] = {
     {"ring_hash_experimental", RingHashConfig::kName, leaf<parse_ring_hash_structure>},
 };
@@ -116,7 +116,8 @@ std::string supported_policies(const ParseOptions& options) {
   return names;
 }
 
-// The first supported entry decides: if its configuration is wrong, no later one is tried (A52).
+// The first supported entry decides: if its configuration is invalid, no later entry is tried
+// (A52).
 LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, const Field& field) {
   const std::size_t deepest = field.options().limits.max_lb_policy_nesting;
   if (depth >= deepest) {

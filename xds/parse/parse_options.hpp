@@ -38,7 +38,8 @@ using CustomPolicyParser =
 /// Keys: the last segment of the TypedStruct's type URL (A52).
 using CustomPolicyParsers = std::map<std::string, CustomPolicyParser, std::less<>>;
 
-/// Reads a configuration of a filter that the user registered. Otherwise as CustomPolicyParser.
+/// Reads the configuration of a filter that the user registered. The rules of CustomPolicyParser
+/// apply to it too.
 using CustomFilterParser =
     std::function<absl::StatusOr<CallFilterPtr>(const RawFilterConfig& config)>;
 
@@ -49,7 +50,7 @@ struct CustomFilterParsers {
   CustomFilterParser parse_override;
 };
 
-/// Keys: the full name of the configuration's type. It is the part of the type URL after the slash.
+/// The key is the full name of the configuration's type: the part of the type URL after the slash.
 /// The type URL is that of the Any, or that of a TypedStruct in the Any.
 using CustomFilters = std::map<std::string, CustomFilterParsers, std::less<>>;
 

@@ -106,7 +106,7 @@ Unwrapped unwrap(const AnyView& any, const Limits& limits) {
   return result;
 }
 
-// The name of every resource type is field 1. The bytes after the name are not read.
+// The name is field 1 in every resource type. The bytes after the name are not read.
 std::string name_in(absl::string_view bytes) {
   WireReader reader(bytes);
   while (const auto value = reader.next()) {

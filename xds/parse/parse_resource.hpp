@@ -60,7 +60,7 @@ ReceivedResource parse_resource(ResourceType type,
                                 const KnownResources* known = nullptr,
                                 ResponseBudget* budget = nullptr);
 
-/// Refuses a resource that is beyond a limit. Only its name is read.
+/// Refuses a resource that is beyond a limit. Only the resource's name is read from the bytes.
 ReceivedResource refuse_unread(ResourceType type,
                                const AnyView& any,
                                const Limits& limits,

@@ -27,7 +27,8 @@ bool is_token_character(char c) {
          kSeparators.find(c) == absl::string_view::npos;
 }
 
-// RFC 6265's path-value: no control characters, no ';'. Not beyond ASCII, where agents differ.
+// RFC 6265's path-value: no control characters, no ';'. Characters beyond ASCII are refused too,
+// because user agents treat them differently.
 bool is_path_character(char c) {
   return absl::ascii_isprint(static_cast<unsigned char>(c)) && c != ';';
 }

@@ -119,7 +119,7 @@ Roots parse_roots(const CommonTlsContext& proto, UpstreamTls& result, const Fiel
   return std::nullopt;
 }
 
-// Other sources of a certificate are refused only if there is no provider.
+// Any other source of a certificate is an error only if there is no provider.
 std::optional<CertificateProvider> parse_identity(const CommonTlsContext& proto,
                                                   const Field& field) {
   if (proto.has_tls_certificate_provider_instance()) {

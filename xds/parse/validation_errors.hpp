@@ -64,7 +64,8 @@ class Field {
   /// abandoned.
   bool is_enough() const;
 
-  /// The number of errors of the whole resource so far. It shows whether a callee added an error.
+  /// The number of errors in the whole resource so far. A caller compares two numbers to find out
+  /// whether a callee added an error.
   std::size_t errors_so_far() const;
 
  private:

@@ -87,7 +87,7 @@ void require_name(absl::string_view name, const Field& field);
 /// A percentage of at most 100.
 std::uint32_t parse_percent(const ::google::protobuf::UInt32Value& proto, const Field& field);
 
-/// The budget of the response; `alone` if ParseOptions::regexes is null.
+/// Returns the budget of the response; returns `alone` if ParseOptions::regexes is null.
 RegexBudget& budget_of(const Field& field, RegexBudget& alone);
 
 /// A pattern that RE2 compiles within the limits, and within the budget of its response.
