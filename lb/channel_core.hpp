@@ -168,7 +168,7 @@ class ChannelCore {
   bool rebuild_pending_ = false;
   bool root_reviving_ = false;
   bool predecessor_serves_ = false;  // The snapshot from before the restart serves (C3).
-  XdsConfigPtr arrived_;             // As it came; null: it is lost, or none came.
+  XdsConfigPtr arrived_;             // The newest, as received; null: lost, or none came.
   XdsConfigPtr xds_;
   ResolutionNotesPtr notes_;
   ClusterRefs refs_;  // The refs of kept_, for make_config_selector.

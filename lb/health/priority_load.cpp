@@ -29,7 +29,7 @@ Scores scores_of(std::span<const PriorityHealth> priorities) {
 
 using Share = std::uint32_t PriorityLoad::*;
 
-// From the first priority on, each takes from `left` as much as its score is worth.
+// Each priority, from the first on, takes its score's load from `left`.
 void distribute(const std::vector<std::uint32_t>& scores,
                 std::uint32_t total,
                 Share share,

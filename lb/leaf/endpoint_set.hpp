@@ -132,7 +132,7 @@ class EndpointSet {
   /// Begins to connect to a member, if it is IDLE.
   void connect(std::size_t member, LbEffects& effects);
 
-  /// The same for the member with this first address; dropped if there is none. Only with
+  /// Connects the member with this first address; ignored if there is none. Only with
   /// kWhenAsked.
   void connect(const Address& first, LbEffects& effects);
 
@@ -178,7 +178,7 @@ class EndpointSet {
     bool heard_all = true;           // Every held address of the endpoint has reported a state.
     std::uint64_t named_in = 0;      // The number of the newest list that names the endpoint.
     HostTally tallied;               // The endpoint's part of all_.
-    bool fit = false;                // Whether fit_ has that part as well.
+    bool fit = false;                // Whether fit_ includes that part, too.
   };
 
   // An address that is held.
@@ -223,7 +223,7 @@ class EndpointSet {
   Unreachable unreachable_;
   std::uint64_t list_ = 0;  // Counts updates.
   absl::flat_hash_map<std::string, std::unique_ptr<Entry>> entries_;
-  std::vector<Entry*> order_;  // As configured.
+  std::vector<Entry*> order_;  // In the configured order.
   absl::flat_hash_map<LocalityPtr, Span> spans_;
   absl::flat_hash_map<Address, Held> held_;
   absl::flat_hash_map<Address, Entry*> by_first_;  // Only with kWhenAsked.

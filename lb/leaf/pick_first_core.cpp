@@ -242,7 +242,7 @@ absl::Status PickFirst::health_of(const SubchannelStateChanged& event) const {
   return failure_at(event.address, event.status.ok() ? "unhealthy" : event.status.message());
 }
 
-// One address, as most endpoints have, needs no table.
+// Most endpoints have one address, which needs no table.
 void PickFirst::set_addresses(std::vector<Address> addresses) {
   addresses_ = std::move(addresses);
   positions_.clear();

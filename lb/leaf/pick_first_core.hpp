@@ -100,13 +100,13 @@ class PickFirst {
 
   struct Attempt {
     std::optional<ConnectivityState> state;  ///< nullopt: acquired, but not reported yet.
-    bool begun = false;                      ///< By this PickFirst, in this pass or an earlier one.
-    bool failed = false;                     ///< Since its turn.
+    bool begun = false;                      ///< This PickFirst began an attempt, in any pass.
+    bool failed = false;                     ///< The attempt failed since the address's turn.
   };
 
   struct Connecting {
-    std::vector<Attempt> attempts;     ///< By position in addresses_.
-    std::size_t unheard = 0;           ///< How many of them have not reported yet.
+    std::vector<Attempt> attempts;     ///< Indexed as addresses_ is.
+    std::size_t unheard = 0;           ///< The number of attempts without a report.
     std::size_t turns = 0;             ///< How many addresses, from the first, have had their turn.
     std::size_t awaited = 0;           ///< How many have not failed; 0: the pass is over.
     std::optional<std::size_t> timed;  ///< The attempt that the running delay belongs to.
@@ -147,7 +147,7 @@ class PickFirst {
   Duration attempt_delay_;
   std::uint64_t timers_ = 0;  ///< Generation of the timer started last.
   std::vector<Address> addresses_;
-  /// In addresses_; empty if that has fewer than two.
+  /// Each address's index in addresses_; empty if addresses_ has fewer than two.
   absl::flat_hash_map<Address, std::size_t> positions_;
   std::variant<Fresh, Idle, Connecting, Selected> state_;
 };

@@ -145,7 +145,7 @@ bool Pick::is_held_back() {
   return true;
 }
 
-// In place: nothing that a pick holds is moved, and empty members cost nothing.
+// Fills the pick in place, so none of its members is moved and empty members cost nothing.
 template <typename Sink>
 Pick::Answer Pick::ask(const Snapshot& snapshot,
                        const PickArgs& args,

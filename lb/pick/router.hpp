@@ -95,9 +95,8 @@ class Pick {
   /// (A33). See Router::describe().
   const absl::Status& status() const { return status_; }
 
-  /// How long a filter delays the call before it is picked (A33), as the pick that asked the
-  /// filters found. Until then the call is kQueue, and publications do not concern it. 0: no delay,
-  /// or it is over.
+  /// The delay that a filter ordered (A33). While it lasts, the pick is kQueue and publications do
+  /// not wake the call. 0: no delay, or it is over.
   Duration delay() const { return filtered_ == nullptr ? Duration::zero() : filtered_->delay; }
 
   /// When the delay is over, as begin_delay() computed.
@@ -203,9 +202,9 @@ class Router {
   /// the call is delayed.
   [[gnu::hot]] void repick(Pick& pick, const CallArgs& call) const;
 
-  /// `why` in the form of all failures. Target and cluster come first. The node's id comes last, in
-  /// brackets. Before it come the faults of the configuration, when they may be the cause (A88:
-  /// UNAVAILABLE, DEADLINE_EXCEEDED). The statuses of picks have this form already.
+  /// Gives `why` the form that all failures have: target and cluster first, and the node's id last,
+  /// in brackets. The faults of the configuration come before the id when they may be the cause
+  /// (A88: UNAVAILABLE, DEADLINE_EXCEEDED). The statuses of picks have this form already.
   absl::Status describe(const absl::Status& why, const ClusterRef* cluster = nullptr) const;
 
   /// The answer that pick() would give now, with each decision, its reason, and the resource or

@@ -159,7 +159,7 @@ class RouteSelector final : public ConfigSelector {
   std::string host_name_;
   RouteTable table_;
   RouteActions actions_;
-  // For explanations: all routes, and the host among them. Either may be null.
+  // All routes, and the virtual host in use; only explanations read them. Either may be null.
   std::shared_ptr<const RouteConfig> routes_;
   const VirtualHost* host_ = nullptr;
 };

@@ -9,7 +9,7 @@
 //   abort  drawn ─┘  full: no fault at all └▶ neither: the call goes on
 //
 // A header can only lower the configured share. A header value that makes no sense (no whole
-// number, negative, out of range) is ignored. Of several values the first that makes sense counts.
+// number, negative, out of range) is ignored. The first of several values that makes sense counts.
 //
 // Invariants
 //   F1  Delay and abort are drawn independently of each other.

@@ -59,7 +59,7 @@ class FilterChains {
 
   FilterChainPtr compile(const Configs& configs);
 
-  const std::span<const HttpFilter> filters_;  // Without the router.
+  const std::span<const HttpFilter> filters_;  // All filters but the router.
   const FaultOptions options_;
   std::set<std::string> cookies_;
   std::unordered_multimap<std::size_t, std::pair<Configs, FilterChainPtr>> made_;

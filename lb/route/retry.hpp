@@ -118,7 +118,7 @@ class RetryState {
   std::uint32_t unsent_ = 0;
   bool was_refused_ = false;
   std::uint32_t retries_ = 0;
-  std::uint32_t back_offs_ = 0;  // In a row; a pushback begins anew.
+  std::uint32_t back_offs_ = 0;  // Back-offs in a row; a pushback restarts the count.
 };
 
 }  // namespace signalbox::lb

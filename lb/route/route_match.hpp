@@ -99,7 +99,7 @@ class RouteTable {
   // Routes with regular expressions that begin alike.
   struct Group {
     std::vector<std::uint32_t> positions;  ///< Ascending.
-    RegexSet set;                          ///< Of these routes, in their order.
+    RegexSet set;                          ///< The expressions of these routes, in order.
   };
 
   struct Entry {
@@ -111,7 +111,7 @@ class RouteTable {
     std::unique_ptr<const Group> group;
   };
 
-  // A call, with the headers of it that have been read.
+  // A call, with those of its headers that have been read.
   struct Asked;
 
   void build_index(const VirtualHost& host, RegexPool& pool);

@@ -61,7 +61,7 @@ class SessionLead {
 
 /// The knowledge of a session's call before its route is known.
 struct Foresight {
-  std::optional<FoundCookie> cookie;  ///< Of the lead's name; nullopt: not looked for.
+  std::optional<FoundCookie> cookie;  ///< The cookie with the lead's name; nullopt: not looked for.
   CookieKey key{};                    ///< The cookie's key, if there is a cookie.
   const Seat* seat = nullptr;         ///< The seat that it leads to, as a rule; null: unknown.
 

@@ -101,7 +101,7 @@ class HostSlots final : public SessionHosts {
 
   HostTablePtr table_;
   std::vector<HostSlot> slots_;  ///< In the table's order; never resized, hence never moved.
-  Seats seats_;                  ///< Of the hosts that take calls.
+  Seats seats_;                  ///< The seats of the hosts that take calls.
 };
 
 using HostSlotsPtr = std::shared_ptr<const HostSlots>;

@@ -55,7 +55,7 @@ class CookieSeal {
   enum class Opened : std::uint8_t {
     kNo,  ///< No known key has sealed it for this purpose. `text` means nothing.
     kYes,
-    kByOldKey,  ///< By another key than the first.
+    kByOldKey,  ///< Sealed with another key than the first.
   };
 
   Opened open(absl::string_view value, absl::string_view purpose, std::string& text) const;

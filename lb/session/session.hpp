@@ -221,7 +221,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   // The name and the attributes of the configured cookie.
   absl::string_view text() const { return config_ != nullptr ? config_->text() : kept_.get(); }
 
-  // For a picker that does not say that the call went just where the cookie says.
+  // Settles a call when the picker did not say that the call went to the cookie's endpoint.
   void settle_elsewhere(const Affinity& affinity,
                         PickOutcome outcome,
                         const ClusterName& cluster,
@@ -233,10 +233,10 @@ struct alignas(kCacheLine) Session final : SessionHint {
   std::uint64_t expires() const;
 
   // The fields that every call needs come first: they are on few cache lines.
-  const CompiledCookie* config_ = nullptr;  // Until keep(); then its text is in kept_.
-  absl::string_view value_;                 // Of the call's cookie; borrowed until keep().
+  const CompiledCookie* config_ = nullptr;  // Null after keep(): kept_ has its text.
+  absl::string_view value_;                 // The call's cookie; borrowed until keep().
   std::uint32_t name_size_ = 0;
-  std::uint32_t ttl_seconds_ = 0;  // Of the configured cookie.
+  std::uint32_t ttl_seconds_ = 0;  // From the cookie's configuration.
   bool is_read_ = false;
   bool strict_ = false;
   bool is_bad_ = false;
@@ -244,14 +244,14 @@ struct alignas(kCacheLine) Session final : SessionHint {
   bool is_counted_ = false;    // The Set-Cookie is counted.
   bool has_moved_ = false;     // The pick is complete, and went to hosts_.
   bool is_elsewhere_ = false;  // The wish is hosts_, not the hosts of the cookie.
-  CookieKey key_;              // Of value_.
-  CookieHost own_;             // In decoded_; without hosts: there is no usable cookie.
+  CookieKey key_;              // The key of value_.
+  CookieHost own_;             // Points into decoded_; no hosts: no usable cookie.
   KeptText kept_;
   KeptText kept_value_;
   std::string set_cookie_;
   std::string decoded_;  // The call's cookie, decoded.
-  std::string hosts_;    // Of the endpoint picked last, when they differ from own_.hosts.
-  std::string host_;     // A text for a Set-Cookie; so are the next two.
+  std::string hosts_;    // The hosts of the endpoint picked last, if not own_.hosts.
+  std::string host_;     // Reused memory for making a Set-Cookie, as the next two.
   std::string purpose_;
   std::string encoded_;
 };
@@ -292,7 +292,7 @@ struct SpareSessions {
   }
 };
 
-/// Those of the calling thread. Constant-initialised, so that access needs no call.
+/// The spare Sessions of the calling thread. Constant-initialised, so that access needs no call.
 inline constinit thread_local SpareSessions spare_sessions;
 
 /// A spare Session of this thread, or a new one.

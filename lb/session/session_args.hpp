@@ -27,7 +27,7 @@ struct SessionArgs : SessionHint {
   /// Fail rather than fall back (A55-43). Set only when there are hosts, or while the cookie is
   /// unread.
   bool strict = false;
-  Instant now{};  ///< For SessionMark.
+  Instant now{};  ///< The time to write to SessionMark.
   /// The key of a plain cookie; most cookies are recognised by it alone. Default: no cookie.
   CookieKey key{};
   /// The seat that the key may lead to. Null: not looked up.

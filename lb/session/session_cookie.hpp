@@ -35,8 +35,8 @@ inline constexpr std::size_t kMostCookieHosts = 8;
 
 /// Why a call's cookie is not used.
 enum class CookieFlaw : std::uint8_t {
-  kTooMany,       ///< Not among the cookies within the limits, and there are more.
-  kTooLong,       ///< Beyond kLongestCookieValue.
+  kTooMany,       ///< Not found within the limits, and there are more cookies.
+  kTooLong,       ///< Longer than kLongestCookieValue.
   kEncoding,      ///< It is not base64.
   kSeal,          ///< Not sealed with a known key, or for another cookie or target.
   kHost,          ///< It does not begin with "ip:port".
@@ -45,7 +45,7 @@ enum class CookieFlaw : std::uint8_t {
   kTooManyHosts,  ///< Beyond kMostCookieHosts.
 };
 
-/// For a text: "it is not base64".
+/// The flaw as a clause of a message, such as "it is not base64".
 absl::string_view said_of(CookieFlaw flaw);
 
 /// Decodes base64, with or without padding, into `text`, which keeps its memory. nullopt: success.

@@ -4,8 +4,8 @@
 //
 //   leaves' pickers ─▶ Picker::session_hint() ─▶ [SessionHomes] ─▶ tiered's picker: the call's leaf
 //
-// A cookie that is known at sight has a seat in one of the leaves. Else each leaf is asked what it
-// can do for the cookie's hosts. Immutable once filled; lives as long as the pickers.
+// A cookie with a known text has a seat in one of the leaves. For any other cookie, each leaf is
+// asked what it can do for the cookie's hosts. Immutable once filled; lives as long as the pickers.
 
 #pragma once
 
@@ -46,7 +46,7 @@ class SessionHomes {
   SessionHome of(absl::string_view hosts) const;
 
  private:
-  std::vector<const Seats*> seats_;  ///< Of the leaves, in their order.
+  std::vector<const Seats*> seats_;  ///< The leaves' seats, in the order of leaves.
 };
 
 }  // namespace signalbox::lb

@@ -394,7 +394,7 @@ void SubchannelMapCore::unhold(const Address& address, const Party& party) {
   if (found->second.holds.empty()) unheld_.push_back(address);
 }
 
-// A whole generation after a holder went, no event of it is under way any more.
+// A whole generation after a holder is gone, none of its events is under way any more.
 void SubchannelMapCore::forget_departed(SubchannelMapEffects& effects) {
   const auto is_past = [&](const Party& party) {
     return !party.present && party.gone_in < applied_ && party.orphaned.empty();

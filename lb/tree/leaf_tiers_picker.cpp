@@ -37,7 +37,7 @@ class LeafTiersPicker final : public Picker {
 
  private:
   struct Slot {
-    ChildPicker picker;  // Of none: the tier has no endpoints.
+    ChildPicker picker;  // Empty: the tier has no endpoints.
     bool is_started = false;
   };
 

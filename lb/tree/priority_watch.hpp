@@ -43,7 +43,7 @@ class PriorityWatch {
 
   std::optional<int> reported_;  ///< The PriorityActive reported last.
   std::optional<Carrier> carrier_;
-  std::optional<Instant> lost_at_;  ///< Since when no priority carries calls, after one did.
+  std::optional<Instant> lost_at_;  ///< When the last priority stopped carrying calls.
 };
 
 }  // namespace signalbox::lb

@@ -106,8 +106,8 @@ class Tiered final : public Policy {
       children_.excuse(child_of(leaf));
   }
 
-  // All leaves have processed the configuration, so its list counts from now on. A leaf that is not
-  // in it may be of a list that never came to count.
+  // All leaves have processed the configuration, so its list of leaves takes effect. A child that
+  // is not in this list may come from a configuration that never took effect.
   void conclude(LbEffects& effects) {
     std::erase_if(tiers_, [&](const auto& entry) {
       const ClusterName& leaf = entry.first;
@@ -236,12 +236,12 @@ class Tiered final : public Policy {
   ChildSet children_;
   PendingUpdate update_;
   std::vector<ClusterName> leaves_;               ///< The list applied last.
-  std::map<ClusterName, TierSetPtr> tiers_;       ///< Of each child, as sent last.
-  std::map<ClusterName, HostReportPtr> reports_;  ///< T4.
+  std::map<ClusterName, TierSetPtr> tiers_;       ///< The tiers sent last to each child.
+  std::map<ClusterName, HostReportPtr> reports_;  ///< The newest reports (T4).
   bool is_stale_ = false;                         ///< plan_ is older than leaves_ or reports_.
   TierPlan plan_;
-  std::vector<ClusterName> planned_;  ///< The leaves of plan_: leaves_ at that moment.
-  TierTablePtr table_;                ///< Of plan_; null: no tier has a share.
+  std::vector<ClusterName> planned_;  ///< A copy of leaves_ when plan_ was made.
+  TierTablePtr table_;                ///< Made from plan_; null: no tier has a share.
   LoadWatch watch_;
   Published published_;
   absl::Status failure_;

@@ -117,8 +117,8 @@ class WeightedPicker final : public Picker {
            was_tried(args, *complete->connection);
   }
 
-  // For a retry that has tried every endpoint of its locality. What binds a call to an endpoint
-  // binds it in its own locality.
+  // For a retry that has tried every endpoint of its locality. A policy that binds calls to
+  // endpoints binds each call within the call's own locality.
   template <typename Sink>
   [[gnu::noinline]] PickResult ask_others(std::ptrdiff_t drawn,
                                           const PickArgs& args,
