@@ -32,7 +32,7 @@ namespace signalbox::lb {
 
 class RetryRules {
  public:
-  /// Never retries.
+  /// Rules that never retry.
   RetryRules() = default;
   explicit RetryRules(const RetryPolicy& policy);
 
@@ -80,13 +80,13 @@ class RetryThrottle {
 /// How an attempt ended, as its data plane knows it.
 struct AttemptEnd {
   int code = 0;               ///< A gRPC status code.
-  bool is_unsent = false;     ///< Certainly no server received it.
+  bool is_unsent = false;     ///< Certainly no server received the attempt.
   bool is_refused = false;    ///< A server received it, and certainly looked at none of it.
   bool is_committed = false;  ///< Response headers came: not Trailers-Only.
   bool is_kept = true;        ///< The request was kept, and can be sent again.
   /// The trailer grpc-retry-pushback-ms, if it came.
   std::optional<absl::string_view> pushback = std::nullopt;
-  Duration time_left = Duration::max();  ///< Until the call's deadline.
+  Duration time_left = Duration::max();  ///< The time until the call's deadline.
 };
 
 struct RetryDecision {

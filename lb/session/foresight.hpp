@@ -63,7 +63,7 @@ class SessionLead {
 struct Foresight {
   std::optional<FoundCookie> cookie;  ///< The cookie with the lead's name; nullopt: not looked for.
   CookieKey key{};                    ///< The cookie's key, if there is a cookie.
-  const Seat* seat = nullptr;         ///< The seat that it leads to, as a rule; null: unknown.
+  const Seat* seat = nullptr;         ///< The cookie's probable seat; null: unknown.
 
   /// Prefetches what the call will write if it goes to the seat's host.
   void prefetch_marks() const {
@@ -84,8 +84,8 @@ struct Foresight {
 /// The wish for one pick. `seat`: as foreseen.
 [[gnu::hot]] SessionArgs wish_of(const Sessions& sessions, Session& session, const Seat* seat);
 
-/// After the pick. Copies what the session needs of the configuration and the headers, which may be
-/// gone after the look.
+/// Call it after the pick. Copies the session's data from the configuration and the headers, which
+/// may be gone once the pick returns.
 [[gnu::hot]] void settle(Session& session,
                          const Affinity& affinity,
                          PickOutcome outcome,

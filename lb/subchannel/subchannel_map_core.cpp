@@ -214,7 +214,7 @@ void SubchannelMapCore::on(const HealthChecked& event, SubchannelMapEffects& eff
   notify(event.address, entry, effects);
 }
 
-// Reported only where a READY connection has a new tracker.
+// Reports only READY connections that have a new tracker.
 void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& effects) {
   const auto before = std::exchange(trackers_, event.trackers);
   std::vector<Address> changed;
@@ -439,8 +439,9 @@ std::vector<Address> SubchannelMapCore::addresses() const {
   return all;
 }
 
-// I7. To holders it is as if the servers had closed their connections. Holders of an IDLE
-// subchannel are told too: their requests to it may have been under way, and be lost.
+// Replaces every subchannel (I7). To holders it seems that the servers closed their connections.
+// Holders of an IDLE subchannel are told too: their requests to it may have been under way, and be
+// lost.
 void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
   for (const Address& address : addresses()) {
     Entry& entry = entries_.at(address);
@@ -461,7 +462,7 @@ void SubchannelMapCore::begin_probes(const Address& address,
   if (probes.has_value()) effects.push_back(*std::move(probes));
 }
 
-// I10.
+// Starts, changes and ends the probes of all addresses (I10).
 void SubchannelMapCore::probe_anew(const SubchannelSettings& before,
                                    SubchannelMapEffects& effects) {
   const bool is_as_before = same_checks(before.health_checks, settings_.health_checks) &&

@@ -304,7 +304,7 @@ class LeafTiers final : public Policy {
     return shown_;
   }
 
-  // L3.
+  // The HostReport for tiered (L3).
   HostReportPtr count() const {
     auto report = std::make_shared<HostReport>();
     report->overprovisioning_percent = listed_.overprovisioning_percent;

@@ -4,7 +4,7 @@
 //
 //   tiered: PickArgs::tier ─▶ … ─▶ [leaf_tiers' picker: one look-up] ─▶ the tier's own picker
 //
-// A call without a tier, or with a tier that has no endpoints, goes to the nearest one: of the
+// A call without a tier, or with a tier that has no endpoints, goes to the nearest tier: of the
 // same priority, else the first. Lock-free, allocates nothing.
 
 #pragma once
@@ -24,7 +24,8 @@ constexpr std::size_t place_of(const Tier& tier) {
   return kTiersOfPriority * tier.priority + static_cast<std::size_t>(tier.hosts);
 }
 
-/// "priority 0", "priority 0, degraded endpoints", "priority 0, all endpoints (panic)".
+/// The tier's name: "priority 0", "priority 0, degraded endpoints", or "priority 0, all endpoints
+/// (panic)".
 std::string to_string(const Tier& tier);
 
 struct TierPicker {

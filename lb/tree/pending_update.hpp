@@ -2,7 +2,7 @@
 //
 // PendingUpdate — a configuration that the children of a composite have not all answered yet.
 //
-//   ConfigUpdated ─▶ begin ─▶ … ─▶ ended: all have answered, or had their time ─▶ the choice
+//   ConfigUpdated ─▶ begin ─▶ … ─▶ ended: all have answered, or time is up ─▶ the choice
 //      or begin_in_turn ─▶ waits while one is pending ─▶ begin_waiting
 //
 // For composites that choose by the reports of their children. The choice stays as it was until all
@@ -45,7 +45,7 @@ class PendingUpdate {
   bool is_pending_ = false;
   std::optional<ConfigUpdated> waiting_;  ///< Only while pending.
   std::optional<TimerId> timer_;          ///< The running timer; only while pending.
-  std::uint64_t timers_ = 0;              ///< Generation of the one started last.
+  std::uint64_t timers_ = 0;              ///< Generation of the timer started last.
 };
 
 }  // namespace signalbox::lb

@@ -45,7 +45,7 @@ class ChoiceNote final : public PickNote {
     const ChildName* name = nullptr;  ///< In the configuration.
     ConnectivityState state = ConnectivityState::kConnecting;
     absl::Status status;
-    std::optional<Instant> window_ends;  ///< Its failover window is open until then.
+    std::optional<Instant> window_ends;  ///< The end of its open failover window.
   };
 
   ChoiceNote(LbConfigPtr config, std::vector<Considered> considered, std::size_t chosen)
@@ -267,7 +267,7 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // A choice of one needs no explanation.
+  // A list of one priority leaves no choice, and gets no note.
   void record_choice(const PriorityChoice& choice) {
     std::vector<ChoiceNote::Considered> considered;
     const auto& names = std::get<PriorityConfig>(*source_).priorities;
@@ -287,7 +287,7 @@ class PriorityPolicy final : public Policy {
     if (note_ == nullptr || !note_->is_like(*note)) note_ = std::move(note);
   }
 
-  // The same for the same.
+  // `picker` with the newest note. The same picker and note give the same result again.
   PickerPtr explained(const PickerPtr& picker) {
     if (note_ == nullptr) return picker;
     if (explained_of_ != picker || explained_note_ != note_) {
@@ -298,8 +298,8 @@ class PriorityPolicy final : public Policy {
     return explained_picker_;
   }
 
-  // The failure of the last child stands for all, and says the child's place: 0 is the primary. An
-  // aggregate's children are clusters.
+  // Publishes the failure of the last child for all children. Its text has the child's place (0 is
+  // the primary) and, below an aggregate, the child's cluster.
   void publish_failure(const Child& last, std::size_t place, LbEffects& effects) {
     const bool is_cluster = !config_.children.at(last.name).slice.has_value();
     std::string note = absl::StrCat("all ",
@@ -400,7 +400,8 @@ class PriorityPolicy final : public Policy {
   PickerPtr failed_;
   std::string failure_note_;
   PickerPtr failure_picker_;
-  // How the choice is explained; null: it is none. And the picker made last that says so.
+  // The note that explains the choice; null: none. Below: the last result of explained(), and its
+  // inputs.
   std::shared_ptr<const ChoiceNote> note_;
   PickerPtr explained_of_;
   std::shared_ptr<const ChoiceNote> explained_note_;

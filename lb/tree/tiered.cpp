@@ -27,7 +27,7 @@ ChildName child_of(const ClusterName& leaf) {
   return ChildName(leaf.str());
 }
 
-/// Reports the loads to operators, changes only.
+/// Reports changes of the loads to operators.
 class LoadWatch {
  public:
   void record(const TieredConfig& config,
@@ -100,7 +100,8 @@ class Tiered final : public Policy {
                      effects);
   }
 
-  // No leaf owes an answer then. A leaf that is sent an update afterwards owes one again.
+  // Stops waiting for the answers of all leaves. A leaf that is sent an update afterwards owes an
+  // answer again.
   void excuse_all() {
     for (const auto& [leaf, tiers] : tiers_)
       children_.excuse(child_of(leaf));
@@ -191,13 +192,13 @@ class Tiered final : public Policy {
     return {state, status};
   }
 
-  // The same picker again while its parts are the same.
+  // Returns the same picker again while its parts are the same.
   PickerPtr picker() {
     TieredParts parts{config_.cluster, table_, planned_, {}, nullptr};
     for (const ClusterName& leaf : planned_)
       parts.leaves.push_back(children_.find(child_of(leaf))->picker);
     if (table_ == nullptr) {
-      // Sessions may stay on hosts to which no call is drawn: DRAINING hosts.
+      // No call is drawn to DRAINING hosts, but sessions may stay on them.
       if (!have_sessions(parts.leaves)) return failure_picker_;
       parts.otherwise = failure_picker_;
     }
@@ -207,7 +208,7 @@ class Tiered final : public Policy {
     return shown_;
   }
 
-  // "no endpoint is healthy: primary 0 of 3 (why), secondary 0 of 0".
+  // The failure's text, such as "no endpoint is healthy: primary 0 of 3 (why), secondary 0 of 0".
   std::string nobody() const {
     if (planned_.empty()) return "the aggregate has no clusters";
     std::string text = "no endpoint is healthy";
