@@ -54,7 +54,7 @@ class HashRing {
   std::uint32_t item(std::size_t position) const { return items_[position]; }
 
  private:
-  std::vector<std::uint64_t> hashes_;  // Ascending.
+  std::vector<std::uint64_t> hashes_;  // The points, ascending.
   std::vector<std::uint32_t> items_;   // The item of each hash.
   std::vector<bool> present_;          // Indexed by item.
 };

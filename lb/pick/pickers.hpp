@@ -41,8 +41,8 @@ absl::Status with_note(const absl::Status& status,
                        absl::string_view before,
                        absl::string_view after = "");
 
-/// Completes every pick on `connection`, which leads to `endpoint`. An empty `endpoint`: the picker
-/// does not say.
+/// Completes every pick on `connection`, which leads to `endpoint`. An empty `endpoint`: the
+/// endpoint is unknown.
 PickerPtr make_connection_picker(ConnectionPtr connection, ChosenEndpoint endpoint = {});
 
 /// Queues every pick. The first pick carries `ask` to `asks`. Without `asks` it only queues.

@@ -29,13 +29,13 @@ namespace signalbox::lb {
 struct FaultOptions {
   /// The calls with an active fault. Null: each filter counts its own calls alone.
   RequestLimitPtr active = nullptr;
-  FaultCountPtr injected = nullptr;  ///< For operators. Null: not counted.
+  FaultCountPtr injected = nullptr;  ///< Injected faults, for operators. Null: not counted.
 };
 
 /// The count that all runtimes of the process share: A33 limits "for the entire process".
 const RequestLimitPtr& active_faults_of_process();
 
-/// Null when no call can ever have a fault.
+/// Makes the filter; null: no call can ever have a fault.
 CallFilterPtr make_fault_filter(const FaultFilter& config, const FaultOptions& options);
 
 }  // namespace signalbox::lb

@@ -47,7 +47,7 @@ class PathIndex {
 
   PathIndex() = default;
 
-  /// `ignore_case`: the case of ASCII letters.
+  /// `ignore_case`: whether the case of ASCII letters is ignored.
   PathIndex(std::vector<Entry> entries, bool ignore_case);
 
   /// Adds the routes with a text that the path fulfils.

@@ -63,12 +63,12 @@ class RetryRules {
 /// that succeed only read a full bucket.
 class RetryThrottle {
  public:
-  /// Both are more than 0, and counted in thousandths.
+  /// Precondition: both are more than 0. They are counted in thousandths.
   RetryThrottle(double max_tokens, double token_ratio);
 
   void succeeded();
 
-  /// Counts a retriable failure. Returns whether it may be retried.
+  /// Counts a retriable failure. Returns whether the call may be retried.
   bool failed();
 
  private:

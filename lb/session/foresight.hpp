@@ -71,7 +71,7 @@ struct Foresight {
   }
 };
 
-/// Precondition: the lead is known.
+/// Looks for the call's cookie and its seat. Precondition: the lead is known.
 [[gnu::hot]] Foresight foresee(const SessionLead& lead, const HeaderSource& headers);
 
 /// The work of stateful_session, for a call in which foresee() looked for the cookie. Null: the
@@ -81,7 +81,7 @@ struct Foresight {
                                       absl::string_view path,
                                       const Foresight& foresight);
 
-/// The wish for one pick. `seat`: as foreseen.
+/// The session's wish for one pick. `seat`: Foresight::seat.
 [[gnu::hot]] SessionArgs wish_of(const Sessions& sessions, Session& session, const Seat* seat);
 
 /// Call it after the pick. Copies the session's data from the configuration and the headers, which

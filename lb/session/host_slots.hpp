@@ -80,7 +80,7 @@ class HostSlots final : public SessionHosts {
 
   HostPromise promise(absl::string_view hosts) const override;
 
-  /// Null: the table does not have the address.
+  /// The slot of the address; null: the table does not have the address.
   const HostSlot* find(absl::string_view address) const;
 
   /// Looks at hosts up to the first READY one. `visit` is called with each slot; null: the address

@@ -31,7 +31,7 @@ namespace signalbox::lb {
 
 /// A key of AES-256.
 using SealKey = std::array<unsigned char, 32>;
-/// The first key seals. Never empty.
+/// The keys that open cookies; the first key also seals. Never empty.
 using SealKeys = std::vector<SealKey>;
 
 inline constexpr std::size_t kMostSealKeys = 8;

@@ -44,9 +44,10 @@
 
 namespace signalbox::lb {
 
-/// The inputs of one target's sessions from outside.
+/// The outside inputs of one target's sessions.
 struct SessionTerms {
-  /// "xds:///orders": a sealed cookie of one target is of no use for another.
+  /// The target, such as "xds:///orders". A cookie sealed for one target cannot be used for
+  /// another.
   std::string target;
   /// The clock, read only for calls with sessions. Unset: time stands still.
   std::function<Instant()> now = nullptr;
@@ -55,7 +56,7 @@ struct SessionTerms {
   bool accepts_plain = false;
   /// The form in which plain cookies are written; every form is read (A55-45).
   CookieForm form = CookieForm::kGrpc;
-  /// The wall clock, for the expiry of cookies in Envoy's form. Unset: they have none.
+  /// The wall clock, for the expiry of cookies in Envoy's form. Unset: cookies have no expiry.
   std::function<std::uint64_t()> unix_seconds = nullptr;
   /// Receives warnings of unused cookies, on the calls' own threads, at most once in kWarnInterval.
   /// Must neither block nor throw. Unset: no warnings.
@@ -75,7 +76,7 @@ class CompiledCookie {
 
   absl::string_view name() const { return absl::string_view(text_).substr(0, name_size_); }
 
-  /// At most 2^32 - 1; 0: none.
+  /// The cookie's lifetime, at most 2^32 - 1; 0: the cookie has none.
   std::uint32_t ttl_seconds() const { return ttl_seconds_; }
 
   /// The name, then attributes_of(). Sessions copy this text.
@@ -106,7 +107,7 @@ class KeptText {
     return {size_ <= short_.size() ? short_.data() : long_.data(), size_};
   }
 
-  /// The bytes that it has allocated.
+  /// The allocated bytes.
   std::size_t memory() const { return long_.capacity(); }
 
  private:
@@ -192,16 +193,16 @@ struct alignas(kCacheLine) Session final : SessionHint {
   /// The endpoint has seen the call. A retry wishes for the same endpoint (A55-37).
   void reached();
 
-  /// The pick is given up.
+  /// The pick is given up: its Set-Cookie is dropped.
   void forget() {
     set_cookie_.clear();
     has_moved_ = false;
   }
 
-  /// Empty: none.
+  /// The Set-Cookie for the response; empty: none.
   const std::string& set_cookie() const { return set_cookie_; }
 
-  /// The name of its cookie.
+  /// The name of the session's cookie.
   absl::string_view name() const { return text().substr(0, name_size_); }
 
   /// Makes the Session as new, but keeps its memory.
@@ -284,7 +285,7 @@ struct SpareSessions {
     __builtin_prefetch(reinterpret_cast<const char*>(first) + kCacheLine, 1);
   }
 
-  /// Null: there is none.
+  /// Takes a spare Session; null: there is none.
   Session* take() {
     if (first == nullptr) return nullptr;
     --count;

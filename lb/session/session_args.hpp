@@ -20,7 +20,7 @@ namespace signalbox::lb {
 struct Session;  ///< lb/session/session.hpp
 struct Seat;     ///< lb/session/seats.hpp
 
-/// The wish for the pick (A55-18). Borrowed for the duration of the pick.
+/// The session's wish for one pick (A55-18). Borrowed for the duration of the pick.
 struct SessionArgs : SessionHint {
   /// The cookie's hosts: "ip:port", or several with commas between them (A61). May be empty.
   absl::string_view hosts;

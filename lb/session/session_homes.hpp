@@ -22,7 +22,7 @@
 
 namespace signalbox::lb {
 
-/// A leaf, by its place among all leaves, and what it can do for the hosts of a cookie.
+/// A leaf (its place among all leaves), and its promise for the hosts of a cookie.
 struct SessionHome {
   std::size_t leaf = 0;
   HostPromise promise = HostPromise::kUnknown;
@@ -42,7 +42,7 @@ class SessionHomes {
     return std::nullopt;
   }
 
-  /// The leaf that can do most for these hosts, the first of equals.
+  /// The leaf with the best HostPromise for these hosts; among equals, the first.
   SessionHome of(absl::string_view hosts) const;
 
  private:

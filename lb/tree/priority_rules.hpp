@@ -16,7 +16,7 @@
 
 namespace signalbox::lb {
 
-/// One priority as the choice sees it.
+/// The facts about one priority that the choice depends on.
 struct PriorityChild {
   bool started = false;
   ConnectivityState state = ConnectivityState::kConnecting;
@@ -25,9 +25,9 @@ struct PriorityChild {
 
 struct PriorityChoice {
   std::size_t index = 0;
-  /// How many, from the top, were looked at: these must be active.
+  /// The number of priorities, from the top, that were looked at. They must be active.
   std::size_t considered = 0;
-  /// The chosen one is usable: those below are not needed now.
+  /// The chosen priority is usable, so the priorities below it are not needed now.
   bool deactivate_lower = false;
 };
 

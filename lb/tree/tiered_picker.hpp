@@ -26,7 +26,7 @@
 
 namespace signalbox::lb {
 
-/// The tier of the call that draws 0, 1, … 99 (ENV-18). Immutable.
+/// From a call's draw (0, 1, … 99) to its tier (ENV-18). Immutable.
 class TierTable {
  public:
   /// Precondition: the shares' percents sum to 100.

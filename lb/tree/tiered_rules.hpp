@@ -38,10 +38,10 @@ struct TierShare {
 };
 
 struct TierPlan {
-  /// Clusters in order, and in each its priorities (ENV-5). Priorities without hosts and leaves
-  /// without a report are left out (ENV-6).
+  /// The priorities of all leaves, leaf by leaf in order (ENV-5). Priorities without hosts and
+  /// leaves without a report are left out (ENV-6).
   std::vector<TierRow> rows;
-  /// In the order in which draws find them: healthy tiers, then degraded tiers (ENV-18). The
+  /// The shares in the order of the draws: healthy tiers, then degraded tiers (ENV-18). The
   /// shares sum to 100, or the list is empty.
   std::vector<TierShare> shares;
   /// The tiers to connect, by leaf: all tiers in the order of `shares`, up to the tier with which
