@@ -35,8 +35,8 @@ inline bool is_usable(ConnectivityState state) {
   return state == ConnectivityState::kReady || state == ConnectivityState::kIdle;
 }
 
-/// The first that is READY or IDLE, within its failover window, or not yet started;
-/// else the first CONNECTING; else the last. Precondition: there is at least one.
+/// Chooses the first priority that is READY, IDLE, within its failover window or not yet started;
+/// else the first CONNECTING priority; else the last. Precondition: there is at least one priority.
 PriorityChoice choose_priority(std::span<const PriorityChild> children);
 
 }  // namespace signalbox::lb
