@@ -56,7 +56,7 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
 // The clusters stay until their calls have ended; new calls fail at once.
 void ChannelCore::handle(const XdsConfigLost& event) {
   arrived_ = nullptr;
-  // The failure's text has what the notes say. Only the node ID is kept, for the errors of calls
+  // The failure's text includes the other notes. Only the node ID is kept, for the errors of calls
   // that have a route already.
   if (notes_ != nullptr)
     notes_ = std::make_shared<const ResolutionNotes>(ResolutionNotes{notes_->node, "", {}});

@@ -41,7 +41,7 @@ struct XdsConfigArrived {
   ResolutionNotesPtr notes = nullptr;
 };
 
-/// There is no configuration (any more).
+/// There is no configuration, or it is gone.
 struct XdsConfigLost {
   absl::Status status;
 };
@@ -151,7 +151,7 @@ class ChannelCore {
   void retire_clusters(const Routes& old);
   void drop_unreferenced();
 
-  /// A picker of this channel's own is published.
+  /// Whether a picker of this channel's own root is published.
   bool is_serving() const { return root_.picker != nullptr && !predecessor_serves_; }
 
   bool may_go(const ClusterName& name, const Kept& kept) const;
@@ -168,11 +168,11 @@ class ChannelCore {
   bool rebuild_pending_ = false;
   bool root_reviving_ = false;
   bool predecessor_serves_ = false;  // The snapshot from before the restart serves (C3).
-  XdsConfigPtr arrived_;             // As it came; null: it is lost, or none came.
+  XdsConfigPtr arrived_;             // The newest, as received; null: lost, or none came.
   XdsConfigPtr xds_;
   ResolutionNotesPtr notes_;
   ClusterRefs refs_;  // The refs of kept_, for make_config_selector.
-  std::shared_ptr<const ClusterRefs> published_refs_;  // The same, for snapshots.
+  std::shared_ptr<const ClusterRefs> published_refs_;  // A copy of refs_, for snapshots.
   std::map<ClusterName, Kept> kept_;
   Routes current_;
   std::optional<Routes> pending_;

@@ -39,8 +39,8 @@ struct Child {
   ConnectivityState state = ConnectivityState::kConnecting;
   absl::Status status;
   PickerPtr picker;
-  /// `state` for sums over children. TRANSIENT_FAILURE stays until READY, so that a sum does not
-  /// flap while a failed child keeps trying.
+  /// The state that sums over children use. TRANSIENT_FAILURE stays until READY, so that a sum does
+  /// not flap while a failed child keeps trying.
   ConnectivityState lasting_state = ConnectivityState::kConnecting;
   LbConfigPtr config;
   EndpointsPtr endpoints;
@@ -69,8 +69,8 @@ class ChildSet {
               EndpointsPtr endpoints,
               LbEffects& effects);
 
-  /// As update(), but a child that would learn nothing is sent nothing. Only for children that do
-  /// not read ConfigUpdated::xds.
+  /// Does as update(), but sends nothing to a child that would learn nothing. Only for children
+  /// that do not read ConfigUpdated::xds.
   void update_if_changed(const ChildName& name,
                          LbConfigPtr config,
                          EndpointsPtr endpoints,
@@ -84,7 +84,7 @@ class ChildSet {
   /// Stops every child.
   void clear(LbEffects& effects);
 
-  /// Each returns the child, or null when it is unknown.
+  /// Each hear() records the event, and returns the child, or null when the child is unknown.
   const Child* hear(const ChildStateChanged& event, LbEffects& effects);
   const Child* hear(const ChildApplied& event);
   const Child* hear(const ChildDied& event);
@@ -110,7 +110,7 @@ class ChildSet {
   }
 
   /// READY if any child is READY; else CONNECTING, else IDLE, in the same way; else
-  /// TRANSIENT_FAILURE. By lasting_state; O(1).
+  /// TRANSIENT_FAILURE. Uses lasting_state. O(1).
   ConnectivityState aggregate() const;
 
   /// The newest generation that the policy itself and all living children have processed.
@@ -119,7 +119,7 @@ class ChildSet {
   /// The newest generation that was ever reached.
   Generation applied() const { return applied_; }
 
-  /// Orders ReportApplied if applied() rises. To be called at the end of every step.
+  /// Orders ReportApplied if applied() rises. Call it at the end of every step.
   void report_applied(LbEffects& effects);
 
  private:

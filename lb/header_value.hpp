@@ -38,7 +38,7 @@ class HeaderValue {
   HeaderValue(const HeaderValue&) = delete;
   HeaderValue& operator=(const HeaderValue&) = delete;
 
-  /// Valid as long as this object and the headers.
+  /// The value; nullopt: none. Valid as long as this object and the headers.
   const std::optional<absl::string_view>& get() const { return view_; }
 
  private:
@@ -64,7 +64,7 @@ class CallHeaders {
 
   explicit CallHeaders(const HeaderSource* source) : source_(source) {}
 
-  /// Valid until the next call, at least.
+  /// The header's value; nullopt: none. Valid at least until the next call of get().
   const std::optional<absl::string_view>& get(std::size_t place, absl::string_view name) {
     std::optional<HeaderValue>& value = values_[std::min(place, kRemembered)];
     if (!value || place >= kRemembered) value.emplace(source_, name);

@@ -77,7 +77,7 @@ struct PolicyContext {
   std::uint64_t seed = 0;                 ///< The source of all its draws.
   std::shared_ptr<const AskTarget> asks;  ///< Receives its pickers' asks; opaque to the core.
   PolicyOptions options;
-  std::shared_ptr<Retirement> retirement;  ///< For its CallTrackers: make_tracked(). Null in tests.
+  std::shared_ptr<Retirement> retirement;  ///< Retires CallTrackers: make_tracked(). Null in tests.
 };
 
 class Policy {

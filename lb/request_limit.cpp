@@ -51,7 +51,7 @@ void RequestLimit::put_back(std::uint32_t most) const noexcept {
     out_.fetch_sub(kBatch, std::memory_order_acq_rel);
 }
 
-// Takes back the tokens that stripes keep. Returns whether there were any.
+// Takes the stripes' kept tokens back. Returns whether there were any.
 bool RequestLimit::call_in() const noexcept {
   std::int64_t found = 0;
   for (Kept& kept : kept_) {

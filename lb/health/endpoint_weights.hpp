@@ -23,11 +23,11 @@ enum class WeightRule : std::uint8_t { kShare, kProduct };
 
 struct WeighedEndpoint {
   LocalityPtr locality;
-  const Endpoint* endpoint = nullptr;  ///< In `locality`.
+  const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
   std::uint64_t weight = 1;            ///< Never 0.
 };
 
-/// In the order of the configuration.
+/// The weights of all endpoints, in the order of the configuration.
 std::vector<WeighedEndpoint> weigh(const Endpoints& endpoints, WeightRule rule);
 
 }  // namespace signalbox::lb

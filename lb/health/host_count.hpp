@@ -26,21 +26,21 @@
 
 namespace signalbox::lb {
 
-/// Equal in content; two nulls are equal.
+/// Whether the reports have equal content; two nulls are equal.
 bool same_hosts(const HostReportPtr& left, const HostReportPtr& right);
 
 void add(HostTally& sum, const HostTally& more);
 void take(HostTally& sum, const HostTally& less);
 
-/// EDS says DRAINING: the endpoint has only calls of sessions.
+/// Whether EDS says DRAINING: the endpoint then has only calls of sessions.
 inline bool is_draining(const Endpoint& endpoint) {
   return endpoint.health == HealthStatus::kDraining;
 }
 
-/// All endpoints of these localities, except DRAINING endpoints (ENV-28).
+/// Counts all endpoints of these localities, except DRAINING endpoints (ENV-28).
 HostTally tally(const std::vector<LocalityPtr>& localities);
 
-/// The endpoints of a slice that get calls; null: none.
+/// Counts the endpoints of a slice that get calls; null: none.
 HostTally tally(const EndpointsPtr& endpoints);
 
 /// The report of a leaf policy: `fit` of `total` endpoints are fit.

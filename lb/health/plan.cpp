@@ -104,7 +104,7 @@ std::string name_of(const Row& row) {
   return absl::StrCat(row.leaf->name.str(), "/", row.priority);
 }
 
-// The known names, as many as a person would read.
+// The known names for a message, at most kMostNames of them.
 std::string listed(const std::set<std::string>& names) {
   if (names.empty()) return "none";
   const auto end =
@@ -223,7 +223,7 @@ absl::Status assume_all(const PlanAssumptions& assumptions, std::vector<Row>& ro
 
 // --- shares ----------------------------------------------------------------
 
-// `then`: with the assumptions.
+// The health of a priority. `then`: with the plan's assumptions applied.
 PriorityHealth health_of(const Row& row, bool then) {
   PriorityHealth health;
   health.overprovisioning_factor = row.leaf->endpoints->overprovisioning_percent;
@@ -249,8 +249,8 @@ PriorityHealth health_of(const Row& row, bool then) {
   return health;
 }
 
-// Gives `share` to the meant endpoints of the row, as the leaf's policy would. The policy gets
-// these endpoints, and knows which of them can be reached.
+// Divides `share` among the endpoints of the row for which `is_meant` holds, as the leaf's policy
+// would. The policy gets these endpoints, and knows which of them can be reached.
 void give(const Row& row,
           absl::FunctionRef<bool(const Host&)> is_meant,
           CallShare share,
@@ -329,7 +329,7 @@ void answer_with(PlanAnswer answer, const std::vector<Row>& rows, Plan& plan) {
   }
 }
 
-// P2, from the endpoints up. P1: calls that no endpoint takes fail.
+// Sums the shares from the endpoints up (P2). Calls that no endpoint takes fail (P1).
 void sum_up(PlanAnswer answer, Plan& plan) {
   CallShare taken = 0;
   for (PlannedLeaf& leaf : plan.leaves) {
@@ -374,7 +374,8 @@ CallShare share_in(const PlannedShares& shares, PlanAnswer answer) {
   return answer.then ? mode.then : mode.now;
 }
 
-// One share loses what another gains, so the gains are summed.
+// The calls that move from one endpoint to another, or from or to failure. Gains equal losses, so
+// only the gains are summed.
 CallShare moved_calls(const Plan& plan, PlanAnswer from, PlanAnswer to) {
   CallShare moved = 0;
   const auto add = [&](const PlannedShares& shares) {

@@ -41,7 +41,7 @@ struct PlanInput {
   bool is_aggregate = false;
   std::optional<AggregateMode> own_mode;  ///< From the aggregate's metadata.
   AggregateMode runtime_mode = AggregateMode::kPriority;
-  std::vector<PlanLeaf> leaves;  ///< In order; a leaf cluster is its own only leaf.
+  std::vector<PlanLeaf> leaves;  ///< In order. A leaf cluster has one leaf: itself.
   /// From the aggregate's common_lb_config (ENV-31).
   std::optional<std::uint32_t> own_panic_threshold = std::nullopt;
 };

@@ -12,7 +12,7 @@ __extension__ using Wide = unsigned __int128;
 struct Scores {
   std::vector<std::uint32_t> healthy;
   std::vector<std::uint32_t> degraded;
-  std::uint32_t total = 0;  // Normalised.
+  std::uint32_t total = 0;  // The sum of all scores, at most 100.
 };
 
 Scores scores_of(std::span<const PriorityHealth> priorities) {
@@ -29,7 +29,7 @@ Scores scores_of(std::span<const PriorityHealth> priorities) {
 
 using Share = std::uint32_t PriorityLoad::*;
 
-// From the first priority on, each takes from `left` as much as its score is worth.
+// Each priority, from the first on, takes its score's load from `left`.
 void distribute(const std::vector<std::uint32_t>& scores,
                 std::uint32_t total,
                 Share share,
@@ -41,7 +41,7 @@ void distribute(const std::vector<std::uint32_t>& scores,
   }
 }
 
-// Gives the remainder of the rounding.
+// Gives the rounding's remainder to the first healthy priority, else to the first degraded one.
 void give_rest(const Scores& scores, std::uint32_t left, std::vector<PriorityLoad>& loads) {
   const auto is_some = [](std::uint32_t score) { return score > 0; };
   const auto healthy = std::ranges::find_if(scores.healthy, is_some);
@@ -63,7 +63,7 @@ bool is_in_panic(const PriorityHealth& at, std::uint32_t threshold) {
   return total == 0 || Wide{fit} * 100 < Wide{total} * threshold;
 }
 
-// ENV-30. DEGRADED hosts serve when no host is healthy.
+// ENV-30: DEGRADED hosts serve when no host is healthy.
 std::vector<PriorityLoad> all_to_the_first(std::span<const PriorityHealth> priorities) {
   std::vector<PriorityLoad> loads(priorities.size());
   using Number = std::uint64_t PriorityHealth::*;

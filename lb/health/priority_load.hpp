@@ -23,7 +23,7 @@
 namespace signalbox::lb {
 
 struct HostNumbers {
-  std::uint64_t fit = 0;  ///< Healthy or degraded.
+  std::uint64_t fit = 0;  ///< Healthy or degraded hosts.
   std::uint64_t total = 0;
 
   friend bool operator==(const HostNumbers&, const HostNumbers&) = default;
@@ -33,11 +33,11 @@ struct HostNumbers {
 struct PriorityHealth {
   std::uint64_t healthy = 0;
   std::uint64_t degraded = 0;  ///< Fit, and only used when the healthy hosts do not suffice.
-  std::uint64_t total = 0;     ///< Without excluded hosts (ENV-28).
-  /// In percent. The default of 140 lets a priority keep all its calls while 100/140 of its hosts
-  /// are fit. EDS may set another factor.
+  std::uint64_t total = 0;     ///< All hosts but the excluded ones (ENV-28).
+  /// The factor in percent. The default of 140 lets a priority keep all its calls while 100/140 of
+  /// its hosts are fit. EDS may set another factor.
   std::uint32_t overprovisioning_factor = 140;
-  /// Set when the above are weights, because panic always counts hosts (ENV-17).
+  /// Set when the numbers above are weights, because panic always counts hosts (ENV-17).
   std::optional<HostNumbers> numbers = std::nullopt;
 
   friend bool operator==(const PriorityHealth&, const PriorityHealth&) = default;
@@ -45,8 +45,8 @@ struct PriorityHealth {
 
 /// The load of a priority, in percent of all calls.
 struct PriorityLoad {
-  std::uint32_t healthy = 0;   ///< For its healthy hosts; in panic for all hosts.
-  std::uint32_t degraded = 0;  ///< For its degraded hosts.
+  std::uint32_t healthy = 0;   ///< The load of its healthy hosts; in panic, of all hosts.
+  std::uint32_t degraded = 0;  ///< The load of its degraded hosts.
   bool panic = false;          ///< Too few hosts are fit: the calls go to all hosts alike.
 
   std::uint32_t sum() const { return healthy + degraded; }

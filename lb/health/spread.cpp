@@ -27,7 +27,7 @@ Rule rule_of(const LbConfigPtr& policy) {
                         [](const RoundRobinConfig&) { return Rule::kAlike; },
                         [](const LeastRequestConfig&) { return Rule::kAlike; },
                         [](const RingHashConfig&) { return Rule::kByWeight; },
-                        // Each client's own order is drawn by weight (A113).
+                        // A shuffling client draws its own order by weight (A113).
                         [](const PickFirstConfig& first) {
                           return first.shuffle_address_list ? Rule::kByWeight : Rule::kFirst;
                         },

@@ -30,7 +30,7 @@ std::vector<CallShare> apportion(CallShare share, std::span<const std::uint64_t>
 
 /// The part of `share` for each endpoint, in the order of the localities. `takes`, in the same
 /// order, says which endpoints take calls. All parts are 0 when none does. A null `policy`: all
-/// alike.
+/// endpoints have equal shares.
 std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
                                     const std::vector<LocalityPtr>& localities,
                                     const std::vector<bool>& takes,
@@ -39,7 +39,7 @@ std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
 /// The policy and the policies below it: "wrr_locality, round_robin".
 std::string policy_text(const LbConfigPtr& policy);
 
-/// A remark on such shares; empty: they are to be expected as they are.
+/// A remark on the policy's shares, when real shares may differ; empty: no remark.
 std::string spread_note(const LbConfigPtr& policy);
 
 }  // namespace signalbox::lb

@@ -16,7 +16,7 @@ namespace {
 
 using Order = std::vector<WeighedEndpoint>;
 
-// Fisher and Yates.
+// The shuffle of Fisher and Yates.
 void shuffle_evenly(Order& order, std::uint64_t seed) {
   for (std::size_t left = order.size(); left > 1; --left)
     std::swap(order[left - 1], order[draw_below(seed, Salt::kEndpoint, left, left)]);
@@ -28,8 +28,8 @@ double uniform(std::uint64_t seed, std::uint64_t step) {
   return (static_cast<double>(bits) + 0.5) * 0x1.0p-52;
 }
 
-// Efraimidis and Spirakis: sorts by u^(1/w), the greatest first. The logarithm gives the same
-// order, and large weights do not round it to 1.
+// The method of Efraimidis and Spirakis: sorts by u^(1/w), the greatest first. The logarithm gives
+// the same order, and large weights do not round it to 1.
 void shuffle_by_weight(Order& order, std::uint64_t seed) {
   std::vector<std::pair<double, std::size_t>> keys;
   keys.reserve(order.size());

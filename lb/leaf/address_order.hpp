@@ -17,7 +17,7 @@
 namespace signalbox::lb {
 
 enum class Shuffle : std::uint8_t {
-  kNone,      ///< As configured.
+  kNone,      ///< The configured order is kept.
   kEvenly,    ///< Each order is as likely as any other.
   kByWeight,  ///< Each next endpoint is drawn by weight (endpoint_weights.hpp).
 };

@@ -190,7 +190,7 @@ class Custom final : public Policy {
   Generation applied_ = 0;
   std::set<Address> held_;
   std::map<ChildName, Kind> children_;
-  // The picker published last, as the user's policy gave it, and as wrapped. A picker that is
+  // The picker published last: the user's own picker, and its wrapper. A picker that is
   // published again keeps its wrapper, so that parents see the same picker.
   PickerPtr theirs_;
   PickerPtr ours_;

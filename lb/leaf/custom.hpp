@@ -38,11 +38,11 @@ namespace signalbox::lb {
 /// A policy as the user registered it.
 struct CustomPolicy {
   std::function<std::unique_ptr<Policy>(const CustomConfig& config, PolicyContext context)> make;
-  /// Counts failed picks of its pickers; null: they are not counted.
+  /// Counts failed picks of the policy's pickers; null: they are not counted.
   std::shared_ptr<const StripedCounters<1>> pick_failures = nullptr;
 };
 
-/// Null if PolicyOptions::custom does not have the policy.
+/// Makes the policy; null: PolicyOptions::custom does not have it.
 std::unique_ptr<Policy> make_leaf(const CustomConfig& config, PolicyContext context);
 
 }  // namespace signalbox::lb

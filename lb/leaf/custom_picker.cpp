@@ -12,7 +12,7 @@
 namespace signalbox::lb {
 namespace {
 
-// Null if the result is valid.
+// The fault of the result; null: it is valid.
 const char* what_is_wrong(const PickResult& result) {
   return std::visit(
       Overloaded{

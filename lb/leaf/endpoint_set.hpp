@@ -103,7 +103,7 @@ class EndpointSet {
 
   /// The changes since the last take_changes().
   struct Changes {
-    bool list = false;         ///< The members, their order, or the configuration of one.
+    bool list = false;         ///< The members, their order, or a member's configuration.
     bool states = false;       ///< The state of any member that counts.
     bool ready = false;        ///< The result of ready().
     bool failure = false;      ///< last_failure().
@@ -132,7 +132,7 @@ class EndpointSet {
   /// Begins to connect to a member, if it is IDLE.
   void connect(std::size_t member, LbEffects& effects);
 
-  /// The same for the member with this first address; dropped if there is none. Only with
+  /// Connects the member with this first address; ignored if there is none. Only with
   /// kWhenAsked.
   void connect(const Address& first, LbEffects& effects);
 
@@ -141,13 +141,14 @@ class EndpointSet {
   const Member& operator[](std::size_t member) const { return *order_[member]; }
 
   /// Sets whether a member counts; at first every member does. Members that do not count are left
-  /// out of count(), counted(), ready(), absent() and last_failure(). A new picker has to follow.
+  /// out of count(), counted(), ready(), absent() and last_failure(). The caller must publish a new
+  /// picker.
   void let_count(std::size_t member, bool counts);
 
-  /// How many members count.
+  /// The number of members that count.
   std::size_t counted() const { return std::accumulate(counts_.begin(), counts_.end(), 0UL); }
 
-  /// How many members that count are in this state.
+  /// The number of members that count and are in this state.
   std::size_t count(ConnectivityState state) const {
     return counts_[static_cast<std::size_t>(state)];
   }
@@ -158,7 +159,7 @@ class EndpointSet {
 
   const HostTally& all() const { return all_; }
 
-  /// Every held address has reported a state.
+  /// Whether every held address has reported a state.
   bool heard_all() const { return unheard_ == 0; }
 
   /// The status of the latest failure of a member that counts.
@@ -174,11 +175,11 @@ class EndpointSet {
 
  private:
   struct Entry : Member {
-    std::optional<PickFirst> first;  // Unset: never asked to connect.
+    std::optional<PickFirst> first;  // Unset: connect() was never called.
     bool heard_all = true;           // Every held address of the endpoint has reported a state.
     std::uint64_t named_in = 0;      // The number of the newest list that names the endpoint.
     HostTally tallied;               // The endpoint's part of all_.
-    bool fit = false;                // Whether fit_ has that part as well.
+    bool fit = false;                // Whether fit_ includes that part, too.
   };
 
   // An address that is held.
@@ -221,9 +222,9 @@ class EndpointSet {
   Duration attempt_delay_;
   MakeCounter make_counter_;
   Unreachable unreachable_;
-  std::uint64_t list_ = 0;  // Counts updates.
+  std::uint64_t list_ = 0;  // The number of updates so far.
   absl::flat_hash_map<std::string, std::unique_ptr<Entry>> entries_;
-  std::vector<Entry*> order_;  // As configured.
+  std::vector<Entry*> order_;  // In the configured order.
   absl::flat_hash_map<LocalityPtr, Span> spans_;
   absl::flat_hash_map<Address, Held> held_;
   absl::flat_hash_map<Address, Entry*> by_first_;  // Only with kWhenAsked.

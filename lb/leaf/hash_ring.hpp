@@ -47,16 +47,16 @@ class HashRing {
   /// The position of the first point at or after `hash`, going round. Precondition: not empty.
   std::size_t find(std::uint64_t hash) const;
 
-  /// Whether the item has a point. False for an item that the constructor was not given.
+  /// Whether the item has a point. False for items unknown to the constructor.
   bool has_point(std::size_t item) const { return item < present_.size() && present_[item]; }
 
   /// The item at a position, as its index in the constructor's `items`.
   std::uint32_t item(std::size_t position) const { return items_[position]; }
 
  private:
-  std::vector<std::uint64_t> hashes_;  // Ascending.
+  std::vector<std::uint64_t> hashes_;  // The points, ascending.
   std::vector<std::uint32_t> items_;   // The item of each hash.
-  std::vector<bool> present_;          // By item.
+  std::vector<bool> present_;          // Indexed by item.
 };
 
 }  // namespace signalbox::lb

@@ -112,7 +112,7 @@ ConnectivityState Petiole::state() const {
   return ConnectivityState::kTransientFailure;
 }
 
-// I1.
+// Publishes a change of state at once (I1).
 void Petiole::publish_edge(LbEffects& effects) {
   if (generation_ == 0) return;
   if (!published_ || published_->state != state()) publish(effects);

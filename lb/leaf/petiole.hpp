@@ -70,7 +70,7 @@ class Petiole : public Policy {
 
   virtual void exit_idle(LbEffects& /*effects*/) {}
 
-  /// Called after every event, to start what no event asks for.
+  /// Called after every event. Starts actions that no single event asks for.
   virtual void follow_up(LbEffects& /*effects*/) {}
 
  private:

@@ -15,7 +15,7 @@
 namespace signalbox::lb {
 namespace {
 
-// Ignores other changes of the locality.
+// Whether picks see no difference. Only the name and weight of the locality count.
 bool same(const ChosenEndpoint& left, const ChosenEndpoint& right) {
   if (left.tracker != right.tracker) return false;
   if (left.endpoint == nullptr || right.endpoint == nullptr) return left.endpoint == right.endpoint;

@@ -25,7 +25,7 @@ absl::Status all_failed(std::size_t addresses, const absl::Status& last_error) {
       "failed to connect to all ", addresses, " addresses; last error: ", last_error.message()));
 }
 
-// Names the address once: the connector's text may name it already.
+// Names the address once, because the connector's text may name it already.
 absl::Status failure_at(const Address& address, absl::string_view why) {
   const std::string spaced = absl::StrCat(" ", why);
   const bool is_named = absl::StrContains(spaced, absl::StrCat(" ", address.str(), " ")) ||
@@ -242,7 +242,7 @@ absl::Status PickFirst::health_of(const SubchannelStateChanged& event) const {
   return failure_at(event.address, event.status.ok() ? "unhealthy" : event.status.message());
 }
 
-// One address, as most endpoints have, needs no table.
+// Most endpoints have one address, which needs no table.
 void PickFirst::set_addresses(std::vector<Address> addresses) {
   addresses_ = std::move(addresses);
   positions_.clear();

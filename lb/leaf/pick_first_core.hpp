@@ -45,14 +45,15 @@
 
 namespace signalbox::lb {
 
-/// Time until the next attempt joins a running one. Values beyond the two bounds are cut to them.
+/// The time after which the next attempt joins a running one. Values beyond the two bounds are cut
+/// to them.
 inline constexpr Duration kAttemptDelay = std::chrono::milliseconds(250);
 inline constexpr Duration kShortestAttemptDelay = std::chrono::milliseconds(100);
 inline constexpr Duration kLongestAttemptDelay = std::chrono::seconds(2);
 
 class PickFirst {
  public:
-  /// What to do when the selected connection is lost.
+  /// The reaction to the loss of the selected connection.
   enum class WhenLost : std::uint8_t { kGoIdle, kReconnect };
   /// kReported: bad health is reported as TRANSIENT_FAILURE (below a policy of many endpoints).
   /// kIgnored: health changes nothing (as a cluster's own policy, which has no other endpoint).
@@ -90,7 +91,7 @@ class PickFirst {
   /// Set exactly in READY.
   ConnectionPtr connection() const;
 
-  /// Every acquired address has reported a state.
+  /// Whether every acquired address has reported a state.
   bool heard_all() const;
 
  private:
@@ -100,15 +101,15 @@ class PickFirst {
 
   struct Attempt {
     std::optional<ConnectivityState> state;  ///< nullopt: acquired, but not reported yet.
-    bool begun = false;                      ///< By this PickFirst, in this pass or an earlier one.
-    bool failed = false;                     ///< Since its turn.
+    bool begun = false;                      ///< This PickFirst began an attempt, in any pass.
+    bool failed = false;                     ///< The attempt failed since the address's turn.
   };
 
   struct Connecting {
-    std::vector<Attempt> attempts;     ///< By position in addresses_.
-    std::size_t unheard = 0;           ///< How many of them have not reported yet.
-    std::size_t turns = 0;             ///< How many addresses, from the first, have had their turn.
-    std::size_t awaited = 0;           ///< How many have not failed; 0: the pass is over.
+    std::vector<Attempt> attempts;     ///< Indexed as addresses_ is.
+    std::size_t unheard = 0;           ///< The number of attempts without a report.
+    std::size_t turns = 0;             ///< The number of addresses that have had their turn.
+    std::size_t awaited = 0;           ///< The number of addresses not failed; 0: the pass is over.
     std::optional<std::size_t> timed;  ///< The attempt that the running delay belongs to.
     std::size_t failures = 0;          ///< Failures since every address had failed.
     absl::Status last_error;
@@ -147,7 +148,7 @@ class PickFirst {
   Duration attempt_delay_;
   std::uint64_t timers_ = 0;  ///< Generation of the timer started last.
   std::vector<Address> addresses_;
-  /// In addresses_; empty if that has fewer than two.
+  /// Each address's index in addresses_; empty if addresses_ has fewer than two.
   absl::flat_hash_map<Address, std::size_t> positions_;
   std::variant<Fresh, Idle, Connecting, Selected> state_;
 };

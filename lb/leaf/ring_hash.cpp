@@ -59,7 +59,7 @@ class RingHash final : public Petiole {
     return changes.list || changes.states || Petiole::needs_picker(changes);
   }
 
-  // I1.
+  // The first rule of I1 that fits.
   ConnectivityState state() const override {
     const std::size_t failed = endpoints().count(ConnectivityState::kTransientFailure);
     if (endpoints().count(ConnectivityState::kReady) > 0) return ConnectivityState::kReady;
@@ -85,7 +85,8 @@ class RingHash final : public Petiole {
     if (state() == ConnectivityState::kIdle) connect_one(effects);
   }
 
-  // An endpoint that fails in the same step makes room for the next.
+  // Connects an IDLE endpoint when the policy would be stuck. If the endpoint fails within the
+  // step, the next one is connected.
   void follow_up(LbEffects& effects) override {
     const auto count = [&](ConnectivityState state) { return endpoints().count(state); };
     while (count(ConnectivityState::kReady) == 0 && count(ConnectivityState::kConnecting) == 0 &&

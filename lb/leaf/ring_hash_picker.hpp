@@ -63,7 +63,7 @@ class RingHashPicker final : public Picker {
   void ask_for(const Idle& idle, PickResult& result) const;
 
   Parts parts_;
-  std::vector<Slot> slots_;  // By member.
+  std::vector<Slot> slots_;  // Indexed by member.
   ReadyEndpoints ready_;
   std::deque<Idle> idle_;
   bool any_connecting_ = false;

@@ -24,7 +24,7 @@ class QueuePicker final : public Picker {
   }
 };
 
-/// Always the same answer: Fail or Drop, with its status.
+/// Gives every pick the same answer: Fail or Drop, with its status.
 template <typename Outcome>
 class StatusPicker final : public Picker {
  public:

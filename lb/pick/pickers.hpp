@@ -32,8 +32,8 @@ PickerPtr make_drop_picker(absl::Status status);
 /// Whether the picker is one of the above that queues, fails or drops every pick.
 bool never_completes(const PickerPtr& picker);
 
-/// As `picker`, but the texts of failures and drops have `before` and `after` around the reason.
-/// When the reason is always the same, the text is made here, and no pick makes it.
+/// Picks as `picker` does, but the texts of failures and drops have `before` and `after` around the
+/// reason. When the reason is always the same, the text is made here, and no pick makes it.
 PickerPtr make_noted_picker(PickerPtr picker, std::string before, std::string after = "");
 
 /// `status` with `before` and `after` around its reason.
@@ -41,8 +41,8 @@ absl::Status with_note(const absl::Status& status,
                        absl::string_view before,
                        absl::string_view after = "");
 
-/// Completes every pick on `connection`, which leads to `endpoint`. An empty `endpoint`: the picker
-/// does not say.
+/// Completes every pick on `connection`, which leads to `endpoint`. An empty `endpoint`: the
+/// endpoint is unknown.
 PickerPtr make_connection_picker(ConnectionPtr connection, ChosenEndpoint endpoint = {});
 
 /// Queues every pick. The first pick carries `ask` to `asks`. Without `asks` it only queues.

@@ -47,7 +47,7 @@ absl::Status allowed(absl::Status status, absl::string_view source) {
                                           status.message()));
 }
 
-// At most kLongestReason bytes, and no half character at the end.
+// Cuts `reason` to at most kLongestReason bytes, never within a UTF-8 character.
 std::string cut(absl::string_view reason) {
   if (reason.size() <= Router::kLongestReason) return std::string(reason);
   std::size_t end = Router::kLongestReason;
@@ -109,7 +109,7 @@ void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view so
   status_ = allowed(std::move(status), source);
 }
 
-// A picker of the program's own may be wrong: then the call fails, and the process does not. The
+// A wrong answer of the program's own picker fails the call, not the process. The
 // gate is asked last, because a call that has entered it runs. An explained call only looks whether
 // it could enter.
 template <typename Sink>
@@ -135,7 +135,8 @@ void Pick::complete(const Complete& chosen, const PickResult& result, const Sink
   sink.leave([&] { tracking_.begin(result.trackers); });
 }
 
-// The orders of filters come first. Returns whether they stand in the way of a pick.
+// Carries out the filters' orders. Returns whether they forbid the pick: the call is delayed or
+// ended.
 bool Pick::is_held_back() {
   if (filtered_->delay > Duration::zero()) return true;
   if (!filtered_->end) return false;
@@ -145,7 +146,7 @@ bool Pick::is_held_back() {
   return true;
 }
 
-// In place: nothing that a pick holds is moved, and empty members cost nothing.
+// Fills the pick in place, so none of its members is moved and empty members cost nothing.
 template <typename Sink>
 Pick::Answer Pick::ask(const Snapshot& snapshot,
                        const PickArgs& args,
@@ -224,7 +225,7 @@ Explanation Router::explain(const CallArgs& call, Instant now, Turns turns) cons
 template <typename Sink>
 void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (pick.delay() > Duration::zero()) return;
-  pick.put_off();  // A held reference must not stand in its own way.
+  pick.put_off();  // Else the call's own references count against it.
   pick.outcome_ = PickOutcome::kQueue;
   pick.status_ = absl::OkStatus();
   const SnapshotCell::Reader snapshot(*cell_);
@@ -241,8 +242,8 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (cluster == nullptr) [[unlikely]]
     return;
 
-  // Counting waits for all earlier memory accesses. So it is done last, on cache lines that were
-  // prefetched while the picker was busy.
+  // Counting waits for all earlier memory accesses. So calls are counted last, on cache lines that
+  // are prefetched while the picker works.
   cluster->use_counter().prefetch();
   cluster->stats().prefetch();
   const Filtered* const filtered = pick.filtered_.get();
@@ -270,8 +271,8 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   } else if (session != nullptr) {
     session->keep();
   }
-  // All references are taken inside the read section. After it nothing else keeps the cluster and
-  // the connection alive (A31-13).
+  // All references are taken inside the read section. After the read section nothing else keeps the
+  // cluster and the connection alive (A31-13).
   if (is_new) pick.cluster_ = Use(*cluster);
   if (!pick.status_.ok()) [[unlikely]]
     pick.status_ = describe(pick.status_, cluster, *snapshot);
@@ -328,8 +329,8 @@ absl::Status Router::describe(const absl::Status& why,
   const ResolutionNotes& notes = snapshot.notes == nullptr ? none : *snapshot.notes;
   const std::string node =
       names_.node_id.empty() ? notes.node : absl::StrCat("node ID: ", names_.node_id);
-  // Resolvers name target and node themselves, and so does a text that was described before. Its
-  // brackets are opened again.
+  // A resolver's text, or a text that was described before, names target and node already. They are
+  // removed, and brackets at the end are opened again for more details.
   std::string text = cut(why.message());
   if (!names_.target.empty()) text = absl::StrReplaceAll(text, {{names_.target + ": ", ""}});
   absl::string_view opening = " (";

@@ -44,7 +44,7 @@ struct CallerNames {
 
 /// A call as the data plane knows it. Borrowed for the duration of pick().
 struct CallArgs {
-  /// What routes match: "/package.Service/Method", or the path of a URL without its query.
+  /// The text that routes match: "/package.Service/Method", or the path of a URL without its query.
   absl::string_view path;
   /// The headers that header matchers and hash policies (A42) read, such as a user's id that keeps
   /// a user on one endpoint. Read on the thread that picks, and only headers that routes name.
@@ -59,8 +59,8 @@ struct CallArgs {
   /// chose itself comes first. A string with room for it keeps the pick free of allocations. Null:
   /// not wanted.
   std::string* authority = nullptr;
-  /// Where earlier attempts of the call went. A retry passes over these addresses when the policy
-  /// does not bind the call and another endpoint is READY. Null: none.
+  /// The addresses of the call's earlier attempts. A retry passes over these addresses when the
+  /// policy does not bind the call and another endpoint is READY. Null: none.
   const TriedAddresses* tried = nullptr;
 };
 
@@ -91,13 +91,12 @@ class Pick {
   const RetryRules& retry() const { return retry_; }
 
   /// The reason, in kFail and kDrop. It never has a code that A54 forbids, unless a filter ended
-  /// the call: a filter may use any code. OK means: as if the server had answered with nothing else
-  /// (A33). See Router::describe().
+  /// the call: a filter may use any code. OK: the call ends as if the server had answered with OK
+  /// alone (A33). See Router::describe().
   const absl::Status& status() const { return status_; }
 
-  /// How long a filter delays the call before it is picked (A33), as the pick that asked the
-  /// filters found. Until then the call is kQueue, and publications do not concern it. 0: no delay,
-  /// or it is over.
+  /// The delay that a filter ordered (A33). While it lasts, the pick is kQueue and publications do
+  /// not wake the call. 0: no delay, or it is over.
   Duration delay() const { return filtered_ == nullptr ? Duration::zero() : filtered_->delay; }
 
   /// When the delay is over, as begin_delay() computed.
@@ -167,13 +166,13 @@ class Pick {
   void fail_without(const Snapshot& snapshot);
 
   PickOutcome outcome_ = PickOutcome::kQueue;
-  bool auto_host_rewrite_ = false;  // Fixed once routed, as the cluster is.
+  bool auto_host_rewrite_ = false;  // Fixed once the call is routed.
   Use cluster_;
   Use connection_;
   Use leaf_;
   Tracking tracking_;
   std::optional<Duration> timeout_;
-  // Fixed once routed, as the cluster is.
+  // Fixed once the call is routed.
   std::optional<std::uint64_t> hash_;
   RetryRules retry_;
   std::unique_ptr<Filtered> filtered_;  // The orders of filters; null: none.
@@ -203,9 +202,9 @@ class Router {
   /// the call is delayed.
   [[gnu::hot]] void repick(Pick& pick, const CallArgs& call) const;
 
-  /// `why` in the form of all failures. Target and cluster come first. The node's id comes last, in
-  /// brackets. Before it come the faults of the configuration, when they may be the cause (A88:
-  /// UNAVAILABLE, DEADLINE_EXCEEDED). The statuses of picks have this form already.
+  /// Gives `why` the form that all failures have: target and cluster first, and the node's id last,
+  /// in brackets. The faults of the configuration come before the id when they may be the cause
+  /// (A88: UNAVAILABLE, DEADLINE_EXCEEDED). The statuses of picks have this form already.
   absl::Status describe(const absl::Status& why, const ClusterRef* cluster = nullptr) const;
 
   /// The answer that pick() would give now, with each decision, its reason, and the resource or

@@ -25,8 +25,8 @@
 
 namespace signalbox::lb {
 
-/// The fields that every pick reads share one cache line. `sessions` begins at the end of it: what
-/// only calls of sessions read is on the next line.
+/// The fields that every pick reads share one cache line. `sessions` begins at the end of that
+/// line: fields that only calls of sessions read are on the next line.
 struct alignas(kCacheLine) Snapshot {
   Generation generation = 0;
   /// Rises with each publication, also of a picker alone. Queued picks compare it.
@@ -35,7 +35,7 @@ struct alignas(kCacheLine) Snapshot {
   ConfigSelectorPtr selector;
   PickerPtr picker;
   absl::Status failure;
-  /// Where the cookies of calls lead; see record_sessions().
+  /// Finds the host that a call's cookie names; see record_sessions().
   SessionLead sessions;
   /// All clusters that calls may refer to: the selector's and earlier ones. A restarted channel
   /// keeps them. Null: none.

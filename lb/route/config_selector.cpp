@@ -20,14 +20,14 @@
 namespace signalbox::lb {
 namespace {
 
-// A printable text of a length that can be read.
+// The path for a message: printable, and short enough to read.
 std::string shown(absl::string_view path) {
   constexpr std::size_t kMost = 256;
   const std::string text = absl::StrCat("\"", absl::CEscape(path.substr(0, kMost)), "\"");
   return path.size() <= kMost ? text : absl::StrCat(text, "… (", path.size(), " bytes)");
 }
 
-// A31-9: by weight alone, whether or not the cluster can serve.
+// Chooses by weight alone, whether or not the cluster can serve (A31-9).
 template <typename Sink>
 const RouteCluster& choose(const Shares& shares, std::uint64_t seed, const Sink& sink) {
   const auto explained = [&](const RouteCluster& chosen, absl::FunctionRef<std::string()> why) {
@@ -159,7 +159,7 @@ class RouteSelector final : public ConfigSelector {
   std::string host_name_;
   RouteTable table_;
   RouteActions actions_;
-  // For explanations: all routes, and the host among them. Either may be null.
+  // All routes, and the virtual host in use; only explanations read them. Either may be null.
   std::shared_ptr<const RouteConfig> routes_;
   const VirtualHost* host_ = nullptr;
 };

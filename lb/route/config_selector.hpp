@@ -87,8 +87,8 @@ class ConfigSelector {
     return select(args);
   }
 
-  /// The name of the cookie of all its sessions. Empty: there are no sessions, or their cookies
-  /// have several names.
+  /// The name of the cookie of all the selector's sessions. Empty: there are no sessions, or their
+  /// cookies have several names.
   virtual std::string cookie() const { return ""; }
 };
 

@@ -84,7 +84,7 @@ bool drawn(const FilterCall& call,
   return is_hit;
 }
 
-// One call's place among the active faults.
+// Holds one call's place in the count of active faults.
 class Active {
  public:
   Active(RequestLimitPtr among, std::uint32_t most) : among_(std::move(among)), most_(most) {}

@@ -9,7 +9,7 @@
 //   abort  drawn ─┘  full: no fault at all └▶ neither: the call goes on
 //
 // A header can only lower the configured share. A header value that makes no sense (no whole
-// number, negative, out of range) is ignored. Of several values the first that makes sense counts.
+// number, negative, out of range) is ignored. The first of several values that makes sense counts.
 //
 // Invariants
 //   F1  Delay and abort are drawn independently of each other.
@@ -29,13 +29,13 @@ namespace signalbox::lb {
 struct FaultOptions {
   /// The calls with an active fault. Null: each filter counts its own calls alone.
   RequestLimitPtr active = nullptr;
-  FaultCountPtr injected = nullptr;  ///< For operators. Null: not counted.
+  FaultCountPtr injected = nullptr;  ///< Injected faults, for operators. Null: not counted.
 };
 
 /// The count that all runtimes of the process share: A33 limits "for the entire process".
 const RequestLimitPtr& active_faults_of_process();
 
-/// Null when no call can ever have a fault.
+/// Makes the filter; null: no call can ever have a fault.
 CallFilterPtr make_fault_filter(const FaultFilter& config, const FaultOptions& options);
 
 }  // namespace signalbox::lb

@@ -45,13 +45,13 @@ CallFilterPtr make_filter(const HttpFilterConfig& config, const FaultOptions& op
       config);
 }
 
-// Null: the filter is of another type.
+// The filter as a StatefulSession; null: it is of another type.
 const StatefulSession* session_in(const CallFilter& filter) {
   if (typeid(filter) != typeid(StatefulSession)) return nullptr;
   return static_cast<const StatefulSession*>(&filter);
 }
 
-// Null: the filter is off.
+// The filter's configuration that counts; null: the filter is off.
 const HttpFilterConfig* config_of(const HttpFilter& filter,
                                   const std::array<const FilterOverrides*, 3>& overrides) {
   for (const FilterOverrides* level : overrides) {
@@ -65,7 +65,7 @@ bool is_router(const HttpFilter& filter) {
   return std::holds_alternative<RouterFilter>(filter.config);
 }
 
-// Equal configurations have equal hashes, and few others do.
+// Equal configurations have equal hashes; unequal ones seldom do.
 std::size_t coarse_hash(const HttpFilterConfig* config) {
   if (config == nullptr) return 0;
   if (const auto* custom = std::get_if<CustomFilter>(config))

@@ -34,9 +34,9 @@
 namespace signalbox::lb {
 
 struct FilterChain {
-  /// Never empty. Usually one or two filters, which are stored in place.
+  /// The filters in order; never empty. One or two, the usual number, are stored in place.
   absl::InlinedVector<CallFilterPtr, 2> filters;
-  /// The filter, when sessions are all that there is: it need not be asked through apply().
+  /// Set when a StatefulSession is the chain's only filter. It need not be asked through apply().
   const StatefulSession* only_session = nullptr;
 };
 
@@ -59,7 +59,7 @@ class FilterChains {
 
   FilterChainPtr compile(const Configs& configs);
 
-  const std::span<const HttpFilter> filters_;  // Without the router.
+  const std::span<const HttpFilter> filters_;  // All filters but the router.
   const FaultOptions options_;
   std::set<std::string> cookies_;
   std::unordered_multimap<std::size_t, std::pair<Configs, FilterChainPtr>> made_;

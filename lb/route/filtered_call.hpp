@@ -32,7 +32,7 @@ struct Filtered {
   Duration delay{};                                ///< The delay that is left.
   Instant due{};                                   ///< The end of the delay, for its timekeeper.
   std::vector<std::shared_ptr<const void>> holds;  ///< Destroyed when the delay is over.
-  std::optional<absl::Status> end;  ///< After the delay; nullopt: the call is picked.
+  std::optional<absl::Status> end;  ///< The call's end after the delay; nullopt: it is picked.
   AddedHeaders headers;
 };
 

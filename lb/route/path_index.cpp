@@ -27,7 +27,7 @@ std::uint32_t tag_of(std::uint64_t hash) {
   return static_cast<std::uint32_t>(hash >> 32U);
 }
 
-// Eight letters at once.
+// Lower-cases eight letters at once.
 std::uint64_t in_lower_case(std::uint64_t letters) {
   constexpr std::uint64_t kEach = 0x0101010101010101ULL;
   const std::uint64_t low_bits = letters & 0x7f * kEach;
@@ -92,7 +92,7 @@ PathIndex::PathIndex(std::vector<Entry> entries, bool ignore_case)
   prefix_sizes_.erase(std::unique(prefix_sizes_.begin(), prefix_sizes_.end()), prefix_sizes_.end());
 }
 
-// `alike` has entries of one text and one kind.
+// Precondition: the entries of `alike` have one text and one kind.
 void PathIndex::insert(absl::Span<const Entry> alike) {
   const auto& [text, is_exact, first] = alike.front();
   if (is_exact) {

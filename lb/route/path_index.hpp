@@ -47,7 +47,7 @@ class PathIndex {
 
   PathIndex() = default;
 
-  /// `ignore_case`: the case of ASCII letters.
+  /// `ignore_case`: whether the case of ASCII letters is ignored.
   PathIndex(std::vector<Entry> entries, bool ignore_case);
 
   /// Adds the routes with a text that the path fulfils.
@@ -77,7 +77,7 @@ class PathIndex {
   std::vector<Slot> slots_;  ///< 2^n; a text is in the first slot that was free from its hash on.
   std::vector<std::uint32_t> records_;  ///< Each record: the size of its text, positions, the text.
   std::size_t longest_path_ = 0;
-  std::vector<std::uint32_t> prefix_sizes_;  ///< Each once, ascending.
+  std::vector<std::uint32_t> prefix_sizes_;  ///< Each size once, ascending.
   std::bitset<256> last_bytes_;              ///< The last bytes of prefixes.
 };
 

@@ -10,7 +10,7 @@
 namespace signalbox::lb {
 namespace {
 
-// The memory of one regular expression: usually, at least, and at most.
+// The memory of one regular expression: the usual, the least and the most.
 constexpr std::int64_t kRegexMemory = 1 << 20;
 constexpr std::int64_t kLeastRegexMemory = 64 << 10;
 constexpr std::int64_t kMostRegexMemory = 64 << 20;

@@ -38,7 +38,7 @@ class RegexPool {
   /// `patterns`: about how many distinct patterns will be asked for.
   explicit RegexPool(std::size_t patterns);
 
-  /// As compile_regex().
+  /// The compiled pattern, as compile_regex() makes it.
   RegexPtr get(const std::string& pattern);
 
  private:
@@ -55,8 +55,8 @@ std::string literal_prefix(absl::string_view pattern);
 class RegexSet {
  public:
   /// Precondition: every pattern compiles. The memory is 1 MiB for each pattern, and at most 64 MiB
-  /// divided by `share`, because `share` sets have the 64 MiB together. What match() learns of
-  /// texts is part of it.
+  /// divided by `share`, because `share` sets have the 64 MiB together. The states that match()
+  /// adds are part of it.
   explicit RegexSet(const std::vector<std::string>& patterns, double share = 1);
 
   /// The patterns that match the whole text, in ascending order. Valid until this thread's next

@@ -79,7 +79,7 @@ RetryDecision RetryState::after(const AttemptEnd& end,
                                 std::uint64_t seed,
                                 RetryThrottle* throttle) {
   const auto no_more = [](RetryResult why) { return RetryDecision{std::nullopt, why}; };
-  // A6: a transparent retry does not count as an attempt, and says nothing of the server's load.
+  // A6: a transparent retry does not count as an attempt, and says nothing about the server's load.
   if (end.is_unsent) {
     if (unsent_ == kMostUnsent) return no_more(RetryResult::kExhausted);
     ++unsent_;

@@ -32,7 +32,7 @@ namespace signalbox::lb {
 
 class RetryRules {
  public:
-  /// Never retries.
+  /// Rules that never retry.
   RetryRules() = default;
   explicit RetryRules(const RetryPolicy& policy);
 
@@ -63,12 +63,12 @@ class RetryRules {
 /// that succeed only read a full bucket.
 class RetryThrottle {
  public:
-  /// Both are more than 0, and counted in thousandths.
+  /// Precondition: both are more than 0. They are counted in thousandths.
   RetryThrottle(double max_tokens, double token_ratio);
 
   void succeeded();
 
-  /// Counts a retriable failure. Returns whether it may be retried.
+  /// Counts a retriable failure. Returns whether the call may be retried.
   bool failed();
 
  private:
@@ -80,13 +80,13 @@ class RetryThrottle {
 /// How an attempt ended, as its data plane knows it.
 struct AttemptEnd {
   int code = 0;               ///< A gRPC status code.
-  bool is_unsent = false;     ///< Certainly no server received it.
+  bool is_unsent = false;     ///< Certainly no server received the attempt.
   bool is_refused = false;    ///< A server received it, and certainly looked at none of it.
   bool is_committed = false;  ///< Response headers came: not Trailers-Only.
   bool is_kept = true;        ///< The request was kept, and can be sent again.
   /// The trailer grpc-retry-pushback-ms, if it came.
   std::optional<absl::string_view> pushback = std::nullopt;
-  Duration time_left = Duration::max();  ///< Until the call's deadline.
+  Duration time_left = Duration::max();  ///< The time until the call's deadline.
 };
 
 struct RetryDecision {
@@ -118,7 +118,7 @@ class RetryState {
   std::uint32_t unsent_ = 0;
   bool was_refused_ = false;
   std::uint32_t retries_ = 0;
-  std::uint32_t back_offs_ = 0;  // In a row; a pushback begins anew.
+  std::uint32_t back_offs_ = 0;  // Back-offs in a row; a pushback restarts the count.
 };
 
 }  // namespace signalbox::lb

@@ -23,7 +23,7 @@ namespace {
 // The chains of the clusters that a route can choose.
 using Chains = absl::InlinedVector<FilterChainPtr, 1>;
 
-// Equal actions have equal hashes, and few others do.
+// Equal actions have equal hashes; unequal ones seldom do.
 std::size_t coarse_hash(const ForwardAction& action, const Chains& chains) {
   const auto count_of = [](const std::optional<Duration>& time) {
     return time ? time->count() : -1;
@@ -47,7 +47,7 @@ std::size_t coarse_hash(const ForwardAction& action, const Chains& chains) {
   return hash;
 }
 
-// Compares all but the filters: the chains are what overrides come to.
+// Compares all but the filter overrides: their result, the chains, is compared elsewhere.
 bool same(const ForwardAction& left, const ForwardAction& right) {
   const auto all_but_clusters = [](const ForwardAction& action) {
     return std::tie(action.max_stream_duration,
@@ -63,7 +63,7 @@ bool same(const ForwardAction& left, const ForwardAction& right) {
          all_but_clusters(left) == all_but_clusters(right);
 }
 
-// Different ones, of hash policies: the pool compiles equal ones once.
+// The number of distinct patterns in hash policies: the pool compiles equal patterns once.
 std::size_t count_regexes(const VirtualHost& host) {
   absl::flat_hash_set<absl::string_view> patterns;
   for (const Route& route : host.routes) {

@@ -21,9 +21,10 @@ namespace signalbox::lb {
 namespace {
 
 constexpr std::uint32_t kMillion = 1'000'000;
-// So many routes are tried one by one, in order: that is faster than the index.
+// Up to this many routes are tried one by one, in order, which is faster than the index.
 constexpr std::size_t kFewRoutes = 8;
-// So many regular expressions that begin alike are tried one by one; more are matched as one.
+// Up to this many regular expressions that begin alike are tried one by one; more are matched as
+// one.
 constexpr std::size_t kFewRegexes = 8;
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
@@ -51,7 +52,7 @@ bool contains(absl::string_view text, absl::string_view part, bool ignore_case) 
   return found != text.end() || part.empty();
 }
 
-// The number of distinct patterns of paths and headers: the pool compiles equal ones once.
+// The number of distinct patterns of paths and headers: the pool compiles equal patterns once.
 std::size_t count_regexes(const VirtualHost& host) {
   absl::flat_hash_set<absl::string_view> patterns;
   const auto see = [&](const TextMatcher& matcher) {

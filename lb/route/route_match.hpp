@@ -85,7 +85,7 @@ class RouteTable {
   /// The position in VirtualHost.routes of the route that takes the call; nullopt: there is none.
   std::optional<std::size_t> find(const PickArgs& args) const { return find(args, Silent{}); }
 
-  /// The same. `sink` is told the routes that have the call's path, but are not taken.
+  /// Does the same, and tells `sink` the routes that have the call's path but are not taken.
   template <typename Sink>
   [[gnu::hot]] std::optional<std::size_t> find(const PickArgs& args, const Sink& sink) const;
 
@@ -98,8 +98,8 @@ class RouteTable {
 
   // Routes with regular expressions that begin alike.
   struct Group {
-    std::vector<std::uint32_t> positions;  ///< Ascending.
-    RegexSet set;                          ///< Of these routes, in their order.
+    std::vector<std::uint32_t> positions;  ///< The routes, ascending.
+    RegexSet set;                          ///< The expressions of these routes, in order.
   };
 
   struct Entry {
@@ -111,7 +111,7 @@ class RouteTable {
     std::unique_ptr<const Group> group;
   };
 
-  // A call, with the headers of it that have been read.
+  // A call, with those of its headers that have been read.
   struct Asked;
 
   void build_index(const VirtualHost& host, RegexPool& pool);

@@ -21,7 +21,7 @@ namespace signalbox::lb {
 std::optional<Duration> effective_max_stream_duration(std::optional<Duration> of_route,
                                                       std::optional<Duration> of_listener);
 
-/// Never more than `application` (A31-26). Without an `application`: the cap itself.
+/// The call's timeout, never more than `application` (A31-26). Without an `application`: the cap.
 std::optional<Duration> effective_timeout(std::optional<Duration> application,
                                           std::optional<Duration> header_max,
                                           std::optional<Duration> max_stream_duration);

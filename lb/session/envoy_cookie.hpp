@@ -25,13 +25,13 @@ namespace signalbox::lb {
 
 /// The content that a protobuf reader finds in a text. The views are into that text.
 struct EnvoyCookie {
-  absl::string_view address;  ///< The last of several, as in protobuf. Empty: none.
+  absl::string_view address;  ///< The last one if repeated, as in protobuf. Empty: none.
   absl::string_view cluster;
   /// The message has only the three fields above, each at most once.
   bool is_plain = true;
 };
 
-/// nullopt: the text is no protobuf message.
+/// Reads a cookie in Envoy's form; nullopt: the text is no protobuf message.
 std::optional<EnvoyCookie> read_envoy_cookie(absl::string_view text);
 
 /// Writes into `text`, which keeps its memory. An `expires` of 0 and an empty cluster are left out.

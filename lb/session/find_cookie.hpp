@@ -30,7 +30,7 @@ inline constexpr std::size_t kMostCookies = 128;
 
 struct FoundCookie {
   std::optional<absl::string_view> value;  ///< Without quotes; valid as long as the headers are.
-  bool is_cut = false;                     ///< Not found within the limits, and there is more.
+  bool is_cut = false;                     ///< Not found within the limits; more text follows.
 };
 
 /// The position of the first `wanted`, or the end. Reads eight bytes at a step.
@@ -88,10 +88,10 @@ class CookieSearch {
     return true;
   }
 
-  // Neither white space nor a quote.
+  // Whether `c` is neither white space nor a quote.
   static bool is_plain(char c) { return c > '"'; }
 
-  // Any other case.
+  // Searches the header in all other cases.
   void look_through(absl::string_view header);
 
   absl::string_view name_;

@@ -61,9 +61,9 @@ class SessionLead {
 
 /// The knowledge of a session's call before its route is known.
 struct Foresight {
-  std::optional<FoundCookie> cookie;  ///< Of the lead's name; nullopt: not looked for.
+  std::optional<FoundCookie> cookie;  ///< The cookie with the lead's name; nullopt: not looked for.
   CookieKey key{};                    ///< The cookie's key, if there is a cookie.
-  const Seat* seat = nullptr;         ///< The seat that it leads to, as a rule; null: unknown.
+  const Seat* seat = nullptr;         ///< The cookie's probable seat; null: unknown.
 
   /// Prefetches what the call will write if it goes to the seat's host.
   void prefetch_marks() const {
@@ -71,7 +71,7 @@ struct Foresight {
   }
 };
 
-/// Precondition: the lead is known.
+/// Looks for the call's cookie and its seat. Precondition: the lead is known.
 [[gnu::hot]] Foresight foresee(const SessionLead& lead, const HeaderSource& headers);
 
 /// The work of stateful_session, for a call in which foresee() looked for the cookie. Null: the
@@ -81,11 +81,11 @@ struct Foresight {
                                       absl::string_view path,
                                       const Foresight& foresight);
 
-/// The wish for one pick. `seat`: as foreseen.
+/// The session's wish for one pick. `seat`: Foresight::seat.
 [[gnu::hot]] SessionArgs wish_of(const Sessions& sessions, Session& session, const Seat* seat);
 
-/// After the pick. Copies what the session needs of the configuration and the headers, which may be
-/// gone after the look.
+/// Call it after the pick. Copies the session's data from the configuration and the headers, which
+/// may be gone once the pick returns.
 [[gnu::hot]] void settle(Session& session,
                          const Affinity& affinity,
                          PickOutcome outcome,

@@ -80,7 +80,7 @@ class HostSlots final : public SessionHosts {
 
   HostPromise promise(absl::string_view hosts) const override;
 
-  /// Null: the table does not have the address.
+  /// The slot of the address; null: the table does not have the address.
   const HostSlot* find(absl::string_view address) const;
 
   /// Looks at hosts up to the first READY one. `visit` is called with each slot; null: the address
@@ -101,7 +101,7 @@ class HostSlots final : public SessionHosts {
 
   HostTablePtr table_;
   std::vector<HostSlot> slots_;  ///< In the table's order; never resized, hence never moved.
-  Seats seats_;                  ///< Of the hosts that take calls.
+  Seats seats_;                  ///< The seats of the hosts that take calls.
 };
 
 using HostSlotsPtr = std::shared_ptr<const HostSlots>;

@@ -34,13 +34,13 @@ struct Host {
   std::string hosts;
   CookieKey cookie;  ///< The key of the plain cookie of `hosts` and the cluster that routes name.
   LocalityPtr locality;
-  const Endpoint* endpoint = nullptr;  ///< In `locality`.
+  const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
   SessionMarkPtr mark;                 ///< Never null.
   bool allowed = false;                ///< Sessions may stay on an endpoint of this health.
 };
 
-/// All hosts, by address (A55-27). Immutable. Its index points to its own strings, so it is never
-/// copied.
+/// A cluster's hosts, by address (A55-27). Immutable. Its index points to its own strings, so it is
+/// never copied.
 class HostTable {
  public:
   /// DRAINING endpoints are in the table only if sessions may stay on them (A55-30). A host of

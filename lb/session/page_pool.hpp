@@ -36,7 +36,7 @@ class PagePool final : public std::pmr::memory_resource {
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 
   std::pmr::memory_resource& pages_;
-  std::mutex mutex_;  // Of the next two.
+  std::mutex mutex_;  // Guards ground_ and pool_.
   std::pmr::monotonic_buffer_resource ground_{kLargePage, &pages_};
   std::pmr::unsynchronized_pool_resource pool_{{4096, kLargestPooled}, &ground_};
 };

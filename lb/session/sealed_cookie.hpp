@@ -31,7 +31,7 @@ namespace signalbox::lb {
 
 /// A key of AES-256.
 using SealKey = std::array<unsigned char, 32>;
-/// The first key seals. Never empty.
+/// The keys that open cookies; the first key also seals. Never empty.
 using SealKeys = std::vector<SealKey>;
 
 inline constexpr std::size_t kMostSealKeys = 8;
@@ -55,7 +55,7 @@ class CookieSeal {
   enum class Opened : std::uint8_t {
     kNo,  ///< No known key has sealed it for this purpose. `text` means nothing.
     kYes,
-    kByOldKey,  ///< By another key than the first.
+    kByOldKey,  ///< Sealed with another key than the first.
   };
 
   Opened open(absl::string_view value, absl::string_view purpose, std::string& text) const;

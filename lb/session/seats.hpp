@@ -36,7 +36,7 @@ struct alignas(kCacheLine) Seat {
   Complete complete;  ///< Without a connection the seat is free.
   const SessionMark* mark = nullptr;
   const std::string* hosts = nullptr;             ///< See Affinity::hosts.
-  AffinityResult result = AffinityResult::kNone;  ///< The result of a call that goes there.
+  AffinityResult result = AffinityResult::kNone;  ///< The result of a call to this host.
   CookieKey key;
 
   bool is_free() const { return complete.connection == nullptr; }

@@ -41,7 +41,7 @@ std::optional<CookieFlaw> Session::open() {
   return parse_cookie_host(decoded_, own_);
 }
 
-// The picker knows only the hosts. The Session knows why there are none, or only unknown ones.
+// The picker knows only the hosts. The Session knows why the hosts are missing or unknown.
 AffinityResult Session::result_of(AffinityResult of_picker, const ClusterName& cluster) const {
   switch (of_picker) {
     case AffinityResult::kNew:
@@ -62,7 +62,7 @@ void Session::settle_elsewhere(const Affinity& affinity,
                                const ClusterName& cluster,
                                const CallStats& stats) {
   const bool may_move = outcome == PickOutcome::kComplete && affinity.hosts != nullptr;
-  if (may_move) read();  // A picker need not have read it.
+  if (may_move) read();  // The picker may not have read the cookie.
   const AffinityResult result = result_of(affinity.result, cluster);
   if (result != AffinityResult::kNone) stats.count_affinity(result);
   if (!may_move) return;

@@ -44,9 +44,10 @@
 
 namespace signalbox::lb {
 
-/// The inputs of one target's sessions from outside.
+/// The outside inputs of one target's sessions.
 struct SessionTerms {
-  /// "xds:///orders": a sealed cookie of one target is of no use for another.
+  /// The target, such as "xds:///orders". A cookie sealed for one target cannot be used for
+  /// another.
   std::string target;
   /// The clock, read only for calls with sessions. Unset: time stands still.
   std::function<Instant()> now = nullptr;
@@ -55,7 +56,7 @@ struct SessionTerms {
   bool accepts_plain = false;
   /// The form in which plain cookies are written; every form is read (A55-45).
   CookieForm form = CookieForm::kGrpc;
-  /// The wall clock, for the expiry of cookies in Envoy's form. Unset: they have none.
+  /// The wall clock, for the expiry of cookies in Envoy's form. Unset: cookies have no expiry.
   std::function<std::uint64_t()> unix_seconds = nullptr;
   /// Receives warnings of unused cookies, on the calls' own threads, at most once in kWarnInterval.
   /// Must neither block nor throw. Unset: no warnings.
@@ -75,7 +76,7 @@ class CompiledCookie {
 
   absl::string_view name() const { return absl::string_view(text_).substr(0, name_size_); }
 
-  /// At most 2^32 - 1; 0: none.
+  /// The cookie's lifetime, at most 2^32 - 1; 0: the cookie has none.
   std::uint32_t ttl_seconds() const { return ttl_seconds_; }
 
   /// The name, then attributes_of(). Sessions copy this text.
@@ -106,7 +107,7 @@ class KeptText {
     return {size_ <= short_.size() ? short_.data() : long_.data(), size_};
   }
 
-  /// The bytes that it has allocated.
+  /// The allocated bytes.
   std::size_t memory() const { return long_.capacity(); }
 
  private:
@@ -192,16 +193,16 @@ struct alignas(kCacheLine) Session final : SessionHint {
   /// The endpoint has seen the call. A retry wishes for the same endpoint (A55-37).
   void reached();
 
-  /// The pick is given up.
+  /// The pick is given up: its Set-Cookie is dropped.
   void forget() {
     set_cookie_.clear();
     has_moved_ = false;
   }
 
-  /// Empty: none.
+  /// The Set-Cookie for the response; empty: none.
   const std::string& set_cookie() const { return set_cookie_; }
 
-  /// The name of its cookie.
+  /// The name of the session's cookie.
   absl::string_view name() const { return text().substr(0, name_size_); }
 
   /// Makes the Session as new, but keeps its memory.
@@ -221,7 +222,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   // The name and the attributes of the configured cookie.
   absl::string_view text() const { return config_ != nullptr ? config_->text() : kept_.get(); }
 
-  // For a picker that does not say that the call went just where the cookie says.
+  // Settles a call when the picker did not say that the call went to the cookie's endpoint.
   void settle_elsewhere(const Affinity& affinity,
                         PickOutcome outcome,
                         const ClusterName& cluster,
@@ -233,10 +234,10 @@ struct alignas(kCacheLine) Session final : SessionHint {
   std::uint64_t expires() const;
 
   // The fields that every call needs come first: they are on few cache lines.
-  const CompiledCookie* config_ = nullptr;  // Until keep(); then its text is in kept_.
-  absl::string_view value_;                 // Of the call's cookie; borrowed until keep().
+  const CompiledCookie* config_ = nullptr;  // Null after keep(): kept_ has its text.
+  absl::string_view value_;                 // The call's cookie; borrowed until keep().
   std::uint32_t name_size_ = 0;
-  std::uint32_t ttl_seconds_ = 0;  // Of the configured cookie.
+  std::uint32_t ttl_seconds_ = 0;  // From the cookie's configuration.
   bool is_read_ = false;
   bool strict_ = false;
   bool is_bad_ = false;
@@ -244,14 +245,14 @@ struct alignas(kCacheLine) Session final : SessionHint {
   bool is_counted_ = false;    // The Set-Cookie is counted.
   bool has_moved_ = false;     // The pick is complete, and went to hosts_.
   bool is_elsewhere_ = false;  // The wish is hosts_, not the hosts of the cookie.
-  CookieKey key_;              // Of value_.
-  CookieHost own_;             // In decoded_; without hosts: there is no usable cookie.
+  CookieKey key_;              // The key of value_.
+  CookieHost own_;             // Points into decoded_; no hosts: no usable cookie.
   KeptText kept_;
   KeptText kept_value_;
   std::string set_cookie_;
   std::string decoded_;  // The call's cookie, decoded.
-  std::string hosts_;    // Of the endpoint picked last, when they differ from own_.hosts.
-  std::string host_;     // A text for a Set-Cookie; so are the next two.
+  std::string hosts_;    // The hosts of the endpoint picked last, if not own_.hosts.
+  std::string host_;     // Reused memory for making a Set-Cookie, as the next two.
   std::string purpose_;
   std::string encoded_;
 };
@@ -284,7 +285,7 @@ struct SpareSessions {
     __builtin_prefetch(reinterpret_cast<const char*>(first) + kCacheLine, 1);
   }
 
-  /// Null: there is none.
+  /// Takes a spare Session; null: there is none.
   Session* take() {
     if (first == nullptr) return nullptr;
     --count;
@@ -292,7 +293,7 @@ struct SpareSessions {
   }
 };
 
-/// Those of the calling thread. Constant-initialised, so that access needs no call.
+/// The spare Sessions of the calling thread. Constant-initialised, so that access needs no call.
 inline constinit thread_local SpareSessions spare_sessions;
 
 /// A spare Session of this thread, or a new one.

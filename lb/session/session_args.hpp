@@ -20,14 +20,14 @@ namespace signalbox::lb {
 struct Session;  ///< lb/session/session.hpp
 struct Seat;     ///< lb/session/seats.hpp
 
-/// The wish for the pick (A55-18). Borrowed for the duration of the pick.
+/// The session's wish for one pick (A55-18). Borrowed for the duration of the pick.
 struct SessionArgs : SessionHint {
   /// The cookie's hosts: "ip:port", or several with commas between them (A61). May be empty.
   absl::string_view hosts;
   /// Fail rather than fall back (A55-43). Set only when there are hosts, or while the cookie is
   /// unread.
   bool strict = false;
-  Instant now{};  ///< For SessionMark.
+  Instant now{};  ///< The time to write to SessionMark.
   /// The key of a plain cookie; most cookies are recognised by it alone. Default: no cookie.
   CookieKey key{};
   /// The seat that the key may lead to. Null: not looked up.

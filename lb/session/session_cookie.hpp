@@ -33,19 +33,19 @@ inline constexpr std::size_t kLongestCookieValue = (std::size_t{4} << 10U) / 3 *
 /// (A61). For an endpoint with more than this, cookies name the first addresses.
 inline constexpr std::size_t kMostCookieHosts = 8;
 
-/// Why a call's cookie is not used.
+/// The reason why a call's cookie is not used.
 enum class CookieFlaw : std::uint8_t {
-  kTooMany,       ///< Not among the cookies within the limits, and there are more.
-  kTooLong,       ///< Beyond kLongestCookieValue.
+  kTooMany,       ///< Not found within the limits, and there are more cookies.
+  kTooLong,       ///< Longer than kLongestCookieValue.
   kEncoding,      ///< It is not base64.
   kSeal,          ///< Not sealed with a known key, or for another cookie or target.
   kHost,          ///< It does not begin with "ip:port".
-  kMessage,       ///< In none of the forms; begins as Envoy's does.
+  kMessage,       ///< It begins as Envoy's form does, but has no known form.
   kTwoForms,      ///< gRPC's readers and Envoy's would find different hosts in it.
-  kTooManyHosts,  ///< Beyond kMostCookieHosts.
+  kTooManyHosts,  ///< It names more than kMostCookieHosts addresses.
 };
 
-/// For a text: "it is not base64".
+/// The flaw as a clause of a message, such as "it is not base64".
 absl::string_view said_of(CookieFlaw flaw);
 
 /// Decodes base64, with or without padding, into `text`, which keeps its memory. nullopt: success.
@@ -73,7 +73,8 @@ struct CookieHost {
   friend bool operator==(const CookieHost&, const CookieHost&) = default;
 };
 
-/// "orders" of "cluster:orders" (A60); nullopt: the text does not begin with "cluster:".
+/// The name without its prefix: "orders" for "cluster:orders" (A60); nullopt: the text does not
+/// begin with "cluster:".
 std::optional<absl::string_view> without_cluster_prefix(absl::string_view text);
 
 /// Reads one of the forms. nullopt: success. A message with fields that are neither Envoy's nor

@@ -4,8 +4,8 @@
 //
 //   leaves' pickers ─▶ Picker::session_hint() ─▶ [SessionHomes] ─▶ tiered's picker: the call's leaf
 //
-// A cookie that is known at sight has a seat in one of the leaves. Else each leaf is asked what it
-// can do for the cookie's hosts. Immutable once filled; lives as long as the pickers.
+// A cookie with a known text has a seat in one of the leaves. For any other cookie, each leaf is
+// asked what it can do for the cookie's hosts. Immutable once filled; lives as long as the pickers.
 
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace signalbox::lb {
 
-/// A leaf, by its place among all leaves, and what it can do for the hosts of a cookie.
+/// A leaf (its place among all leaves), and its promise for the hosts of a cookie.
 struct SessionHome {
   std::size_t leaf = 0;
   HostPromise promise = HostPromise::kUnknown;
@@ -42,11 +42,11 @@ class SessionHomes {
     return std::nullopt;
   }
 
-  /// The leaf that can do most for these hosts, the first of equals.
+  /// The leaf with the best HostPromise for these hosts; among equals, the first.
   SessionHome of(absl::string_view hosts) const;
 
  private:
-  std::vector<const Seats*> seats_;  ///< Of the leaves, in their order.
+  std::vector<const Seats*> seats_;  ///< The leaves' seats, in the order of leaves.
 };
 
 }  // namespace signalbox::lb

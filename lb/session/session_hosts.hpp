@@ -4,7 +4,7 @@
 //
 //   HostSlots ─▶ Seats::hosts() ─▶ [SessionHosts] ─▶ SessionHomes, for tiered's picker
 //
-// The promise is what the picker would do: a call that is sent to the leaf with the best promise
+// The promise says what the picker would do: a call that is sent to the leaf with the best promise
 // goes to its host there, or waits for it.
 
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace signalbox::lb {
 
-/// What a cluster can do for the hosts of a cookie; later values are better (A75-41 … 48).
+/// A cluster's best service for the hosts of a cookie; later values are better (A75-41 … 48).
 enum class HostPromise : std::uint8_t {
   kUnknown,     ///< No endpoint has the address.
   kUnfit,       ///< An endpoint has it, but no call may go there, or it cannot be reached.
@@ -25,7 +25,7 @@ enum class HostPromise : std::uint8_t {
   kReady        ///< The host takes a call at once.
 };
 
-/// Lives as long as its picker. Picks ask it: lock-free, allocates nothing.
+/// Lives as long as its picker. Picks call it, so it takes no lock and allocates nothing.
 class SessionHosts {
  public:
   virtual ~SessionHosts() = default;

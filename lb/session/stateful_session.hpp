@@ -44,7 +44,7 @@ class StatefulSession final : public CallFilter {
 
 using StatefulSessionPtr = std::shared_ptr<const StatefulSession>;
 
-/// Null when there is nothing to do (A55-8, A55-12).
+/// Makes the filter; null: it has nothing to do (A55-8, A55-12).
 StatefulSessionPtr make_session_filter(const StatefulSessionFilter& config);
 
 }  // namespace signalbox::lb

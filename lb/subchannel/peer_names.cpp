@@ -34,8 +34,8 @@ absl::string_view kind_name(Kind kind) {
   return "safe_regex";
 }
 
-// Certificates are the peer's: the text has no more of them than people read, and nothing
-// unprintable.
+// The peer chooses the names in its certificate, so the text is cut to a readable length and has
+// only printable characters.
 std::string in_quotes(absl::string_view name) {
   return absl::StrCat("\"", absl::CHexEscape(name.substr(0, kLongestName)), "\"");
 }

@@ -79,7 +79,8 @@ Duration SubchannelCore::next_backoff(bool may_hurry) {
   const double factor = hurries ? options_.lost_multiplier : options_.multiplier;
   const Ticks longest = options_.max_backoff;
   backoff_ = std::max(longer_wait(backoff_, factor, longest), std::min(Ticks(first), longest));
-  // Evenly in [-1, 1): the upper 53 bits of the draw, which a double holds exactly.
+  // A number evenly drawn from [-1, 1): the upper 53 bits of the draw, which a double holds
+  // exactly.
   const std::uint64_t bits = draw(options_.seed, Salt::kEndpoint, attempt_) >> 11U;
   const double chance = static_cast<double>(bits) * 0x1.0p-52 - 1.0;
   return std::chrono::duration_cast<Duration>(jittered(backoff_, options_.jitter, chance));

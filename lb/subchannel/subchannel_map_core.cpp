@@ -214,7 +214,7 @@ void SubchannelMapCore::on(const HealthChecked& event, SubchannelMapEffects& eff
   notify(event.address, entry, effects);
 }
 
-// Reported only where a READY connection has a new tracker.
+// Reports only READY connections that have a new tracker.
 void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& effects) {
   const auto before = std::exchange(trackers_, event.trackers);
   std::vector<Address> changed;
@@ -394,7 +394,7 @@ void SubchannelMapCore::unhold(const Address& address, const Party& party) {
   if (found->second.holds.empty()) unheld_.push_back(address);
 }
 
-// A whole generation after a holder went, no event of it is under way any more.
+// A whole generation after a holder is gone, none of its events is under way any more.
 void SubchannelMapCore::forget_departed(SubchannelMapEffects& effects) {
   const auto is_past = [&](const Party& party) {
     return !party.present && party.gone_in < applied_ && party.orphaned.empty();
@@ -439,8 +439,9 @@ std::vector<Address> SubchannelMapCore::addresses() const {
   return all;
 }
 
-// I7. To holders it is as if the servers had closed their connections. Holders of an IDLE
-// subchannel are told too: their requests to it may have been under way, and be lost.
+// Replaces every subchannel (I7). To holders it seems that the servers closed their connections.
+// Holders of an IDLE subchannel are told too: their requests to it may have been under way, and be
+// lost.
 void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
   for (const Address& address : addresses()) {
     Entry& entry = entries_.at(address);
@@ -461,7 +462,7 @@ void SubchannelMapCore::begin_probes(const Address& address,
   if (probes.has_value()) effects.push_back(*std::move(probes));
 }
 
-// I10.
+// Starts, changes and ends the probes of all addresses (I10).
 void SubchannelMapCore::probe_anew(const SubchannelSettings& before,
                                    SubchannelMapEffects& effects) {
   const bool is_as_before = same_checks(before.health_checks, settings_.health_checks) &&

@@ -152,7 +152,7 @@ class Cds final : public Policy {
   }
 
   void fail(const absl::Status& status, PickerPtr picker, LbEffects& effects) {
-    if (served_ == nullptr && failure_ == status) return;  // As before.
+    if (served_ == nullptr && failure_ == status) return;  // It is published already.
     served_ = nullptr;
     failure_ = status;
     unsettled_.reset();

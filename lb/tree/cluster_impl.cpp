@@ -130,7 +130,7 @@ class ClusterImpl final : public PassThrough {
   const PolicyContext context_;
   RequestLimits own_limits_;
   std::optional<Terms> terms_;  ///< nullopt: before the first configuration.
-  CallRulesPtr rules_;          ///< Made of terms_.
+  CallRulesPtr rules_;          ///< Made from terms_.
   CallGatePtr observed_;
   // The picker published last, and its inputs.
   PickerPtr of_child_;

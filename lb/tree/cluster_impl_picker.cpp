@@ -24,7 +24,7 @@ class ClusterImplPicker final : public Picker {
     return decide(args, Silent{});
   }
 
-  // Names no trackers, because an explanation begins no call.
+  // The result names no trackers, because an explanation begins no call.
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     TimedTrace own = cluster_trace(trace, rules_->cluster, rules_->service);
     PickResult result = decide(args, Telling{own});

@@ -36,7 +36,7 @@ struct CallRules {
   RequestGatePtr gate;                    ///< Never null.
   std::shared_ptr<const LeafCalls> leaf;  ///< Null: the cluster is below no aggregate.
   std::string cluster;                    ///< For explanations.
-  std::string service;  ///< For explanations: the EDS service name; empty for LOGICAL_DNS.
+  std::string service;  ///< The EDS service name, for explanations; empty: LOGICAL_DNS.
 };
 
 using CallRulesPtr = std::shared_ptr<const CallRules>;

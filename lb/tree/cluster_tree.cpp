@@ -24,8 +24,9 @@ std::vector<LocalityName> localities_of(const Priority& priority) {
 
 }  // namespace
 
-// Higher priorities choose first. Of several names that match, a priority takes the name that stood
-// highest. A priority without localities keeps the name of its place if that had none either.
+// Higher priorities choose first. If several old names match, a priority takes the name of the
+// highest old priority. A priority without localities keeps the name of the old priority in its
+// place if that priority had no localities either.
 std::vector<ChildName> PriorityNames::assign(const Endpoints& endpoints) {
   std::vector<Named> named;
   std::vector<bool> taken(last_.size(), false);

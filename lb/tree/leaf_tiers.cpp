@@ -37,11 +37,11 @@ ChildName child_of(const ChildName& priority, Tier::Hosts hosts) {
   return priority;
 }
 
-/// All endpoints of a priority in one locality of each name (L5). Made of the same localities it is
-/// the same pointer again.
+/// Joins all endpoints of a priority that have one locality name into one locality (L5). The same
+/// input localities give the same pointer again.
 class PanicLocalities {
  public:
-  /// What is not asked for until the next call is forgotten then.
+  /// Entries unused since the last begin() are dropped.
   void begin() { before_ = std::exchange(made_, {}); }
 
   Localities of(const Priority& priority) {
@@ -73,7 +73,7 @@ class PanicLocalities {
     return merged;
   }
 
-  std::map<Localities, LocalityPtr> before_;  ///< From parts to what was made of them.
+  std::map<Localities, LocalityPtr> before_;  ///< From parts to the joined locality.
   std::map<Localities, LocalityPtr> made_;
 };
 
@@ -106,9 +106,9 @@ struct Slot {
   ChildName child;
 };
 
-/// What EDS says of a leaf, as it was when it was last applied.
+/// The leaf's endpoints in EDS, as last applied.
 struct Listed {
-  std::vector<Slot> slots;  ///< By place_of().
+  std::vector<Slot> slots;  ///< Indexed by place_of().
   std::vector<ChildName> priorities;
   std::vector<PriorityHosts> hosts;
   std::uint32_t overprovisioning_percent = 140;
@@ -185,7 +185,7 @@ class LeafTiers final : public Policy {
     children_.update_if_changed(child, config_.child, std::move(slice), effects);
   }
 
-  // All children have processed the configuration: what it says holds (L4).
+  // All children have processed the configuration, so the configuration takes effect (L4).
   void conclude(LbEffects& effects) {
     listed_ = list();
     is_listed_ = true;
@@ -304,7 +304,7 @@ class LeafTiers final : public Policy {
     return shown_;
   }
 
-  // L3.
+  // The HostReport for tiered (L3).
   HostReportPtr count() const {
     auto report = std::make_shared<HostReport>();
     report->overprovisioning_percent = listed_.overprovisioning_percent;
@@ -327,12 +327,12 @@ class LeafTiers final : public Policy {
   PanicLocalities panic_;
   PendingUpdate update_;
   std::set<ChildName> running_;  ///< The names of children_.
-  Retention retention_;          ///< Of those that are in no wanted tier.
+  Retention retention_;          ///< The children that are in no wanted tier.
   Listed listed_;
   bool is_listed_ = false;  ///< A configuration has been applied.
   HostReportPtr hosts_;
   Published published_;
-  std::vector<TierPicker> tiers_;  ///< What shown_ was made of.
+  std::vector<TierPicker> tiers_;  ///< The inputs of shown_.
   PickerPtr shown_;
 };
 

@@ -37,7 +37,7 @@ class LeafTiersPicker final : public Picker {
 
  private:
   struct Slot {
-    ChildPicker picker;  // Of none: the tier has no endpoints.
+    ChildPicker picker;  // Empty: the tier has no endpoints.
     bool is_started = false;
   };
 
@@ -73,7 +73,7 @@ class LeafTiersPicker final : public Picker {
     return near < end ? near : first_;
   }
 
-  // The first that is started, else that has endpoints, else `end`.
+  // The first tier that is started, else the first that has endpoints, else `end`.
   std::size_t first_of(std::size_t begin, std::size_t end) const {
     std::size_t found = end;
     for (std::size_t at = end; at-- > begin;) {

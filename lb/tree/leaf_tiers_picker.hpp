@@ -4,7 +4,7 @@
 //
 //   tiered: PickArgs::tier ─▶ … ─▶ [leaf_tiers' picker: one look-up] ─▶ the tier's own picker
 //
-// A call without a tier, or with a tier that has no endpoints, goes to the nearest one: of the
+// A call without a tier, or with a tier that has no endpoints, goes to the nearest tier: of the
 // same priority, else the first. Lock-free, allocates nothing.
 
 #pragma once
@@ -19,22 +19,23 @@ namespace signalbox::lb {
 
 inline constexpr std::size_t kTiersOfPriority = 3;
 
-/// Where the tier stands in a table of all tiers of a leaf.
+/// The tier's index in a table of all tiers of a leaf.
 constexpr std::size_t place_of(const Tier& tier) {
   return kTiersOfPriority * tier.priority + static_cast<std::size_t>(tier.hosts);
 }
 
-/// "priority 0", "priority 0, degraded endpoints", "priority 0, all endpoints (panic)".
+/// The tier's name: "priority 0", "priority 0, degraded endpoints", or "priority 0, all endpoints
+/// (panic)".
 std::string to_string(const Tier& tier);
 
 struct TierPicker {
   PickerPtr picker;         ///< Null: the tier has no endpoints.
-  bool is_started = false;  ///< Else it queues.
+  bool is_started = false;  ///< False: picks queue.
 
   friend bool operator==(const TierPicker&, const TierPicker&) = default;
 };
 
-/// By place_of(). Precondition: one tier at least has endpoints.
+/// `tiers` is indexed by place_of(). Precondition: at least one tier has endpoints.
 PickerPtr make_leaf_tiers_picker(const std::vector<TierPicker>& tiers);
 
 }  // namespace signalbox::lb

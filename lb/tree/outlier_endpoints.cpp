@@ -48,7 +48,7 @@ void OutlierEndpoints::take_in(const Endpoint& endpoint) {
     slot->calls = make_tracked<EndpointCalls>(retirement_);
     trackers_changed_ = true;
   }
-  if (std::exchange(slot->named_in, lists_) == lists_) return;  // Named twice.
+  if (std::exchange(slot->named_in, lists_) == lists_) return;  // The list names it twice.
   order_.push_back(slot.get());
 }
 

@@ -116,7 +116,7 @@ class OutlierEndpoints {
   struct Judged {
     std::vector<Address> addresses;  ///< Sorted.
     std::shared_ptr<const EndpointCalls> calls;
-    std::uint64_t successes = 0;  ///< Of `calls`, when it was tallied last.
+    std::uint64_t successes = 0;  ///< The successes in `calls` at the last tally.
     std::uint64_t failures = 0;
     std::uint32_t multiplier = 0;
     std::optional<Ejection> ejection;
@@ -128,7 +128,7 @@ class OutlierEndpoints {
 
   std::shared_ptr<Retirement> retirement_;
   absl::flat_hash_map<std::vector<Address>, std::unique_ptr<Judged>> judged_;
-  std::vector<Judged*> order_;  ///< As configured.
+  std::vector<Judged*> order_;  ///< In the configured order.
   EndpointsPtr list_;
   std::uint64_t lists_ = 0;
   // True at first: a predecessor of the actor may have sent tables (D2 of outlier_detection).

@@ -52,7 +52,7 @@ class DrainingFilter {
     return {rest, draining};
   }
 
-  std::map<LocalityPtr, Parts> made_;  ///< From a locality as received to its two parts.
+  std::map<LocalityPtr, Parts> made_;  ///< Keys: localities as received.
 };
 
 class OverrideHost final : public PassThrough {
@@ -75,7 +75,7 @@ class OverrideHost final : public PassThrough {
     HostStates left = std::exchange(states_, HostStates(table_->size()));
     for (std::size_t at = 0; before != nullptr && at < table_->size(); ++at) {
       const auto place = before->find((*table_)[at].address.str());
-      // A host that was not allowed has no state: the map has told nothing of it.
+      // A host that was not allowed has no state: the subchannel map never reported one.
       if (place && (*table_)[at].allowed) states_[at] = std::move(left[*place]);
     }
     slots_ = make_host_slots(table_, states_);
@@ -158,8 +158,8 @@ class OverrideHost final : public PassThrough {
   std::pmr::memory_resource* const memory_;  ///< For marks and seats.
   DrainingFilter draining_;
   HostTablePtr table_;  ///< Null: no call can belong to a session.
-  HostStates states_;   ///< Of table_.
-  /// Of table_ and states_ at the last update or RebuildDue; null if table_ is null.
+  HostStates states_;   ///< Indexed as table_ is.
+  /// Made from table_ and states_ at the last update or RebuildDue; null if table_ is null.
   HostSlotsPtr slots_;
   KeepSessions kept_;  ///< The order given last.
   bool slots_are_old_ = false;

@@ -14,8 +14,8 @@
 //   I1  The child sees no DRAINING endpoint among those that get calls (A55-29). DRAINING endpoints
 //       are counted with the unhealthy ones.
 //   I2  A locality that did not change keeps its pointer on the way down.
-//   I3  When no call can belong to a session, this policy costs nothing: it orders nothing of the
-//       map, and publishes the child's picker unchanged (A55-25).
+//   I3  When no call can belong to a session, this policy costs nothing: it gives the
+//       subchannel map no orders, and publishes the child's picker unchanged (A55-25).
 //   I4  An event of one endpoint costs O(1). A picker costs O(endpoints), once per burst of events.
 //   I5  A new picker follows every event of an address, because asks are one-shot (A75-39).
 

@@ -29,7 +29,7 @@ struct Verdict {
   std::string reason;
 };
 
-// For explanations.
+// What an explanation says about one address of the cookie.
 Verdict verdict_of(const HostSlot* slot) {
   if (slot == nullptr || !slot->host->allowed) return {"not taken", reason_of(slot)};
   const absl::string_view health = to_string(slot->host->endpoint->health);
@@ -47,8 +47,8 @@ Verdict verdict_of(const HostSlot* slot) {
   }
 }
 
-// The status does not name an address that only the cookie has: that is a value of the call's
-// metadata.
+// The status does not name an address that only the cookie has: such an
+// address is a value of the call's metadata.
 PickResult refuse(const HostSlot* known) {
   const std::string host = known == nullptr ? "the host of its cookie"
                                             : absl::StrCat("its host ", known->host->address.str());
@@ -85,7 +85,7 @@ class OverrideHostPicker final : public Picker {
     return pick_host(args, sink);
   }
 
-  // Prefetches here, because not every call has done so before.
+  // Prefetches the marks here, because not every call has prefetched them before.
   static PickResult sit(const Seat& seat, const SessionArgs& session) {
     seat.prefetch_marks();
     const Affinity affinity{.result = seat.result, .hosts = seat.hosts, .as_cookie = true};
@@ -99,8 +99,8 @@ class OverrideHostPicker final : public Picker {
     });
   }
 
-  // Tells of one address of the cookie. An address that only the cookie has is not named: the
-  // cookie may have been sealed.
+  // Explains the verdict on one address of the cookie. An address that only the cookie has is not
+  // named, because the cookie may have been sealed.
   template <typename Sink>
   static void tell_verdict(const Sink& sink, const HostSlot* slot) {
     sink.tell([&] {
@@ -167,7 +167,7 @@ class OverrideHostPicker final : public Picker {
     return result;
   }
 
-  // Only the first of all calls that wait for the slot carries its ask.
+  // Makes the call wait. Only the first call that waits for the slot carries the slot's ask.
   template <typename Sink>
   PickResult wait(AffinityResult why,
                   const Sink& sink,

@@ -43,8 +43,8 @@ class PassThrough : public Policy {
   /// RebuildDue has come. show() is called next, and its picker is published if it has changed.
   virtual void on_rebuild() {}
 
-  /// The picker that is published for the child's. Returns the same picker for the same child's
-  /// picker if nothing else has changed.
+  /// The picker that is published in place of the child's picker. Returns the same picker for the
+  /// same child's picker if nothing else has changed.
   virtual PickerPtr show(const PickerPtr& picker) { return picker; }
 
   /// The newest generation that the child has applied; 0: none yet.

@@ -2,13 +2,13 @@
 //
 // PendingUpdate — a configuration that the children of a composite have not all answered yet.
 //
-//   ConfigUpdated ─▶ begin ─▶ … ─▶ ended: all have answered, or had their time ─▶ the choice
+//   ConfigUpdated ─▶ begin ─▶ … ─▶ ended: all have answered, or time is up ─▶ the choice
 //      or begin_in_turn ─▶ waits while one is pending ─▶ begin_waiting
 //
-// For composites that choose by what their children say: until all say it of the same configuration
-// the choice stays what it was (gRFC A56). It is waited for one failover window at most. A
-// composite either lets the newest configuration count at once (begin), or lets each one that it
-// began end before the next one begins (begin_in_turn).
+// For composites that choose by the reports of their children. The choice stays as it was until all
+// children have reported on the same configuration (gRFC A56). A composite waits at most one
+// failover window for these reports. A composite either lets the newest configuration count at once
+// (begin), or lets each configuration end before the next one begins (begin_in_turn).
 
 #pragma once
 
@@ -20,30 +20,32 @@ namespace signalbox::lb {
 
 class PendingUpdate {
  public:
-  /// The children are being sent a configuration. One that was pending is over: the newest counts,
-  /// but the time runs on.
+  /// The children are being sent a configuration. It replaces a pending configuration, but the
+  /// timer runs on.
   void begin() { is_pending_ = true; }
 
-  /// Whether `update` begins now, as none is pending. Else it waits, in the place of one that waits
-  /// already.
+  /// Whether `update` begins now: true if no configuration is pending. Else `update` waits, and
+  /// replaces a configuration that waits already.
   bool begin_in_turn(const ConfigUpdated& update);
 
-  /// To be asked when one has ended: the configuration that waits begins; nullopt: none waits.
+  /// Begins the configuration that waits, and returns it; nullopt: none waits. Call it after a
+  /// configuration has ended.
   std::optional<ConfigUpdated> begin_waiting();
 
   bool is_pending() const { return is_pending_; }
 
-  /// To be asked at the end of every step: whether it ended with this one. Runs the timer.
+  /// Whether the pending configuration ended in this step. Starts and cancels the timer. Call it
+  /// at the end of every step.
   bool ended(const ChildSet& children, Duration patience, LbEffects& effects);
 
-  /// Whether `fired` says that the time is over. Then no child is waited for (ChildSet::excuse).
+  /// Whether `fired` is this timer. If so, no child is waited for any more (ChildSet::excuse).
   bool ran_out(const TimerFired& fired);
 
  private:
   bool is_pending_ = false;
   std::optional<ConfigUpdated> waiting_;  ///< Only while pending.
-  std::optional<TimerId> timer_;          ///< Runs; only while pending.
-  std::uint64_t timers_ = 0;              ///< Generation of the one started last.
+  std::optional<TimerId> timer_;          ///< The running timer; only while pending.
+  std::uint64_t timers_ = 0;              ///< Generation of the timer started last.
 };
 
 }  // namespace signalbox::lb

@@ -42,10 +42,10 @@ EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
 class ChoiceNote final : public PickNote {
  public:
   struct Considered {
-    const ChildName* name = nullptr;  ///< Of the configuration.
+    const ChildName* name = nullptr;  ///< In the configuration.
     ConnectivityState state = ConnectivityState::kConnecting;
     absl::Status status;
-    std::optional<Instant> window_ends;  ///< Its failover window is open until then.
+    std::optional<Instant> window_ends;  ///< The end of its open failover window.
   };
 
   ChoiceNote(LbConfigPtr config, std::vector<Considered> considered, std::size_t chosen)
@@ -75,8 +75,8 @@ class ChoiceNote final : public PickNote {
     }
   }
 
-  /// Whether it says the same, but for the texts of failures: these change with every attempt, and
-  /// are worth no publication.
+  /// Whether both notes differ at most in the texts of failures. These texts change with every
+  /// attempt, and are not worth a publication.
   bool is_like(const ChoiceNote& other) const {
     const auto same = [](const Considered& a, const Considered& b) {
       return *a.name == *b.name && a.state == b.state && a.window_ends == b.window_ends;
@@ -97,7 +97,7 @@ class ChoiceNote final : public PickNote {
                         is_aggregate() ? ": cluster " + name.str() : std::string());
   }
 
-  // Which resource lists the priorities.
+  // The name of the resource that lists the priorities.
   std::string source() const {
     return is_aggregate() ? "CDS " + config().cluster.str() : std::string("EDS");
   }
@@ -107,12 +107,12 @@ class ChoiceNote final : public PickNote {
   std::size_t chosen_;
 };
 
-/// What is known of a started child beside its reports.
+/// The policy's own knowledge of a started child, beside the child's reports.
 struct Life {
   /// READY or IDLE was reported more recently than TRANSIENT_FAILURE.
   bool was_usable = false;
-  std::optional<TimerId> failover;  ///< Its failover window is open,
-  Instant failover_ends{};          ///< until then.
+  std::optional<TimerId> failover;  ///< Set while the failover window is open.
+  Instant failover_ends{};          ///< The end of the failover window.
   bool expired = false;             ///< Its retention ended while a configuration was half applied.
 };
 
@@ -139,7 +139,7 @@ class PriorityPolicy final : public Policy {
   }
 
  private:
-  // One at a time: what comes meanwhile waits, and only the newest of it.
+  // One configuration at a time is applied. The newest that comes meanwhile waits.
   void on(const ConfigUpdated& update, LbEffects& effects) {
     if (update_.begin_in_turn(update)) begin_update(update, effects);
   }
@@ -168,7 +168,7 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // Those that the configuration does not name any more (P4).
+  // Drops the children that the configuration does not name any more (P4).
   void drop_unnamed(LbEffects& effects) {
     std::vector<ChildName> unnamed;
     for (const auto& [name, life] : lives_) {
@@ -267,7 +267,7 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // A choice of one needs no explanation.
+  // A list of one priority leaves no choice, and gets no note.
   void record_choice(const PriorityChoice& choice) {
     std::vector<ChoiceNote::Considered> considered;
     const auto& names = std::get<PriorityConfig>(*source_).priorities;
@@ -287,7 +287,7 @@ class PriorityPolicy final : public Policy {
     if (note_ == nullptr || !note_->is_like(*note)) note_ = std::move(note);
   }
 
-  // The same for the same.
+  // `picker` with the newest note. The same picker and note give the same result again.
   PickerPtr explained(const PickerPtr& picker) {
     if (note_ == nullptr) return picker;
     if (explained_of_ != picker || explained_note_ != note_) {
@@ -298,8 +298,8 @@ class PriorityPolicy final : public Policy {
     return explained_picker_;
   }
 
-  // The failure of the last child stands for all, and says the child's place: 0 is the primary. An
-  // aggregate's children are clusters.
+  // Publishes the failure of the last child for all children. Its text has the child's place (0 is
+  // the primary) and, below an aggregate, the child's cluster.
   void publish_failure(const Child& last, std::size_t place, LbEffects& effects) {
     const bool is_cluster = !config_.children.at(last.name).slice.has_value();
     std::string note = absl::StrCat("all ",
@@ -386,21 +386,22 @@ class PriorityPolicy final : public Policy {
 
   const PolicyOptions options_;
   PriorityConfig config_;
-  LbConfigPtr source_;  ///< What config_ is a copy of.
+  LbConfigPtr source_;  ///< The original of config_.
   EndpointsPtr endpoints_;
   ChildSet children_;
   std::map<ChildName, Life> lives_;  ///< The same names as children_.
   std::optional<ChildName> current_;
-  Retention retention_;       ///< Of those that are deactivated.
+  Retention retention_;       ///< The deactivated children.
   PendingUpdate update_;      ///< P5, P6.
   std::uint64_t timers_ = 0;  ///< Generation of the failover timer started last.
   Published published_;
   PickerPtr empty_picker_;
-  // The failure published last: its picker, and what that was made of.
+  // The failure published last: its picker, and the picker's inputs.
   PickerPtr failed_;
   std::string failure_note_;
   PickerPtr failure_picker_;
-  // How the choice is explained; null: it is none. And the picker made last that says so.
+  // The note that explains the choice; null: none. Below: the last result of explained(), and its
+  // inputs.
   std::shared_ptr<const ChoiceNote> note_;
   PickerPtr explained_of_;
   std::shared_ptr<const ChoiceNote> explained_note_;

@@ -16,18 +16,18 @@
 
 namespace signalbox::lb {
 
-/// One priority as the choice sees it.
+/// The facts about one priority that the choice depends on.
 struct PriorityChild {
   bool started = false;
   ConnectivityState state = ConnectivityState::kConnecting;
-  bool failover_pending = false;  ///< It is trying to connect, and is waited for.
+  bool failover_pending = false;  ///< It tries to connect, and the choice waits for it.
 };
 
 struct PriorityChoice {
   std::size_t index = 0;
-  /// How many, from the top, were looked at: these must be active.
+  /// The number of priorities, from the top, that were looked at. They must be active.
   std::size_t considered = 0;
-  /// The chosen one is usable: those below are not needed now.
+  /// The chosen priority is usable, so the priorities below it are not needed now.
   bool deactivate_lower = false;
 };
 
@@ -35,8 +35,8 @@ inline bool is_usable(ConnectivityState state) {
   return state == ConnectivityState::kReady || state == ConnectivityState::kIdle;
 }
 
-/// The first that is READY or IDLE, within its failover window, or not yet started;
-/// else the first CONNECTING; else the last. Precondition: there is at least one.
+/// Chooses the first priority that is READY, IDLE, within its failover window or not yet started;
+/// else the first CONNECTING priority; else the last. Precondition: there is at least one priority.
 PriorityChoice choose_priority(std::span<const PriorityChild> children);
 
 }  // namespace signalbox::lb

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PriorityWatch — what an operator wants to know of a priority policy's choices.
+// PriorityWatch — reports a priority policy's choices to operators.
 //
 //   priority: each choice ─▶ [PriorityWatch] ─▶ Observe{PriorityActive, FailedOver, FailoverEnded}
 //
-// A priority carries calls when it is chosen and its child is READY or IDLE; while there is none,
-// the active one is -1. Losing the last one begins a failover, which ends with the next one.
+// A priority carries calls when it is chosen and its child is READY or IDLE; while no
+// priority carries calls, the active priority is -1. A failover begins when no priority carries
+// calls any more, and ends when one does again.
 
 #pragma once
 
@@ -29,7 +30,7 @@ class PriorityWatch {
               LbEffects& effects);
 
  private:
-  /// The child that carried calls last, and where it stood then.
+  /// The child that carried calls last, and its place at that time.
   struct Carrier {
     ChildName child;
     std::size_t position = 0;
@@ -43,7 +44,7 @@ class PriorityWatch {
 
   std::optional<int> reported_;  ///< The PriorityActive reported last.
   std::optional<Carrier> carrier_;
-  std::optional<Instant> lost_at_;  ///< Since when no priority carries calls, after one did.
+  std::optional<Instant> lost_at_;  ///< When the last priority stopped carrying calls.
 };
 
 }  // namespace signalbox::lb

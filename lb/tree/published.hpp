@@ -12,7 +12,7 @@ namespace signalbox::lb {
 
 class Published {
  public:
-  /// Orders a Publish unless state, status, picker and hosts are those published last.
+  /// Orders a Publish unless state, status, picker and hosts equal those published last.
   void publish(Publish next, LbEffects& effects);
 
  private:

@@ -27,7 +27,7 @@ class Retention {
   /// The child is needed again, or is stopped.
   void end(const ChildName& child, LbEffects& effects);
 
-  /// The child that `fired` ends the time of; nullopt: none.
+  /// The child with the time that ended with `fired`; nullopt: none.
   std::optional<ChildName> ran_out(const TimerFired& fired);
 
  private:

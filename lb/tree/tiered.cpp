@@ -27,7 +27,7 @@ ChildName child_of(const ClusterName& leaf) {
   return ChildName(leaf.str());
 }
 
-/// Reports the loads to operators, changes only.
+/// Reports changes of the loads to operators.
 class LoadWatch {
  public:
   void record(const TieredConfig& config,
@@ -100,14 +100,15 @@ class Tiered final : public Policy {
                      effects);
   }
 
-  // No leaf owes an answer then. A leaf that is sent an update afterwards owes one again.
+  // Stops waiting for the answers of all leaves. A leaf that is sent an update afterwards owes an
+  // answer again.
   void excuse_all() {
     for (const auto& [leaf, tiers] : tiers_)
       children_.excuse(child_of(leaf));
   }
 
-  // All leaves have processed the configuration, so its list counts from now on. A leaf that is not
-  // in it may be of a list that never came to count.
+  // All leaves have processed the configuration, so its list of leaves takes effect. A child that
+  // is not in this list may come from a configuration that never took effect.
   void conclude(LbEffects& effects) {
     std::erase_if(tiers_, [&](const auto& entry) {
       const ClusterName& leaf = entry.first;
@@ -191,13 +192,13 @@ class Tiered final : public Policy {
     return {state, status};
   }
 
-  // The same picker again while its parts are the same.
+  // Returns the same picker again while its parts are the same.
   PickerPtr picker() {
     TieredParts parts{config_.cluster, table_, planned_, {}, nullptr};
     for (const ClusterName& leaf : planned_)
       parts.leaves.push_back(children_.find(child_of(leaf))->picker);
     if (table_ == nullptr) {
-      // Sessions may stay on hosts to which no call is drawn: DRAINING hosts.
+      // No call is drawn to DRAINING hosts, but sessions may stay on them.
       if (!have_sessions(parts.leaves)) return failure_picker_;
       parts.otherwise = failure_picker_;
     }
@@ -207,7 +208,7 @@ class Tiered final : public Policy {
     return shown_;
   }
 
-  // "no endpoint is healthy: primary 0 of 3 (why), secondary 0 of 0".
+  // The failure's text, such as "no endpoint is healthy: primary 0 of 3 (why), secondary 0 of 0".
   std::string nobody() const {
     if (planned_.empty()) return "the aggregate has no clusters";
     std::string text = "no endpoint is healthy";
@@ -236,12 +237,12 @@ class Tiered final : public Policy {
   ChildSet children_;
   PendingUpdate update_;
   std::vector<ClusterName> leaves_;               ///< The list applied last.
-  std::map<ClusterName, TierSetPtr> tiers_;       ///< Of each child, as sent last.
-  std::map<ClusterName, HostReportPtr> reports_;  ///< T4.
+  std::map<ClusterName, TierSetPtr> tiers_;       ///< The tiers sent last to each child.
+  std::map<ClusterName, HostReportPtr> reports_;  ///< The newest reports (T4).
   bool is_stale_ = false;                         ///< plan_ is older than leaves_ or reports_.
   TierPlan plan_;
-  std::vector<ClusterName> planned_;  ///< The leaves of plan_: leaves_ at that moment.
-  TierTablePtr table_;                ///< Of plan_; null: no tier has a share.
+  std::vector<ClusterName> planned_;  ///< A copy of leaves_ when plan_ was made.
+  TierTablePtr table_;                ///< Made from plan_; null: no tier has a share.
   LoadWatch watch_;
   Published published_;
   absl::Status failure_;

@@ -60,7 +60,7 @@ class TieredPicker final : public Picker {
 
   // --- sessions ---
 
-  // Not inlined, so that calls without a session do not pass its code.
+  // Not inlined, so that calls without a session do not run past this code.
   template <typename Sink>
   [[gnu::noinline]] PickResult pick_of_session(const PickArgs& args, const Sink& sink) const {
     const SessionArgs& session = *session_of(args);
@@ -124,8 +124,8 @@ class TieredPicker final : public Picker {
 
   const TierTablePtr table_;
   std::vector<ChildPicker> leaves_;
-  // Stands behind the members that picks without a session read.
-  SessionHomes homes_;  ///< Of leaves_.
+  // homes_ is declared after the members that picks without a session read.
+  SessionHomes homes_;  ///< Made from leaves_.
   ChildPicker otherwise_;
   const ClusterName cluster_;
   const std::vector<ClusterName> names_;

@@ -7,8 +7,8 @@
 //          └▶ SessionHomes ─▶ a call of a session: the leaf that has its host (ENV-27)
 //
 // Lock-free, allocates nothing. A pick costs one draw and one look-up (ENV-19). A call with a host
-// in its cookie goes to the leaf that can do most for it (HostPromise), the first of equals,
-// whatever the loads are. That leaf's override_host sends the call to the host, or lets it wait for
+// in its cookie goes to the leaf with the best HostPromise, whatever the loads are; among equals,
+// to the first leaf. That leaf's override_host sends the call to the host, or lets it wait for
 // the host. When no leaf can use the host the call is drawn, or fails if its session is strict. A
 // strict call fails in the leaf that knows the host, if there is one, which then says what is wrong
 // with the host.
@@ -26,7 +26,7 @@
 
 namespace signalbox::lb {
 
-/// The tier of the call that draws 0, 1, … 99 (ENV-18). Immutable.
+/// From a call's draw (0, 1, … 99) to its tier (ENV-18). Immutable.
 class TierTable {
  public:
   /// Precondition: the shares' percents sum to 100.
@@ -47,8 +47,8 @@ using TierTablePtr = std::shared_ptr<const TierTable>;
 struct TieredParts {
   ClusterName cluster;  ///< The aggregate, which explanations name.
   TierTablePtr table;   ///< Null: no tier has a share, and calls that are drawn go to `otherwise`.
-  std::vector<ClusterName> names;  ///< Of the leaves.
-  std::vector<PickerPtr> leaves;   ///< By TierShare::leaf; those with a share are not null.
+  std::vector<ClusterName> names;  ///< The leaves' names.
+  std::vector<PickerPtr> leaves;   ///< Indexed by TierShare::leaf; with a share: not null.
   PickerPtr otherwise = nullptr;   ///< Not null if `table` is null.
 
   friend bool operator==(const TieredParts&, const TieredParts&) = default;

@@ -21,7 +21,7 @@ namespace signalbox::lb {
 /// One priority of one leaf.
 struct TierRow {
   std::size_t leaf = 0;
-  std::uint32_t priority = 0;  ///< In that leaf.
+  std::uint32_t priority = 0;  ///< The priority's number in that leaf.
   PriorityHealth health;
   PriorityLoad load;
 
@@ -38,11 +38,11 @@ struct TierShare {
 };
 
 struct TierPlan {
-  /// Clusters in order, and in each its priorities (ENV-5). Priorities without hosts and leaves
-  /// without a report are left out (ENV-6).
+  /// The priorities of all leaves, leaf by leaf in order (ENV-5). Priorities without hosts and
+  /// leaves without a report are left out (ENV-6).
   std::vector<TierRow> rows;
-  /// In the order in which draws find them: healthy tiers, then degraded tiers (ENV-18). Their sum
-  /// is 100, or there are none.
+  /// The shares in the order of the draws: healthy tiers, then degraded tiers (ENV-18). The
+  /// shares sum to 100, or the list is empty.
   std::vector<TierShare> shares;
   /// The tiers to connect, by leaf: all tiers in the order of `shares`, up to the tier with which
   /// the health scores reach 100. These are the tiers with a load (ENV-25), and tiers that may take

@@ -20,7 +20,8 @@
 namespace signalbox::lb {
 namespace {
 
-/// A child's share of the calls: the draws below `end`, from the `end` of the share before on.
+/// A child's share of the calls: the draws from the previous share's `end` up to, not including,
+/// this `end`.
 struct Share {
   std::uint64_t end = 0;
   ChildPicker picker;
@@ -117,8 +118,8 @@ class WeightedPicker final : public Picker {
            was_tried(args, *complete->connection);
   }
 
-  // For a retry that has tried every endpoint of its locality. What binds a call to an endpoint
-  // binds it in its own locality.
+  // For a retry that has tried every endpoint of its locality. A policy that binds calls to
+  // endpoints binds each call within the call's own locality.
   template <typename Sink>
   [[gnu::noinline]] PickResult ask_others(std::ptrdiff_t drawn,
                                           const PickArgs& args,
@@ -140,7 +141,7 @@ class WeightedPicker final : public Picker {
   }
 
   std::vector<Share> shares_;  ///< Two or more; `end` rises.
-  TargetStatesPtr targets_;    ///< For explanations: `in` as shares_.
+  TargetStatesPtr targets_;    ///< For explanations; `in` has the order of shares_.
 };
 
 /// The endpoints of one target: its locality and nothing else.
@@ -173,7 +174,7 @@ class WeightedTarget final : public Policy {
                    [&](const auto&) { children_.hear_other(event, effects); },
                },
                event);
-    // The HostReport before ReportApplied has to be of the configuration that is reported.
+    // The HostReport must be about the new configuration before ReportApplied goes out.
     if (miscounted_ && children_.reached() > children_.applied()) publish(effects);
     children_.report_applied(effects);
     return effects;
@@ -222,7 +223,7 @@ class WeightedTarget final : public Policy {
         [&](const ChildName& name, const Child&) { children_.exit_idle(name, effects); });
   }
 
-  // A new picker is built only if it may choose otherwise than the last.
+  // Builds a new picker only if it may choose differently from the last one.
   void publish(LbEffects& effects) {
     const ConnectivityState state = children_.aggregate();
     if (std::exchange(dirty_, false) || shown_ == nullptr) shown_ = picker_of(state);
@@ -279,7 +280,7 @@ class WeightedTarget final : public Policy {
     return make_explained_picker(std::move(picker), std::make_shared<const TargetNote>(targets));
   }
 
-  // The same picker again while the child's picker and the targets are the same.
+  // Returns the same picker again while the child's picker and the targets are the same.
   PickerPtr only(const PickerPtr& picker, TargetStatesPtr targets) {
     if (targets->out.empty()) return picker;
     if (only_ != picker || *only_targets_ != *targets) {

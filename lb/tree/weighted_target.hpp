@@ -9,7 +9,7 @@
 //
 // Invariants
 //   W1  A child that reports IDLE is told to connect again, because it gets no calls that would
-//       ask.
+//       make it connect.
 //   W2  A change of the aggregated state is published at once. Changes of pickers alone wait for
 //       the end of the burst (RebuildSoon).
 //   W3  Its HostReport is the sum of its children's.
