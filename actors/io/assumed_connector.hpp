@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "actors/io/connector.hpp"
-#include "actors/waker.hpp"
+#include "actors/io/waker.hpp"
 
 namespace signalbox::actors {
 
