@@ -599,8 +599,10 @@ class Unused:
                         if source.is_cpp and source.path.startswith(PRODUCT)}
         self.named: collections.Counter = collections.Counter()  # How often, in all of the product.
         self.announced: collections.Counter = collections.Counter()  # Types, by `class A;`.
+        self.defined: collections.Counter = collections.Counter()  # Functions, in any source: not all are in their header's.
         for source in self.product.values():
             self.named.update(source.words)
+            self.defined.update(part.function for part in source.parts if not source.is_header)
             self.announced.update(part.type for part in source.parts if part.kind == "statement")
 
     def found(self) -> Iterator[tuple[Source, int, str]]:
@@ -613,14 +615,14 @@ class Unused:
     def found_in(self, source: Source) -> Iterator[tuple[Source, int, str]]:
         own = self.product.get(source.path.removesuffix(".hpp") + ".cpp")
         defined = own.parts if own else []
-        functions = collections.Counter(part.function for part in [*source.parts, *defined])
+        functions = collections.Counter(part.function for part in source.parts)
         seen = set()
         for part in source.parts:
             name = part.function or part.constant or (part.kind == "scope" and part.type)
             if not name or name in seen:
                 continue
             if part.function:
-                known = functions[name]
+                known = functions[name] + self.defined[name]
             elif part.constant:
                 known = 1
             else:

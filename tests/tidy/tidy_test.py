@@ -197,6 +197,8 @@ VIOLATIONS = [
     ("a function that is defined and not used", "lb/tree/priority.hpp",
      header("class Choice {\n public:\n  [[nodiscard]] int lost(int a) const;\n  Choice* next = nullptr;\n};\n"
             "class Choice;\nChoice* made = nullptr;\n"), "8: nothing in the product uses lost"),
+    ("a function that another header's source defines", "lb/a.hpp", header("int rethrow_count(int thrown);\n"),
+     "6: nothing in the product uses rethrow_count"),
     ("a type that is not used", "lb/a.hpp", header("struct Alone final {\n  Alone();\n  int a = 1;\n};\n"),
      "6: nothing in the product uses Alone"),
     ("a constant that is not used", "lb/a.hpp", header("inline constexpr int kLost = 1;\n"),
