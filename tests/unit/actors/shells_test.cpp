@@ -37,6 +37,7 @@
 #include "tests/support/decode_at_once.hpp"
 #include "tests/support/decode_response.hpp"
 #include "tests/support/fake_prober.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/xds_resources.hpp"
 #include "xds/type_url.hpp"
 
