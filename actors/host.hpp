@@ -15,7 +15,7 @@
 #include "actors/channel_port.hpp"
 #include "actors/dump_reply.hpp"
 #include "actors/environment.hpp"
-#include "actors/io/waker.hpp"
+#include "actors/waker.hpp"
 
 namespace signalbox::actors {
 

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "actors/io/connector.hpp"
-#include "actors/io/waker.hpp"
+#include "actors/waker.hpp"
 
 namespace signalbox::actors {
 

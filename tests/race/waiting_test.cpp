@@ -10,8 +10,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "actors/io/waker.hpp"
 #include "actors/reclaimer.hpp"
+#include "actors/waker.hpp"
 #include "channel/pick/once_waiter.hpp"
 #include "lb/pick/router.hpp"
 

@@ -8,9 +8,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "actors/io/waker.hpp"
 #include "actors/protocol/caf_version.hpp"
 #include "actors/seed.hpp"
+#include "actors/waker.hpp"
 
 namespace signalbox::actors {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "actors/io/waker.hpp"
+#include "actors/waker.hpp"
 
 #include <utility>
 
