@@ -15,10 +15,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 
+#include "actors/assumed_connector.hpp"
 #include "actors/heap_trimmer.hpp"
 #include "actors/host.hpp"
 #include "actors/io/address_lookup.hpp"
-#include "actors/io/assumed_connector.hpp"
 #include "actors/io/file_ads_transport.hpp"
 #include "actors/io/grpc_ads_transport.hpp"
 #include "actors/io/grpc_connector.hpp"

@@ -17,10 +17,6 @@ absl::string_view to_string(ConnectivityState state) {
   return "?";
 }
 
-std::ostream& operator<<(std::ostream& out, ConnectivityState state) {
-  return out << to_string(state);
-}
-
 absl::string_view to_string(HealthStatus status) {
   switch (status) {
     case HealthStatus::kUnknown:
@@ -37,10 +33,6 @@ absl::string_view to_string(HealthStatus status) {
       return "DEGRADED";
   }
   return "?";
-}
-
-std::ostream& operator<<(std::ostream& out, HealthStatus status) {
-  return out << to_string(status);
 }
 
 }  // namespace signalbox

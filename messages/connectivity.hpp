@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <ostream>
 
 #include "absl/strings/string_view.h"
 
@@ -15,7 +14,6 @@ namespace signalbox {
 enum class ConnectivityState : std::uint8_t { kIdle, kConnecting, kReady, kTransientFailure };
 
 absl::string_view to_string(ConnectivityState state);
-std::ostream& operator<<(std::ostream& out, ConnectivityState state);
 
 /// EDS health status; numbers as in envoy.config.core.v3.HealthStatus.
 enum class HealthStatus : std::uint8_t {
@@ -28,7 +26,6 @@ enum class HealthStatus : std::uint8_t {
 };
 
 absl::string_view to_string(HealthStatus status);
-std::ostream& operator<<(std::ostream& out, HealthStatus status);
 
 /// A set of EDS health statuses, one bit each.
 class HealthStatusSet {

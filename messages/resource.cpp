@@ -17,10 +17,6 @@ absl::string_view to_string(ResourceType type) {
   return "?";
 }
 
-std::ostream& operator<<(std::ostream& out, ResourceType type) {
-  return out << to_string(type);
-}
-
 absl::string_view to_string(RejectionReason reason) {
   switch (reason) {
     case RejectionReason::kParse:
@@ -31,10 +27,6 @@ absl::string_view to_string(RejectionReason reason) {
       return "limit";
   }
   return "?";
-}
-
-std::ostream& operator<<(std::ostream& out, RejectionReason reason) {
-  return out << to_string(reason);
 }
 
 ResourceType type_of(const Resource& resource) {

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <ostream>
 #include <string>
 #include <utility>
 #include <variant>
@@ -25,7 +24,6 @@ enum class ResourceType : std::uint8_t { kListener, kRouteConfig, kCluster, kEnd
 
 /// "LDS", "RDS", "CDS", "EDS".
 absl::string_view to_string(ResourceType type);
-std::ostream& operator<<(std::ostream& out, ResourceType type);
 
 struct ResourceKey {
   ResourceType type = ResourceType::kListener;
@@ -52,7 +50,6 @@ inline constexpr std::size_t kRejectionReasons = 3;
 
 /// "parse", "semantic", "limit".
 absl::string_view to_string(RejectionReason reason);
-std::ostream& operator<<(std::ostream& out, RejectionReason reason);
 
 /// The most informative of several reasons: kLimit comes first, then kParse, then kSemantic.
 struct Rejection {

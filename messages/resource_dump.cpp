@@ -21,10 +21,6 @@ absl::string_view to_string(ResourceStatus status) {
   return "unknown";
 }
 
-std::ostream& operator<<(std::ostream& out, ResourceStatus status) {
-  return out << to_string(status);
-}
-
 absl::string_view cache_state(const ResourceState& state) {
   const bool cached = state.updated.has_value();
   switch (state.status) {

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <vector>
 
@@ -40,7 +39,6 @@ enum class ResourceStatus : std::uint8_t {
 
 /// "REQUESTED", "DOES_NOT_EXIST", … as in the API.
 absl::string_view to_string(ResourceStatus status);
-std::ostream& operator<<(std::ostream& out, ResourceStatus status);
 
 /// The last fault of a resource.
 struct ResourceFailure {

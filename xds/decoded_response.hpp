@@ -2,7 +2,7 @@
 //
 // DecodedResponse — one DiscoveryResponse after parsing: its resources, and how to answer it.
 //
-//   xds/parse/decode_response ─▶ [DecodedResponse] ─▶ xds/client/ads_session ─▶ ACK or NACK
+//   xds/parse/response_parser ─▶ [DecodedResponse] ─▶ xds/client/ads_session ─▶ ACK or NACK
 
 #pragma once
 

@@ -81,6 +81,8 @@ bool link_messages() {
           descriptor(),
       envoy::extensions::load_balancing_policies::pick_first::v3::PickFirst::descriptor(),
       envoy::extensions::http::stateful_session::cookie::v3::CookieBasedSessionState::descriptor(),
+      // This policy is not built and is passed over (A52). Resource files and dumps that name it
+      // are JSON, which cannot be read or written without its descriptor.
       envoy::extensions::load_balancing_policies::client_side_weighted_round_robin::v3::
           ClientSideWeightedRoundRobin::descriptor(),
       envoy::extensions::load_balancing_policies::least_request::v3::LeastRequest::descriptor(),

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/runtime_world.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tools/admin_client.hpp"
 

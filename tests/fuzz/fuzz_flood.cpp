@@ -18,8 +18,8 @@
 
 #include "tests/fuzz/fuzz_target.hpp"
 #include "tests/support/counted_memory.hpp"
+#include "tests/support/decode_response.hpp"
 #include "tests/support/parse_options.hpp"
-#include "xds/parse/parse_resource.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::fuzz {

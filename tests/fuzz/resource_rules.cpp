@@ -17,6 +17,7 @@
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/fuzz/fuzz_target.hpp"
 #include "tests/fuzz/seed_messages.hpp"
+#include "tests/support/decode_response.hpp"
 #include "tests/support/parse_options.hpp"
 #include "xds/client/resource_cache.hpp"
 #include "xds/parse/parse_resource.hpp"

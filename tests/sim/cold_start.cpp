@@ -20,7 +20,7 @@
 #include "tests/sim/stage.hpp"
 #include "tests/sim/topology.hpp"
 #include "tests/support/decode_at_once.hpp"
-#include "xds/parse/parse_resource.hpp"
+#include "tests/support/decode_response.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::sim {

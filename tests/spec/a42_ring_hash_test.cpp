@@ -34,6 +34,7 @@
 #include "lb/xx_hash.hpp"
 #include "messages/route_config.hpp"
 #include "signalbox/envoy/config/route/v3/route.pb.h"
+#include "tests/support/printed.hpp"
 #include "tests/support/property.hpp"
 #include "tests/support/route_fixture.hpp"
 #include "tests/unit/lb/ring_hash_harness.hpp"

@@ -18,6 +18,7 @@
 #include <catch2/catch.hpp>
 
 #include "lb/leaf/round_robin.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/property.hpp"
 #include "tests/unit/lb/least_request_harness.hpp"
 #include "tests/unit/xds/lb_policy_text.hpp"

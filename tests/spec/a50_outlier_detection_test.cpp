@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/printed.hpp"
 #include "tests/support/tree_harness.hpp"
 #include "tests/support/xds_world.hpp"
 

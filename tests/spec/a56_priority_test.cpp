@@ -5,6 +5,7 @@
 #include "lb/tree/priority.hpp"
 #include "tests/support/child_policies.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/tree_harness.hpp"
 #include "tests/support/xds_world.hpp"
 

@@ -35,6 +35,7 @@
 #include "lb/xx_hash.hpp"
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
 #include "tests/support/dependency_world.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/property.hpp"
 #include "tests/unit/lb/least_request_harness.hpp"
 #include "tests/unit/lb/pick_first_story.hpp"

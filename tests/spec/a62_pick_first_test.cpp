@@ -22,6 +22,7 @@
 
 #include "lb/leaf/address_order.hpp"
 #include "lb/leaf/pick_first.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
 #include "tests/unit/lb/pick_first_story.hpp"
 #include "tests/unit/xds/lb_policy_text.hpp"

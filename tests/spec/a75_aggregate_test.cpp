@@ -2,6 +2,7 @@
 // gRFC A75 and what it builds on (A37, A31): whole trees, cluster_manager to round_robin.
 #include <catch2/catch.hpp>
 
+#include "tests/support/printed.hpp"
 #include "tests/support/tree_harness.hpp"
 #include "tests/support/xds_world.hpp"
 

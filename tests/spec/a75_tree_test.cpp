@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/dependency_world.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/tree_drawing.hpp"
 #include "tests/support/tree_harness.hpp"
 #include "tests/support/xds_world.hpp"

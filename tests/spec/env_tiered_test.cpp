@@ -12,6 +12,7 @@
 #include "lb/session/session_cookie.hpp"
 #include "tests/support/child_policies.hpp"
 #include "tests/support/dependency_world.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/tiered_tree.hpp"
 #include "tests/support/tree_drawing.hpp"
 

@@ -96,7 +96,11 @@ def strip(text: str, strings_too: bool) -> str:
 
 
 def rows(name: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate((HERE / name).read_text(encoding="utf-8").splitlines(), 1):
+    return rows_of((HERE / name).read_text(encoding="utf-8"))
+
+
+def rows_of(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             yield number, line.strip()
 
@@ -127,12 +131,13 @@ class Word(NamedTuple):
 class IncludeTable:
     """includes.txt: who may include what."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
         self.words: dict[str, Word] = {}
         self.folders: dict[str, list[str]] = {}
         self.extras: dict[str, list[str]] = {}
+        self.grants: list[tuple[int, str, str]] = []  # The row's number, its folder or file, a word as it is written.
         self.circles: dict[tuple[str, ...], int] = {}  # Allowed ones, to the row's number.
-        for number, row in rows("includes.txt"):
+        for number, row in rows_of(text):
             if row.startswith("circle ") and " ; " in row:
                 units, _ = row.removeprefix("circle ").split(" ; ", 1)
                 self.circles[tuple(sorted(units.split()))] = number
@@ -143,9 +148,11 @@ class IncludeTable:
             elif " | " in row:
                 folder, allowed = row.split(" | ", 1)
                 self.folders[folder.strip()] = allowed.split()
+                self.grants += [(number, folder.strip(), word) for word in allowed.split()]
             elif " + " in row:
                 path, allowed = row.split(" + ", 1)
                 self.extras[path.strip()] = allowed.split()
+                self.grants += [(number, path.strip(), word) for word in allowed.split()]
             else:
                 raise RulesError(f"includes.txt:{number}: neither `let`, `folder | …`, `path + …` nor `circle … ; …`")
         for table in (self.folders, self.extras):
@@ -384,6 +391,20 @@ def check_includes(source: Source, table: IncludeTable) -> Iterator[Violation]:
             yield Violation(source.path, line, f"{folder}/ may not include {header}", advice)
 
 
+def check_grants(sources: list[Source], table: IncludeTable) -> Iterator[Violation]:
+    """Some file that holds a row's grant includes what it grants; of `folder/*`, one folder is enough."""
+    used = set()
+    for source in sources:
+        folder = table.folder_of(source.path) if source.is_cpp else None
+        places = [folder, *(place for place in table.extras if is_under(source.path, place))]
+        for _, header, _ in source.includes if folder else []:
+            used |= {(place, table.word_of(header) or table.folder_of(header)) for place in places}
+    for number, place, word in table.grants:
+        if word != "*" and not any((place, spelled) in used for spelled in table.spelled_out(word)):
+            yield Violation("tests/tidy/includes.txt", number, f"nothing of {place} includes {word}",
+                            "remove the word: a grant that nothing uses is removed")
+
+
 def check_own_header_first(source: Source, files: set[str]) -> Iterator[Violation]:
     if not source.path.endswith(".cpp") or not source.includes:
         return
@@ -589,8 +610,10 @@ class Unused:
                         if source.is_cpp and source.path.startswith(PRODUCT)}
         self.named: collections.Counter = collections.Counter()  # How often, in all of the product.
         self.announced: collections.Counter = collections.Counter()  # Types, by `class A;`.
+        self.defined: collections.Counter = collections.Counter()  # Functions, in any source: not all are in their header's.
         for source in self.product.values():
             self.named.update(source.words)
+            self.defined.update(part.function for part in source.parts if not source.is_header)
             self.announced.update(part.type for part in source.parts if part.kind == "statement")
 
     def found(self) -> Iterator[tuple[Source, int, str]]:
@@ -603,14 +626,14 @@ class Unused:
     def found_in(self, source: Source) -> Iterator[tuple[Source, int, str]]:
         own = self.product.get(source.path.removesuffix(".hpp") + ".cpp")
         defined = own.parts if own else []
-        functions = collections.Counter(part.function for part in [*source.parts, *defined])
+        functions = collections.Counter(part.function for part in source.parts)
         seen = set()
         for part in source.parts:
             name = part.function or part.constant or (part.kind == "scope" and part.type)
             if not name or name in seen:
                 continue
             if part.function:
-                known = functions[name]
+                known = functions[name] + self.defined[name]
             elif part.constant:
                 known = 1
             else:
@@ -640,7 +663,7 @@ class Unused:
 
 def check_tree(root: Path) -> tuple[int, list[Violation]]:
     """How many files were looked at, and what is wrong with them."""
-    table = IncludeTable()
+    table = IncludeTable((HERE / "includes.txt").read_text(encoding="utf-8"))
     bans = load_bans()
     paths = list_files(root)
     texts = {path: text for path in paths if (text := read_text(root / path)) is not None}
@@ -665,6 +688,8 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
         violations += [Violation(source.path, *found) for found in check_document(source.path, source.text, texts, known)]
         if source.is_header and source.path.startswith(PRODUCT):
             violations += [Violation(source.path, *found) for found in check_file_table(source.path, texts)]
+    if "tests/tidy/includes.txt" in texts:  # The checkout's own table: only its files can use all of it.
+        violations += check_grants(sources, IncludeTable(texts["tests/tidy/includes.txt"]))
     violations += check_circles(sources, table)
     violations += check_announced(sources)
     violations += Unused(sources).check()

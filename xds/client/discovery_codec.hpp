@@ -4,7 +4,7 @@
 //
 //   ads_session ─▶ DiscoveryRequest ─▶ bytes        bytes ─▶ ResponseDecoder ─▶ ads_session
 //
-// The decoder is injected (decode_response of xds/parse, or a test's own), so that the session does
+// The decoder is injected (decode_in_parts of xds/parse, or a test's own), so that the session does
 // not depend on resource types.
 
 #pragma once

@@ -2,8 +2,8 @@
 //
 // KnownResources — the last response of each type, so that repeated resources are not parsed again.
 //
-//   decode_response ─▶ find(bytes) ─▶ the resource as it was parsed, by the same pointer
-//                   ─▶ keep(response)
+//   ResponseParser ─▶ find(bytes) ─▶ the resource as it was parsed, by the same pointer
+//                  ─▶ keep(response)
 //
 // A response has all requested resources of its type, though usually only one of a thousand has
 // changed. Equal bytes mean an equal resource. An unchanged resource therefore costs one look-up,

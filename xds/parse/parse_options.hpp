@@ -4,7 +4,7 @@
 // runtime, the bootstrap, and the limits. They are made anew for each response, because gRPC also
 // reads its environment each time.
 //
-//   environment ─▶ [parse_options_from] ─▶ ParseOptions ─▶ decode_response, parse_resource
+//   environment ─▶ [parse_options_from] ─▶ ParseOptions ─▶ ResponseParser, parse_resource
 //
 // The parser treats a feature that the runtime lacks as unknown. An unknown LB policy is skipped
 // for the next entry of its list (A52). An unknown filter is refused unless it is optional (A39). A

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The entry points of xds/parse: turn serialised responses and resources into values, or into
-// errors to be NACKed.
+// parse_resource — turns a serialised resource into a value, or into errors to be NACKed.
 //
-//   DiscoveryResponse bytes ─▶ [decode_response] ─▶ ResourcesReceived ─▶ ads_session ─▶ ACK or NACK
-//   Any of a resource file ──▶ [parse_resource] ──▶ ReceivedResource
+//   Any of a response ───────▶ [parse_resource] ─▶ ReceivedResource ─▶ ResponseParser
+//   Any of a resource file ──▶ [parse_resource] ─▶ ReceivedResource
 //
 // An invalid resource does not affect other resources: all valid resources of a response are used,
 // even if the response is NACKed (A46).
@@ -18,12 +17,10 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 #include "messages/resource.hpp"
 #include "messages/xds_events.hpp"
-#include "xds/decoded_response.hpp"
 #include "xds/parse/known_resources.hpp"
 #include "xds/parse/parse_options.hpp"
 #include "xds/parse/regex_budget.hpp"
@@ -66,15 +63,5 @@ ReceivedResource refuse_unread(ResourceType type,
                                const Limits& limits,
                                absl::string_view limit,
                                absl::string_view what);
-
-/// Parses a whole response; ResponseParser parses it part by part.
-/// `known`: its resources are not parsed again. Afterwards it has the resources of this response.
-/// Errors, for which no ACK or NACK is possible: too many bytes (RESOURCE_EXHAUSTED), no
-/// DiscoveryResponse (INVALID_ARGUMENT), an unsupported type (UNIMPLEMENTED), or the parsing was
-/// abandoned (CANCELLED). Each name occurs once in the result. A name that occurs twice in the
-/// response is an error.
-absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
-                                                const ParseOptions& options = {},
-                                                KnownResources* known = nullptr);
 
 }  // namespace signalbox::xds

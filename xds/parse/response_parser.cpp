@@ -246,18 +246,6 @@ DecodedResponse ResponseParser::take() {
   return std::move(response_);
 }
 
-// --- entry points -----------------------------------------------------------
-
-absl::StatusOr<DecodedResponse> decode_response(absl::string_view bytes,
-                                                const ParseOptions& options,
-                                                KnownResources* known) {
-  ResponseParser parser(bytes, options, known);
-  for (;;) {
-    if (auto result = parser.go_on()) return *std::move(result);
-    if (is_abandoned(options)) return absl::CancelledError("the parsing was abandoned");
-  }
-}
-
 namespace {
 
 struct OwnedParser {

@@ -42,7 +42,8 @@ inline constexpr std::size_t kPartSize = std::size_t{256} << 10U;
 
 class ResponseParser {
  public:
-  /// `bytes` and `known`, which may be null, outlive the parser.
+  /// `bytes` and `known`, which may be null, outlive the parser. Resources of `known` are not
+  /// parsed again.
   ResponseParser(absl::string_view bytes,
                  ParseOptions options,
                  KnownResources* known,
@@ -52,8 +53,11 @@ class ResponseParser {
   ResponseParser& operator=(const ResponseParser&) = delete;
 
   /// Parses resources of `part_size` bytes, or some more. The call that parses the last resource
-  /// returns the result; see decode_response() for its errors. There is no result after the parsing
-  /// was abandoned.
+  /// returns the result, and `known` has the resources of this response then. There is no result
+  /// after the parsing was abandoned. Each name occurs once in the result; a name that occurs twice
+  /// in the response is an error of that resource.
+  /// Errors, for which no ACK or NACK is possible: too many bytes (RESOURCE_EXHAUSTED), no
+  /// DiscoveryResponse (INVALID_ARGUMENT), an unsupported type (UNIMPLEMENTED).
   std::optional<absl::StatusOr<DecodedResponse>> go_on();
 
  private:

@@ -22,6 +22,7 @@
 #include "lb/leaf/custom.hpp"
 #include "lb/pick/pickers.hpp"
 #include "metrics/exporter.hpp"
+#include "tests/support/printed.hpp"
 
 namespace signalbox::actors {
 namespace {

@@ -35,9 +35,10 @@
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/support/decode_at_once.hpp"
+#include "tests/support/decode_response.hpp"
 #include "tests/support/fake_prober.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/xds_resources.hpp"
-#include "xds/parse/parse_resource.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::actors {

@@ -6,6 +6,7 @@
 #include "actors/io/ads_transport.hpp"
 #include "metrics/instruments.hpp"
 #include "tests/support/decode_at_once.hpp"
+#include "tests/support/printed.hpp"
 
 namespace signalbox::channel {
 namespace {

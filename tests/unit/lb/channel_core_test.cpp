@@ -5,6 +5,7 @@
 
 #include "lb/pick/pickers.hpp"
 #include "lb/session/seats.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/scripted_picker.hpp"
 
 namespace signalbox::lb {

@@ -5,6 +5,7 @@
 
 #include "lb/pick/pickers.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/printed.hpp"
 
 using namespace signalbox;
 using namespace signalbox::lb;

@@ -11,6 +11,7 @@
 #include "lb/pick/pickers.hpp"
 #include "lb/request_limit.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/printed.hpp"
 
 using namespace signalbox;
 using namespace signalbox::lb;

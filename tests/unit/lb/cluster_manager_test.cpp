@@ -9,6 +9,7 @@
 #include "lb/session/seats.hpp"
 #include "lb/tree/cluster_manager_picker.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/scripted_picker.hpp"
 #include "tests/support/xds_world.hpp"
 

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/printed.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
 
 namespace signalbox::lb {

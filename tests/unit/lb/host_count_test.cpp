@@ -14,6 +14,7 @@
 #include "lb/tree/wrr_locality.hpp"
 #include "tests/support/child_policies.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/xds_world.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
 

@@ -11,6 +11,7 @@
 #include "lb/health/host_count.hpp"
 #include "lb/tree/leaf_tiers_picker.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/xds_world.hpp"
 
 using namespace signalbox;

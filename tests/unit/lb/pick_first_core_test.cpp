@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/printed.hpp"
 #include "tests/support/property.hpp"
 #include "tests/unit/lb/pick_first_story.hpp"
 

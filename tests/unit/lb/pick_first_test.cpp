@@ -7,6 +7,7 @@
 
 #include "lb/leaf/pick_first_core.hpp"
 #include "messages/invariant.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
 
 namespace signalbox::lb {

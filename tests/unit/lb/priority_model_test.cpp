@@ -11,6 +11,7 @@
 #include "lb/tree/priority.hpp"
 #include "lb/tree/priority_rules.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/property.hpp"
 
 namespace rc {

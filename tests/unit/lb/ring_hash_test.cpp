@@ -12,6 +12,7 @@
 #include <catch2/catch.hpp>
 
 #include "lb/xx_hash.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/unit/lb/ring_hash_harness.hpp"
 
 namespace signalbox::lb {

@@ -11,6 +11,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/printed.hpp"
+
 namespace signalbox::lb {
 namespace {
 

@@ -12,6 +12,7 @@
 #include "lb/tree/tiered_picker.hpp"
 #include "lb/tree/tiered_rules.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/property.hpp"
 #include "tests/support/tiered_tree.hpp"
 

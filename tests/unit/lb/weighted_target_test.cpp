@@ -10,6 +10,7 @@
 #include "lb/pick/pickers.hpp"
 #include "lb/tree/wrr_locality.hpp"
 #include "tests/support/policy_harness.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/support/property.hpp"
 #include "tests/support/xds_world.hpp"
 

@@ -14,7 +14,7 @@
 #include "messages/overloaded.hpp"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/support/decode_at_once.hpp"
-#include "xds/parse/parse_resource.hpp"
+#include "tests/support/decode_response.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::xds {

@@ -9,9 +9,9 @@
 #include <catch2/catch.hpp>
 
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/support/decode_response.hpp"
 #include "tests/support/parse_options.hpp"
 #include "xds/bootstrap.hpp"
-#include "xds/parse/parse_resource.hpp"
 #include "xds/resource_file.hpp"
 #include "xds/type_url.hpp"
 

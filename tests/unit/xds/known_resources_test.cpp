@@ -10,8 +10,8 @@
 #include <catch2/catch.hpp>
 
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/support/decode_response.hpp"
 #include "tests/unit/xds/parse_support.hpp"
-#include "xds/parse/parse_resource.hpp"
 
 namespace signalbox::xds {
 namespace {

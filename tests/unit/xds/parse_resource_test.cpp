@@ -7,6 +7,8 @@
 
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/support/decode_response.hpp"
+#include "tests/support/printed.hpp"
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/limits.hpp"
 #include "xds/parse/response_parser.hpp"

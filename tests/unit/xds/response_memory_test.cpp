@@ -18,6 +18,7 @@
 #include "signalbox/envoy/config/route/v3/route.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/support/counted_memory.hpp"
+#include "tests/support/decode_response.hpp"
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/limits.hpp"
 #include "xds/parse/parse_resource.hpp"

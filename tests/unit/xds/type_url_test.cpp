@@ -15,6 +15,7 @@
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
 #include "signalbox/envoy/config/listener/v3/listener.pb.h"
 #include "signalbox/envoy/config/route/v3/route.pb.h"
+#include "tests/support/printed.hpp"
 
 namespace signalbox::xds {
 namespace {

@@ -15,6 +15,7 @@
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
 #include "signalbox/envoy/config/listener/v3/listener.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/support/decode_response.hpp"
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/parse/parse_resource.hpp"
 

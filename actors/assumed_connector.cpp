@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "actors/io/assumed_connector.hpp"
+#include "actors/assumed_connector.hpp"
 
 #include <mutex>
 #include <utility>
