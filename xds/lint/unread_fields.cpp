@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Finds fields that are set, that signalbox's messages have but signalbox does not read, and that
-// change the behaviour of Envoy. A field that the messages lack is an error of the file
-// (xds/resource_file).
+// change the behaviour of Envoy. Fields that are read are checked for values without effect. A
+// field that the messages lack is an error of the file (xds/resource_file).
 #include <memory>
 
 #include "absl/strings/ascii.h"
@@ -13,7 +13,10 @@
 #include <google/protobuf/any.pb.h>
 #include <google/protobuf/message.h>
 
+#include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
+#include "signalbox/envoy/config/core/v3/health_check.pb.h"
 #include "signalbox/envoy/config/route/v3/route_components.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
 #include "xds/lint/lint.hpp"
 #include "xds/parse/retry_policy.hpp"
 #include "xds/type_url.hpp"
@@ -23,6 +26,12 @@ namespace {
 
 namespace protobuf = ::google::protobuf;
 using RetryProto = envoy::config::route::v3::RetryPolicy;
+using FilterStateProto = envoy::config::route::v3::RouteAction::HashPolicy::FilterState;
+using ClusterProto = envoy::config::cluster::v3::Cluster;
+using PoliciesProto = envoy::config::cluster::v3::LoadBalancingPolicy;
+using HttpCheckProto = envoy::config::core::v3::HealthCheck::HttpHealthCheck;
+using envoy::extensions::load_balancing_policies::client_side_weighted_round_robin::v3::
+    ClientSideWeightedRoundRobin;
 
 struct UnreadField {
   absl::string_view message;  // The message's name below envoy.config.
@@ -33,9 +42,23 @@ struct UnreadField {
 constexpr absl::string_view kNoCalls = "signalbox cannot do this: the calls of this route fail";
 constexpr absl::string_view kNoRoute = "signalbox cannot do this: the route is left out";
 constexpr absl::string_view kNoHash = "signalbox cannot hash this: the entry is left out";
+constexpr absl::string_view kNoCheck =
+    "signalbox cannot do this: the health check is left out, as if it were absent";
+constexpr absl::string_view kNoTlsCheck =
+    "signalbox cannot do this over TLS: the health check is left out, as if it were absent";
 constexpr absl::string_view kNoTarget = "a listener for servers: calls to this target fail";
 
 constexpr UnreadField kUnread[] = {
+    {"core.v3.HealthCheck", "custom_health_check", kNoCheck},
+    {"core.v3.HealthCheck.HttpHealthCheck", "codec_client_type", kNoCheck},
+    {"core.v3.HealthCheck.HttpHealthCheck", "receive", kNoCheck},
+    {"core.v3.HealthCheck.HttpHealthCheck", "request_headers_to_add", kNoCheck},
+    {"core.v3.HealthCheck.HttpHealthCheck", "send", kNoCheck},
+    {"core.v3.HealthCheck.HttpHealthCheck", "service_name_matcher", kNoCheck},
+    {"core.v3.RuntimeFractionalPercent",
+     "runtime_key",
+     "signalbox does not read it: default_value is the fraction"},
+    {"core.v3.SocketAddress", "protocol", "signalbox does not read it: connections use TCP"},
     {"listener.v3.Listener", "default_filter_chain", kNoTarget},
     {"listener.v3.Listener", "filter_chains", kNoTarget},
     {"route.v3.Route", "direct_response", kNoCalls},
@@ -54,9 +77,18 @@ constexpr UnreadField kUnread[] = {
     {"route.v3.RouteAction.MaxStreamDuration",
      "grpc_timeout_header_offset",
      "signalbox does not read it"},
+    {"route.v3.RouteConfiguration",
+     "cluster_specifier_plugins",
+     "signalbox does not read it: a route that names a plugin is left out"},
     {"route.v3.RouteMatch", "connect_matcher", kNoRoute},
+    {"route.v3.RouteMatch",
+     "grpc",
+     "signalbox does not read it: the route matches calls of every protocol"},
     {"route.v3.RouteMatch", "query_parameters", kNoRoute},
     {"route.v3.RouteMatch", "tls_context", "signalbox does not read it"},
+    {"route.v3.WeightedCluster.ClusterWeight",
+     "cluster_header",
+     "signalbox does not read it: calls go to the cluster of the entry's name"},
 };
 
 const UnreadField* find_unread(const protobuf::FieldDescriptor& field) {
@@ -69,7 +101,10 @@ const UnreadField* find_unread(const protobuf::FieldDescriptor& field) {
 }
 
 // "virtual_hosts[0]", "typed_per_filter_config".
-std::string below(const std::string& path, const std::string& name, int index, bool is_list) {
+std::string below(const std::string& path,
+                  const std::string& name,
+                  int index = 0,
+                  bool is_list = false) {
   return absl::StrCat(
       path, path.empty() ? "" : ".", name, is_list ? absl::StrCat("[", index, "]") : "");
 }
@@ -90,7 +125,7 @@ void look_at_retries(const RetryProto& retries,
   }
   if (!unknown.empty()) {
     findings.push_back(
-        {below(path, "retry_on", 0, false),
+        {below(path, "retry_on"),
          absl::StrCat("signalbox does not know ",
                       absl::StrJoin(unknown, ", "),
                       any_known ? "" : ", so calls are not retried",
@@ -98,7 +133,7 @@ void look_at_retries(const RetryProto& retries,
                       "unavailable (gRFC A44)")});
   }
   if (retries.num_retries().value() > kMostRetries) {
-    findings.push_back({below(path, "num_retries", 0, false),
+    findings.push_back({below(path, "num_retries"),
                         absl::StrCat("signalbox retries at most ",
                                      kMostRetries,
                                      " times (gRFC A6), found ",
@@ -106,15 +141,77 @@ void look_at_retries(const RetryProto& retries,
   }
 }
 
+void look_at_filter_state(const FilterStateProto& state,
+                          const std::string& path,
+                          std::vector<LintFinding>& findings) {
+  if (state.key() != "io.grpc.channel_id")
+    findings.push_back({below(path, "key"), std::string(kNoHash)});
+}
+
+void look_at_http_check(const HttpCheckProto& check,
+                        const std::string& path,
+                        std::vector<LintFinding>& findings) {
+  using envoy::config::core::v3::GET;
+  using envoy::config::core::v3::METHOD_UNSPECIFIED;
+  if (check.method() != METHOD_UNSPECIFIED && check.method() != GET)
+    findings.push_back({below(path, "method"), std::string(kNoCheck)});
+}
+
+// A valid transport_socket is always TLS (xds/parse/transport_socket).
+void look_at_tls_checks(const ClusterProto& cluster,
+                        const std::string& path,
+                        std::vector<LintFinding>& findings) {
+  if (!cluster.has_transport_socket()) return;
+  for (int i = 0; i < cluster.health_checks_size(); ++i) {
+    const auto& check = cluster.health_checks(i);
+    const std::string place = below(path, "health_checks", i, true);
+    if (check.has_http_health_check())
+      findings.push_back({below(place, "http_health_check"), std::string(kNoTlsCheck)});
+    const auto& tcp = check.tcp_health_check();
+    if (tcp.has_send())
+      findings.push_back({below(place, "tcp_health_check.send"), std::string(kNoTlsCheck)});
+    if (!tcp.receive().empty())
+      findings.push_back({below(place, "tcp_health_check.receive"), std::string(kNoTlsCheck)});
+  }
+}
+
+// Entries after the first one that signalbox may have are not used by Envoy either.
+void look_at_policies(const PoliciesProto& list,
+                      const std::string& path,
+                      std::vector<LintFinding>& findings) {
+  for (int i = 0; i < list.policies_size(); ++i) {
+    const auto& any = list.policies(i).typed_extension_config().typed_config();
+    if (any.type_url() != type_url_of<ClientSideWeightedRoundRobin>()) return;
+    findings.push_back({below(path, "policies", i, true),
+                        "signalbox does not have ClientSideWeightedRoundRobin: the next policy of "
+                        "the list is used"});
+  }
+}
+
+// Finds values that signalbox does not act on, in fields that it reads.
+void look_at_values(const protobuf::Message& message,
+                    const std::string& path,
+                    std::vector<LintFinding>& findings) {
+  const protobuf::Descriptor* type = message.GetDescriptor();
+  if (type == RetryProto::descriptor())
+    return look_at_retries(static_cast<const RetryProto&>(message), path, findings);
+  if (type == FilterStateProto::descriptor())
+    return look_at_filter_state(static_cast<const FilterStateProto&>(message), path, findings);
+  if (type == HttpCheckProto::descriptor())
+    return look_at_http_check(static_cast<const HttpCheckProto&>(message), path, findings);
+  if (type == ClusterProto::descriptor())
+    return look_at_tls_checks(static_cast<const ClusterProto&>(message), path, findings);
+  if (type == PoliciesProto::descriptor())
+    look_at_policies(static_cast<const PoliciesProto&>(message), path, findings);
+}
+
 class Walk {
  public:
   explicit Walk(std::vector<LintFinding>& findings) : findings_(findings) {}
 
   void visit(const protobuf::Message& message, const std::string& path) {
-    const protobuf::Descriptor& type = *message.GetDescriptor();
-    if (&type == protobuf::Any::descriptor()) return visit_any(message, path);
-    if (&type == RetryProto::descriptor())
-      look_at_retries(static_cast<const RetryProto&>(message), path, findings_);
+    if (message.GetDescriptor() == protobuf::Any::descriptor()) return visit_any(message, path);
+    look_at_values(message, path, findings_);
     const protobuf::Reflection& reflection = *message.GetReflection();
     std::vector<const protobuf::FieldDescriptor*> fields;
     reflection.ListFields(message, &fields);
@@ -128,12 +225,12 @@ class Walk {
                    const protobuf::FieldDescriptor& field,
                    const std::string& path) {
     if (const UnreadField* unread = find_unread(field)) {
-      findings_.push_back({below(path, field.name(), 0, false), std::string(unread->what)});
+      findings_.push_back({below(path, field.name()), std::string(unread->what)});
       return;
     }
     if (field.cpp_type() != protobuf::FieldDescriptor::CPPTYPE_MESSAGE) return;
     if (!field.is_repeated())
-      return visit(reflection.GetMessage(message, &field), below(path, field.name(), 0, false));
+      return visit(reflection.GetMessage(message, &field), below(path, field.name()));
     for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
       visit(reflection.GetRepeatedMessage(message, &field, i),
             below(path, field.name(), i, !field.is_map()));

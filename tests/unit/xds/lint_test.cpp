@@ -91,6 +91,15 @@ std::vector<std::string> warnings_of(
 
 using Texts = std::vector<std::string>;
 
+// The world with more fields in the cluster "near".
+Texts warnings_with(const std::string& fields) {
+  const std::string eds = "    eds_cluster_config: {eds_config: {self: {}}}\n";
+  return warnings_of({{eds, absl::StrCat(eds, fields)}});
+}
+
+constexpr const char* kFirstCheck =
+    "3: envoy.config.cluster.v3.Cluster \"near\": health_checks[0].";
+
 }  // namespace
 
 TEST_CASE("lint: a world that hangs together has no warnings", "[xds][lint]") {
@@ -190,6 +199,8 @@ TEST_CASE("lint: fields that are set and not read", "[xds][lint]") {
        "max_stream_duration.grpc_timeout_header_offset: signalbox does not read it"},
       {"hash_policy: [{header: {header_name: x}}, {cookie: {}}]",
        "hash_policy[1].cookie: signalbox cannot hash this: the entry is left out"},
+      {"hash_policy: [{filter_state: {key: io.grpc.channel_id}}, {filter_state: {key: x}}]",
+       "hash_policy[1].filter_state.key: signalbox cannot hash this: the entry is left out"},
   }));
   CHECK(warnings_of({}, row.action) ==
         Texts{absl::StrCat("1: envoy.config.route.v3.RouteConfiguration \"orders-routes\": "
@@ -207,6 +218,100 @@ TEST_CASE("lint: routes that signalbox cannot do", "[xds][lint]") {
         Texts{"1: envoy.config.route.v3.RouteConfiguration \"orders-routes\": "
               "virtual_hosts[0].routes[0].match.query_parameters: signalbox cannot do this: the "
               "route is left out"});
+}
+
+TEST_CASE("lint: fields of routes without effect", "[xds][lint]") {
+  const std::string rds = "1: envoy.config.route.v3.RouteConfiguration \"orders-routes\": ";
+  CHECK(warnings_of({{"name: near, weight: 1", "name: near, weight: 1, cluster_header: x"}}) ==
+        Texts{rds + "virtual_hosts[0].routes[1].route.weighted_clusters.clusters[0]."
+                    "cluster_header: signalbox does not read it: calls go to the cluster of the "
+                    "entry's name"});
+  CHECK(warnings_of({{"    name: orders-routes\n",
+                      "    name: orders-routes\n    cluster_specifier_plugins: [{}]\n"}}) ==
+        Texts{rds + "cluster_specifier_plugins: signalbox does not read it: a route that names a "
+                    "plugin is left out"});
+  CHECK(warnings_of({{"{prefix: /orders.v1.Orders/Place}",
+                      "{prefix: /orders.v1.Orders/Place, grpc: {}}"}}) ==
+        Texts{rds + "virtual_hosts[0].routes[0].match.grpc: signalbox does not read it: the route "
+                    "matches calls of every protocol"});
+  CHECK(warnings_of({{"{prefix: /orders.v1.Orders/Place}",
+                      "{prefix: /orders.v1.Orders/Place, runtime_fraction: {runtime_key: k}}"}}) ==
+        Texts{rds + "virtual_hosts[0].routes[0].match.runtime_fraction.runtime_key: signalbox does "
+                    "not read it: default_value is the fraction"});
+}
+
+TEST_CASE("lint: connections of endpoints are TCP", "[xds][lint]") {
+  CHECK(warnings_of({{"{address: 10.0.0.1", "{protocol: TCP, address: 10.0.0.1"}}) == Texts{});
+  CHECK(warnings_of({{"{address: 10.0.0.1", "{protocol: UDP, address: 10.0.0.1"}}) ==
+        Texts{"5: envoy.config.endpoint.v3.ClusterLoadAssignment \"near\": "
+              "endpoints[0].lb_endpoints[0].endpoint.address.socket_address.protocol: signalbox "
+              "does not read it: connections use TCP"});
+}
+
+TEST_CASE("lint: health checks that are left out", "[xds][lint]") {
+  struct Row {
+    std::string check;
+    std::string field;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"custom_health_check: {}", "custom_health_check"},
+      {"http_health_check: {path: /, codec_client_type: HTTP2}",
+       "http_health_check.codec_client_type"},
+      {"http_health_check: {path: /, method: HEAD}", "http_health_check.method"},
+      {"http_health_check: {path: /, receive: [{text: \"00\"}]}", "http_health_check.receive"},
+      {"http_health_check: {path: /, request_headers_to_add: [{}]}",
+       "http_health_check.request_headers_to_add"},
+      {"http_health_check: {path: /, send: {text: \"00\"}}", "http_health_check.send"},
+      {"http_health_check: {path: /, service_name_matcher: {prefix: x}}",
+       "http_health_check.service_name_matcher"},
+  }));
+  CHECK(warnings_with("    health_checks: [{" + row.check + "}]\n") ==
+        Texts{absl::StrCat(
+            kFirstCheck,
+            row.field,
+            ": signalbox cannot do this: the health check is left out, as if it were absent")});
+}
+
+TEST_CASE("lint: health checks that are left out over TLS", "[xds][lint]") {
+  const std::string tls =
+      "    transport_socket: {typed_config: {\"@type\": type.googleapis.com/"
+      "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext}}\n";
+  const std::string left_out =
+      ": signalbox cannot do this over TLS: the health check is left out, as if it were absent";
+  const std::string http =
+      "    health_checks: [{http_health_check: {path: /, codec_client_type: HTTP1, method: "
+      "GET}}]\n";
+  CHECK(warnings_with(http) == Texts{});
+  CHECK(warnings_with(http + tls) ==
+        Texts{absl::StrCat(kFirstCheck, "http_health_check", left_out)});
+  CHECK(warnings_with("    health_checks: [{tcp_health_check: {}}]\n" + tls) == Texts{});
+  CHECK(warnings_with("    health_checks: [{tcp_health_check: {send: {text: \"00\"}}}]\n" + tls) ==
+        Texts{absl::StrCat(kFirstCheck, "tcp_health_check.send", left_out)});
+  CHECK(warnings_with("    health_checks: [{tcp_health_check: {receive: [{text: \"00\"}]}}]\n" +
+                      tls) ==
+        Texts{absl::StrCat(kFirstCheck, "tcp_health_check.receive", left_out)});
+}
+
+TEST_CASE("lint: a policy that is passed over", "[xds][lint][A52]") {
+  const auto warnings_of_list = [](const std::vector<std::string>& policies) {
+    std::string list;
+    for (const std::string& policy : policies) {
+      absl::StrAppend(&list,
+                      "      - typed_extension_config: {typed_config: {\"@type\": "
+                      "type.googleapis.com/envoy.extensions.load_balancing_policies.",
+                      policy,
+                      "}}\n");
+    }
+    return warnings_with(absl::StrCat("    load_balancing_policy:\n      policies:\n", list));
+  };
+  const std::string weighted = "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin";
+  const std::string plain = "round_robin.v3.RoundRobin";
+  CHECK(warnings_of_list({weighted, plain}) ==
+        Texts{"3: envoy.config.cluster.v3.Cluster \"near\": load_balancing_policy.policies[0]: "
+              "signalbox does not have ClientSideWeightedRoundRobin: the next policy of the list "
+              "is used"});
+  CHECK(warnings_of_list({plain, weighted}) == Texts{});
 }
 
 TEST_CASE("lint: places are the file's lines", "[xds][lint]") {
