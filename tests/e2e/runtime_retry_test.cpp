@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Retry policies as a control plane sets them, over the real runtime.
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <memory>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -230,6 +232,52 @@ TEST_CASE("runtime: no call fails where one of two endpoints answers UNAVAILABLE
     failed += echo(channel, failing(0)).status.ok() ? 0 : 1;
   CHECK(failed == 0);
   CHECK(broken.calls() > 200);
+}
+
+TEST_CASE("runtime: all attempts of a call stay on the endpoint that its hash gives",
+          "[e2e][runtime][retry][A42][A44]") {
+  EchoServer one;
+  EchoServer other;
+  const auto plane = start_plane(absl::StrCat(
+      listener_yaml("orders", "orders"),
+      routes_yaml("orders", "c", retrying(2) + ", hash_policy: [{header: {header_name: user}}]"),
+      cluster_yaml("c", "", ", lb_policy: RING_HASH"),
+      endpoints_yaml("c", {{one.address().str(), other.address().str()}})));
+  RuntimeOptions options = options_for(plane->address());
+  REQUIRE(options.retry_elsewhere);
+  const auto runtime = start_runtime(std::move(options));
+  Echo::Stub stub(runtime->channel("xds:///orders"));
+  const auto echo_of = [&](int user, int failures) {
+    Echoed echoed;
+    grpc::ClientContext context;
+    context.AddMetadata("user", absl::StrCat("user-", user));
+    echoed.status = stub.Unary(&context, failing(failures), &echoed.reply);
+    return echoed;
+  };
+  // The probability that all users share an endpoint is one in 500 million runs. After this loop,
+  // both endpoints are connected.
+  constexpr int kUsers = 30;
+  std::vector<int> homes;
+  for (int user = 0; user < kUsers; ++user) {
+    const Echoed first = echo_of(user, 0);
+    INFO(first.status.error_message());
+    REQUIRE(first.status.ok());
+    homes.push_back(first.reply.port());
+  }
+  REQUIRE(std::ranges::count(homes, one.service().port) > 0);
+  REQUIRE(std::ranges::count(homes, other.service().port) > 0);
+  for (int user = 0; user < kUsers; ++user) {
+    const bool is_at_one = homes[static_cast<std::size_t>(user)] == one.service().port;
+    const int at_home = (is_at_one ? one : other).service().calls;
+    const int elsewhere = (is_at_one ? other : one).service().calls;
+    const Echoed third = echo_of(user, 2);
+    INFO(third.status.error_message());
+    REQUIRE(third.status.ok());
+    CHECK(third.reply.previous_attempts() == 2);
+    CHECK((is_at_one ? one : other).service().calls == at_home + 3);
+    CHECK((is_at_one ? other : one).service().calls == elsewhere);
+  }
+  CHECK(retries(*runtime, "retried") == 2 * kUsers);
 }
 
 TEST_CASE("runtime: calls that back off end with the runtime", "[e2e][runtime][retry]") {

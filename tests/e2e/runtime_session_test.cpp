@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -232,6 +233,53 @@ TEST_CASE("session: by option cookies are of Envoy's form, and every runtime rea
       CHECK(address_of(pick) == address_of(first));
       CHECK(pick.set_cookie().empty());
     }
+  }
+}
+
+TEST_CASE(
+    "session: a call with a flawed cookie of Envoy's form goes as without one, and is counted",
+    "[e2e][runtime][session][A55-17][A55-45]") {
+  using std::string_literals::operator""s;
+  const SessionWorld world;
+  const auto runtime = start_runtime(world.options());
+  const auto router = ready_router(world, *runtime);
+  const auto channel = runtime->channel("xds:///orders");
+  const auto message = [](const std::string& address) {
+    return "\x0a"s + static_cast<char>(address.size()) + address;
+  };
+  const auto session = [](const std::string& text) {
+    return "session=" + absl::Base64Escape(text);
+  };
+  const auto bad = [&] {
+    return metric(*runtime,
+                  "signalbox_affinity_picks_total",
+                  {"cluster=\"c\"", "result=\"fallback_bad_cookie\""})
+        .value_or(0);
+  };
+  const std::string& address = world.backends[0].address();
+  const std::string whole = message(address);
+  // The rows below add a flaw to a message that is followed.
+  REQUIRE(address_of(pick_with(*router, session(whole))) == address);
+  REQUIRE(bad() == 0);
+
+  const std::vector<std::pair<std::string, std::string>> rows{
+      {"cut in its address", whole.substr(0, whole.size() - 1)},
+      {"cut in its time", whole + "\x10\x85"},
+      {"too long: a cluster of 4200 bytes", whole + "\x1a\xe8\x20" + std::string(4200, 'x')},
+      {"a port that is no number", message("127.0.0.1:http")},
+      {"a port that is too large", message("127.0.0.1:70000")},
+      {"a field that Envoy does not write", whole + "\x22\x03" + "abc"},
+      {"gRPC's form and Envoy's", "10.0.0.2:80;<" + whole},
+  };
+  double expected = 0;
+  for (const auto& [flaw, text] : rows) {
+    INFO(flaw);
+    const Answer answer = call(channel, {.headers = {{"cookie", session(text)}}});
+    INFO(answer.text());
+    CHECK(answer.ok());
+    CHECK(bad() == ++expected);
+    CHECK_FALSE(pick_with(*router, session(text)).set_cookie().empty());
+    CHECK(bad() == ++expected);
   }
 }
 

@@ -249,6 +249,18 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
   }
 }
 
+TEST_CASE("runtime: the whole text of a call after the control plane deleted its listener",
+          "[e2e][runtime][A57][A88]") {
+  const BackendProcess backend("c");
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  const auto runtime = start_runtime(data_error_options(plane->address(), true));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
+  plane->remove(xds::kListenerTypeUrl, "orders");
+  CHECK(wait_for_failure(channel) ==
+        "xds:///orders: LDS resource \"orders\" was deleted (node ID: " + kNodeId + ")");
+}
+
 TEST_CASE("runtime: what a call is told where there is no runtime any more, or no such target",
           "[e2e][runtime][A57]") {
   const auto plane = start_plane("");

@@ -131,6 +131,10 @@ TEST_CASE("http door: silent connections stop no page", "[channel][http]") {
   CHECK(silent.front()->is_closed(kLong));  // By either limit; the next two tests have one each.
 }
 
+TEST_CASE("http door: by default a connection waits for at most two seconds", "[channel][http]") {
+  CHECK(HttpDoorLimits().patience == std::chrono::seconds(2));
+}
+
 TEST_CASE("http door: one connection too many closes the one that waits longest",
           "[channel][http]") {
   const Door door({.most = 3, .patience = kNever});

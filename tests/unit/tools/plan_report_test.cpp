@@ -235,6 +235,17 @@ TEST_CASE("plan page: bars of the table have the colour of their cluster", "[too
   CHECK_THAT(plan_html(calm, calm_view), !Contains("class=\"now\""));
 }
 
+TEST_CASE("plan page: on narrow screens the page says that its table scrolls", "[tools][plan]") {
+  const auto [plan, view] = planned({});
+  const std::string page = plan_html(plan, view);
+  CHECK_THAT(page,
+             Contains("<p class=\"hint quiet\">The table scrolls sideways →</p>\n"
+                      "<div class=\"scroll\"><table>"));
+  CHECK_THAT(page, Contains("\n.scroll { overflow-x: auto;"));
+  CHECK_THAT(page, Contains("\n.hint { display: none; }\n"));
+  CHECK_THAT(page, Contains("\n@media (max-width: 60rem) { .hint { display: block; } }\n"));
+}
+
 TEST_CASE("plan page: twelve clusters have twelve colours", "[tools][plan]") {
   lb::PlanInput of = input();
   of.leaves.clear();
