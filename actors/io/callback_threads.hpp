@@ -35,8 +35,8 @@ class CallbackThreads {
   CallbackThreads& operator=(const CallbackThreads&) = delete;
 
   /// Returns whether each thread has been outside of callbacks at least once since the first call
-  /// of this function. Waits for at most `patience`. Blocks the threads that it has found outside
-  /// of callbacks, because otherwise one idle thread could be counted for all.
+  /// of this function. Waits for at most `patience`. While it waits, it blocks the threads that it
+  /// has found, because otherwise one idle thread could be found again and again.
   bool have_come_back(std::chrono::milliseconds patience);
 
  private:

@@ -77,8 +77,9 @@ grpc::ChannelArguments arguments_of(const GrpcAdsOptions& options, int keepalive
   return arguments;
 }
 
-// The status for `closed` (T4). gRPC uses RESOURCE_EXHAUSTED both for a server's lack of resources
-// and for a message that is too long for this client.
+// The status that Events::closed gets (T4 of ads_transport.hpp). gRPC uses RESOURCE_EXHAUSTED for a
+// message that is too long for this client, and also for a server's lack of resources, which
+// becomes UNAVAILABLE here.
 absl::Status status_of(const grpc::Status& status,
                        int max_message_bytes,
                        const ConnectionSecurity& security) {

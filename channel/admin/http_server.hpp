@@ -36,8 +36,9 @@ class HttpServer {
   /// Called on the server's thread.
   using Handler = std::function<AdminResponse(AdminRequest request)>;
 
-  /// Owns the listening socket, even on failure. Returns null when the HTTP library does not start,
-  /// or when no descriptors are left for the door.
+  /// Takes the listening socket, and closes it on failure. Returns null when the HTTP library does
+  /// not start, or when the system has no descriptors left for the HttpDoor, which accepts the
+  /// connections.
   static std::unique_ptr<HttpServer> start(int listener, Handler handler);
 
   ~HttpServer();

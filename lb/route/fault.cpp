@@ -130,7 +130,8 @@ class Fault final : public CallFilter {
     call.end(absl::Status(*code, "Fault injected"));
   }
 
-  // Returns whether there is room. A call that is not just explained takes its place.
+  // Whether one more call may have a fault (max_active_faults). A pick then counts the call as one
+  // with an active fault; an explanation does not.
   template <typename Sink>
   bool has_room(const Sink& /*sink*/) const {
     if constexpr (Sink::kTells) {

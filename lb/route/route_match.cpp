@@ -217,7 +217,8 @@ std::optional<std::size_t> RouteTable::find(const PickArgs& args, const Sink& si
   return std::nullopt;
 }
 
-// The least position of all lists is next. A match of a group waits for the positions before it.
+// Takes the candidates of all lists in ascending position. A group stands in a list at its first
+// route, but a later route of it may match: the candidates before that route are tried first.
 template <typename Sink>
 std::optional<std::size_t> RouteTable::find_in_index(Asked& call, const Sink& sink) const {
   Candidates found;

@@ -65,8 +65,8 @@ PickerPtr make_cluster_picker(ClusterTable table);
 
 /// For a cluster that only old calls refer to. Calls that would fail are dropped with UNAVAILABLE,
 /// so that no wait_for_ready call holds the cluster for ever (A31-17). `may_queue`: true
-/// while the cluster connects; the attempt ends, so calls may wait. False: calls that would queue
-/// are dropped, too.
+/// while the cluster is IDLE or CONNECTING; calls may wait then, because every attempt to connect
+/// ends. False: calls that would queue are dropped, too.
 PickerPtr make_retiring_picker(const ClusterName& cluster, PickerPtr picker, bool may_queue);
 
 }  // namespace signalbox::lb

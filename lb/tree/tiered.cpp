@@ -107,8 +107,9 @@ class Tiered final : public Policy {
       children_.excuse(child_of(leaf));
   }
 
-  // All leaves have processed the configuration, so its list of leaves takes effect. A child that
-  // is not in this list may come from a configuration that never took effect.
+  // Every leaf has processed the configuration, or is no longer waited for: its list of leaves
+  // takes effect. All other children are stopped, also those of configurations that never took
+  // effect.
   void conclude(LbEffects& effects) {
     std::erase_if(tiers_, [&](const auto& entry) {
       const ClusterName& leaf = entry.first;

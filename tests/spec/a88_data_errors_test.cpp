@@ -25,6 +25,7 @@
 
 #include "messages/resource_dump.hpp"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "tests/support/decode_response.hpp"
 #include "tests/support/dependency_world.hpp"
 #include "tests/support/router_fixture.hpp"
 #include "tests/unit/xds/client_support.hpp"

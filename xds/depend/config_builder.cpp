@@ -111,7 +111,9 @@ class Builder {
                       cluster.discovery);
   }
 
-  // An error that is not ambient removes endpoints that were there before (A37-24).
+  // If the value is an error, the leaf has no endpoints, even if it had some before (A37-24). An
+  // error beside endpoints that stay valid (an ambient error) is not in `value`: ambient_note()
+  // tells it.
   LeafEndpoints from_eds(const std::string& service_name) const {
     const auto& value = *arguments_.known.endpoints(service_name).value;
     const ResourceKey key{ResourceType::kEndpoints, service_name};
