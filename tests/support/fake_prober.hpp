@@ -20,7 +20,10 @@ namespace signalbox::test {
 class FakeProber final : public actors::HealthProber {
  public:
   std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) override {
-    if (deadly > 0 && deadly-- > 0) throw std::runtime_error("deadly");
+    if (deadly > 0) {
+      --deadly;
+      throw std::runtime_error("deadly");
+    }
     return std::make_unique<FakeProbe>(*this, target, check);
   }
 

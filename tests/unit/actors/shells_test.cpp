@@ -1255,7 +1255,7 @@ TEST_CASE("subchannel_map: the back-offs of many subchannels are few delayed mes
 
   // Each has its own, all the same.
   shells.pass(seconds(2));
-  CHECK(connector->asked.size() == 2 * kMany);
+  CHECK(connector->asked.size() == std::size_t{2} * kMany);
   CHECK(connector->held == kMany);
   CHECK(shells.delayed() == 0);
 }
