@@ -81,10 +81,6 @@ std::string in(const std::string& authority, const std::string& id) {
   return "xdstp://" + authority + "/envoy.config.cluster.v3.Cluster/" + id;
 }
 
-absl::Status lost(const std::string& server) {
-  return absl::UnavailableError("xDS server " + server + ": refused");
-}
-
 }  // namespace
 
 // --- "gRPC Client Target URI Syntax" -----------------------------------------------------------

@@ -24,24 +24,9 @@
 #include "xds/client/client_options.hpp"
 
 namespace signalbox::xds {
-namespace {
 
 using tests::cds;
 using tests::eds;
-
-// Three servers, best first.
-ClientOptions three_servers() {
-  ClientOptions options;
-  options.servers = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
-  options.default_servers = {0, 1, 2};
-  return options;
-}
-
-absl::Status lost(const std::string& server) {
-  return absl::UnavailableError("xDS server " + server + ": refused");
-}
-
-}  // namespace
 
 // --- "Change xDS Bootstrap to handle multiple xDS configuration servers" -----------------------
 
@@ -58,6 +43,7 @@ SCENARIO("A71: the servers of a bootstrap are used in their order", "[spec][xds]
     const ClientOptions options = client_options(*bootstrap);
     const auto names_of = [&](const std::vector<ServerId>& servers) {
       std::vector<std::string> names;
+      names.reserve(servers.size());
       for (const ServerId server : servers)
         names.push_back(options.servers.at(server).name);
       return names;

@@ -15,23 +15,12 @@ using namespace std::chrono_literals;
 using tests::cds;
 using tests::eds;
 
-ClientOptions three_servers() {
-  ClientOptions options;
-  options.servers = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
-  options.default_servers = {0, 1, 2};
-  return options;
-}
-
 // The bootstrap's own server is 0, east's are 1 and then 0.
 ClientOptions two_authorities() {
   ClientOptions options;
   options.servers = {{.name = "own"}, {.name = "east"}};
   options.authorities = {{"east", {1, 0}}};
   return options;
-}
-
-absl::Status lost(const std::string& server) {
-  return absl::UnavailableError("xDS server " + server + ": refused");
 }
 
 std::string in(const std::string& authority, const std::string& id) {

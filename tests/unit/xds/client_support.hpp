@@ -130,4 +130,16 @@ inline ReceivedResource bad(const std::string& name) {
   return {name, absl::InvalidArgumentError("type: not supported")};
 }
 
+// Three servers, best first.
+inline ClientOptions three_servers() {
+  ClientOptions options;
+  options.servers = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+  options.default_servers = {0, 1, 2};
+  return options;
+}
+
+inline absl::Status lost(const std::string& server) {
+  return absl::UnavailableError("xDS server " + server + ": refused");
+}
+
 }  // namespace signalbox::xds
