@@ -54,6 +54,22 @@ class IgnoreRetired final : public Reclaimer {
   void retire(std::unique_ptr<const Tracked>) override {}
 };
 
+// No thread of these tests reads snapshots.
+class ReclaimAtOnce final : public Reclaimer {
+ public:
+  void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) override {
+    old.reset();
+    done();
+  }
+
+  void retire(std::unique_ptr<const Tracked> object) override { object.reset(); }
+};
+
+class Unheard final : public PublicationListener {
+ public:
+  void published(std::uint64_t, ConnectivityState) override {}
+};
+
 // Kills the first subchannels that try to connect; later attempts wait for ever.
 class DeadlyConnector final : public Connector {
  public:
@@ -935,6 +951,42 @@ TEST_CASE("xds_watcher: another xds_client that has nothing takes nothing away",
   REQUIRE(heard->configs.size() == 2);
   CHECK(heard->configs[1].config == heard->configs[0].config);
   CHECK(absl::StrContains(heard->configs[1].notes->target, "refused"));
+}
+
+TEST_CASE("channel: the series of a cluster that it no longer refers to end a minute later",
+          "[actors][channel][metrics]") {
+  Instant now{std::chrono::hours(1)};
+  Shells shells;
+  Environment made = *shells.environment;
+  made.reclaimer = std::make_shared<ReclaimAtOnce>();
+  made.instruments = std::make_shared<metrics::Instruments>([&now] { return now; });
+  shells.environment = std::make_shared<const Environment>(std::move(made));
+  const auto has_series = [&] { return absl::StrContains(shells.metrics(), "cluster=\"c\""); };
+  const auto client_with = [&](const std::vector<std::string>& clusters) {
+    const auto routes = tests::routes_to("r", clusters);
+    const std::map<ResourceKey, std::vector<Resource>> resources{
+        {tests::lds("orders"), {tests::inline_listener("orders", routes)}}};
+    return shells.keep(shells.system().spawn(serve, resources));
+  };
+  ChannelPort its = *port();
+  its.cell = std::make_shared<lb::SnapshotCell>();
+  its.listener = std::make_shared<Unheard>();
+  const auto channel =
+      shells.keep(spawn_channel(shells.system(),
+                                shells.environment,
+                                std::make_shared<const ChannelPort>(std::move(its)),
+                                client_with({"c"})));
+  shells.run();
+  REQUIRE(has_series());
+  now += seconds(61);
+  REQUIRE(has_series());
+
+  const auto other = client_with({});
+  protocol::post(channel, protocol::XdsClientReplaced{caf::actor_cast<caf::actor>(other)});
+  shells.pass(seconds(1));  // The watcher lets changes settle before it passes them on.
+  CHECK(has_series());      // A scrape still sees how the cluster ended.
+  now += seconds(61);
+  CHECK_FALSE(has_series());
 }
 
 TEST_CASE("policy: the gauges of an aggregate's priorities end with the policy",
