@@ -187,7 +187,8 @@ void DiscoveryServer::change(const ResourceBytes& resource, Changes& changes) {
   auto& resources = types_[resource.type_url].resources;
   const auto [place, is_new] = resources.try_emplace(resource.name, resource.bytes);
   if (!is_new && place->second == resource.bytes) return;
-  place->second = std::string(resource.bytes);  // An assigned copy would keep the old capacity.
+  // Not a plain assignment: it would keep the memory of a longer old value.
+  place->second = std::string(resource.bytes);
   changes[resource.type_url].insert(resource.name);
 }
 

@@ -265,7 +265,7 @@ class YamlConversion {
   }
 
   std::size_t max_values_;
-  bool is_limit_;  ///< max_values_ is the caller's limit; else the limit by text size.
+  bool is_limit_;  ///< True: max_values_ is the caller's limit. False: the text's size gave it.
   std::size_t values_ = 0;
 };
 

@@ -19,7 +19,7 @@ using protobuf::FieldDescriptor;
 // protobuf's own default depth limit.
 constexpr int kMaxDepth = 100;
 
-// The four wire types that are still in use.
+// protobuf's four wire types that are still in use.
 constexpr std::uint32_t kVarint = 0;
 constexpr std::uint32_t kFixed64 = 1;
 constexpr std::uint32_t kLengthDelimited = 2;

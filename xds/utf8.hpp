@@ -21,7 +21,7 @@
 
 namespace signalbox::xds {
 
-/// Applies the same rules as protobuf.
+/// Whether protobuf accepts the text in a string field.
 bool is_utf8(absl::string_view text);
 
 /// The first `size` bytes of the text, or up to three fewer, so that no character is cut in two.

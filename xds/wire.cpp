@@ -19,7 +19,7 @@ using protobuf::FieldDescriptor;
 // protobuf's own default depth limit.
 constexpr int kMaxDepth = 100;
 
-// The wire types.
+// protobuf's wire types.
 constexpr std::uint64_t kVarint = 0;
 constexpr std::uint64_t kFixed64 = 1;
 constexpr std::uint64_t kLengthDelimited = 2;

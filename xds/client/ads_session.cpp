@@ -33,7 +33,7 @@ void AdsSession::on(const Subscribe& event, Instant now) {
     record_change(*live, event.type);
     ask(*live, event.type, now);
   } else if (event.names.empty()) {
-    versions_.erase(event.type);  // S6: without a stream no request will unsubscribe.
+    versions_.erase(event.type);  // S6: there is no stream on which a request could unsubscribe.
   } else if (std::holds_alternative<Idle>(state_) && !wanted_.empty()) {
     open(now);
   }
@@ -55,7 +55,7 @@ void AdsSession::on(const AdsBytesReceived& event, Instant now) {
   decode(options_.decode(event.bytes), now);
 }
 
-// S12.
+// Decodes the first part of a response. A timer of zero length starts each further part (S12).
 void AdsSession::decode(Decoding decoding, Instant now) {
   if (auto response = decoding()) return take(*std::move(response), now);
   const TimerId next_part = start_timer("decode", Duration::zero());
@@ -81,7 +81,8 @@ void AdsSession::take(absl::StatusOr<DecodedResponse> response, Instant now) {
   auto* live = std::get_if<Live>(&state_);
   if (live == nullptr || live->stream != stream) return;
   for (auto& [type, asked] : live->asked)
-    asked.unseen.clear();  // Requests of the other types had current nonces.
+    // answer() has used those of its type. Requests of other types had current nonces (S10).
+    asked.unseen.clear();
   effects_.emplace_back(ReadNext{stream});
 }
 
@@ -100,7 +101,8 @@ void AdsSession::use(absl::StatusOr<DecodedResponse> response, Instant now) {
   effects_.emplace_back(std::move(response->received));
 }
 
-// S9, S11.
+// The oldest unwritten request is written: reports its names (S11), and sends the type's next
+// request (S9).
 void AdsSession::on(const AdsBytesWritten& event, Instant now) {
   auto* live = std::get_if<Live>(&state_);
   if (live == nullptr || live->stream != event.stream || live->unwritten.empty()) return;
@@ -204,17 +206,17 @@ void AdsSession::record_change(Live& live, ResourceType type) {
 // Sends the request of `type` that is due, if any: an answer, changed names, or both.
 void AdsSession::ask(Live& live, ResourceType type, Instant now) {
   if (!live.asked.contains(type)) {
-    if (wanted(type).empty()) return;  // S4.
+    if (wanted(type).empty()) return;  // S4: a first request names a resource.
     const std::string node = live.asked.empty() ? options_.node : "";
     live.asked.emplace(type, RequestTurn(options_.turn, options_.seed));
     return send(live, type, wanted(type), node);
   }
   Asked& asked = live.asked.at(type);
   if (asked.unwritten) return;
-  std::set<std::string> names;  // S10.
+  std::set<std::string> names;  // The wanted names that this request may have (S10).
   std::ranges::set_difference(wanted(type), asked.given_up, std::inserter(names, names.end()));
-  // S6: an ACK carries the version of its response. Names that were all unwanted in between must be
-  // requested without a version, so the ACK unsubscribes first.
+  // S6: if at some time no name was wanted, the names must be requested without a version. An ACK
+  // has a version. So the ACK unsubscribes from all names, and the next request asks for them.
   if (asked.answer && asked.was_empty) names.clear();
   if (!asked.answer) {
     if (names == asked.names) {
@@ -242,8 +244,9 @@ void AdsSession::answer(Live& live, const DecodedResponse& response, Instant now
   asked.turn.answered();
   asked.waits.reset();
   asked.given_up.merge(asked.unseen);
+  // S10: a name need not be left out of a request once the response has its resource.
   for (const ReceivedResource& resource : response.received.resources) {
-    if (wanted(type).contains(resource.name)) asked.given_up.erase(resource.name);  // S10.
+    if (wanted(type).contains(resource.name)) asked.given_up.erase(resource.name);
   }
   if (response.nack_detail.empty()) {
     versions_[type] = response.received.version;
@@ -255,7 +258,7 @@ void AdsSession::answer(Live& live, const DecodedResponse& response, Instant now
   }
   const bool is_repeated = asked.refused && asked.refused->detail == response.nack_detail &&
                            asked.refused->version == response.received.version;
-  if (is_repeated && !asked.answer) {  // S7; a NACK already due will carry the new nonce.
+  if (is_repeated && !asked.answer) {  // S7. A NACK that is already due is sent with the new nonce.
     if (!asked.held) asked.held = start_timer("nack", asked.refused->brake.next());
     return ask(live, type, now);
   }
@@ -313,7 +316,7 @@ void AdsSession::send(Live& live,
   request.names = names;
   request.node = node;
   request.rejection = std::move(rejection);
-  if (names.empty()) versions_.erase(type);  // S6: this request still carries it.
+  if (names.empty()) versions_.erase(type);  // S6. This request still has the version.
   asked.names = std::move(names);
   asked.given_up.clear();
   asked.was_empty = false;
@@ -335,8 +338,8 @@ void AdsSession::record_answer(Live& live) {
   effects_.emplace_back(ServerStatusChanged{absl::OkStatus()});
 }
 
-// The stream has ended, so this reports for each type that no names are subscribed to any more. A
-// type without names is reported too, because answers on the ended stream no longer count.
+// The stream has ended: reports for each type that no names are subscribed to. A type without names
+// is reported too, so that the client core forgets which resources the ended stream had answered.
 void AdsSession::report_lost(const Live& live) {
   for (const auto& [type, asked] : live.asked) {
     if (asked.was_empty) versions_.erase(type);  // S6: nothing can unsubscribe now.

@@ -20,39 +20,43 @@
 //
 // Invariants
 //   S1  Streams are always opened at least `pace.min_interval` apart (B8).
-//   S2  Each response of a requested type is answered by one ACK or NACK with the response's nonce.
-//       The answer is sent at once, unless an earlier request of the type is still unwritten (S9):
-//       then it is sent after that request. S7 is the exception. The answer to a newer response
-//       replaces an unsent answer.
+//   S2  The session answers each response of a requested type with one ACK or NACK, which has the
+//       response's nonce. It sends the answer at once, with two exceptions: the answer waits while
+//       an earlier request of the type is unwritten (S9), and the NACK of a repeated response waits
+//       longer (S7). An unsent answer is dropped when a newer response comes.
 //   S3  A NACK carries the last accepted version. Versions outlive streams, nonces do not.
-//   S4  No request is a wildcard by accident: a type's first request on a stream names a resource.
-//       Later an empty list unsubscribes.
+//   S4  A type's first request on a stream names at least one resource, because an empty first
+//       request asks for all resources (wildcard). In a later request, an empty list unsubscribes.
 //   S5  Only the first request of each stream carries the node.
-//   S6  A type without wanted names has no version. Resources of the type are dropped with the last
-//       subscription. A later request with the old version would claim to still have them, and the
-//       server might never answer it.
-//   S7  A response repeats a refused response if type, version, errors and subscription are equal.
-//       The NACK of a repeated response waits for `nack_backoff`, because some servers answer each
-//       NACK at once with the same response, for ever. The answer to a newer response replaces the
-//       waiting NACK. A request with a changed subscription carries it. Other types and other
-//       versions do not wait, because they may have valid resources (A46).
-//   S8  A response beyond the limit, or one that is no DiscoveryResponse, has no nonce to answer
-//       with. It ends its stream, and is reported and counted. Resources that were accepted before
-//       stay (B7).
-//   S9  Each type has at most one unwritten request. The next request of the type is made when that
-//       request has been written, and carries all changes up to then. A change of names waits for
-//       the answer to the previous request, as long as RequestTurn says. An ACK or NACK carries a
-//       waiting change.
-//   S10 A name that was given up and is wanted again is left out of one request before it is
-//       requested again. Otherwise the server would assume that the client still has the resource.
-//       This is not needed after a response that has the resource. The server ignores a request
-//       with an old nonce. A request that is made while a response of its type is decoded has such
-//       a nonce, so the names that it gave up are left out of the answer to that response, too.
+//   S6  The version of a type is forgotten once no name of the type is wanted, because the client
+//       drops the resources then. A later request with the old version would claim that the client
+//       still has the resources, and the server might not send them again.
+//   S7  Some servers answer every NACK at once with the response that was refused, for ever. So the
+//       NACK of a repeated response waits for `nack_backoff` (1 s at first, at most 10 s). A
+//       response is repeated if it has the type, version and errors of the last refused response,
+//       and the subscription has not changed since then. The NACK does not wait any longer if a
+//       request with a changed subscription is sent: that request carries the NACK. If a different
+//       response comes meanwhile, the answer to that response replaces the NACK. Responses of other
+//       types or versions are answered at once, because they may have valid resources (A46).
+//   S8  A response that is longer than the limit, or is no DiscoveryResponse, cannot be answered,
+//       because its nonce is unknown. The session then ends the stream, and reports and counts the
+//       error. Resources that were accepted before stay in use (B7).
+//   S9  At most one request of each type is unwritten: given to the transport, which has not yet
+//       reported AdsBytesWritten for it. The type's next request is made after that report, and has
+//       all changes until then. A request that only changes names also waits for the server's
+//       answer to the previous request, as long as RequestTurn says. If an ACK or NACK is sent
+//       meanwhile, it has the changed names.
+//   S10 The client drops a resource when no watcher wants its name any more. If every request has
+//       the name, the server does not notice this, and does not send the resource again. So a name
+//       that is given up and then wanted again is left out of one request first, unless a response
+//       with the resource has come meanwhile. A server ignores a request with an old nonce. A
+//       request that is made while a response of its type is being decoded has an old nonce. So the
+//       names that such a request leaves out are left out of the answer to that response, too.
 //   S11 SubscriptionSent reports names when their request has been written, not when it was made.
 //   S12 A response is decoded part by part, with a timer of zero length between two parts, so that
 //       other events and other actors have their turn. The end of the stream waits until the
-//       response is decoded. ReadNext asks for the next response after that. However much a server
-//       sends, one response is being decoded and one waits in the transport.
+//       response is decoded. ReadNext asks for the next response after that. So at most one
+//       response is being decoded and one waits in the transport, however much a server sends.
 //
 // Responses of unknown types, and of types that were never requested on this stream, are ignored,
 // as gRPC's own client does.
@@ -107,10 +111,11 @@ class AdsSession {
   struct Asked {
     explicit Asked(const RequestTurn& its_turn) : turn(its_turn) {}
 
-    std::set<std::string> names;     // The names of the last request.
-    std::set<std::string> given_up;  // Of `names`: unwanted since then (S10).
-    std::set<std::string> unseen;    // Names given up in requests with an old nonce (S10).
-    bool was_empty = false;          // No name was wanted at some time since that request (S6).
+    std::set<std::string> names;  // The names of the last request.
+    // Those of `names` that were unwanted at some time since then (S10).
+    std::set<std::string> given_up;
+    std::set<std::string> unseen;  // Names that requests with an old nonce left out (S10).
+    bool was_empty = false;        // At some time since that request, no name was wanted (S6).
     std::string nonce;
     std::optional<Refused> refused;
     std::optional<TimerId> held;        // The NACK of `refused` waits for this timer (S7).

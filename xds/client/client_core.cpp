@@ -50,7 +50,8 @@ ClientEffects ClientCore::step(const ClientEvent& event, Instant /*now*/, WallTi
   return take_effects();
 }
 
-// K5.
+// Returns the effects of one step: at most one notification for each watcher, and one request for
+// each server and type (K5).
 ClientEffects ClientCore::take_effects() {
   ask_servers();
   for (auto& [watcher, what] : std::exchange(pending_, {}))
@@ -266,7 +267,8 @@ void ClientCore::record_data_error(CacheEntry& entry,
 
 // --- the does-not-exist timer -----------------------------------------------
 
-// K3.
+// Starts the timer if the active server was asked for the resource and has not answered; else stops
+// it (K3).
 void ClientCore::update_timer(CacheEntry& entry) {
   const ServerId active = entry.authority->active();
   const bool is_due = entry.asked.contains(active) && !entry.answered.contains(active);

@@ -9,28 +9,27 @@
 // are told an ambient error in addition (A88). With the server feature `fail_on_data_errors`, a
 // NACK or a deletion removes the resource.
 //
-// The name of a resource selects its authority (A47). Names without an authority have one too: the
-// bootstrap's own servers. An authority uses its first server. It uses the next server too if the
-// active server has failed and a watched resource has not come from any server yet (A71). When a
-// better server sends a resource, the lower servers are left before its response is used.
-// Authorities share servers, hence streams.
+// The name of a resource selects its authority (A47). All names without an authority belong to one
+// unnamed authority, which has the bootstrap's own servers. An authority uses its first server. It
+// uses the next server too if the active server has failed and a watched resource has not come from
+// any server yet (A71). When a better server sends a resource, the client leaves the servers after
+// it before it uses the response. Authorities with the same server share its stream.
 //
 // Invariants
 //   K1  A resource is subscribed to once at each server in use, however many watchers it has
 //       (A37-10).
 //   K2  A new watcher is told the known state at once: the resource, then its ambient error.
-//   K3  The does-not-exist timer of a resource runs only if a live stream of the active server was
-//       asked for the resource, and the resource is not cached (A57). The absence of a resource
-//       from a response means nothing if this server never sent the resource: the response may
-//       answer an earlier request. A resource or error that the server sends by name counts as an
-//       answer, even before SubscriptionSent. No timer runs for a resource that this stream has
-//       answered.
-//   K4  A valid resource is used even if other resources of its response are invalid (A46). An
-//       unchanged resource is not told again.
+//   K3  The does-not-exist timer of a resource runs while the resource is not cached, and a live
+//       stream of the active server was asked for it and has not answered (A57). A resource or an
+//       error that the server sends by name is an answer, even before SubscriptionSent. A response
+//       that lacks the resource is no answer if this server never sent the resource, because the
+//       response may answer an earlier request.
+//   K4  A valid resource is used even if other resources of its response are invalid (A46).
+//       Watchers are not told an unchanged resource again.
 //   K5  A step notifies each watcher once and asks each server for each type once, however many
 //       changes it makes.
-//   K6  Watchers are told a server's failure only if no server is left to fall back to, or none is
-//       needed (A71).
+//   K6  Watchers are told a server's failure only if the authority does not fall back: it has no
+//       further server, or every watched resource has a value or an error (A71).
 //
 // Source: gRFC A27, A40, A46, A47, A57, A71, A88.
 
@@ -133,11 +132,13 @@ class ClientCore {
   ResourceCache cache_;
   ResourceCache::Counts counted_;
   std::uint64_t timers_ = 0;
-  std::map<std::uint64_t, CacheEntry*> waiting_;  // By the generation of their running timer.
+  // The entries with a running timer. Keys: the timer's generation.
+  std::map<std::uint64_t, CacheEntry*> waiting_;
 
   // The results of this step so far.
   WallTime wall_;
-  std::set<ResourceKey> deserted_;  // A watcher left them; others may remain.
+  // Resources that lost a watcher in this step; other watchers may remain.
+  std::set<ResourceKey> deserted_;
   std::set<std::pair<ServerId, ResourceType>> to_ask_;
   std::map<WatcherId, ResourcesChanged> pending_;
   ClientEffects effects_;

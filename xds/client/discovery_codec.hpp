@@ -27,7 +27,8 @@ namespace signalbox::xds {
 struct DiscoveryRequest {
   ResourceType type = ResourceType::kListener;
   std::string version;  ///< The last accepted version; empty: none yet.
-  std::string nonce;    ///< Of the last response of the type; empty: none on this stream yet.
+  /// The nonce of the type's last response; empty: no response on this stream yet.
+  std::string nonce;
   std::set<std::string> names;
   std::string node;       ///< Serialised; only in the first request of a stream.
   std::string rejection;  ///< Not empty: the request is a NACK (INVALID_ARGUMENT) with this text.

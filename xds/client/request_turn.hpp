@@ -35,7 +35,8 @@ namespace signalbox::xds {
 struct RequestTurnOptions {
   BackoffOptions wait{
       .initial = std::chrono::milliseconds(100), .multiplier = 4, .max = std::chrono::seconds(5)};
-  /// Changes stop waiting for a request that is as old as this: the timeout of a resource (A57).
+  /// A change does not wait for the answer to a request that was written longer ago than this. The
+  /// value is the timeout of a resource (A57).
   Duration patience = std::chrono::seconds(15);
 };
 
@@ -53,7 +54,8 @@ class RequestTurn {
 
   bool must_wait(Change change, Instant now) const;
 
-  /// The longest wait of a change that must wait. Waits grow until a response comes.
+  /// The time after which a waiting change is sent, even without an answer. It grows with each call
+  /// until a response comes.
   Duration next_wait() { return waits_.next(); }
 
  private:

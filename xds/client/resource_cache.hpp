@@ -8,8 +8,8 @@
 //   C1  Exactly the watched resources have an entry.
 //   C2  A resource without a value and without an error is awaited.
 //   C3  Keys are canonical (resource_name.hpp): all spellings of one name share an entry.
-//   C4  Visiting the resources of one authority costs time in their number. Counting costs time in
-//       the number of changes.
+//   C4  The time to visit the resources of one authority grows with their number. The time to count
+//       resources grows with the number of changes, not of resources.
 
 #pragma once
 

@@ -66,9 +66,10 @@ class ClusterPaths::Walk {
   }
 
   ClusterPaths& graph_;
-  std::vector<std::size_t> turns_;   ///< The turn in which each node was entered.
-  std::vector<std::size_t> lowest_;  ///< The earliest turn, still open, that a node leads back to.
-  std::vector<Place> open_;          ///< Nodes that are entered, but in no ring yet.
+  std::vector<std::size_t> turns_;  ///< The turn in which each node was entered.
+  /// For each node: the earliest turn of an open node that it leads to.
+  std::vector<std::size_t> lowest_;
+  std::vector<Place> open_;  ///< Nodes that are entered, but in no ring yet.
   std::vector<Step> path_;
   std::size_t rings_ = 0;
 };
@@ -105,8 +106,9 @@ void ClusterPaths::expand(Place place, ClusterLookup lookup) {
   nodes_[place].children = std::move(children);
 }
 
-// A step that counts leads to a lower ring, or to a higher level of the same ring. Such steps form
-// no loop. A node's depth is therefore final when the node is processed.
+// A step that counts (P3) leads to a ring with a lower number, or to a higher level of the same
+// ring. Such steps form no loop. In the order of ring and level, a node's depth is therefore final
+// when the node is processed.
 void ClusterPaths::measure() {
   std::vector<Place> turns(nodes_.size());
   std::iota(turns.begin(), turns.end(), Place{0});
@@ -122,8 +124,8 @@ void ClusterPaths::measure() {
   }
 }
 
-// As in C-core, an aggregate that is the last cluster allowed is too deep, even if its list leads
-// back to a cluster above it.
+// An aggregate at the depth kMaxClusterDepth is too deep, because its clusters would be one deeper.
+// As in C-core, this holds even if its list leads back to a cluster above it.
 const ClusterName* ClusterPaths::too_deep() const {
   for (const Entry& entry : nodes_) {
     if (entry.depth == kMaxClusterDepth && !entry.children.empty())

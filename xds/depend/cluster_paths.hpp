@@ -9,8 +9,9 @@
 //       place.
 //   P2  A node's depth is the number of clusters on the longest path that counts (P3). The depth
 //       depends on the graph alone, never on the order of a list.
-//   P3  A path through a loop could have any length. A step between clusters that reach each other
-//       therefore counts only if it leads farther from the root, by the lengths of shortest paths.
+//   P3  A path through a loop could have any length. So a step between two clusters that reach each
+//       other counts only if it leads away from the root: the shortest path from the root to the
+//       second cluster is longer than to the first.
 //   P4  Each cluster is looked up once. No cluster farther from the root than kMaxClusterDepth is
 //       looked up. Nothing recurses.
 //

@@ -35,7 +35,7 @@ struct BuildArguments {
   const ErrorText& text;
   /// Clusters in addition to those that the routes name.
   const std::set<ClusterName>& referenced;
-  /// The configuration before; null: there is none.
+  /// The previous configuration; null: there is none.
   const XdsConfig* before = nullptr;
   MissingLeaf missing_leaf = MissingLeaf::kSkip;
 };

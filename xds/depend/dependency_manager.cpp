@@ -170,7 +170,7 @@ void DependencyManager::refresh(Changed changed) {
   if (routes != nullptr && known_.all_answered()) try_emit(*routes, target_note());
 }
 
-// M5.
+// Starts a timer of zero length, so that one update serves all events that are waiting now (M5).
 void DependencyManager::settle_soon() {
   if (settling_) return;
   settling_ = TimerId{"settle", ++timers_};
@@ -196,7 +196,7 @@ void DependencyManager::settle() {
   try_emit({emitted_->listener, emitted_->route_config, emitted_->virtual_host}, note);
 }
 
-// M3.
+// Watches the clusters of the routes to come, of the emitted routes and of running calls (M3).
 void DependencyManager::follow(const RoutesToCome& to_come) {
   std::set<ClusterName> roots = referenced_;
   if (const auto* routes = std::get_if<Routes>(&to_come))
@@ -214,7 +214,7 @@ bool DependencyManager::try_emit(const Routes& routes, std::string target_note) 
   built->config.authority = authority_;
   ResolutionNotes notes{text_.node(), std::move(target_note), std::move(built->notes)};
   const bool unchanged = emitted_ != nullptr && is_unchanged(built->config, *emitted_);
-  if (unchanged && notes == *emitted_notes_) return true;  // M1, M6.
+  if (unchanged && notes == *emitted_notes_) return true;  // Nothing new to emit (M1, M6).
   if (!unchanged) emitted_ = std::make_shared<const XdsConfig>(std::move(built->config));
   emitted_notes_ = std::make_shared<const ResolutionNotes>(std::move(notes));
   emitted_error_.reset();

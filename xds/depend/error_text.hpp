@@ -24,7 +24,7 @@ class ErrorText {
   std::string explain(const ResourceKey& key, const absl::Status& error) const;
   std::string explain(absl::string_view reason) const;
 
-  /// `node ID: n`, for texts that are not built here; empty if the node has no ID.
+  /// `node ID: n`, for error texts that are built elsewhere; empty if the node has no ID.
   std::string node() const;
 
   absl::Status unavailable(const ResourceKey& key, const absl::Status& error) const;

@@ -106,7 +106,8 @@ class WatchedResources {
   std::string listener_name_;
   ResolutionOptions resolution_;
   std::uint64_t seed_;
-  std::uint64_t resolutions_ = 0;  // Number ever made; the last serial number.
+  // The number of NameResolutions ever made; the newest one's serial number.
+  std::uint64_t resolutions_ = 0;
 
   Watched<Listener> listener_;
   std::string route_name_;

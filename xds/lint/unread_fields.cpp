@@ -175,7 +175,8 @@ void look_at_tls_checks(const ClusterProto& cluster,
   }
 }
 
-// Entries after the first one that signalbox may have are not used by Envoy either.
+// Warns of each policy that Envoy would use and signalbox passes over. Stops at the first policy
+// that signalbox may have, because Envoy uses that policy too, and no later one.
 void look_at_policies(const PoliciesProto& list,
                       const std::string& path,
                       std::vector<LintFinding>& findings) {

@@ -8,7 +8,7 @@
 //   endpoint neither HEALTHY, UNKNOWN nor DRAINING     not in Priority::localities (A55)
 //     DEGRADED                  into Priority::degraded                            (ENV-9)
 //     UNHEALTHY, TIMEOUT        into Priority::unhealthy                           (ENV-9)
-//     invalid                   left out without an error, if it is one of the three above
+//     invalid                   left out without an error, if it has one of these 3 states
 //   priorities                  those with a weighted locality, without gaps       (A27)
 //
 //   health_check_config         Endpoints::probe_exceptions

@@ -15,7 +15,7 @@
 //   R2  For each type, only the resources of the last response are kept, so the memory is that of
 //       one response.
 //
-// A plain value. Each session has its own, because options and servers differ.
+// It is a plain value. Each ADS session has its own, because sessions differ in options and server.
 
 #pragma once
 

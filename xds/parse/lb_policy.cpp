@@ -155,7 +155,8 @@ LbConfigPtr under_localities(LbConfigPtr policy) {
   return make_lb_config(WrrLocalityConfig{std::move(policy)});
 }
 
-// The old field is no list with fallbacks, so an unsupported value is an error (A27).
+// The older field lb_policy has one value and no fallback, so an unsupported value is an error
+// (A27).
 LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
   std::vector<absl::string_view> supported = {"ROUND_ROBIN"};
   if (proto.lb_policy() == Cluster::ROUND_ROBIN)

@@ -84,7 +84,7 @@ bool unwrap_once(Unwrapped& so_far) {
     } else if (value->field == ResourceWrapper::kResourceFieldNumber) {
       const auto any = read_any(*value->content);
       if (!any) return false;
-      // As protobuf, merges repeated occurrences of the field: later values replace earlier ones.
+      // As in protobuf, if the field occurs repeatedly, later values replace earlier ones.
       if (!any->type_url.empty()) inner.type_url = any->type_url;
       if (!any->value.empty()) inner.value = any->value;
     }

@@ -76,7 +76,8 @@ absl::Status ResponseParser::undecodable_response() const {
       why_undecodable("a DiscoveryResponse", bytes_, *DiscoveryResponse::descriptor())));
 }
 
-// P1.
+// Reads all fields of the response, but decodes no resource. Resources beyond max_resources are
+// only counted (P1).
 absl::Status ResponseParser::read_envelope() {
   absl::string_view type_url;
   WireReader reader(bytes_);
@@ -148,7 +149,7 @@ void ResponseParser::parse(std::size_t index) {
     add(std::move(resource));
 }
 
-// P2.
+// Parses one resource. A cluster beyond max_clusters is refused, and only its name is read (P2).
 ReceivedResource ResponseParser::parse_entry(const AnyView& any, std::size_t index) {
   const ResourceType type = response_.received.type;
   const std::size_t most = options_.limits.max_clusters;
@@ -181,7 +182,8 @@ void ResponseParser::add(ReceivedResource resource) {
   if (!had_been_counted) count(*kept.rejection, received);
 }
 
-// P3.
+// Counts the length of the resource's error text. Replaces the text by a short one if all texts
+// together are too long (P3).
 void ResponseParser::shorten(ReceivedResource& resource) {
   if (resource.resource.ok()) return;
   kept_text_ += resource.resource.status().message().size();

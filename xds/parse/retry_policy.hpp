@@ -26,7 +26,7 @@ namespace signalbox::xds {
 /// The greatest number of retries used; a greater num_retries is lowered to it: five attempts (A6).
 inline constexpr std::uint32_t kMostRetries = 4;
 
-/// Whether it is one of the five retry_on conditions that gRPC has.
+/// Whether `condition` is one of the five retry_on conditions that gRPC has.
 bool is_retry_condition(absl::string_view condition);
 
 /// nullopt: calls are not retried, or an error was added.

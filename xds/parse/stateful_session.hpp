@@ -27,7 +27,7 @@ namespace signalbox::xds {
 std::optional<HttpFilterConfig> parse_stateful_session(const Extension& extension,
                                                        const Field& field);
 
-/// As above, for a StatefulSessionPerRoute.
+/// Parses an override. `extension` is a StatefulSessionPerRoute. nullopt: an error was added.
 std::optional<HttpFilterConfig> parse_stateful_session_override(const Extension& extension,
                                                                 const Field& field);
 
