@@ -7,7 +7,8 @@
 namespace signalbox::actors {
 namespace {
 
-// One wanted connection. The waker's thread and the attempt share it (C2).
+// One wanted connection. The waker's thread and the attempt share it, so that ~Attempt can wait for
+// a running callback (C2 of connector.hpp).
 struct Wish {
   std::mutex mutex;
   std::function<void(ConnectionPtr)> connected;  // Empty: the attempt was destroyed.

@@ -221,7 +221,8 @@ void PolicyState::fail_child(const ChildName& child) {
       absl::UnavailableError(absl::StrCat("policy ", child.str(), " died of its configuration"));
   feed(ChildStateChanged{
       child, ConnectivityState::kTransientFailure, why, lb::make_fail_picker(why), 0});
-  feed(ChildDied{child});  // The dead child must not delay failover either.
+  // So that the core does not wait for the dead child before it fails over.
+  feed(ChildDied{child});
 }
 
 void PolicyState::run(ServeSubchannels& order) {
@@ -251,18 +252,18 @@ void PolicyState::spawn_map() {
   });
 }
 
-// If there was an earlier map, its holds ended with it, and all holders were suspended at that
-// time.
+// Starts the subchannel map, then the children, which acquire their subchannels anew. The death of
+// an earlier map ended all holds, and suspended all children.
 void PolicyState::begin_map() {
   spawn_map();
   protocol::send(self, map, map_config);
-  // The core does not report this generation again, and released subchannels would wait for it.
+  // If all policies have applied this generation, the core does not report it again. Without the
+  // report the map would keep released subchannels.
   if (settled >= map_config.generation) protocol::send(self, map, MapGenerationApplied{settled});
   children.resume_all();
 }
 
-// A new configuration does not restart the map before its delay is over. It may have closed the map
-// meanwhile.
+// The map's restart delay is over. A configuration that came meanwhile may need no map any more.
 void PolicyState::map_restart_due() {
   map_awaited = false;
   if (serves() && !map) begin_map();
@@ -277,7 +278,8 @@ void PolicyState::run(CloseSubchannels&) {
   map = nullptr;
 }
 
-// Releases the holds of an earlier incarnation that this incarnation has not taken over.
+// Makes the map release subchannels that a dead predecessor of this actor held and that this actor
+// has not acquired again.
 void PolicyState::settle_holds() {
   if (birth.subchannels) protocol::send(self, birth.subchannels, HolderSettled{holder()});
 }

@@ -27,8 +27,8 @@ class Reclaimer : public Retirement {
   using Retirement::retire;
 
   /// Destroys `old` when no reader sees it, then calls `done`, which must not block. Does not block
-  /// while the runtime's thread lives; see ReclaimerThread. With a null `old`, `done` is called
-  /// after the grace period.
+  /// while the runtime's thread lives. After that thread's end, it waits for the readers
+  /// (ReclaimerThread). With a null `old`, `done` is called after the grace period.
   virtual void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) = 0;
 };
 

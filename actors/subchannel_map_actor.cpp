@@ -34,8 +34,9 @@ using protocol::SubchannelObserver;
 using protocol::SubchannelTimerAsked;
 using protocol::SweeperActor;
 
-// RestartDue::what is an address, one of these names, or the prefix and an address. No address
-// equals a name or begins with the prefix.
+// The values of RestartDue::what: an address restarts a subchannel, kSweeperName the sweeper, the
+// prefix and an address a health checker. kAlarmName restarts nothing: an alarm is due. No address
+// looks like another value.
 const char kSweeperName[] = "sweeper";
 const char kCheckerPrefix[] = "health_checker ";
 const char kAlarmName[] = "alarm";
@@ -176,7 +177,8 @@ struct MapState {
   std::map<Address, SubchannelActor> subchannels;
   std::map<Address, Fallen> fallen;
   Alarms<Address, TimerId> alarms;  // The subchannels' timers.
-  std::optional<Instant> awaited;   // The time at which the newest alarm's RestartDue comes.
+  // The time of the newest RestartDue that was ordered for an alarm.
+  std::optional<Instant> awaited;
   std::uint64_t awaited_number = 0;
   std::map<Holder, SubchannelObserver> holders;
   std::shared_ptr<const void> in_metrics;
@@ -269,7 +271,7 @@ void MapState::stop_checks(const Address& address) {
   found->second.actor = nullptr;
 }
 
-// By now the address may no longer be probed, or a new actor may already probe it.
+// Does nothing if the address is no longer probed, or if a new actor probes it already.
 void MapState::checker_restart_due(const Address& address) {
   const auto found = checked.find(address);
   if (found != checked.end() && !found->second.actor) launch_checker(found->second);
@@ -294,7 +296,7 @@ void MapState::stop_sweeper() {
   sweeper = nullptr;
 }
 
-// The map may have stopped keeping sessions since the sweeper died, or may have a new sweeper.
+// Does nothing if the map no longer keeps sessions, or has a new sweeper already.
 void MapState::sweeper_restart_due() {
   sweeper_awaited = false;
   if (idle_timeout && !sweeper) launch_sweeper();

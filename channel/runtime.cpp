@@ -282,7 +282,7 @@ void add_counters(const std::shared_ptr<metrics::Instruments>& instruments,
 
 }  // namespace
 
-// In the order of construction: later members use earlier ones.
+// The members are in the order of their construction, because later members use earlier ones.
 struct Runtime::State {
   State(RuntimeOptions checked, xds::Bootstrap from)
       : options(std::move(checked)), bootstrap(std::move(from)) {}
@@ -365,7 +365,7 @@ absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuesti
                            found->router().explain({question.method, &headers, seed}, now, turns));
 }
 
-// A working xDS client answers much sooner.
+// The longest wait for a dump. A working xDS client answers much sooner.
 constexpr auto kDumpPatience = std::chrono::seconds(10);
 
 absl::StatusOr<ResourceDump> Runtime::State::dump() const {
@@ -437,8 +437,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
 
 Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-// The actors end first. Targets are closed after the last publication, so nothing replaces their
-// last snapshot, which fails every call.
+// The actors end before the targets are closed. So no later publication replaces the snapshot that
+// close() sets, which fails every call.
 Runtime::~Runtime() {
   std::vector<std::shared_ptr<channel::Target>> open;
   {

@@ -21,7 +21,8 @@ namespace {
 
 using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
 
-// When ten thousand connections are made at once, each file is read only once.
+// A reading of a file serves all connections that are made within this time. So ten thousand
+// connections at once read each file only once.
 constexpr Duration kLongestReuse = std::chrono::seconds(1);
 
 // The most credentials that are cached, one for each UpstreamTls. A full cache is emptied, and

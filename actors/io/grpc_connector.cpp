@@ -95,7 +95,7 @@ using ListenerPtr = std::shared_ptr<Listener>;
 
 //   Waiting ─▶ Connecting ─▶ Ready ─▶ gone (erased from the pool)
 //                  ├────▶ Failing ─▶ gone     Failing: down; a probe is asking for the reason.
-//                  └────▶ Abandoned, and gone  Abandoned: no attempt wants it; watches ignore it.
+//                  └────▶ Abandoned, and gone  Abandoned: no attempt wants it any more.
 struct Transport {
   enum class Phase { kWaiting, kConnecting, kFailing, kReady, kAbandoned };
 
@@ -105,8 +105,9 @@ struct Transport {
 
   const Peer peer;
   Phase phase = Phase::kWaiting;
-  std::shared_ptr<grpc::Channel> connecting;  ///< Null once it is READY; the connection owns it.
-  ConnectionPtr held;                         ///< Null while no attempt wants it.
+  /// The channel until it is READY. Then null: the connection owns it.
+  std::shared_ptr<grpc::Channel> connecting;
+  ConnectionPtr held;  ///< Keeps the connection while attempts want it; else null.
   std::weak_ptr<const Connection> connection;
   std::vector<ListenerPtr> listeners;
 };
@@ -147,7 +148,8 @@ GrpcConnection::GrpcConnection(Address address,
       authority_(std::move(authority)),
       channel_(std::move(channel)) {}
 
-// A call on a breaking connection may have made the channel connect again (G7).
+// Usually the channel is IDLE by now, and just ends. But a call on a connection that was breaking
+// may have made the channel connect again (G7).
 GrpcConnection::~GrpcConnection() {
   if (state_of(c_channel_) == GRPC_CHANNEL_CONNECTING) abandon(channel_);
 }
@@ -295,8 +297,8 @@ struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
   }
 };
 
-// A timer for waiting attempts: it begins those that may begin because time has passed (T1 of
-// attempt_turns.hpp).
+// A timer that begins waiting attempts. An attempt that has run for `slow_after` no longer delays
+// them (T1 of attempt_turns.hpp).
 struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
   const GrpcPoller::Interest interest;  // Until done(), even if the pool has ended.
   std::shared_ptr<Gate> gate;
@@ -392,8 +394,8 @@ std::string GrpcConnector::Pool::reason_of(const absl::Status& failure, const Pe
                        peer.tls == nullptr ? fallback : security_of(*peer.tls));
 }
 
-// The peer with the authority that its channel gets. If no handshake uses the authority, all
-// targets share a connection.
+// Returns the peer with the authority that its channel gets. If no handshake uses the authority,
+// the address takes its place, so that all targets share one connection to the address.
 Peer GrpcConnector::Pool::named(const Peer& peer) const {
   Peer named = peer;
   const bool is_named = peer.tls != nullptr || options_.credentials != nullptr;
@@ -454,7 +456,7 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
 void GrpcConnector::Pool::leave(const TransportPtr& transport, const ListenerPtr& listener) {
   listener->silence();
   Abandoned unwanted;
-  ConnectionPtr dropped;  // Destroyed after the unlock, as `unwanted` is.
+  ConnectionPtr dropped;  // A last reference is dropped after the unlock, like that of `unwanted`.
   const std::lock_guard lock(mutex_);
   std::erase(transport->listeners, listener);
   if (!transport->listeners.empty()) return;
@@ -508,7 +510,8 @@ void GrpcConnector::Pool::on_watch(const Watch& watch, bool changed) {
                absl::UnavailableError(absl::StrCat(
                    "connection to ", watch.transport->address().str(), " was closed")));
   }
-  if (channel == nullptr) return;  // It was abandoned, and its attempts with it.
+  // The channel was abandoned, because all its attempts have ended.
+  if (channel == nullptr) return;
   std::unique_lock lock(mutex_);
   const auto phase = watch.transport->phase;
   lock.unlock();
@@ -526,7 +529,7 @@ void GrpcConnector::Pool::on_connecting(const Watch& watch,
   if (!changed || std::chrono::steady_clock::now() >= watch.listener->deadline()) {
     return time_out(transport, watch.listener);
   }
-  if (state == GRPC_CHANNEL_IDLE) {  // It was READY only for a moment.
+  if (state == GRPC_CHANNEL_IDLE) {  // The connection was made, and ended at once.
     return end(transport,
                absl::UnavailableError(absl::StrCat(
                    "connection to ", transport->address().str(), " was closed at once")));

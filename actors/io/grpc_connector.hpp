@@ -18,8 +18,9 @@
 //   G3  Many attempts at once take turns (attempt_turns.hpp). When ten thousand endpoints come or
 //       go together, the attempts use neither all CPU time nor the memory of ten thousand half-made
 //       channels.
-//   G4  A target is written "ipv4:///a:p", and the peer of a call on a transport is "ipv4:a:p". The
-//       difference proves that a call never reached a transport (channel/grpc/retried_call).
+//   G4  gRPC's name for the peer of a call is "ipv4:a:p" once a transport has the call, and the
+//       channel's target, "ipv4:///a:p", before. So the name tells whether a call reached a
+//       transport (channel/grpc/retried_call).
 //   G5  A connection without a sign of life for keepalive's time and timeout is closed like a reset
 //       connection. If a TCP connection is accepted but never answered, its attempt fails when the
 //       attempt's timeout is over.

@@ -12,7 +12,8 @@
 namespace signalbox::actors {
 namespace {
 
-/// A probe that waits for its turn or has its turn.
+/// The place of one probe among all probes that take turns. The probe waits for its turn, or has
+/// its turn.
 struct Seat {
   explicit Seat(std::unique_ptr<HealthProber::Probe> made) : probe(std::move(made)) {}
 
@@ -61,7 +62,8 @@ class Turns : public std::enable_shared_from_this<Turns> {
   }
 
  private:
-  // If the ProbeByTurns was destroyed meanwhile, its destructor calls leave().
+  // Begins the seat's probe. If the ProbeByTurns was destroyed meanwhile, there is no probe to
+  // begin, and its destructor ends the turn by leave().
   void begin(const SeatPtr& seat) {
     const std::lock_guard lock(seat->mutex);
     if (seat->probe == nullptr) return;

@@ -23,7 +23,8 @@ absl::Status of_keys(const absl::Status& why) {
   return {why.code(), absl::StrCat("seal keys: ", why.message())};
 }
 
-// The permissions of other users. None if the file is missing: reading the file reports that error.
+// The permission bits that other users have. 0 if the file is missing, because read_change()
+// reports that.
 mode_t rights_of_others(const std::string& path) {
   struct stat file{};
 

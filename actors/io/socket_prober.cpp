@@ -256,7 +256,7 @@ class SocketProber::Loop final : public SocketLoop::Handler {
 
   const std::unique_ptr<SocketLoop> loop_;
   std::atomic<Id> last_id_ = 0;
-  std::map<Id, Talk> talks_;  ///< Used by the thread alone.
+  std::map<Id, Talk> talks_;  ///< Used by the loop's thread alone.
 };
 
 absl::StatusOr<std::unique_ptr<SocketProber>> SocketProber::make() {

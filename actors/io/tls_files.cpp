@@ -57,7 +57,7 @@ CertificatePtr first_certificate(const std::string& pem) {
   return is_end ? std::move(first) : nullptr;
 }
 
-// There is no user to ask for a password.
+// OpenSSL's callback for the password of a key. It gives none, because no user can be asked.
 int no_password(char* /*buffer*/, int /*size*/, int /*rwflag*/, void* /*user*/) {
   return -1;
 }

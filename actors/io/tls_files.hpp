@@ -41,7 +41,8 @@ class TlsFiles {
   /// Called inside read(), on the caller's thread. It must not call read().
   using Complain = std::function<void(const std::string& text)>;
 
-  /// A reading that is younger than `reuse_for` is used again.
+  /// Once the files were read, read() uses the same texts for `reuse_for`, without opening the
+  /// files.
   TlsFiles(xds::CertificateFiles files, Complain complain, Duration reuse_for = Duration::zero())
       : files_(std::move(files)), complain_(std::move(complain)), reuse_for_(reuse_for) {}
 

@@ -9,7 +9,7 @@
 
 namespace signalbox::protocol {
 
-/// The channel as its xds_watcher sees it.
+/// The messages of the channel actor that its xds_watcher may send.
 using ConfigListener = ActorOf<EmitConfig, EmitError>;
 
 using ChannelActor = ActorOf<EmitConfig,

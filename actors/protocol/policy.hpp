@@ -9,10 +9,10 @@
 
 namespace signalbox::protocol {
 
-/// The node above a policy, as the policy sees it.
+/// The messages that a policy sends to the node above it.
 using PolicyParent = ActorOf<ChildStateChanged, ChildApplied, ChildAskedReresolution>;
 
-/// A policy with subchannels, as the subchannel map sees it.
+/// The messages that a subchannel map sends to a policy with subchannels.
 using SubchannelObserver = ActorOf<SubchannelStateChanged, SubchannelGone>;
 
 /// Any node of the policy tree.

@@ -9,7 +9,7 @@
 
 namespace signalbox::protocol {
 
-/// A watcher as the xds_client sees it.
+/// The messages that the xds_client sends to a watcher.
 using ResourceObserver = ActorOf<ResourcesChanged>;
 
 using WatcherActor = ActorOf<ResourcesChanged,

@@ -9,7 +9,7 @@
 
 namespace signalbox::protocol {
 
-/// The xds_client as an ads_stream sees it.
+/// The messages that an ads_stream sends to the xds_client.
 using ResourceSink = ActorOf<ResourcesReceived, SubscriptionSent, ServerStatusChanged>;
 
 using XdsClientActor = ActorOf<WatchesChanged,

@@ -111,7 +111,7 @@ class Attempts {
   std::shared_ptr<BackOff> back_off(Duration delay, std::function<void()> over) const;
 
   /// Makes the call of the next attempt, which replaces `last`. `ops` is filled into the new call.
-  /// `owner` is the call of these attempts.
+  /// `owner` is the call that all these attempts belong to.
   void make_again(const grpc::internal::Call& last,
                   AttemptedCall& owner,
                   grpc::internal::CallOpSetInterface& ops);

@@ -78,8 +78,8 @@ void CallObserver::fill(CallOpSetInterface* ops, Call* call, grpc::CompletionQue
 
 void CallObserver::Intercept(InterceptorBatchMethods* batch) {
   if (has(*batch, InterceptionHookPoints::PRE_SEND_CANCEL)) {
-    // No cancellation is lost: this thread sees retried_, or the thread that sets retried_ sees the
-    // cancellation.
+    // First the flag, then retried_. The thread that sets retried_ then reads the flag. So one of
+    // the two threads sees the other's write, and no cancellation is lost.
     attempts_.cancel();
     if (RetriedCall* const retried = retried_) retried->cancel();
     return batch->Proceed();

@@ -74,7 +74,8 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
   Filler filler_{*this};
   UnaryBatch unary_;  ///< A unary call's only batch, while no attempt has failed.
   std::shared_ptr<RetriedCall> owned_retried_;
-  std::atomic<RetriedCall*> retried_{nullptr};  ///< Null: one batch only, which has not failed.
+  /// Null while one batch is the whole call and has not failed.
+  std::atomic<RetriedCall*> retried_{nullptr};
 };
 
 /// The creators of a channel's interceptors: the application's, with the observer's behind them. If

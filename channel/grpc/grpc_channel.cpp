@@ -37,7 +37,7 @@ class GrpcChannel final : public grpc::ChannelInterface,
                                        grpc::CompletionQueue* cq,
                                        std::size_t position) override;
 
-  // Not used: each call has a hook of its own.
+  // gRPC does not call this function, because each call has a hook of its own.
   void PerformOpsOnCall(CallOpSetInterface* ops, Call* call) override { ops->FillOps(call); }
 
   // Makes no handle for a method, because a call may get any connection.

@@ -13,7 +13,8 @@ using grpc::internal::Call;
 using grpc::internal::CallOpSetInterface;
 using grpc::internal::RpcMethod;
 
-// The application's context owns it, and through it the QueuedCall.
+// An object that the application's context owns until it is destroyed. It keeps the QueuedCall
+// alive as long.
 struct QueuedCall::ContextOwner {
   ContextOwner(std::shared_ptr<QueuedCall> owned, std::shared_ptr<void> more)
       : call(std::move(owned)), rest(std::move(more)) {}
@@ -68,7 +69,7 @@ std::shared_ptr<QueuedCall> QueuedCall::instead_of(const Call& call,
   self->interception_ = {call.client_rpc_info(), &observer};
   GrpcAccess::own(context, std::make_shared<ContextOwner>(self, GrpcAccess::owned(context)));
   self->earlier_.push_back(GrpcAccess::rebind(context, self->holding_));
-  // A cancellation before rebind() reached only the earlier call.
+  // A cancellation before rebind() reached only the earlier call of the context.
   if (observer.is_cancelled()) grpc_call_cancel(self->holding_, nullptr);
   self->watch_holding_call();
   return self;

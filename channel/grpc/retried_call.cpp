@@ -143,7 +143,8 @@ struct RetriedCall::Sends : CallOpSendInitialMetadata, CallOpSendMessage, CallOp
   }
 };
 
-// The batch that queued_call fills into the next attempt.
+// A batch that makes queued_call send the kept data again: when queued_call fills it into the call
+// of the next attempt, replay() starts operations of its own on that call.
 class RetriedCall::Replay final : public CallOpSetInterface {
  public:
   explicit Replay(RetriedCall& retried) : retried_(retried) {}
@@ -389,7 +390,7 @@ bool RetriedCall::is_answered() {
   return attempts_.has_connection() && GrpcAccess::has_headers(context_);
 }
 
-// Whether the batch must tell a reactor that there is no initial metadata (S3).
+// Whether the reactor must be told by this batch that the response has no headers (S3).
 bool RetriedCall::is_without_headers(const Batch& batch) {
   const bool may_tell = batch.has_headers && batch.status == nullptr;
   return may_tell && attempts_.is_callback(current_) && !GrpcAccess::has_headers(context_);
@@ -498,9 +499,9 @@ void RetriedCall::decide(Lock lock) {
   if (!delay) {
     for (const Batch& batch : batches_)
       if (batch.status != nullptr) *batch.status = end_->status;
-    // The status can be received only once, and this class has received it. So the rest of the call
-    // runs on a call that ends with the same status. The context has the trailers, and with them
-    // the status's details.
+    // A call's status can be received only once, and this class has received it. So the
+    // application's remaining batches run on another call that ends with the same status. The
+    // context has the trailers, and with them the status's details.
     if (end_->is_asked) {
       refused_ = attempts_.refuse(end_->status, *current_.cq());
       current_ = Call(refused_, &owner_.filler(), current_.cq(), current_.client_rpc_info());
@@ -516,7 +517,7 @@ void RetriedCall::follow(Lock lock, Duration delay) {
   state_ = State::kAgain;
   if (delay > Duration::zero()) {
     back_off_ = attempts_.back_off(delay, [self = shared_from_this()] { self->again(); });
-    // A cancellation before this moment found no back-off to cancel.
+    // A cancellation before this moment found no back-off, so it is repeated here.
     if (attempts_.is_cancelled()) back_off_->cancel();
     return;
   }

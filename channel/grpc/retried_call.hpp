@@ -156,12 +156,14 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   State state_ = State::kOpen;
   Step step_ = Step::kHeaders;
   int entering_;
-  bool is_blind_ = false;  ///< An unknown batch came, so the call cannot be repeated.
+  /// The operations of a batch are unknown, because an interceptor continued it on another thread.
+  /// So the call cannot be made again.
+  bool is_blind_ = false;
   grpc::internal::Call current_;
   std::list<Batch> batches_;
   std::vector<grpc::internal::CallOpSetInterface*> stored_;  ///< Batches to fill later, in order.
 
-  // Data that was sent.
+  // The data that the application has sent: headers, messages, the end of the messages.
   bool has_begun_ = false;
   bool is_closed_ = false;
   bool is_large_ = false;
@@ -183,8 +185,8 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
 
   // The end of the attempt.
   bool has_headers_ = false;      ///< The headers came, or do not exist.
-  bool are_ours_ = false;         ///< This class received them; the context has them.
-  std::unique_ptr<End> end_;      ///< Null: not known yet.
+  bool are_ours_ = false;         ///< This class received the headers, and the context has them.
+  std::unique_ptr<End> end_;      ///< The attempt's status; null: it has not been asked for yet.
   grpc_call* refused_ = nullptr;  ///< Carries the rest of the call once the status is known.
   std::shared_ptr<BackOff> back_off_;
 };

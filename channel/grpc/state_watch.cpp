@@ -27,8 +27,8 @@ grpc_connectivity_state to_grpc(ConnectivityState state) {
 
 }  // namespace
 
-// One wait of the application. The list owns the tag. Once the tag is posted, the queue owns it
-// too.
+// One wait of the application, by NotifyOnStateChange(). The StateWatch's list owns the tag. Once
+// the tag is posted, the completion queue owns it too.
 class StateWatch::Tag final : public grpc::internal::CompletionQueueTag,
                               public std::enable_shared_from_this<StateWatch::Tag> {
  public:

@@ -94,7 +94,8 @@ class WaitingPick : public OnceWaiter {
 
  private:
   bool is_over() override {
-    const bool is_closed = list().is_closed();  // Read first: the last snapshot is stored then.
+    // Read before the pick: if the list is closed, the last snapshot is stored already.
+    const bool is_closed = list().is_closed();
     if (is_closed) {
       repick_last(router_, pick_, call_);
     } else if (may_repick(router_, pick_)) {
