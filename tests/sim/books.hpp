@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// books — I10: metrics equal the world that they describe.
+// books — checks that the metrics equal the state of the simulated world (I10).
 //
 //   Instruments::collect ─▶ [books] ◀─ model: stage, fakes, calls, topology
 //
@@ -27,7 +27,8 @@ class Books {
   /// The sum over the series that begin with these labels' values.
   double sum(metrics::Metric metric, const metrics::LabelValues& first_labels = {}) const;
 
-  /// As sum(), for calls that routes sent to `cluster`, whichever leaf below it took them.
+  /// The sum over the series of calls that routes sent to `cluster`, for all leaves below the
+  /// cluster together.
   double sum_routed(metrics::Metric metric,
                     const std::string& cluster,
                     const std::string& second_label = "") const;
@@ -35,47 +36,48 @@ class Books {
   /// The number of series.
   std::size_t count(metrics::Metric metric) const;
 
-  /// Values by all labels.
+  /// The value of each series. Keys: its labels.
   std::map<metrics::LabelValues, double> series(metrics::Metric metric) const;
 
-  /// Values by the label at this place.
+  /// The value of each series. Keys: the series' label at index `place`.
   std::map<std::string, double> by_label(metrics::Metric metric, std::size_t place) const;
 
  private:
   std::vector<metrics::Family> families_;
 };
 
-/// Gauges of actors, subchannels, connections, endpoints and resources equal the number of living
-/// ones.
+/// Checks that the gauges of actors, subchannels, connections, endpoints and resources equal the
+/// numbers of those that live.
 void gauges_are_what_lives(const Books& books,
                            const Setting& setting,
                            const Stage& stage,
                            FakeComplaints& complaints);
 
-/// Metrics count no more deaths than there were, and none of actors that did not die.
+/// Checks that the metrics count no death of an actor that did not die.
 void deaths_are_those_that_happened(const Books& books,
                                     const Stage& stage,
                                     FakeComplaints& complaints);
 
-/// A56: the gauge names the priority in use, where one tree leads to the cluster.
+/// Checks that signalbox_priority_active names the priority in use (A56), for clusters with one
+/// tree.
 void active_priorities_are_the_best(const Books& books,
                                     const Topology& topology,
                                     FakeComplaints& complaints);
 
-/// ENV-14, ENV-25: in tiered mode an aggregate's loads sum to 100 when any host is fit. Every tier
-/// with a load is connected.
+/// Checks aggregates in tiered mode: the loads of all tiers sum to 100 when any host is fit, and
+/// every tier with a load is connected (ENV-14, ENV-25).
 void loads_are_of_a_hundred(const Books& books,
                             const Setting& setting,
                             const Topology& topology,
                             FakeComplaints& complaints);
 
-/// Picks by result, calls under way and cookies given equal the counts of the data planes, all
-/// targets together.
+/// Checks the metrics of picks by result, of running calls and of cookies against the counts of the
+/// data planes, summed over all targets.
 void calls_are_counted(const Books& books,
                        const std::map<std::string, CallCounts>& counts,
                        FakeComplaints& complaints);
 
-/// After the end: gauges of objects that have lived are zero or gone.
+/// Checks, after the end of the world, that gauges are 0 or gone.
 void gauges_end(const Books& books, FakeComplaints& complaints);
 
 }  // namespace signalbox::sim

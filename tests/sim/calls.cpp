@@ -78,7 +78,8 @@ void Calls::look(Call& call) {
   }
 }
 
-// A call that begins a session keeps its host, too, although no client of ours continues it.
+// Records which hosts sessions need. A call that begins a session counts, too, even if no simulated
+// client continues the session.
 void Calls::note_wishes(const Call& call) {
   const bool is_of_session = call.client || !call.pick.set_cookie().empty();
   if (!is_of_session) return;
@@ -90,8 +91,8 @@ void Calls::note_wishes(const Call& call) {
     wished_[host] = setting_.clock.now();
 }
 
-// Whatever goes wrong, the cookie says where the call went, and nothing that the client knows
-// already.
+// Checks a Set-Cookie: it names the host and the cluster that the call went to, and it is not the
+// cookie that the client has already. This holds under all faults.
 void Calls::check_set_cookie(const Call& call) {
   if (call.set_cookie.empty()) return;
   ++counts_[call.pick.cluster()->name().str()].cookies;
@@ -218,7 +219,7 @@ void Calls::start_slow_read(const std::string& path, Duration pause, Duration ho
   setting_.clock.after(pause, [this, number, hold] { finish_slow_read(number, hold); });
 }
 
-// The steps of Router::pick, with arbitrary time between them.
+// Does the steps of Router::pick one by one. Any time may pass between two of them.
 void Calls::finish_slow_read(std::uint64_t number, Duration hold) {
   SlowRead& read = slow_reads_.at(number);
   const lb::Snapshot* current = &*lb::SnapshotCell::Reader(*cell_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls — the data plane: picks, receipts held for a while, queued picks asked again.
+// Calls — the simulated data plane: calls that pick, run for a while and end; waiting calls that
+// pick again.
 //
 //   start ─▶ Router::pick ─┬▶ complete: runs, ends
 //                          ├▶ queue, or fail of a wait_for_ready call: waits ◀─ published()
@@ -22,7 +23,7 @@
 
 namespace signalbox::sim {
 
-/// How a call ended, or its state until then.
+/// The state of a call; the last four are ends.
 enum class CallState : std::uint8_t { kWaiting, kRunning, kCompleted, kFailed, kDropped, kExpired };
 
 struct Call {
@@ -39,11 +40,11 @@ struct Call {
   CallState state = CallState::kWaiting;
 };
 
-/// The counts of one data plane for a cluster.
+/// The counts of one data plane for the calls of one cluster.
 struct CallCounts {
   std::array<std::int64_t, kPickOutcomes> picks{};
   std::int64_t running = 0;
-  std::int64_t cookies = 0;  ///< Given to clients.
+  std::int64_t cookies = 0;  ///< The number of cookies that responses have set.
 
   CallCounts& operator+=(const CallCounts& other) {
     for (std::size_t i = 0; i < picks.size(); ++i)
@@ -54,7 +55,8 @@ struct CallCounts {
   }
 };
 
-/// References that are taken by hand, out of an old snapshot.
+/// A slow reader: it read a snapshot, and takes its references from the snapshot only after a
+/// delay.
 struct SlowRead {
   std::uint64_t reader = 0;
   const lb::Snapshot* snapshot = nullptr;
@@ -78,7 +80,7 @@ class Calls {
     bool wait_for_ready = false;
     std::optional<Duration> deadline;
     Duration length{};
-    /// The calling client; its cookie is sent.
+    /// The client that makes the call. The call has the client's cookie.
     std::optional<std::uint64_t> client = std::nullopt;
   };
 
@@ -98,14 +100,15 @@ class Calls {
     clients_.at(client).cookie = std::move(cookie);
   }
 
-  /// The last time at which a session's call wished for a host or was sent there.
+  /// For each host, the last time at which a call's cookie named it, or a call of a session was
+  /// sent to it.
   const std::map<Address, Instant>& wished() const { return wished_; }
 
-  /// Returns the number of the call, and its state after the first pick.
+  /// Starts a call, and returns its number.
   std::uint64_t start(const Plan& plan);
   void start_slow_read(const std::string& path, Duration pause, Duration hold);
 
-  /// Tells that a snapshot was published: waiting calls pick again soon.
+  /// A snapshot was published: all waiting calls pick again soon.
   void published();
 
   /// Adds a leaf that calls of the cluster may reach; collects all configurations so far.
@@ -127,10 +130,10 @@ class Calls {
   /// The number of running calls, by the leaf of their host.
   const std::map<std::string, std::int64_t>& in_flight() const { return in_flight_; }
 
-  /// The number of changes of in_flight() so far.
+  /// The number of times that in_flight() has changed so far.
   std::uint64_t moves() const { return moves_; }
 
-  /// How a call started by probe() ended.
+  /// The end of a call that probe() started.
   struct Ending {
     CallState state = CallState::kWaiting;
     std::string cluster;

@@ -113,7 +113,7 @@ class SlowControlPlane final : public actors::AdsTransport {
   std::uint64_t nonces_ = 0;
 };
 
-// A target, its routes, its cluster and a host.
+// Makes the resources of one target: listener, routes, cluster, and endpoints with one host.
 TargetModel serve(SlowControlPlane& plane, std::size_t number) {
   TargetModel target;
   target.listener = absl::StrCat("t", number);
@@ -197,7 +197,7 @@ class ColdWorld {
       pass(milliseconds(100));
     ColdStart result;
     result.until_last_call = setting_.clock.now() - begin;
-    pass(std::chrono::seconds(30));  // For timers that still run.
+    pass(std::chrono::seconds(30));  // So that all timers end.
     result.requests = plane_->requests();
     result.broken = setting_.complaints.sentences();
     for (const auto& caller : callers_) {

@@ -21,8 +21,9 @@ namespace signalbox::sim {
 
 struct ColdStart {
   std::uint64_t requests = 0;
-  Duration until_last_call{};       ///< From the first channel to the last call's pick.
-  std::vector<std::string> broken;  ///< Broken sentences; empty: all held.
+  /// The time from the opening of the first channel to the last call's pick.
+  Duration until_last_call{};
+  std::vector<std::string> broken;  ///< The broken invariants; empty: all held.
 };
 
 /// `apart`: the time between the openings of two channels.

@@ -32,7 +32,7 @@ void Faults::begin() {
   }
 }
 
-// Each fault has a rhythm of its own.
+// Each fault fires at random times of its own, independent of the other faults.
 void Faults::strike_soon(Fault fault) {
   FakeChance& dice = setting_.faults.dice(fault);
   setting_.clock.after(dice.between(milliseconds(20), milliseconds(600)), [this, fault, &dice] {
@@ -80,7 +80,7 @@ void Faults::strike_actors(Fault fault, FakeChance& dice) {
     stage_.freeze(dice.between(milliseconds(10), seconds(5)));
   } else {
     stage_.starve_somebody(dice.between(milliseconds(1), milliseconds(300)), dice);
-    // Much arrives while the actor is behind.
+    // A change of configuration sends many messages to the actor that runs late.
     if (dice.percent(25)) change_(dice);
     if (dice.percent(50)) setting_.connector->reset(any_host(dice));
   }
@@ -145,7 +145,7 @@ void Faults::err_for_a_while(const Address& address, FakeChance& dice) {
                        [this, address] { setting_.connector->set_answers_badly(address, false); });
 }
 
-// Hosts of half the clusters stop one by one, and return in an order of their own.
+// Stops the hosts of half of the clusters one by one, and brings them back in another random order.
 void Faults::swizzle_clog(FakeChance& dice) {
   for (std::size_t number = 0; number < kClusters; ++number) {
     if (dice.percent(50)) continue;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults — fires the faults of the menu that come by themselves.
+// Faults — fires those faults of the menu that need no opportunity (Opportunity::kNow), such as the
+// death of an actor.
 //
 //   FakeFaults (menu, dice) ─▶ [Faults]: from time to time ─▶ fakes, stage, world
 //
-// The other faults are in the fakes: at each response, connection, message or call.
+// The fakes fire the other faults, at a response, connection, message or call.
 
 #pragma once
 
@@ -18,7 +19,7 @@ namespace signalbox::sim {
 
 class Faults {
  public:
-  /// Changes the world's configuration once more, with these dice.
+  /// Makes one random change of the control plane's configuration, with these random numbers.
   using Change = std::function<void(FakeChance& dice)>;
 
   Faults(Setting& setting, Stage& stage, const Topology& topology, Change change)

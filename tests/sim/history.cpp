@@ -44,7 +44,7 @@ std::vector<PriorityModel> deal_hosts(FakeChance& chance) {
   for (std::size_t i = 0; i < priorities.size(); ++i) {
     const std::size_t zones = 1 + chance.below(3);
     for (std::size_t zone = 0; zone < zones; ++zone) {
-      // Zones move between priorities, or stay.
+      // Some zones have the same name in several priorities, so a zone may move between priorities.
       priorities[i].push_back({absl::StrCat("z", i, chance.percent(70) ? "" : "x", zone),
                                static_cast<unsigned>(1 + chance.below(3)),
                                {}});
@@ -64,7 +64,7 @@ LocalityModel& any_locality(ClusterModel& cluster, FakeChance& chance) {
   return priority[chance.below(priority.size())];
 }
 
-// Any locality of all; null: there is none.
+// A random host of the cluster; null: it has none.
 HostModel* any_host(ClusterModel& cluster, FakeChance& chance) {
   std::vector<HostModel*> hosts;
   for (PriorityModel& priority : cluster.priorities) {

@@ -25,17 +25,19 @@ Topology make_topology(FakeChance& chance);
 /// The resources that a mutation touched: names of clusters, or "" for listeners and routes.
 std::set<std::string> mutate(Topology& topology, FakeChance& chance);
 
-/// Makes all clusters exist that routes and aggregates name, except kGhost. Every target gets a
+/// Adds every cluster that a route or an aggregate names, except kGhost. Gives every target a
 /// virtual host.
 void complete(Topology& topology);
 
 /// As complete(), and changes a little of every leaf, so that each policy gets an update.
 void touch_everything(Topology& topology);
 
-/// After this every host that only sessions keep is released within ten minutes.
+/// Shortens the idle timeouts, so that every host that only sessions keep is released within ten
+/// minutes.
 void shorten_idle_timeouts(Topology& topology);
 
-/// Every host of every leaf moves to another locality of its priority's place.
+/// Gives every locality of every leaf a new name. So every host moves to another locality of its
+/// priority.
 void move_all_hosts(Topology& topology);
 
 }  // namespace signalbox::sim

@@ -2,10 +2,11 @@
 //
 // invariants — conditions that hold after every step, whatever the order and the faults.
 //
-// Each function has its sentence's name, and complains with that sentence. The fakes check further
-// conditions of every step where they can see them: FakeControlPlane (each response has one answer;
-// one stream a second), FakeConnector and FakeReclaimer (nothing in use is destroyed), Calls (one
-// end per call, connections of the chosen cluster), Stage (no actor dies of itself).
+// The name of each function is its condition. A function records a broken condition as a complaint.
+// The fakes check further conditions where they can see them: FakeControlPlane (each response has
+// one answer; one stream a second), FakeConnector and FakeReclaimer (nothing in use is destroyed),
+// Calls (each call ends once, on a connection of its cluster), Stage (no actor dies unless it is
+// killed).
 
 #pragma once
 
@@ -38,8 +39,8 @@ void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
 
 void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeComplaints& complaints);
 
-/// A32, over all targets: no token is lost with a policy, a configuration or a call, and none is
-/// given twice. `limits`: the most that each leaf was allowed since its last calls began.
+/// Checks circuit breakers (A32), over all targets together: the running calls of a leaf never
+/// exceed its limit. `limits`: the most that each leaf was allowed since its last calls began.
 void calls_in_flight_are_within_the_limit(const std::map<std::string, std::int64_t>& in_flight,
                                           const std::map<std::string, unsigned>& limits,
                                           lb::RequestLimits& counted,

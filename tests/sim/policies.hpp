@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// policies — the policies that a cluster may have, one row each: configuration and promises.
+// policies — a table of the policies that a cluster may have: the configuration of each, which
+// hosts it connects to, and where it sends calls.
 //
 //   chance ─▶ policy_table() ─▶ ClusterModel::policy ─┬▶ write: resources
 //                                                     └▶ connects, chooses: quiescence, promises
@@ -26,10 +27,10 @@ enum class Connects : std::uint8_t {
 
 /// Where calls go at rest.
 enum class Chooses : std::uint8_t {
-  kEverybody,       ///< Each host in use has a share.
-  kOne,             ///< All calls to the same host.
-  kOnePerLocality,  ///< All calls of a locality to the same host.
-  kByHash           ///< Equal hashes to the same host, whatever the call's random draw.
+  kEverybody,       ///< Calls are spread over all hosts in use.
+  kOne,             ///< All calls go to one host.
+  kOnePerLocality,  ///< All calls of a locality go to one host.
+  kByHash           ///< Calls with equal hashes go to one host, whatever their seeds.
 };
 
 struct PolicyRow {

@@ -4,8 +4,9 @@
 //
 //   health_checker ─▶ [Probes] ◀─ the backend's state, and the hours in which it flaps
 //
-// Probes draws no random numbers. Whether an address fails its probes for about two seconds depends
-// on seed, address and time alone. A seed's story is therefore the same as without probes.
+// Probes draws no random numbers: whether an address fails its probes for some two seconds follows
+// from seed, address and time. So all other random numbers of a seed are the same as without
+// probes.
 
 #pragma once
 

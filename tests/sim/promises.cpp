@@ -16,7 +16,9 @@ namespace {
 // host.
 constexpr std::uint64_t kPicks = 2'000;
 constexpr std::uint64_t kHashes = 16;
-constexpr unsigned kFewest = 8;  // Concurrent calls, so that each host gets its share.
+// A cluster with a lower limit of concurrent calls is not tested for ejection, because too few
+// calls reach its hosts.
+constexpr unsigned kFewest = 8;
 
 std::optional<std::uint64_t> hash_of(std::uint64_t pick) {
   return (pick % kHashes) * 0x9e3779b97f4a7c15ULL;
@@ -106,8 +108,8 @@ void check_cluster(const Picker& picker,
   if (drops < 100) check_choice(seen, leaf, model, complaints);
 }
 
-// A call's tier is not visible from outside. Visible is that only hosts of tiers with a load take
-// calls.
+// Checks that only hosts of tiers with a load get calls. A pick does not show which tier its draw
+// has chosen.
 void check_tiers(const Picker& picker,
                  const std::string& cluster,
                  const Topology& topology,

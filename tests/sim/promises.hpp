@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// promises — the promises of each policy, checked with picks from the snapshot at rest.
+// promises — checks that each policy spreads calls as policies.hpp says, with picks from the
+// snapshot of a world at rest.
 //
 //   snapshot's picker ◀─ many picks of each cluster ─▶ chosen hosts ─▶ PolicyRow::chooses
 //
@@ -17,13 +18,13 @@
 
 namespace signalbox::sim {
 
-/// Makes the asks that policies_keep_their_promises() will make: some policies connect only when
-/// asked.
+/// Asks the policies for all connections that policies_keep_their_promises() needs, because some
+/// policies connect only when a pick asks.
 void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target, const Topology& topology);
 
-/// Precondition: hosts are up, and ask_by_hash() ran some seconds ago. A policy that spreads calls
-/// reaches every host. A policy that picks one host stays with it. Equal hashes go to the same
-/// host. No pick is refused without a reason, so no breaker keeps the tokens of ended calls.
+/// Checks each policy by many picks. A policy that spreads calls reaches every host. A policy that
+/// picks one host stays with it. Equal hashes go to the same host. A pick is refused only for a
+/// drop or a limit. Precondition: all hosts are up, and ask_by_hash() ran some seconds ago.
 void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   const TargetModel& target,
                                   const Topology& topology,
@@ -41,7 +42,7 @@ std::optional<Suspect> find_suspect(const lb::Snapshot& snapshot,
                                     const TargetModel& target,
                                     const Topology& topology);
 
-/// Whether calls would still go to the host.
+/// Whether picks still choose the host.
 bool is_chosen(const lb::Snapshot& snapshot, const Suspect& suspect);
 
 }  // namespace signalbox::sim

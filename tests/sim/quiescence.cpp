@@ -35,7 +35,8 @@ bool may_refuse(const ClusterModel& leaf) {
   return drop_percent(leaf) != 0 || limit(leaf).has_value();
 }
 
-// Removes the connections that `trees` trees on this leaf need from `wanted`.
+// Checks the connections to this leaf's hosts, which `trees` policy trees use. Removes them from
+// `wanted`.
 void take_what_is_needed(const std::string& leaf,
                          const ClusterModel& model,
                          int trees,

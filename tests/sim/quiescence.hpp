@@ -2,7 +2,7 @@
 //
 // quiescence — conditions that hold once faults have ended and time has passed.
 //
-// Each function has its sentence's name, and complains with that sentence.
+// The name of each function is its condition. A function records a broken condition as a complaint.
 
 #pragma once
 
@@ -40,24 +40,26 @@ void clusters_of_calls_are_subscribed(const Calls& calls,
                                       const Setting& setting,
                                       FakeComplaints& complaints);
 
-/// A88: the control plane is reachable, so no failing call says that it is not.
+/// A88: the control plane is reachable again, so no error text says that it is not.
 void no_note_is_left_of_a_lost_control_plane(const lb::Snapshot& snapshot,
                                              FakeComplaints& complaints);
 
-/// No subchannel and no attempt is leaked, and none is missing.
+/// Checks that exactly the needed subchannels and attempts to connect exist.
 void connections_are_those_that_are_needed(const Setting& setting,
                                            const Topology& topology,
                                            FakeComplaints& complaints);
 
-/// `before`: the open connections before the hosts moved. Policies that pick first or connect when
-/// asked may lose theirs: no call has asked them in the new priority yet.
+/// Checks that hosts which moved kept their connections. `before`: the open connections before the
+/// move. Connections of policies that connect only when a call asks may be lost, because no call
+/// has asked since the move.
 void hosts_that_move_keep_their_connections(
     const std::map<Address, std::set<std::uint64_t>>& before,
     const Setting& setting,
     const Topology& topology,
     FakeComplaints& complaints);
 
-/// After the end: no actor, no stream, no attempt, no connection, no snapshot.
+/// Checks, after the end of the world, that no actor, stream, attempt, connection or snapshot is
+/// left.
 void nothing_is_left(const Setting& setting, const Stage& stage, FakeComplaints& complaints);
 
 }  // namespace signalbox::sim

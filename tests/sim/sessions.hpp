@@ -25,7 +25,7 @@ class Calls;
 
 inline constexpr char kCookieName[] = "sim";
 
-/// The "sim=…" of a Set-Cookie, which the client sends from now on.
+/// The part "sim=…" of a Set-Cookie: the cookie that the client sends from now on.
 std::string cookie_of(const std::string& set_cookie);
 
 /// The content of a cookie.
@@ -65,8 +65,8 @@ std::set<Address> must_stay_on(const SessionCookieText& cookie,
                                const TargetModel& target,
                                const Topology& topology);
 
-/// The leaves, found by name, that have an address of the cookie. The call may go to such a leaf
-/// whatever the loads are; the model cannot tell the address. Tiered aggregates only.
+/// For a tiered aggregate: the leaves that have an address of the cookie. The call may go to any of
+/// these leaves, whatever their loads are. The model cannot tell to which of their addresses.
 std::set<std::string> may_stay_in(const SessionCookieText& cookie,
                                   const std::string& path,
                                   const std::string& cluster,
@@ -81,19 +81,19 @@ void sessions_stay_where_they_may(const Calls& calls,
                                   const Topology& topology,
                                   FakeComplaints& complaints);
 
-/// The time since when each address is unneeded, as far as the model knows.
+/// Records when an address was last needed by a policy, as far as the model knows.
 class Needs {
  public:
   /// The addresses that `topology` serves are needed from now on. Former ones were needed until
   /// `now`.
   void note(const Topology& topology, Instant now);
 
-  /// A dead actor may have to begin to wait again.
+  /// An actor has died. Its successor may begin its waits anew, so connections may stay longer.
   void note_death(Instant now) { last_death_ = now; }
 
-  /// At rest: an address that no policy needs is connected for sessions alone. The connection ends
-  /// no later than its cluster's idle_timeout and a sweep after the last call that wished for it
-  /// (A75-29 … 31).
+  /// Checks, at rest, the connections that no policy needs, and that only sessions keep. Such a
+  /// connection must end within its cluster's idle_timeout and the time between two sweeps, counted
+  /// from the last call with its address in the cookie (A75-29 … 31).
   void nobody_is_kept_for_nothing(const std::map<Address, Instant>& wished,
                                   const Topology& topology,
                                   const Setting& setting,

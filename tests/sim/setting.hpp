@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Setting — the parts of one seed's world besides its actors: time, dice, fakes, books.
+// Setting — the parts of one seed's world other than its actors: time, random numbers, fakes and
+// complaints.
 
 #pragma once
 
@@ -28,7 +29,7 @@ using testing::FakeComplaints;
 using testing::FakeFaults;
 using testing::Fault;
 
-/// The instant at which a world begins: far from zero, so that "never" differs from "just now".
+/// The instant at which a world begins. It is far from 0, because a time of 0 may mean "never".
 inline Instant begin_of_time() {
   return Instant(std::chrono::hours(1));
 }

@@ -10,7 +10,7 @@ namespace {
 
 using testing::Menu;
 
-// About a hundred usual worlds: seconds, in debug half a minute.
+// The steps of about a hundred usual worlds: some seconds; half a minute in a debug build.
 constexpr std::uint64_t kMostSteps = 2'000'000;
 
 class Shrinker {

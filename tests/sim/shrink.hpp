@@ -11,7 +11,7 @@
 
 namespace signalbox::sim {
 
-/// The broken sentence without the details of the case.
+/// The first broken invariant, without the details of the case.
 std::string sentence_of(const Outcome& outcome);
 
 /// The remaining menu, and whether each of its faults is known to be needed.

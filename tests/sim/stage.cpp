@@ -29,10 +29,11 @@ const Message* content_of(const caf::type_erased_tuple& message) {
   return message.match_elements<Message>() ? &message.get_as<Message>(0) : nullptr;
 }
 
-// How kill() ends an actor: abnormally, and unlike what an actor's own exception looks like.
+// The exit reason of kill(). It is abnormal, and differs from the reason of an actor's own
+// exception.
 constexpr caf::exit_reason kKilled = caf::exit_reason::unreachable;
 
-// The largest lateness of messages on a busy machine.
+// The most time by which a message is late when the machine is busy.
 constexpr Duration kLate = std::chrono::milliseconds(200);
 
 constexpr Duration kBetweenSweeps = std::chrono::seconds(5);
@@ -68,7 +69,8 @@ Stage::~Stage() {
   clear();
 }
 
-// Killed actors may have children that the stage meets only now.
+// Ends all actors, again and again: a killed actor may have children that the stage does not know
+// yet.
 void Stage::clear() {
   while (!cast_.empty() || !coordinator_.jobs.empty()) {
     coordinator_.clock().cancel_all();
@@ -106,8 +108,8 @@ bool Stage::wait_frozen(Instant end) {
   return until < end;
 }
 
-// Due actions come between the messages of their instant. On a busy machine, time may go on
-// although an actor is ready.
+// Whether due actions or timers run now although an actor is ready: actions come between the
+// messages of their instant, and on a busy machine time goes on.
 bool Stage::interrupts() {
   const std::optional<Instant> due = next_due();
   if (!due) return false;
@@ -149,7 +151,7 @@ void Stage::run_message(std::size_t job) {
   coordinator_.run_once();
 }
 
-// A poisoned configuration: the policy dies before it has applied it.
+// Kills the policy that is about to apply a poisoned configuration.
 void Stage::poison(caf::scheduled_actor& actor, const caf::type_erased_tuple& message) {
   if (content_of<ConfigUpdated>(message) == nullptr || !faults_.fires(Fault::kPoisonConfig)) return;
   trace_.note(clock_.now(), "world", "poisons the configuration", actor.id());
@@ -199,7 +201,7 @@ void Stage::meet(caf::scheduled_actor& actor) {
   });
 }
 
-// The message's subject and its most telling part.
+// The text of a message for the trace: its subject and its most important part.
 std::string Stage::text_of(const caf::type_erased_tuple& message) {
   const auto type = message.type(0);
   if (type.second == nullptr) return absl::StrCat("system message ", type.first);
@@ -306,7 +308,8 @@ void Stage::starve_somebody(Duration duration, FakeChance& dice) {
   if (kinds.empty()) return;
   auto kind = kinds.begin();
   std::advance(kind, static_cast<std::ptrdiff_t>(dice.below(kinds.size())));
-  // The oldest actors are the highest in the tree, where most messages meet.
+  // Half of the time the oldest actor of the kind. It is the highest in the tree, and gets the most
+  // messages.
   const std::size_t among = dice.percent(50) ? 1 : kind->second.size();
   starved_ = kind->second[dice.below(among)];
   starved_until_ = clock_.now() + duration;

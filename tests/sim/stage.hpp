@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stage — the real actors, on one thread, in an order that the dice decide.
+// Stage — runs the real actors on one thread, in a random order that the seed decides.
 //
 //   CAF's test_coordinator ─▶ [Stage]: one message of one ready actor per step
 //   actor clock + FakeClock ─▶ time moves from timer to timer, never by itself
 //
-// The order within a mailbox stays as it is. The stage sees every actor begin and end.
+// Messages of one mailbox stay in order. The stage sees every actor begin and end.
 
 #pragma once
 
@@ -55,8 +55,8 @@ class Stage {
   /// thread.
   void starve_somebody(Duration duration, FakeChance& dice);
 
-  /// For this long no actor runs while the world goes on. The actors' threads get no processor, or
-  /// the clock jumps as far as the actors can tell.
+  /// For this long no actor runs, while time and the fakes go on: as if the process got no CPU
+  /// time, or the clock jumped.
   void freeze(Duration duration) { frozen_until_ = clock_.now() + duration; }
 
   bool idle() const { return coordinator_.jobs.empty(); }
@@ -105,7 +105,8 @@ class Stage {
   Instant frozen_until_;
   caf::actor_id starved_ = 0;
   Instant starved_until_;
-  std::map<caf::actor_id, Player> cast_;  // By age, which is the same in every run.
+  // The living actors, the oldest first. The ids of actors are the same in every run.
+  std::map<caf::actor_id, Player> cast_;
   std::map<std::string, std::size_t> killed_;
   std::map<caf::actor_id, Instant> last_sweep_;  // By subchannel map.
   std::map<const std::type_info*, std::string> names_;

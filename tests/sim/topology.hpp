@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Topology — a model of the control plane's configuration: routes, clusters, endpoints. It also
-// computes how a client must behave that has seen the whole configuration.
+// computes what a client must do once it has the whole configuration.
 //
 //   history.hpp ─▶ [Topology] ─▶ resources.hpp ─▶ FakeControlPlane
 //                       └▶ expectations: leaves, the priority in use ─▶ quiescence.hpp, books.hpp
@@ -30,9 +30,10 @@ inline constexpr int kHosts = 6;     ///< The most hosts that a leaf has.
 struct HostModel {
   int number = 0;  ///< The number of the address within its cluster.
   unsigned weight = 1;
-  bool draining = false;   ///< Gets only calls of sessions on this host.
-  bool unhealthy = false;  ///< Left out by the parser; in tiered mode it gets calls in panic.
-  /// Left out by the parser; in tiered mode it gets the calls that healthy hosts leave.
+  bool draining = false;   ///< The host gets only calls of sessions that are on it.
+  bool unhealthy = false;  ///< The host gets no calls, except in tiered mode in panic.
+  /// The host gets no calls, except in tiered mode: there it gets the calls for which healthy hosts
+  /// do not suffice.
   bool degraded = false;
 };
 
@@ -54,7 +55,7 @@ struct ClusterModel {
   const PolicyRow* policy = &policy_table().front();
   unsigned connect_timeout_seconds = 5;
   unsigned drop_percent = 0;      ///< EDS only.
-  unsigned max_requests = 1024;   ///< Concurrent requests.
+  unsigned max_requests = 1024;   ///< The most concurrent requests.
   bool ejects = false;            ///< Outlier detection sets aside hosts that answer badly.
   unsigned ejection_seconds = 1;  ///< The interval of outlier detection.
   MayStay may_stay = MayStay::kServed;
@@ -102,14 +103,14 @@ struct Place {
 /// "10.1.2.3:80": the address of a host of the cluster.
 Address address_of(const std::string& cluster, int host);
 
-/// "c3", and the number in it.
+/// cluster_name(3) is "c3", and number_of("c3") is 3.
 std::string cluster_name(std::size_t number);
 std::size_t number_of(const std::string& cluster);
 
 /// The cluster that owns the host.
 std::string owner_of(const Address& address);
 
-/// For the trace: routes, and clusters with their hosts by priority.
+/// The topology as text for the trace: its routes, and its clusters with their hosts by priority.
 std::string text_of(const Topology& topology);
 
 /// The name of a cluster that routes may name and that never exists.
@@ -121,7 +122,7 @@ bool is_served(const HostModel& host);
 /// The leaves that calls to this cluster can use, best first (A37); empty: the cluster is in error.
 std::vector<std::string> leaves_of(const Topology& topology, const std::string& cluster);
 
-/// The clusters that routes name: of one target, or of all.
+/// The clusters that the routes of one target, or of all targets, name.
 std::set<std::string> routed(const TargetModel& target);
 std::set<std::string> routed(const Topology& topology);
 
@@ -131,10 +132,10 @@ std::set<std::string> reachable(const Topology& topology);
 /// The DNS answer for a cluster's name.
 std::vector<Address> dns_answer(const std::string& cluster, const std::string& dns_name);
 
-/// The priority that a leaf serves from when everything is up; none: no priority has a host.
+/// The priority of a leaf that gets calls when every host is up; nullopt: no priority has a host.
 std::optional<std::size_t> best_priority(const ClusterModel& leaf);
 
-/// The hosts that the leaf then serves from, by locality; all addresses of a DNS name are in one.
+/// The hosts of best_priority(), by locality. All addresses of a DNS name are in one locality.
 std::vector<std::vector<Address>> best_localities(const std::string& leaf,
                                                   const ClusterModel& model);
 std::vector<Address> best_hosts(const std::string& leaf, const ClusterModel& model);
@@ -161,14 +162,14 @@ const HostModel* find_host(const ClusterModel& leaf, const Address& address);
 /// Whether calls of this path have sessions.
 bool has_sessions(const TargetModel& target, const std::string& path);
 
-/// Whether a session may stay on the host, if any host takes its calls.
+/// Whether the leaf's override_host_status lets a session stay on the host.
 bool may_stay(const ClusterModel& leaf, const HostModel& host);
 Duration idle_timeout(const ClusterModel& leaf);
 
-/// All hosts that a policy may hold for calls of no session.
+/// All hosts that a policy may keep connected for calls without a session.
 std::set<Address> all_served(const Topology& topology);
 
-/// The reasons to refuse calls although hosts are up: drops and limits.
+/// The drops and the limit of a leaf, by which calls are refused although hosts are up.
 unsigned drop_percent(const ClusterModel& leaf);
 std::optional<unsigned> limit(const ClusterModel& leaf);
 

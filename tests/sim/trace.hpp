@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trace — a seed's events, as one hash and as the last lines of the story.
+// Trace — the events of one seed's world, as a hash of all events and as text lines.
 //
-// Every step is mixed into the hash (FNV-1a). Lines are kept for a story that fails, or printed as
-// they come. Nothing that differs between processes may enter the hash: no addresses, no hash
-// order, no clock but the virtual one.
+// Every step changes the hash (FNV-1a). The last lines are kept, to be printed if the seed fails;
+// or all lines are printed at once. The hash must be equal in every process, so nothing enters it
+// that differs: no pointers, no order of hash tables, no real time.
 
 #pragma once
 

@@ -23,14 +23,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
-// The memory that the processes share.
+// The memory that the parent and the workers share.
 struct Board {
   std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> passed{0};
   std::atomic<std::size_t> failed{0};
 };
 
-// Receives SIGCHLD; no end of a child is missed between two looks.
+// Waits for SIGCHLD. The signal is blocked otherwise, so that no end of a child is missed.
 class ChildEnds {
  public:
   ChildEnds() {
@@ -44,7 +44,7 @@ class ChildEnds {
   ChildEnds(const ChildEnds&) = delete;
   ChildEnds& operator=(const ChildEnds&) = delete;
 
-  /// At most: until a child ends.
+  /// Waits for a second, or until a child ends.
   void wait_a_second() const {
     const timespec second{1, 0};
     sigtimedwait(&ends_, nullptr, &second);
@@ -57,7 +57,8 @@ class ChildEnds {
 
 struct Worker {
   pid_t process = -1;
-  std::atomic<std::size_t>* job = nullptr;  // The job's number; shared memory.
+  // The number of the worker's present job, in shared memory.
+  std::atomic<std::size_t>* job = nullptr;
 };
 
 template <typename T>
@@ -84,7 +85,7 @@ class Pool {
 
   void start() { start(workers_.emplace_back(Worker{-1, shared<std::atomic<std::size_t>>()})); }
 
-  // Reaps workers that ended; false: all have.
+  // Reaps workers that have ended. False: no worker is left.
   bool reap(const std::function<void(std::size_t, const std::string&)>& crashed);
 
   Tally tally() const { return {board_->passed, board_->failed}; }

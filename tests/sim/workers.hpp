@@ -5,7 +5,7 @@
 //
 //   jobs ─▶ [run_jobs]: forked workers take the next job ─▶ passed, failed, crashed; progress
 //
-// To be called before the process has threads.
+// Call it before the process has threads, because it forks.
 
 #pragma once
 

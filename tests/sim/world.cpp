@@ -22,8 +22,9 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr Duration kTurmoil = seconds(45);
-constexpr int kVolume = 2;  // The fewest calls of a host that outlier detection judges by.
-constexpr std::uint64_t kMostSteps = 1'000'000;  // The liveliest seeds take some 50,000.
+constexpr int kVolume = 2;  // Outlier detection judges only hosts with at least this many calls.
+// The most steps of a seed. The longest seeds take some 50,000.
+constexpr std::uint64_t kMostSteps = 1'000'000;
 
 }  // namespace
 
@@ -55,7 +56,7 @@ World::World(std::uint64_t seed, const absl::optional<testing::Menu>& menu, std:
       stage_(setting_.clock, setting_.chance, setting_.faults, setting_.complaints, setting_.trace),
       topology_(make_topology(setting_.chance)),
       faults_(setting_, stage_, topology_, [this](FakeChance& dice) { change(dice); }) {
-  // Dice of their own, so that all other draws of a seed stay as they were.
+  // Separate random numbers, so that all other draws of a seed stay the same.
   FakeChance dice(~seed);
   topology_.tiered = dice.percent(30);
   topology_.panic_percent = dice.one_of(std::vector<unsigned>{0, 0, 50});
@@ -384,7 +385,7 @@ void World::change_soon() {
   setting_.clock.after(setting_.chance.between(milliseconds(50), milliseconds(2500)), [this] {
     if (!in_turmoil_) return;
     change(setting_.chance);
-    // The next change overtakes a configuration that is at most half applied.
+    // Makes the next change at once, while the policies have not applied this one completely.
     if (setting_.faults.fires(Fault::kConfigOvertaken)) {
       FakeChance& dice = setting_.faults.dice(Fault::kConfigOvertaken);
       setting_.clock.after(dice.between(Duration::zero(), milliseconds(20)),

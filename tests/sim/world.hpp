@@ -35,7 +35,7 @@
 
 namespace signalbox::sim {
 
-/// How a seed went.
+/// The result of running one seed.
 struct Outcome {
   std::uint64_t hash = 0;
   std::uint64_t steps = 0;
@@ -43,13 +43,13 @@ struct Outcome {
   std::uint64_t drains = 0;
   testing::Menu menu;                    ///< The faults that could fire.
   std::map<Fault, std::uint64_t> fired;  ///< The faults that fired, and how often.
-  std::vector<std::string> broken;       ///< Broken sentences; empty: all held.
-  std::string story;                     ///< The last lines, when a sentence was broken.
+  std::vector<std::string> broken;       ///< The broken invariants; empty: all held.
+  std::string story;  ///< The last lines of the trace, if an invariant was broken.
 };
 
-/// The paths of calls, so that each route gets some.
+/// The paths of calls. Every route of a topology matches one of them.
 inline constexpr const char* kPaths[] = {"/a/x", "/b/x", "/c/x"};
-/// The number of clients with sessions, in each channel.
+/// The number of clients with a session, for each channel.
 inline constexpr std::size_t kClients = 6;
 
 class World {

@@ -18,7 +18,7 @@ std::shared_ptr<EVP_PKEY> new_key() {
   return key;
 }
 
-// The bytes that `write` writes into memory.
+// Returns the bytes that `write` writes into a memory BIO of OpenSSL.
 template <typename Write>
 std::string pem_of(Write write) {
   const std::unique_ptr<BIO, decltype(&BIO_free)> memory(BIO_new(BIO_s_mem()), BIO_free);
@@ -39,7 +39,7 @@ void extend(X509& certificate, int which, const char* value) {
   X509_EXTENSION_free(extension);
 }
 
-// The certificate is not signed yet.
+// Makes a certificate that is not signed yet.
 std::shared_ptr<X509> new_certificate(const std::string& subject,
                                       const std::string& issuer,
                                       EVP_PKEY& key) {

@@ -4,8 +4,9 @@
 //
 //   Authority ca("one"); ca.issue("client") ─▶ {certificate, key} in PEM; ca.certificate() ─▶ PEM
 //
-// An issued certificate holds for one day, as server and as client certificate, or has expired. It
-// names 127.0.0.1 and localhost, or the names that the test asks for.
+// A server or a client may use an issued certificate. It is valid for one day, or has expired
+// already if the test asks for that. It names 127.0.0.1 and localhost, or the names that the test
+// asks for.
 
 #pragma once
 

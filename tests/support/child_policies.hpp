@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// child_policies — every policy that can stand below a priority, one row each. Tests of behaviour
-// that all of them share loop over the rows. A new leaf policy is one more row.
+// child_policies — a table of every policy that can be the child of a priority. A test of behaviour
+// that all these policies share loops over the rows. A new leaf policy needs a row.
 
 #pragma once
 
@@ -15,7 +15,7 @@ namespace signalbox::test {
 struct ChildPolicy {
   std::string name;
   LbConfigPtr config;
-  bool connects_when_asked = false;  ///< IDLE until a pick asks.
+  bool connects_when_asked = false;  ///< The policy stays IDLE until a pick asks it to connect.
 };
 
 inline std::vector<ChildPolicy> child_policies() {

@@ -4,8 +4,9 @@
 //
 //   CountedMemory counted; work(); counted.most(), counted.allocations()
 //
-// Exactly one source of a program may include this header, because it defines the operators. Counts
-// are of all threads. No clock is read, so tests that bound the counts are not flaky.
+// Exactly one source of a program may include this header, because it defines the operators.
+// Allocations of all threads count. The counts do not depend on the machine's speed, so tests can
+// bound them.
 
 #pragma once
 
@@ -29,7 +30,8 @@ class CountedMemory {
     counted_most = live_before_;
   }
 
-  /// The most bytes that were allocated at once since then, beyond those allocated before.
+  /// The most bytes that were in use at one moment since the instance was made. Bytes in use before
+  /// that do not count.
   std::size_t most() const { return counted_most - live_before_; }
 
   std::size_t allocations() const { return counted_allocations - allocations_before_; }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DependencyWorld — a dependency manager, and its effects as lines of text. The manager defers work
-// behind waiting events by a timer without delay. No event waits here, so that timer fires at once.
+// DependencyWorld — a dependency manager, and its effects as lines of text. The manager uses a
+// timer of zero length to handle all waiting events before it builds a configuration. No event
+// waits here, so that timer fires at once.
 //
 //   DependencyWorld world;
 //   world.set(cds("a"), eds_cluster("a", "e"))   ▶  {"watch EDS e"}
@@ -76,7 +77,7 @@ class DependencyWorld {
     return set(lds("orders"), inline_listener("orders", routes_to("routes", clusters)));
   }
 
-  /// The leaf: an EDS cluster with one endpoint, watched as "<name>-eds".
+  /// Adds a leaf: an EDS cluster with one endpoint. Its EDS resource is "<name>-eds".
   void add_leaf(const std::string& name) {
     set(cds(name), eds_cluster(name, name + "-eds"));
     set(eds(name + "-eds"), endpoints({{locality("l", {name + ":1"})}}));
@@ -103,7 +104,8 @@ class DependencyWorld {
     return names;
   }
 
-  /// The resolution note of a cluster that has a value nevertheless; empty: none.
+  /// The note (an error beside a value that stays valid) of the cluster in the last configuration;
+  /// empty: none.
   std::string cluster_note(const std::string& name) const {
     const auto found = notes->clusters.find(ClusterName{name});
     return found == notes->clusters.end() ? std::string() : found->second;

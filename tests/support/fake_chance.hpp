@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeChance — all the dice of one seed. The same numbers in every process (splitmix64).
+// FakeChance — random numbers from a seed. Equal seeds give equal numbers in every process
+// (splitmix64).
 
 #pragma once
 
@@ -24,12 +25,12 @@ class FakeChance {
     return mixed ^ (mixed >> 31U);
   }
 
-  /// Evenly in [0, bound); `bound` is not 0.
+  /// A number in [0, bound), all equally likely. Precondition: `bound` is not 0.
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
 
   bool percent(unsigned chance) { return below(100) < chance; }
 
-  /// Evenly in [low, high].
+  /// A duration in [low, high], all equally likely.
   Duration between(Duration low, Duration high) {
     return low + Duration(static_cast<Duration::rep>(
                      next() % static_cast<std::uint64_t>((high - low).count() + 1)));

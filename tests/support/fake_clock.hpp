@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeClock — virtual time outside of the actors, and the actions that are due in it.
+// FakeClock — virtual time for the fakes, and the actions that are due at later instants of it.
 //
 //   fakes ─▶ after(delay, action) ─▶ [FakeClock] ─▶ run_next() by the owner of the time
 //
-// Actions of one instant run in the order of their after() calls. A coarse grid puts many actions
-// into one instant, where differences in order show.
+// Actions of one instant run in the order of their after() calls. A coarse grid makes many actions
+// due at the same instant, so that tests can vary the order of those actions.
 
 #pragma once
 

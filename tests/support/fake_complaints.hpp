@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeComplaints — the sentences that turned out to be untrue. Fakes cannot throw through actors
-// and destructors, so they complain here. The owner of the world looks for complaints after each
-// step.
+// FakeComplaints — collects the invariants that turned out to be broken, each as a sentence. Fakes
+// cannot throw through actors and destructors, so they record a broken invariant here. The
+// simulation looks for complaints after each step.
 
 #pragma once
 
@@ -16,7 +16,7 @@ class FakeComplaints {
  public:
   void add(std::string sentence) { sentences_.push_back(std::move(sentence)); }
 
-  /// Complains unless `holds`.
+  /// Records `sentence` as broken unless `holds`. `but` says what was found.
   void require(bool holds, const char* sentence, const std::string& but = "") {
     if (!holds) add(but.empty() ? sentence : std::string(sentence) + " — but " + but);
   }

@@ -5,7 +5,8 @@
 //   subchannel actor ─▶ connect(address) ─▶ [FakeConnector] ─▶ connected | failed, later closed
 //   world ─▶ set_state(address), reset(address) ─┘
 //
-// All answers come later, in virtual time. The connector keeps books of attempts and connections.
+// All answers come later, in virtual time. The connector records all attempts and connections, for
+// invariants.
 
 #pragma once
 
@@ -41,14 +42,15 @@ class FakeConnector final : public actors::Connector {
                                    Duration timeout,
                                    Events events) override;
 
-  /// Backends that leave kUp lose their connections: at once, or when a keepalive notices.
+  /// A backend that leaves kUp loses its connections: at once, or when a keepalive notices that the
+  /// backend is gone.
   void set_state(const Address& address, BackendState state);
   BackendState state_of(const Address& address) const;
   /// Closes the connections to an address; the backend's state stays as it is.
   void reset(const Address& address);
   void all_up();
 
-  /// A backend that is up, and answers calls with an error.
+  /// While `badly` is true, the backend accepts connections, and answers calls with an error.
   void set_answers_badly(const Address& address, bool badly) {
     if (badly) {
       bad_.insert(address);
@@ -62,7 +64,7 @@ class FakeConnector final : public actors::Connector {
   /// The number of attempts and open connections that the client still holds, by address.
   std::map<Address, int> wanted() const;
 
-  /// The open connections, by number.
+  /// The numbers of the open connections, by address.
   std::map<Address, std::set<std::uint64_t>> standing() const;
 
   std::size_t attempts() const { return attempts_.size(); }

@@ -212,7 +212,7 @@ void FakeControlPlane::send_arrives(std::uint64_t stream, const std::string& byt
                         absl::StrCat(to_string(*type), " nonce ", nonce, " once more"));
     complaints_.require(!request.has_error_detail(), "a NACK carries the nonce of its response");
   }
-  // The answer to an older response says nothing about the newest response.
+  // A request with an older nonce is ignored, as the protocol demands.
   if (nonce != subscription.nonce) {
     std::ranges::set_difference(
         subscription.names,

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeControlPlane — an xDS server in memory that speaks real bytes, and that faults disturb.
+// FakeControlPlane — an xDS server in memory. It sends and reads serialised messages, and the
+// faults of the simulation disturb it.
 //
 //   ads_stream actor ─▶ open, send ─▶ [FakeControlPlane] ─▶ received, closed
 //   world ─▶ set(resource), remove, drop_streams, restart; faults ─┘
 //
-// The server speaks the state-of-the-world protocol: for each type, it answers a stream with all
-// named resources that exist. Every message takes time; order is kept within a stream. The server
-// complains when a response gets not exactly one ACK or NACK with its nonce. The answer to a later
-// response may stand for it. The server also complains when streams come faster than one a second.
-// A request counts as written when it arrives, so client actions during a request's flight are
-// seen, too.
+// The server speaks the state-of-the-world protocol: its response of a type has all resources that
+// the stream has subscribed to and that exist. Every message takes time, and messages of one stream
+// stay in order.
+//
+// The server complains if the client breaks the protocol: each response must get exactly one ACK or
+// NACK with its nonce, but the answer to a later response also counts for it; and the client may
+// open one stream a second. A request counts as written when it arrives. So the client's next
+// actions can come while the request is on its way.
 
 #pragma once
 
@@ -49,21 +52,22 @@ class FakeControlPlane final : public actors::AdsTransport {
   void drop_streams();
   /// Closes all streams. Versions count from 1 again, in a new epoch.
   void restart();
-  /// Sends resources again that a client unsubscribed and subscribed again in requests that were
-  /// ignored for their old nonce. The server never learned that the client forgot such a resource.
-  /// The client waits in vain, and after its timeout takes the resource for missing. The protocol
-  /// has this gap; it lasts until the resource changes.
+  /// Works around a gap of the protocol. A client unsubscribes from a resource, and thereby drops
+  /// it, in a request with an old nonce, which the server ignores. The client then subscribes
+  /// again. The server never learned that the client had dropped the resource, so it does not send
+  /// the resource until it changes. This function sends such resources.
   void resend_forgotten();
-  /// Closes streams that got stuck.
+  /// Closes the streams on which a fault made the server silent.
   void close_silent();
 
-  /// Names that the only live stream subscribes to; nullopt: there is no live stream.
+  /// The names of the type that the live stream has subscribed to; nullopt: there is no live
+  /// stream. At most one stream is live.
   std::optional<std::set<std::string>> subscribed(ResourceType type) const;
   std::size_t unanswered() const;
 
   std::size_t streams() const { return streams_.size(); }
 
-  /// FNV-1a over all bytes that the client ever sent.
+  /// A hash (FNV-1a) of all bytes that the client has sent. Equal seeds must give equal hashes.
   std::uint64_t hash_of_requests() const { return hash_; }
 
  private:
@@ -73,24 +77,29 @@ class FakeControlPlane final : public actors::AdsTransport {
     std::string bytes;
     bool valid = true;
     std::uint64_t changed_in = 0;
-    std::string before;  ///< The resource's bytes before the last change; empty: it is the first.
+    /// The resource's bytes before its last change; empty: it has not changed yet.
+    std::string before;
     bool before_valid = true;
   };
 
   struct Expected {
     std::string version;
     bool nack = false;
-    std::uint64_t age = 0;  ///< Rises from response to response.
+    std::uint64_t age = 0;  ///< Larger for each later response.
   };
 
   struct Subscription {
-    std::set<std::string> names;      ///< In force.
-    std::set<std::string> requested;  ///< The last request's names, in force or not.
+    std::set<std::string> names;  ///< The names by the last request that the server did not ignore.
+    /// The names of the last request, even if the server ignored it.
+    std::set<std::string> requested;
     std::uint64_t sent_version = 0;
-    std::string nonce;                           ///< The newest response's.
-    std::map<std::string, Expected> unanswered;  ///< By nonce.
-    std::set<std::string> unsubscribed_unheard;  ///< In force, but not in an ignored request.
-    std::set<std::string> forgotten;             ///< Of these, those that were named again.
+    std::string nonce;  ///< The nonce of the newest response.
+    /// The responses without an answer. Keys: their nonces.
+    std::map<std::string, Expected> unanswered;
+    /// Those of `names` that an ignored request left out.
+    std::set<std::string> unsubscribed_unheard;
+    /// Those of unsubscribed_unheard that a later request named again.
+    std::set<std::string> forgotten;
     bool push_ordered = false;
   };
 
@@ -102,8 +111,9 @@ class FakeControlPlane final : public actors::AdsTransport {
     bool closed = false;
     Instant last_arrival;
     Instant last_delivery;
-    bool is_read = true;             ///< The client takes one more message.
-    std::deque<std::string> unread;  ///< Arrived, but not taken yet.
+    bool is_read = true;  ///< The client has asked for its next message.
+    /// Messages that have arrived, and that the client has not asked for.
+    std::deque<std::string> unread;
     std::map<ResourceType, Subscription> subscriptions;
   };
 

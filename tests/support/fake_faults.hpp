@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeFaults — the fault menu of one seed, and each fault's own dice.
+// FakeFaults — the menu of one seed: the kinds of faults that may fire. Each kind has random
+// numbers of its own.
 //
 //   seed ─▶ menu: a quarter of the faults ─▶ fires(fault) at each opportunity: 25 % as a rule
 //
-// Each fault has its own dice, seeded by the seed and the fault's name. A fault that leaves the
-// menu, or joins the list, therefore changes no other fault's draws.
+// The random numbers of a fault depend on the seed and the fault's name alone. So another menu, or
+// a new kind of fault, changes no draws of the other faults.
 
 #pragma once
 
@@ -62,16 +63,16 @@ enum class Fault : std::uint8_t {
   kBackendErrs,
 };
 
-/// When a fault may fire.
+/// Which code asks whether a fault fires.
 enum class Opportunity : std::uint8_t {
-  kNow,   ///< From time to time, by itself.
-  kThere  ///< At the fakes' opportunities: at each response, each connection, each call.
+  kNow,   ///< A timer of tests/sim/faults asks from time to time.
+  kThere  ///< The fakes ask, at each response, connection or call.
 };
 
 struct FaultRow {
   Fault fault;
   const char* name;
-  unsigned percent;  ///< How often it fires when it may.
+  unsigned percent;  ///< The probability that the fault fires when it is asked, in percent.
   Opportunity opportunity;
   const char* what;
 };
@@ -80,7 +81,8 @@ const std::vector<FaultRow>& fault_table();
 
 using Menu = std::set<Fault>;
 
-/// "a,b,c"; "none" is the empty menu. nullopt: there is no such fault.
+/// The menu of a list "a,b,c" of faults; "none" is the empty menu. nullopt: the list names an
+/// unknown fault.
 absl::optional<Menu> menu_of(absl::string_view names);
 std::string text_of(const Menu& menu);
 
@@ -92,10 +94,10 @@ class FakeFaults {
 
   bool has(Fault fault) const { return !ended_ && menu_.contains(fault); }
 
-  /// Draws whether the fault strikes at this opportunity. Counts the strikes.
+  /// Draws whether the fault fires now. If it does, counts it.
   bool fires(Fault fault);
 
-  /// The dice that decide how this fault strikes.
+  /// The random numbers that decide the details of this fault.
   FakeChance& dice(Fault fault) { return dice_.at(fault); }
 
   /// No fault fires from now on.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeNameLookup — names have the addresses that the world gave them, unless a fault strikes.
+// FakeNameLookup — resolves names to the addresses that the simulation has set. A fault can make a
+// look-up fail.
 
 #pragma once
 

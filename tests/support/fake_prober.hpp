@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeProber — probes that the test answers. One thread.
+// FakeProber — a HealthProber for tests: its probes wait until the test answers them. Runs on one
+// thread.
 //
 //   health_checker ─▶ begin ─▶ [FakeProber] ◀─ answer(address, outcome) ─ the test
 
@@ -27,13 +28,13 @@ class FakeProber final : public actors::HealthProber {
     return std::make_unique<FakeProbe>(*this, target, check);
   }
 
-  /// Probes of the address that are under way.
+  /// The number of probes of the address that have begun and have no answer yet.
   std::size_t under_way(const std::string& address) const { return count(address, true); }
 
-  /// Probes of the address that are under way or not begun yet.
+  /// The number of Probe objects of the address, whether or not a probe has begun.
   std::size_t prepared(const std::string& address) const { return count(address, false); }
 
-  /// Ends every probe of the address that is under way.
+  /// Answers every probe of the address that has begun.
   void answer(const std::string& address, ProbeOutcome outcome, const std::string& why = "no") {
     for (FakeProbe* probe : probes_) {
       if (probe->target.peer.address.str() == address && probe->answer != nullptr)
@@ -43,7 +44,7 @@ class FakeProber final : public actors::HealthProber {
   }
 
   int begun = 0;   ///< Probes begun so far.
-  int deadly = 0;  ///< So many of the next prepare() calls throw, which kills the calling actor.
+  int deadly = 0;  ///< This many further prepare() calls throw, which kills the calling actor.
 
  private:
   struct FakeProbe final : Probe {

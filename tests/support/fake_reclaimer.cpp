@@ -23,7 +23,7 @@ void FakeReclaimer::retire(std::unique_ptr<const lb::Snapshot> old, std::functio
   clock_.after(delay, [this, number] { delay_over(number); });
 }
 
-// Kept until sweep(): the caller may be in the middle of anything.
+// The object is kept until sweep(), because the caller may still use it.
 void FakeReclaimer::retire(std::unique_ptr<const Tracked> object) {
   objects_.push_back(std::move(object));
 }
@@ -44,7 +44,8 @@ void FakeReclaimer::delay_over(std::uint64_t number) {
   pass();
 }
 
-// In the order of retirement (R2).
+// Destroys the snapshots that no reader sees any more, in the order in which they were retired
+// (R2).
 void FakeReclaimer::pass() {
   while (!snapshots_.empty()) {
     const Retired& oldest = snapshots_.front();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeReclaimer — grace periods in virtual time.
+// FakeReclaimer — a Reclaimer in virtual time.
 //
 //   channel actor ─▶ retire(snapshot) ─▶ a random delay, and every reader gone ─▶ destroyed, done()
 //   shared_ptr deleter ─▶ retire(tracked) ─▶ destroyed by sweep() once no call uses it
@@ -45,14 +45,15 @@ class FakeReclaimer final : public actors::Reclaimer {
 
   std::size_t pending_objects() const { return objects_.size(); }
 
-  /// From now on every retired object is destroyed at once: the world ends.
+  /// The simulated world ends: from now on every retired object is destroyed at once.
   void end_world();
 
  private:
   struct Retired {
     std::unique_ptr<const lb::Snapshot> snapshot;
     std::function<void()> done;
-    std::uint64_t readers_before = 0;  ///< Readers with smaller numbers may see the snapshot.
+    /// Readers with smaller numbers began before the retirement, and may see the snapshot.
+    std::uint64_t readers_before = 0;
     bool delayed = true;
   };
 

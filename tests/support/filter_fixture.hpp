@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vocabulary for tests of HTTP filters: chains, overrides, faults, and filters that are a function.
+// Functions that build the values for tests of HTTP filters: chains, overrides, faults, and filters
+// that run a function of the test.
 
 #pragma once
 
@@ -69,7 +70,7 @@ inline FaultFilter both(const FaultFilter& delay, const FaultFilter& abort) {
   return fault;
 }
 
-/// The listener's chain, and the router behind it.
+/// Returns `config` with these filters in its listener, followed by the router filter.
 inline XdsConfig with_filters(XdsConfig config, std::vector<HttpFilter> filters) {
   auto listener = std::make_shared<Listener>(*config.listener);
   listener->filters = std::move(filters);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Happened — events of another thread, in their order.
+// Happened — a queue of events that another thread reports to a test.
 //
 //   other thread ─▶ add() ─▶ [Happened] ─▶ next() ─▶ the test, which waits as long as kPatience
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// all_parse_options — every extension that the parser of xDS resources knows, whatever a runtime
-// has.
+// all_parse_options — parse options with every extension that the parser of xDS resources knows,
+// even those that no runtime has.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PolicyHarness — one policy that gets one event at a time, and its effects.
+// PolicyHarness — feeds one policy with one event at a time, and records the policy's effects.
 //
 //   harness.child("a", kReady) ─▶ Policy::step ─▶ effects(), texts()
 //
@@ -39,7 +39,7 @@ class PolicyHarness {
  public:
   explicit PolicyHarness(std::unique_ptr<lb::Policy> policy) : policy_(std::move(policy)) {}
 
-  /// Each returns the effects' texts, in order.
+  /// Each of these functions feeds one event, and returns the texts of its effects, in order.
   std::vector<std::string> step(const LbEvent& event);
   std::vector<std::string> update(LbConfigPtr config,
                                   XdsConfigPtr xds = nullptr,

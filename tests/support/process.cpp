@@ -21,7 +21,7 @@ Stat stat_of(pid_t pid) {
   std::string text;
   if (!std::getline(file, text)) return {};
   std::istringstream rest(
-      text.substr(text.rfind(')') + 1));  // The name before it may hold any character.
+      text.substr(text.rfind(')') + 1));  // The name in brackets may itself contain brackets.
   char state = 'X';
   Stat stat;
   rest >> state >> stat.parent;

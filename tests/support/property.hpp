@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// property — RapidCheck with fixed cases: every run tries the same ones.
+// property — RapidCheck with a fixed seed: every run tries the same cases.
 //
 //   CHECK(holds("an order is an order", 500, [](const std::vector<int>& any) { RC_ASSERT(…); }));
 //

@@ -5,8 +5,8 @@
 //
 //   kResourceSeeds ─▶ text proto ─▶ bytes ─▶ parse_resource with all_parse_options(): valid
 //
-// An Any is written as the API spells it. Together the seeds reach every branch that reads an
-// extension; a new branch gets a seed.
+// The type in an Any has the API's spelling. Together the seeds have every extension that the
+// parser reads. A new extension needs a seed.
 
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vocabulary for tests of routing: headers, routes, virtual hosts and configurations in one line.
+// Functions that build values for tests of routing: each makes headers, a route, a virtual host or
+// a configuration in one line.
 
 #pragma once
 
@@ -96,7 +97,7 @@ inline XdsConfig config_of(std::vector<Route> routes,
   return config;
 }
 
-/// A reference for each cluster that `config` can choose.
+/// Makes a reference for each cluster that the routes of `config` can choose.
 inline lb::ClusterRefs refs_for(const XdsConfig& config) {
   lb::ClusterRefs refs;
   for (const ClusterName& name : lb::clusters_of(config))

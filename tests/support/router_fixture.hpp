@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A router over a cell that the test publishes into, with pickers that give the test's answers.
+// RouterFixture — an lb::Router, and the cell from which it reads snapshots. The test publishes
+// snapshots into the cell, with pickers that give the test's answers.
 
 #pragma once
 
@@ -35,7 +36,7 @@ class AskLog final : public AskTarget {
   mutable std::vector<PickAsk> asks;
 };
 
-/// A router over a cell, and the means to publish into it.
+/// A router, its cell, and functions that publish into the cell.
 class RouterFixture {
  public:
   void publish(std::optional<XdsConfig> config, PickerPtr picker, absl::Status failure = {}) {

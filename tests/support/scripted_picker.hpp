@@ -16,7 +16,7 @@ class ScriptedPicker final : public Picker {
  public:
   using Script = std::function<PickResult(const PickArgs&)>;
 
-  /// `hint`: see Picker.
+  /// `hint` is the answer of session_hint(); null: the picker has no hint.
   explicit ScriptedPicker(Script script, const SessionHint* hint = nullptr)
       : script_(std::move(script)), hint_(hint) {}
 
@@ -33,7 +33,7 @@ inline PickerPtr answering(ScriptedPicker::Script script, const SessionHint* hin
   return std::make_shared<ScriptedPicker>(std::move(script), hint);
 }
 
-/// Queues every pick, and has this hint.
+/// A picker that queues every pick, and has this session hint.
 inline PickerPtr hinting(const SessionHint* hint) {
   return answering([](const PickArgs&) { return PickResult(); }, hint);
 }

@@ -165,7 +165,7 @@ struct SessionFixture : RouterFixture {
   Instant now{std::chrono::hours(1)};
   std::vector<std::string> warnings;
   std::vector<std::string> asked;       ///< The clusters of all picks.
-  std::vector<std::string> wishes;      ///< The hosts that calls of a session wished for.
+  std::vector<std::string> wishes;      ///< The hosts in the cookies of calls.
   std::optional<lb::SessionArgs> last;  ///< Its `hosts` dangle after the pick.
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SessionTree — the whole tree of one cluster, "orders", with the filter of sessions.
+// SessionTree — the whole policy tree of one cluster, "orders", with the filter stateful_session.
 //
 //   apply({"east:a,b", …}) ─▶ XdsWorld ─▶ [TreeHarness] ◀─ tree.visit("orders", cookie)
 

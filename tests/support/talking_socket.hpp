@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TalkingSocket — a port that accepts connections, reads, and sends each one the test's bytes.
+// TalkingSocket — a server on a port of 127.0.0.1. It accepts connections, reads from them, and
+// sends the test's bytes to each.
 //
 //   client ─▶ connects, sends ─▶ [a thread] ─▶ a turn, and the next ─▶ closes, or waits
 
@@ -55,7 +56,7 @@ class TalkingSocket {
   /// From now on the socket resets connections instead of closing them.
   void reset_after() { resets_ = true; }
 
-  /// The bytes that the last connection sent.
+  /// The bytes that the client sent on the newest connection.
   std::string heard() const {
     const std::lock_guard lock(mutex_);
     return heard_;
@@ -72,7 +73,8 @@ class TalkingSocket {
     ::close(std::exchange(listener_, -1));
   }
 
-  /// Listens at port port_. The first call chooses the port, later calls take the same one.
+  /// Listens on port_. The first call lets the system choose the port; later calls use the same
+  /// port.
   void listen() {
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const int on = 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TieredTree — the whole tree of one aggregate cluster, "orders", in tiered mode, and its shares.
+// TieredTree — the whole policy tree of one aggregate cluster, "orders", in tiered mode. shares()
+// shows how its calls are spread.
 //
 //   leaf("primary", {hosts(…), …}); apply() ─▶ [TreeHarness] ─▶ shares(): percent by leaf, priority
 //

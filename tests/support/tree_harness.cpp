@@ -30,7 +30,7 @@ bool is_within(const PolicyPath& own, const std::string& path) {
 struct TreeHarness::Subchannel {
   ConnectivityState state = kIdle;
   Duration connect_timeout{};
-  Instant begun{};  ///< CONNECTING: since when.
+  Instant begun{};  ///< While CONNECTING: the start of the attempt.
 };
 
 struct TreeHarness::Node {
@@ -380,7 +380,7 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
             }
           },
           [&](Observe& it) {
-            // Each leaf has a map; its start is left out of the log.
+            // Each leaf's map observes this once at its start. Left out of the log.
             if (std::holds_alternative<CircuitBreakerSet>(it.observation)) return;
             log(to_text(it.observation));
           },

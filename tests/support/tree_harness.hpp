@@ -39,7 +39,8 @@ class TreeHarness {
   /// The address's connections break, and attempts fail.
   void down(const std::string& address);
 
-  /// The address's connections break, as when a keepalive finds the peer gone. Attempts never end.
+  /// The address stops answering: its connections break, as when a keepalive finds the peer gone,
+  /// and attempts to connect never end.
   void silence(const std::string& address);
 
   /// From now on an attempt fails when its cluster's connect_timeout is over.
@@ -51,17 +52,18 @@ class TreeHarness {
   /// does.
   void repeat(const std::string& path);
 
-  /// The call's hash, for policies that ask for it; nullopt: a hash by chance.
+  /// The hash of a call, for policies that need one; nullopt: a random hash.
   using Hash = std::optional<std::uint64_t>;
 
-  /// The root picker's answer; its asks reach the policies.
+  /// The root picker's answer to one pick, as text. The asks of the pick are delivered to the
+  /// policies.
   std::string pick(const std::string& cluster, std::uint64_t seed = 0, Hash hash = std::nullopt);
 
   /// As pick(), for a call of a session: "complete a (hit)". `cookie` is the client's list of
   /// hosts. The answer's list replaces it.
   std::string visit(const std::string& cluster, std::string& cookie, std::uint64_t seed = 0);
 
-  /// A running call, unless its pick did not complete or its gate is full.
+  /// A call that was begun. It runs only if its pick completed and its circuit breaker has room.
   struct Call {
     std::string answer;
     CallEnd end;       ///< OK, or UNAVAILABLE if the address answers badly.
@@ -80,20 +82,21 @@ class TreeHarness {
   /// Begins a call and ends it.
   std::string call(const std::string& cluster, std::uint64_t seed = 0);
 
-  /// The root's last published picker, for picks of a router. settle() delivers their asks.
+  /// The root's last published picker, for tests with a router. settle() delivers the asks of the
+  /// router's picks.
   const PickerPtr& picker() const;
 
   void settle() { run(); }
 
   Instant now() const { return now_; }
 
-  /// Calls to the address fail from now on, or succeed again. The connection stays.
+  /// While `badly` is true, calls to the address fail. Connections to it stay.
   void answer_badly(const std::string& address, bool badly = true);
 
   /// The addresses that picks of `cluster` reach, over many seeds, in order.
   std::vector<std::string> reached(const std::string& cluster);
 
-  /// How many connections to the address were ever made.
+  /// The number of connections to the address that were made so far.
   int connections(const std::string& address) const;
 
   /// The paths of all policies below `path` (inclusive), with their names: "m/orders cds".
@@ -104,7 +107,7 @@ class TreeHarness {
 
   int reresolutions() const { return reresolutions_; }
 
-  /// Counts of living things; all should be zero when the configuration is empty.
+  /// The numbers of living objects. All should be 0 after an empty configuration.
   struct Population {
     std::size_t policies = 0;
     std::size_t subchannels = 0;
@@ -120,7 +123,7 @@ class TreeHarness {
   /// The addresses that have a connection now, once for each connection.
   std::vector<std::string> connected() const;
 
-  /// How many messages actors would have sent so far: to policies, and to subchannel maps.
+  /// The number of messages to policies and to subchannel maps that actors would have sent so far.
   std::size_t messages() const { return messages_; }
 
   /// The events since the last call, one line each.

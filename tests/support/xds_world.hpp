@@ -60,7 +60,7 @@ class XdsWorld {
 
   void remove(const std::string& cluster);
 
-  /// Whether calls may be of a session: a stateful_session filter in the listener's chain.
+  /// Switches sessions on or off: the listener's chain gets or loses the filter stateful_session.
   void sessions(bool on);
 
   XdsConfigPtr config() const;
