@@ -71,7 +71,7 @@ struct AdsStreamState {
     protocol::send_after(self, AdsStreamActor{self}, order.delay, TimerFired{order.timer});
   }
 
-  void run(CancelTimer&) {}  // The core recognises a late TimerFired by its generation.
+  void run(CancelTimer&) {}  // CAF cannot cancel it. The core drops a late TimerFired.
 
   Self self = nullptr;
   EnvironmentPtr environment;

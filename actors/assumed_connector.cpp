@@ -11,7 +11,8 @@ namespace {
 // a running callback (C2 of connector.hpp).
 struct Wish {
   std::mutex mutex;
-  std::function<void(ConnectionPtr)> connected;  // Empty: the attempt was destroyed.
+  // The attempt's callback; empty: the attempt was destroyed.
+  std::function<void(ConnectionPtr)> connected;
 };
 
 class AssumedAttempt final : public Connector::Attempt {

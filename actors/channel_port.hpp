@@ -47,7 +47,9 @@ class AwaitedText {
 };
 
 struct ChannelPort {
-  std::string target;             ///< As the user wrote it: "xds:///orders". For labels and texts.
+  /// The target as the user wrote it, such as "xds:///orders", for labels of metrics and error
+  /// texts.
+  std::string target;
   std::string listener_resource;  ///< The name of the target's LDS resource.
   std::string authority;          ///< The name to match with the domains of virtual hosts.
   std::shared_ptr<lb::SnapshotCell> cell;

@@ -33,21 +33,21 @@ class Reclaimer;
 
 struct Environment {
   std::shared_ptr<Connector> connector;
-  /// Null: endpoints are not probed, even if clusters have health checks.
+  /// Runs the health checks of clusters; null: endpoints are not probed.
   std::shared_ptr<HealthProber> health_prober;
   /// One transport for each distinct control-plane server of the bootstrap, indexed by ServerId.
   std::vector<std::shared_ptr<AdsTransport>> ads_transports;
   std::shared_ptr<NameLookup> name_lookup;
   std::shared_ptr<Reclaimer> reclaimer;
-  /// Null: freed memory stays in the heap.
+  /// Returns freed memory to the system; null: freed memory stays in the heap.
   std::shared_ptr<HeapTrimmer> trimmer;
   std::shared_ptr<metrics::Instruments> instruments;
   /// Makes the decoder of a session. The decoder turns a server's xDS responses into resources.
   std::function<xds::ResponseDecoder(ServerId)> make_decoder;
 
   std::string node_bytes;  ///< Serialised Node, sent with the first request of a stream.
-  std::string node_id;     ///< For error texts.
-  std::uint64_t seed = 1;  ///< Cores derive their seeds from it.
+  std::string node_id;     ///< The node's ID, for error texts.
+  std::uint64_t seed = 1;  ///< The runtime's seed, from which the cores' seeds are derived.
   /// The authorities and servers of the xDS client. A ServerId is an index into these servers and
   /// into `ads_transports`.
   xds::ClientOptions client;

@@ -60,7 +60,8 @@ struct HealthCheckerState {
   std::shared_ptr<const metrics::MessageCount> handled;
   Address address;
   protocol::SubchannelMapActor map;
-  std::vector<std::unique_ptr<HealthProber::Probe>> probes;  ///< By the check's index.
+  /// One probe for each health check of the cluster, in their order.
+  std::vector<std::unique_ptr<HealthProber::Probe>> probes;
   std::optional<lb::HealthCheckCore> core;
 };
 

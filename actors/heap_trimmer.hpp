@@ -87,7 +87,7 @@ class HeapTrimmer {
 
   const std::function<void()> trim_;
   std::atomic<std::uint64_t> ended_{0};
-  std::mutex mutex_;  ///< Guards all below; not held during a trim.
+  std::mutex mutex_;  ///< Guards the members below; not held during a trim.
   std::condition_variable changed_;
   bool is_stopping_ = false;
   TrimPlan plan_;

@@ -87,7 +87,7 @@ struct PolicyState {
     protocol::send_after(self, PolicyActor{self}, order.delay, TimerFired{order.timer});
   }
 
-  void run(CancelTimer&) {}  // The core recognises a late TimerFired by its generation.
+  void run(CancelTimer&) {}  // CAF cannot cancel it. The core drops a late TimerFired.
 
   void run(Publish& order) {
     protocol::send(self,
@@ -180,15 +180,20 @@ struct PolicyState {
   std::unique_ptr<lb::Policy> core;
   ChildPolicies children;
   protocol::Watches watches;
-  SubchannelMapActor map;  // Null unless this policy serves a map.
+  // This policy's own subchannel map; null unless it is the root of a leaf cluster.
+  SubchannelMapActor map;
   MapGenerationStarted map_config;
-  Generation settled = 0;  // The generation of the last SettleSubchannels, for any map.
+  // The last generation that all policies below have applied (SettleSubchannels). A map that is
+  // restarted gets it again.
+  Generation settled = 0;
   RestartDelay map_delay;
-  bool map_awaited = false;                // The map died; its RestartDue is pending.
-  std::shared_ptr<const void> in_metrics;  // Set exactly while this policy serves a map.
+  bool map_awaited = false;  // The map died; its RestartDue is pending.
+  // Holds the cluster's gauges while this policy serves a map.
+  std::shared_ptr<const void> in_metrics;
   std::shared_ptr<const void> observed;
-  std::optional<PriorityActive> active;  // The value that the metrics show.
-  std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> tiers;  // Gauges.
+  std::optional<PriorityActive> active;  // The values that this policy last set in the metrics.
+  // Holds the gauge of each tier that this policy reports. Keys: leaf and number.
+  std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> tiers;
   bool orderly = false;
 };
 

@@ -77,8 +77,8 @@ class Orphans {
     changed_.notify_all();
   }
 
-  TrackedList in_use_;  ///< Used by the thread alone.
-  std::mutex mutex_;    ///< Guards all below.
+  TrackedList in_use_;  ///< Only the orphans' thread uses this list.
+  std::mutex mutex_;    ///< Guards the members below.
   std::condition_variable changed_;
   TrackedList arrived_;
   std::thread thread_;

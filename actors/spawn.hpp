@@ -57,12 +57,13 @@ protocol::DnsActor spawn_dns(caf::actor_system& system,
 
 /// The start values of a node of the policy tree.
 struct PolicyBirth {
-  LbConfigPtr config;  ///< Its type also determines the policy.
+  LbConfigPtr config;  ///< The first configuration. Its type determines the kind of policy.
   ChildName name;      ///< The child's name at its parent.
   PolicyPath path;
   std::uint64_t incarnation = 1;
   protocol::PolicyParent parent;
-  protocol::SubchannelMapActor subchannels;  ///< Null above a leaf cluster's cds.
+  /// The subchannel map of the leaf cluster; null for policies above the cluster's cds.
+  protocol::SubchannelMapActor subchannels;
 };
 
 /// One per node of the policy tree: hosts any lb::Policy. Owns its children, and at

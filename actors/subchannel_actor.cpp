@@ -71,7 +71,7 @@ struct SubchannelState {
         self, map, protocol::SubchannelTimerAsked{peer.address, order.timer, order.delay});
   }
 
-  void run(CancelTimer&) {}  // The core recognises a late TimerFired by its generation.
+  void run(CancelTimer&) {}  // CAF cannot cancel it. The core drops a late TimerFired.
 
   void run(Observe& order) { environment->instruments->observe(order.observation); }
 

@@ -176,16 +176,17 @@ struct MapState {
   std::map<Address, Checks> checked;
   std::map<Address, SubchannelActor> subchannels;
   std::map<Address, Fallen> fallen;
-  Alarms<Address, TimerId> alarms;  // The subchannels' timers.
+  Alarms<Address, TimerId> alarms;  // The timers that subchannels have asked for.
   // The time of the newest RestartDue that was ordered for an alarm.
   std::optional<Instant> awaited;
   std::uint64_t awaited_number = 0;
   std::map<Holder, SubchannelObserver> holders;
   std::shared_ptr<const void> in_metrics;
-  std::optional<EndpointsCounted> counted;  // The value that the metrics show.
-  std::optional<SessionsHeld> sessions;     // The value that the metrics show.
-  SweeperActor sweeper;                     // Null unless sessions are kept.
-  std::optional<Duration> idle_timeout;     // From the last ArmSweeper.
+  std::optional<EndpointsCounted> counted;  // The values that this map last set in the metrics.
+  std::optional<SessionsHeld> sessions;     // The values that this map last set in the metrics.
+  SweeperActor sweeper;                     // Null unless the map keeps connections for sessions.
+  // The idle timeout of the last ArmSweeper, for a restarted sweeper.
+  std::optional<Duration> idle_timeout;
   RestartDelay sweeper_delay;
   bool sweeper_awaited = false;  // The sweeper died, and its RestartDue is pending.
   bool orderly = false;

@@ -84,7 +84,7 @@ struct WatcherState {
     protocol::send_after(self, WatcherActor{self}, order.delay, TimerFired{order.timer});
   }
 
-  void run(CancelTimer&) {}  // The core recognises a late TimerFired by its generation.
+  void run(CancelTimer&) {}  // CAF cannot cancel it. The core drops a late TimerFired.
 
   Self self = nullptr;
   EnvironmentPtr environment;
@@ -93,7 +93,8 @@ struct WatcherState {
   protocol::ConfigListener listener;
   std::shared_ptr<const ChannelPort> port;
   std::optional<xds::DependencyManager> core;
-  std::optional<xds::Awaited> awaited;  ///< The value of the text in `port->awaited`.
+  /// What the text in `port->awaited` names; nullopt: nothing is awaited.
+  std::optional<xds::Awaited> awaited;
   std::set<ResourceKey> watched;
   std::map<DnsName, DnsActor> lookups;
   protocol::Watches watches;

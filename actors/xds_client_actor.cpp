@@ -98,7 +98,7 @@ struct XdsClientState {
     protocol::send_after(self, XdsClientActor{self}, order.delay, TimerFired{order.timer});
   }
 
-  void run(CancelTimer&) {}  // The core recognises a late TimerFired by its generation.
+  void run(CancelTimer&) {}  // CAF cannot cancel it. The core drops a late TimerFired.
 
   void launch_stream(ServerId id);
   void lose_stream(ServerId id);

@@ -287,7 +287,7 @@ struct Runtime::State {
   State(RuntimeOptions checked, xds::Bootstrap from)
       : options(std::move(checked)), bootstrap(std::move(from)) {}
 
-  const RuntimeOptions options;  ///< Has a `log`.
+  const RuntimeOptions options;  ///< The options; `log` is never empty here.
   const xds::Bootstrap bootstrap;
   ParseOptionsPtr parsing;
   /// True once the runtime ends. Parsers then abandon the response that they are parsing.
@@ -450,7 +450,7 @@ Runtime::~Runtime() {
   state_->link->cut();
   state_->ending->store(true, std::memory_order_relaxed);
   state_->host.reset();
-  state_->admins.clear();  // Does not block: waiting dumps ended with the host.
+  state_->admins.clear();  // Does not block, because all waiting dumps have ended with the host.
   const auto reclaimer = state_->reclaimer.handle();
   for (const auto& target : open) {
     target->close(absl::UnavailableError("the signalbox runtime was shut down"), *reclaimer);

@@ -57,7 +57,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   /// The channel actor has published a snapshot; never blocks.
   void published(ConnectivityState state);
 
-  // ConnectivitySource.
+  // The functions of ConnectivitySource.
   ConnectivityState state(bool try_to_connect) override;
   std::string awaited() const override;
   void watch(std::weak_ptr<const void> owner, std::function<void()> changed) override;
@@ -76,7 +76,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   const std::shared_ptr<WaitList> waiting_;
   std::shared_ptr<lb::RetryThrottle> retry_throttle_;
   std::atomic<ConnectivityState> state_{ConnectivityState::kConnecting};
-  std::shared_ptr<HostLink> host_;  // Null: the target has no host.
+  std::shared_ptr<HostLink> host_;  // Null: no host serves the target.
   std::shared_ptr<const actors::ChannelPort> port_;
   std::mutex mutex_;
   std::vector<Watcher> watchers_;

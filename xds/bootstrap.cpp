@@ -66,7 +66,7 @@ CertificateFiles read_certificate_files(const JsonReader& config) {
   return files;
 }
 
-// nullopt: the type is not supported.
+// Reads one entry of channel_creds; nullopt: signalbox does not support its type.
 std::optional<ChannelCredentials> read_usable(const JsonReader& credentials,
                                               absl::string_view type) {
   if (type == "insecure") return InsecureCredentials{};

@@ -58,7 +58,8 @@ using ChannelCredentials = std::variant<InsecureCredentials, TlsCredentials>;
 /// One control-plane server. Equal configurations share a stream (A47).
 struct ServerConfig {
   std::string server_uri;
-  ChannelCredentials channel_creds;          ///< The first entry of a usable type.
+  /// The first entry of channel_creds that has a usable type.
+  ChannelCredentials channel_creds;
   std::vector<std::string> server_features;  ///< As written, including unknown features (A30).
 
   bool has_feature(absl::string_view feature) const;

@@ -53,7 +53,7 @@ struct StreamRecord {
   StreamId id = 0;
   bool open = true;
   std::string node_id;
-  std::map<std::string, TypeRecord> types;  ///< By type URL.
+  std::map<std::string, TypeRecord> types;  ///< The state of each type. Keys: type URLs.
 };
 
 struct Nack {
@@ -107,7 +107,7 @@ class DiscoveryServer {
 
  private:
   struct TypeState {
-    std::map<std::string, std::string> resources;  // By name.
+    std::map<std::string, std::string> resources;  // Serialised resources. Keys: names.
     std::uint64_t version = 0;
   };
 

@@ -229,7 +229,7 @@ class YamlConversion {
  private:
   static json scalar(const YAML::Node& node) {
     const std::string& text = node.Scalar();
-    if (node.Tag() == "!") return text;  // Quoted.
+    if (node.Tag() == "!") return text;  // A quoted scalar is a string.
     if (text.empty() || text == "~" || text == "null") return nullptr;
     if (text == "true" || text == "false") return text == "true";
     const bool may_be_number = absl::ascii_isdigit(text.front()) || text.front() == '-';

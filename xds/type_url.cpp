@@ -42,7 +42,7 @@ namespace protobuf = ::google::protobuf;
 constexpr char kHost[] = "type.googleapis.com";
 constexpr absl::string_view kPrefix = "signalbox.";
 
-// In the order of ResourceType.
+// The type URLs of resources, in the order of the enumerators of ResourceType.
 constexpr std::array kResourceTypeUrls = {
     kListenerTypeUrl, kRouteConfigurationTypeUrl, kClusterTypeUrl, kClusterLoadAssignmentTypeUrl};
 

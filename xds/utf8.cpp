@@ -67,7 +67,8 @@ std::optional<BadText> find(absl::string_view bytes, const protobuf::Descriptor&
   if (depth == kMaxDepth) return std::nullopt;
   protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                         static_cast<int>(bytes.size()));
-  std::map<int, std::size_t> seen;  // Occurrences of each field so far.
+  // How often each field has occurred so far. Keys: field numbers.
+  std::map<int, std::size_t> seen;
   while (const auto value = next_value(bytes, stream)) {
     const FieldDescriptor* field = type.FindFieldByNumber(value->field);
     if (field == nullptr || !value->content.has_value()) continue;

@@ -28,7 +28,7 @@ bool is_utf8(absl::string_view text);
 absl::string_view utf8_prefix(absl::string_view text, std::size_t size);
 
 struct BadText {
-  std::string field;       ///< "endpoints[2].locality.zone"
+  std::string field;       ///< The path of the string field, such as "endpoints[2].locality.zone".
   absl::string_view text;  ///< A view into the bytes of the message.
 };
 

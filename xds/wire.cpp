@@ -50,11 +50,11 @@ struct Shape {
     std::uint32_t message = 0;  ///< For kMessage: the place of its Shape in Shapes.
   };
 
-  std::size_t size = 0;  ///< Of an empty object, in bytes.
+  std::size_t size = 0;  ///< The size of an empty object of the type, in bytes.
   std::vector<Field> fields;
 };
 
-// Size of an empty object, in bytes.
+// The size of an empty object of the message type, in bytes.
 std::size_t size_of(const protobuf::Descriptor& type) {
   constexpr std::size_t kMapNode = 128;
   if (type.options().map_entry()) return kMapNode;

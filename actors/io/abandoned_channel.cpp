@@ -25,7 +25,8 @@ struct Keeper : grpc_completion_queue_functor {
 
   static void run(grpc_completion_queue_functor* functor, int changed) {
     std::unique_ptr<Keeper> self(static_cast<Keeper*>(functor));
-    const bool is_asleep = changed == 0;  // IDLE for kLongestIdle: it does not connect.
+    // The channel was IDLE for kLongestIdle: it does not connect.
+    const bool is_asleep = changed == 0;
     if (!is_asleep) keep(std::move(self));
   }
 

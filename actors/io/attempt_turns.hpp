@@ -107,12 +107,13 @@ class AttemptTurns {
   }
 
   AttemptLimits limits_;
-  std::map<std::uint64_t, Key> waiting_;  ///< By the order of want().
+  std::map<std::uint64_t, Key> waiting_;  ///< The waiting attempts, in the order of want().
   std::map<Key, std::uint64_t> places_;   ///< Each waiting attempt's key in waiting_.
   std::uint64_t wanted_ = 0;
   bool newest_is_next_ = false;
-  std::deque<Begun> begun_;  ///< In the order of beginning; some are done.
-  std::set<Key> making_;     ///< The attempts that T1 counts.
+  /// The attempts that have begun, the oldest first; some of them are done.
+  std::deque<Begun> begun_;
+  std::set<Key> making_;  ///< The attempts that are being made, and that T1 counts.
 };
 
 }  // namespace signalbox::actors

@@ -57,7 +57,7 @@ class CallbackThreads::Visits {
   bool is_complete() const { return seen_.size() >= wanted_; }
 
   const std::size_t wanted_ = count_of_threads();
-  std::mutex mutex_;  ///< Guards all below.
+  std::mutex mutex_;  ///< Guards the members below.
   std::condition_variable changed_;
   std::set<std::thread::id> seen_;
   bool is_open_ = false;

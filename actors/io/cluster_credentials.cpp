@@ -49,8 +49,8 @@ class NameVerifier final : public grpc::experimental::ExternalCertificateVerifie
   const lb::PeerNameCheck check_;
 };
 
-// One certificate provider instance. Reading the roots and reading the identity fail independently,
-// because a cluster may need only one of them.
+// The files of one certificate provider instance. Reading the roots and reading the identity fail
+// independently, because a cluster may need only one of them.
 class Provider {
  public:
   Provider(const std::string& name,

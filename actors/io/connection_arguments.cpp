@@ -16,7 +16,7 @@
 namespace signalbox::actors {
 namespace {
 
-constexpr int kShortestBackoffMs = 100;  // gRPC's minimum.
+constexpr int kShortestBackoffMs = 100;  // The shortest back-off that gRPC permits.
 constexpr int kWindowBytes = 1 << 20;
 
 struct Argument {
@@ -106,7 +106,7 @@ std::string default_authority(const grpc::ChannelArguments& said) {
 }
 
 std::string handshake_authority(const std::string& authority) {
-  constexpr char kNoName[] = "endpoint.invalid";  // Reserved by RFC 2606.
+  constexpr char kNoName[] = "endpoint.invalid";  // A name that can have no server (RFC 2606).
   return is_dns_name(host_in(authority)) ? authority : kNoName;
 }
 

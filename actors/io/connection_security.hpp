@@ -22,9 +22,10 @@ namespace signalbox::actors {
 struct ConnectionSecurity {
   enum class Kind { kUnknown, kPlaintext, kTls };
 
-  Kind kind = Kind::kUnknown;  ///< kUnknown: the program made the credentials.
-  bool has_identity = false;   ///< The client has a certificate to show.
-  std::string roots = {};      ///< Names the place of the root certificates.
+  /// kUnknown: the program made the credentials, so their kind is not known.
+  Kind kind = Kind::kUnknown;
+  bool has_identity = false;  ///< The client has a certificate for servers that ask for one.
+  std::string roots = {};     ///< Says where the root certificates are from, for error texts.
 };
 
 /// The security of connections to a control plane.

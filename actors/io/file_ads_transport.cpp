@@ -128,7 +128,7 @@ class FileServer final : public SocketLoop::Handler {
   std::map<xds::StreamId, StreamPtr> streams_;
   std::map<StreamPtr, xds::StreamId> ids_;
   std::optional<Trouble> trouble_;  ///< The present file's fault, not reported yet.
-  std::set<std::string> reported_;  ///< Reported NACKs of the present file.
+  std::set<std::string> reported_;  ///< The NACKs of the present file that were reported.
 };
 
 void FileServer::happened(SocketLoop::Id /*file*/) {

@@ -127,7 +127,8 @@ class Call : public std::enable_shared_from_this<Call> {
 
   void start() {
     const std::lock_guard lock(mutex_);
-    if (!refusal_.ok()) {  // `closed` never runs inside open() (T1).
+    // An alarm reports the end, because `closed` never runs inside open() (T1).
+    if (!refusal_.ok()) {
       finishing_ = true;
       alarm_.Set(&interest_.queue(), gpr_now(GPR_CLOCK_MONOTONIC), tag(&Call::refused));
       return;
@@ -251,7 +252,7 @@ class Call : public std::enable_shared_from_this<Call> {
   const int pinged_;
   const int max_message_bytes_;
   const ConnectionSecurity security_;
-  absl::Status refusal_;  // Not OK: there are no credentials, and so no channel.
+  absl::Status refusal_;  // The error if no credentials could be made: there is no channel then.
 
   std::mutex mutex_;
   std::optional<AdsTransport::Events> events_;

@@ -273,10 +273,11 @@ class GrpcConnector::Pool {
   const std::string authority_ = default_authority(options_.arguments);
   const GrpcPoller::Interest interest_;
   const std::shared_ptr<Gate> gate_;
-  std::mutex mutex_;  ///< Guards all below, and the transports; never held during a callback.
+  /// Guards the members below and all transports; never held during a callback.
+  std::mutex mutex_;
   Transports transports_;
   AttemptTurns<TransportPtr> turns_;
-  bool is_nudged_ = false;  ///< A Nudge is pending.
+  bool is_nudged_ = false;  ///< A Nudge has been started and has not run yet.
 };
 
 // Asks gRPC to report when the channel has left `last`.
@@ -286,7 +287,8 @@ struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
   const GrpcPoller::Hold hold;
   std::shared_ptr<Gate> gate;
   TransportPtr transport;
-  ListenerPtr listener;  ///< The wait ends at its deadline; null: waits for the connection's end.
+  /// The attempt: the wait ends at its deadline. Null: the wait is for the connection's end.
+  ListenerPtr listener;
   std::weak_ptr<grpc::Channel> channel;
   grpc_connectivity_state last = GRPC_CHANNEL_IDLE;
 
@@ -300,7 +302,8 @@ struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
 // A timer that begins waiting attempts. An attempt that has run for `slow_after` no longer delays
 // them (T1 of attempt_turns.hpp).
 struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
-  const GrpcPoller::Interest interest;  // Until done(), even if the pool has ended.
+  // Keeps the poller running until done(), even if the pool has ended.
+  const GrpcPoller::Interest interest;
   std::shared_ptr<Gate> gate;
   grpc::Alarm alarm;
 
@@ -316,7 +319,8 @@ struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
 
 // Reports a refused attempt, after connect() has returned (C1).
 struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
-  const GrpcPoller::Interest interest;  // Until done(), even if the pool has ended.
+  // Keeps the poller running until done(), even if the pool has ended.
+  const GrpcPoller::Interest interest;
   std::shared_ptr<Gate> gate;
   TransportPtr transport;
   absl::Status why;
@@ -456,7 +460,8 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
 void GrpcConnector::Pool::leave(const TransportPtr& transport, const ListenerPtr& listener) {
   listener->silence();
   Abandoned unwanted;
-  ConnectionPtr dropped;  // A last reference is dropped after the unlock, like that of `unwanted`.
+  // Declared before the lock, like `unwanted`: a last reference is dropped after the unlock.
+  ConnectionPtr dropped;
   const std::lock_guard lock(mutex_);
   std::erase(transport->listeners, listener);
   if (!transport->listeners.empty()) return;
@@ -606,7 +611,8 @@ void GrpcConnector::Pool::probe(const TransportPtr& transport,
 }
 
 void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status& status) {
-  Abandoned given_up;  // Destroyed after the unlock.
+  // A channel to abandon. It is declared before the lock, so that it is abandoned after the unlock.
+  Abandoned given_up;
   ConnectionPtr dropped;
   std::vector<ListenerPtr> listeners;
   {

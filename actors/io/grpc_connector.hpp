@@ -88,7 +88,7 @@ struct GrpcConnectorOptions {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   /// The credentials for peers with TLS settings. Empty: connections to such peers fail.
   ClusterCredentials cluster_credentials = nullptr;
-  grpc::ChannelArguments arguments;  ///< The user's; see check_arguments().
+  grpc::ChannelArguments arguments;  ///< The user's arguments; see check_arguments().
   AttemptLimits attempts = {};
   std::optional<Keepalive> keepalive = std::nullopt;  ///< nullopt: no pings.
   /// Destroys a connection once it is not in use (G2). Runs on any thread, even after the

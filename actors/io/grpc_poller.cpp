@@ -64,7 +64,8 @@ class GrpcPoller::Poller {
 
   // Runs on a plain thread (P2). Precondition: there is no Hold, and may_end() has returned true.
   ~Poller() {
-    if (thread_.joinable()) thread_.join();  // The last Interest ended in a Tag.
+    // A Tag on that thread destroyed the last Interest, and could not join its own thread.
+    if (thread_.joinable()) thread_.join();
     callback_threads_.reset();
     grpc_completion_queue_shutdown(callback_queue_);
     callback_queue_is_shut_down_.wait();
@@ -108,7 +109,8 @@ class GrpcPoller::Poller {
       if (is_own) return;
       ended = std::exchange(thread_, std::thread([this, number = run_number_] { run(number); }));
     }
-    if (ended.joinable()) ended.join();  // The last Interest ended in a Tag.
+    // A Tag on that thread destroyed the last Interest, and could not join its own thread.
+    if (ended.joinable()) ended.join();
   }
 
   void end_interest() {
@@ -178,14 +180,15 @@ class GrpcPoller::Poller {
   std::future<void> callback_queue_is_shut_down_;
 
   std::mutex callback_threads_mutex_;
-  std::unique_ptr<CallbackThreads> callback_threads_;  ///< Null: callbacks were not used yet.
+  /// Null: no call has used the callback API yet.
+  std::unique_ptr<CallbackThreads> callback_threads_;
 
   std::mutex interest_mutex_;  ///< Guards the next three.
   int interests_ = 0;
   std::thread thread_;
-  std::uint64_t run_number_ = 0;  ///< The number of the thread's run.
+  std::uint64_t run_number_ = 0;  ///< The number of the newest run of the thread.
 
-  std::mutex mutex_;  ///< Guards all below.
+  std::mutex mutex_;  ///< Guards the members below.
   std::condition_variable news_;
   std::uint64_t running_ = 0;  ///< The number of the current run; 0: none.
   Clock::time_point hurry_until_;
@@ -251,7 +254,7 @@ class GrpcPoller::Ends {
     }
   }
 
-  std::mutex mutex_;  ///< Guards all below.
+  std::mutex mutex_;  ///< Guards the members below.
   std::condition_variable changed_;
   std::deque<std::unique_ptr<Poller>> pollers_;
   std::thread thread_;

@@ -30,7 +30,7 @@ const char kMethod[] = "/grpc.health.v1.Health/Check";
 /// The request, its authority and its time limit.
 struct Question {
   std::string request;
-  std::string authority;  ///< Empty: the connection's authority.
+  std::string authority;  ///< The :authority of the call; empty: the connection's authority.
   Duration timeout{};
 };
 
@@ -160,11 +160,12 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     if (to) to(std::move(answer));
   }
 
-  const GrpcPoller::Interest interest_;  // For calls in progress, which may outlive the connector.
+  // Keeps the poller running for calls in progress, which may outlive the connector.
+  const GrpcPoller::Interest interest_;
   const Question question_;
-  std::mutex mutex_;  ///< Guards all below. Never held during an answer.
+  std::mutex mutex_;  ///< Guards the members below. Never held while an answer is reported.
   bool is_given_up_ = false;
-  HealthProber::Answer answer_;  ///< For the probe in progress.
+  HealthProber::Answer answer_;  ///< Called with the answer to the probe in progress.
   ConnectionPtr connection_;
   Call* call_ = nullptr;  ///< The call in progress; owns itself.
 };

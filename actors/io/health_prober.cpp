@@ -77,7 +77,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   }
 
   const std::size_t most_;
-  std::mutex mutex_;  ///< Guards all below.
+  std::mutex mutex_;  ///< Guards the members below.
   std::size_t under_way_ = 0;
   std::deque<SeatPtr> waiting_;
 };

@@ -32,7 +32,7 @@ namespace signalbox::actors {
 
 struct ProbeAnswer {
   ProbeOutcome outcome = ProbeOutcome::kFailed;
-  std::string why;       ///< Empty for a passed probe.
+  std::string why;       ///< Why the probe failed; empty for a passed probe.
   bool delayed = false;  ///< The probe had to wait for its turn (Q4).
 };
 
@@ -40,7 +40,8 @@ class HealthProber {
  public:
   struct Target {
     Peer peer;
-    ClusterName cluster;  ///< The HTTP or gRPC host if the check names none.
+    /// Its name is the host of HTTP and gRPC probes if the check names no host.
+    ClusterName cluster;
   };
 
   using Answer = std::function<void(ProbeAnswer)>;

@@ -47,7 +47,8 @@ class LargePages final : public std::pmr::memory_resource {
 
 std::pmr::memory_resource& large_pages() {
 #if defined(__SANITIZE_ADDRESS__)
-  return *std::pmr::new_delete_resource();  // Without the pool, ASan checks each piece.
+  // In a build with ASan: without the pool, ASan checks each allocation.
+  return *std::pmr::new_delete_resource();
 #else
   // Neither object is ever destroyed, because marks in the memory may live until the process ends.
   static auto* const pages = new LargePages;

@@ -92,7 +92,7 @@ void SealKeyFile::is_due(SocketLoop::Id /*file*/) {
   follow();
 }
 
-// read_change() may have replaced the descriptor.
+// Listens to the file again, because read_change() may have replaced the descriptor.
 void SealKeyFile::follow() {
   loop_->listen_for(kFile, file_.descriptor(), EPOLLIN);
   const Instant idle = file_.is_watched() ? Instant::max() : SocketLoop::now() + kRetry;
@@ -109,7 +109,7 @@ void SealKeyFile::take_change() {
   if (is_same && !is_forbidden_) return;
   auto keys = change.ok() ? keys_in(file_) : of_keys(change.status());
   is_forbidden_ = change.ok() && absl::IsPermissionDenied(keys.status());
-  if (is_same && is_forbidden_) return;  // Already reported.
+  if (is_same && is_forbidden_) return;  // The fault has been reported already.
   if (!keys.ok()) {
     trouble_ = absl::StrCat(keys.status().message(), "; the last good keys stay in use");
     settled_at_ = SocketLoop::now() + kSettling;

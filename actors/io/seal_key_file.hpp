@@ -36,7 +36,7 @@ class SealKeyFile final : private SocketLoop::Handler {
                                                             Complain complain,
                                                             Complain warn = nullptr);
 
-  /// Joins the thread.
+  /// Joins this object's thread.
   ~SealKeyFile() override;
   SealKeyFile(const SealKeyFile&) = delete;
   SealKeyFile& operator=(const SealKeyFile&) = delete;
@@ -63,10 +63,10 @@ class SealKeyFile final : private SocketLoop::Handler {
   const std::shared_ptr<lb::CookieSeal> seal_;
   const Complain complain_;
   const Complain warn_;
-  bool is_forbidden_ = false;  // Others can write the present file.
-  bool has_readers_ = false;   // Others can read the file, and `warn` was told.
+  bool is_forbidden_ = false;  // Other users can write the present file.
+  bool has_readers_ = false;   // Other users can read the file, and `warn` was called.
   std::string trouble_;        // The present file's fault, not reported yet.
-  Instant settled_at_;         // When to report, unless the file changes again.
+  Instant settled_at_;         // The time to report `trouble_`, unless the file changes again.
   const std::unique_ptr<SocketLoop> loop_;
 };
 

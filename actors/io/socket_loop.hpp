@@ -90,7 +90,7 @@ class SocketLoop {
   std::mutex mutex_;  ///< Guards the orders.
   std::vector<std::function<void()>> orders_;
 
-  // Used by the thread alone.
+  // Only the loop's thread uses the members below.
   bool is_stopping_ = false;
   std::map<Id, Instant> times_;
   std::set<std::pair<Instant, Id>> due_;

@@ -31,7 +31,8 @@
 namespace signalbox::actors {
 namespace {
 
-using Verdict = std::optional<ProbeAnswer>;  ///< nullopt: undecided.
+/// The probe's answer; nullopt: the bytes so far do not decide it.
+using Verdict = std::optional<ProbeAnswer>;
 
 Verdict passed() {
   return ProbeAnswer{ProbeOutcome::kPassed, "", false};
@@ -46,7 +47,7 @@ struct Script {
   Address to;
   Duration timeout{};
   std::string send;
-  /// `received`: all bytes so far.
+  /// Judges all bytes received so far.
   std::function<Verdict(absl::string_view received)> judge;
 };
 

@@ -62,12 +62,12 @@ struct Wish {
   bool is_given_up = false;
   const Connector::Events events;
 
-  // Used by the thread alone.
+  // Only the loop's thread uses the members below.
   std::uint64_t id = 0;
   Phase phase = Phase::kResting;
   Descriptor socket;
   Instant begun;             ///< The time at which the connection was made.
-  ConnectionPtr connection;  ///< Null before `connected`.
+  ConnectionPtr connection;  ///< The connection that `connected` got; null before that.
 };
 
 using WishPtr = std::shared_ptr<Wish>;
@@ -127,7 +127,7 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     if (error != 0) return lose(wish, std::strerror(error));
     if (wish->phase == Wish::Phase::kConnecting) return stand(wish);
     if (SocketLoop::now() - wish->begun < kStood) return lose(wish, "it was closed at once");
-    open(wish);  // Connects again (P2).
+    open(wish);  // The server closed an idle connection: connects again (P2).
   }
 
   void stand(const WishPtr& wish) {
@@ -176,10 +176,11 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
   const TcpConnectorOptions options_;
   const std::unique_ptr<SocketLoop> loop_;
 
-  // Used by the thread alone.
+  // Only the loop's thread uses the members below.
   Id last_id_ = 0;
   std::map<Id, WishPtr> wishes_;
-  std::map<Address, Instant> resting_;  ///< When to connect to the address again (P3).
+  /// Addresses that closed a connection at once, and when to connect to them again (P3).
+  std::map<Address, Instant> resting_;
 };
 
 absl::StatusOr<std::unique_ptr<TcpConnector>> TcpConnector::start(TcpConnectorOptions options) {

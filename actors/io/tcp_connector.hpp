@@ -45,7 +45,8 @@ struct TcpConnectorOptions {
 
 class TcpConnector final : public Connector {
  public:
-  /// The time in P2 and P3.
+  /// A connection that lived at least this long is made anew when the server closes it (P2). An
+  /// address that closes a connection earlier is not connected to for this long (P3).
   static constexpr std::chrono::seconds kStood{1};
 
   /// Returns an error if the operating system has no file descriptor left for this process.

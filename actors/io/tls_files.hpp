@@ -29,7 +29,7 @@
 namespace signalbox::actors {
 
 struct PemTexts {
-  std::string roots;  ///< Empty: the system's roots.
+  std::string roots;  ///< The PEM text of the roots; empty: the system's roots.
   std::string certificate_chain;
   std::string private_key;
 
@@ -56,7 +56,7 @@ class TlsFiles {
   const xds::CertificateFiles files_;
   const Complain complain_;
   const Duration reuse_for_;
-  std::mutex mutex_;  ///< Guards all below.
+  std::mutex mutex_;  ///< Guards the members below.
   std::optional<PemTexts> good_;
   absl::Status failure_;            ///< The last reading's error.
   std::optional<Instant> read_at_;  ///< nullopt: never read.

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kEvents =
     IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_ONLYDIR;
-constexpr int kMaxLinks = 40;  // The kernel's limit.
+constexpr int kMaxLinks = 40;  // The most symbolic links on a path, as in the kernel.
 
 // PERMISSION_DENIED if the system forbids it; NOT_FOUND for all other errors.
 absl::Status file_error(absl::string_view what, const std::string& path) {
@@ -170,7 +170,7 @@ absl::StatusOr<std::optional<std::string>> WatchedFile::read_change() {
   const std::string before = text_;
   absl::Status status = watch();
   watched_ = status.ok();
-  if (again && !watched_) return std::nullopt;  // Already reported.
+  if (again && !watched_) return std::nullopt;  // The error has been reported already.
   if (status.ok()) status = read();
   const bool was_lost = std::exchange(lost_, !status.ok());
   if (!status.ok()) return status;

@@ -76,7 +76,9 @@ class WatchedFile {
   bool watched_ = true;
   int descriptor_ = -1;
   std::set<std::pair<int, std::string>>
-      steps_;  ///< The watch of a folder, and a name in the folder.
+      /// Keys: inotify's watch of a folder on the path, and the name of the next step in the
+      /// folder.
+      steps_;
 };
 
 }  // namespace signalbox::actors

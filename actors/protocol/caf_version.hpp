@@ -88,7 +88,7 @@ inline bool ended_orderly(const caf::error& reason) {
   return !reason || reason == caf::exit_reason::normal || reason == caf::exit_reason::user_shutdown;
 }
 
-/// An actor's exit reason, as a metric's label.
+/// An actor's exit reason, as the value of a metric's label.
 inline const char* reason_text(const caf::error& reason) {
   if (ended_orderly(reason)) return "stopped";
   if (reason == caf::exit_reason::kill) return "parent_died";

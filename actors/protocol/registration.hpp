@@ -12,7 +12,7 @@
 
 #define SIGNALBOX_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(signalbox::type)
 
-// Messages of policies.
+// Messages to and from policies.
 SIGNALBOX_MESSAGE(ConfigUpdated)
 SIGNALBOX_MESSAGE(ChildStateChanged)
 SIGNALBOX_MESSAGE(ChildApplied)
@@ -23,7 +23,7 @@ SIGNALBOX_MESSAGE(TimerFired)
 SIGNALBOX_MESSAGE(PickAsked)
 SIGNALBOX_MESSAGE(IdleExitRequested)
 SIGNALBOX_MESSAGE(RebuildDue)
-// Messages of subchannels and their maps.
+// Messages to and from subchannels and subchannel maps.
 SIGNALBOX_MESSAGE(SubchannelAcquired)
 SIGNALBOX_MESSAGE(SubchannelReleased)
 SIGNALBOX_MESSAGE(SubchannelConnectAsked)
@@ -42,7 +42,7 @@ SIGNALBOX_MESSAGE(ConnectRequested)
 SIGNALBOX_MESSAGE(Connected)
 SIGNALBOX_MESSAGE(ConnectFailed)
 SIGNALBOX_MESSAGE(ConnectionClosed)
-// Messages of xDS.
+// Messages to and from the actors that handle xDS resources.
 SIGNALBOX_MESSAGE(Subscribe)
 SIGNALBOX_MESSAGE(AdsStreamOpened)
 SIGNALBOX_MESSAGE(AdsBytesReceived)

@@ -22,7 +22,7 @@ namespace signalbox::protocol {
 /// The back-off before the restart of `what` is over.
 struct RestartDue {
   std::string what;
-  /// Distinguishes several pending restarts of one `what`.
+  /// Tells an old RestartDue from a newer one with the same `what`.
   std::uint64_t number = 0;
 };
 

@@ -35,7 +35,7 @@ struct CallIntent {
   gpr_timespec started{};
   bool is_picked = false;
   bool is_put_off = false;  ///< The picked connection died before the call was sent.
-  bool is_limited = false;  ///< The pick's timeout has been applied to the deadline.
+  bool is_limited = false;  ///< The deadline has been shortened by the route's timeout.
   lb::RetryState retry;
   TriedAddresses tried;  ///< The addresses of ended attempts, if retries avoid these.
   lb::Pick pick;
@@ -44,9 +44,12 @@ struct CallIntent {
 
 /// The outcome of an attempt of a call.
 struct EndedAttempt {
-  grpc::ClientContext& context;  ///< Has all data that the attempt received.
-  grpc::Status& status;          ///< retry() adds target and endpoint if the call ends with it.
-  std::optional<std::size_t> request_bytes;  ///< nullopt: the request is not kept.
+  /// The application's context. It has all data that the attempt received.
+  grpc::ClientContext& context;
+  /// The attempt's status. retry() adds target and endpoint if the call ends with this status.
+  grpc::Status& status;
+  /// The size of the kept request; nullopt: the request is not kept.
+  std::optional<std::size_t> request_bytes;
   bool is_wanted = true;  ///< The call can be made again, and the application has not cancelled it.
   bool was_taken = true;  ///< A transport may have had the attempt; see actors::reach_of().
 };

@@ -37,13 +37,13 @@ class Attempts {
  public:
   using RpcType = grpc::internal::RpcMethod::RpcType;
 
-  /// The call is not observed before bound().
+  /// The observation of the call begins with bound().
   [[gnu::hot]] Attempts(grpc::ClientContext& context, const char* method, RpcType type);
   [[gnu::hot]] ~Attempts();
   Attempts(const Attempts&) = delete;
   Attempts& operator=(const Attempts&) = delete;
 
-  /// See AttemptedCall. Begins an attempt.
+  /// Begins an attempt: it has got its grpc_call, or its pick failed (AttemptedCall::bound).
   [[gnu::hot]] void bound(CallBinder& binder, CallIntent intent);
 
   bool is_bound() const { return binder_ != nullptr; }
@@ -53,7 +53,7 @@ class Attempts {
 
   bool is_cancelled() const { return cancelled_; }
 
-  // The call.
+  // About the call as a whole.
 
   grpc::ClientContext& context() const { return context_; }
 
@@ -72,7 +72,7 @@ class Attempts {
   /// The most bytes of messages that are kept for further attempts.
   std::size_t most_kept() const { return binder_->retry_buffer_bytes(); }
 
-  // The current attempt.
+  // About the current attempt.
 
   /// Whether the attempt has a connection.
   bool has_connection() const { return CallBinder::stats(intent_) != nullptr; }
@@ -105,7 +105,7 @@ class Attempts {
   /// Like deliver_cookie(), for headers that the context has already and that no batch brings.
   void add_cookie_to_headers() const;
 
-  // The next attempt.
+  // About the next attempt.
 
   /// Runs `over` after the delay, or earlier if the runtime ends.
   std::shared_ptr<BackOff> back_off(Duration delay, std::function<void()> over) const;
@@ -132,7 +132,7 @@ class Attempts {
   const std::string method_;  ///< A copy: generic stubs free the name early.
   const RpcType type_;
   std::atomic<bool> cancelled_{false};
-  CallBinder* binder_ = nullptr;  ///< Null: not observed yet. It lives as long as the context.
+  CallBinder* binder_ = nullptr;  ///< Null before the first bound(). Lives as long as the context.
   CallIntent intent_;
   /// The cookie of the current attempt's pick; empty while there is no attempt. A copy, because
   /// headers and status may come on two threads.

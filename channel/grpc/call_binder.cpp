@@ -28,7 +28,8 @@ class ContextHeaders final : public HeaderSource {
   [[gnu::hot]] void each(absl::string_view name,
                          absl::FunctionRef<void(absl::string_view value)> visit) const override {
     if (metadata_.empty()) return;
-    thread_local std::string key;  // Reused: long names do not allocate per call.
+    // Reused for all calls of the thread, so that a long name is allocated only once.
+    thread_local std::string key;
     key.assign(name.data(), name.size());
     const auto [first, last] = metadata_.equal_range(key);
     for (auto header = first; header != last; ++header)
@@ -74,7 +75,8 @@ void end(grpc_call* call, const absl::Status& status) {
 Duration until(gpr_timespec deadline) {
   const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
   constexpr auto kMost = std::chrono::floor<std::chrono::seconds>(Duration::max());
-  if (left.tv_sec < 0) return Duration::zero();  // The overdue time may not fit into Duration.
+  // The deadline is over, perhaps by more than Duration can hold.
+  if (left.tv_sec < 0) return Duration::zero();
   if (left.tv_sec >= kMost.count()) return Duration::max();
   return std::chrono::seconds(left.tv_sec) + Duration(left.tv_nsec);
 }
@@ -301,7 +303,7 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   if (!decision.delay) return std::nullopt;
   if (decision.is_transparent) {
     counts().count_repicked();
-  } else {  // A6: every retry may go to another endpoint.
+  } else {  // A6: a retry may go to another endpoint, so it gets another seed.
     intent.seed = draw(intent.seed, Salt::kRetryPick);
   }
   const bool elsewhere = options_.retry_elsewhere || intent.pick.retry().avoids_tried();

@@ -168,11 +168,14 @@ class CallBinder final : public grpc::internal::CallHook,
                      actors::Reach reach,
                      const EndedAttempt& ended) const;
 
-  const GrpcAccess::Creators creators_;  // The application's and the observer's.
+  // The creators of the application's interceptors and of the observer.
+  const GrpcAccess::Creators creators_;
   const GrpcChannelOptions options_;
-  const actors::GrpcPoller::Hold poller_;  // Destroyed after this object's gRPC objects.
+  // A member above the gRPC objects, so that it is destroyed after them.
+  const actors::GrpcPoller::Hold poller_;
   const std::shared_ptr<grpc::Channel> anchor_;
-  std::atomic<grpc::CompletionQueue*> callback_cq_{nullptr};  ///< Null: not used yet.
+  /// The queue of the callback API; null: not used yet.
+  std::atomic<grpc::CompletionQueue*> callback_cq_{nullptr};
 };
 
 }  // namespace signalbox::channel

@@ -35,7 +35,7 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
                                      grpc::internal::Call* call) override;
   [[gnu::hot]] void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override;
 
-  // AttemptedCall
+  // The functions of AttemptedCall.
 
   [[gnu::hot]] void bound(CallBinder& binder, CallIntent intent) override;
 
@@ -67,9 +67,12 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
   [[gnu::hot]] bool end(grpc::experimental::InterceptorBatchMethods& batch);
 
   Attempts attempts_;
-  grpc_call* front_ = nullptr;          ///< Null: the application has the real call.
-  grpc::internal::Call real_;           ///< The call behind the front.
-  absl::once_flag first_batch_;         ///< Two threads may begin a stream at once.
+  /// The call that the application has instead of the real call (stand_behind); null: it has the
+  /// real call.
+  grpc_call* front_ = nullptr;
+  grpc::internal::Call real_;  ///< The call behind the front.
+  /// A once_flag, because two threads may begin a stream at the same time.
+  absl::once_flag first_batch_;
   std::shared_ptr<QueuedCall> queued_;  ///< Set if the connection died before the first batch.
   Filler filler_{*this};
   UnaryBatch unary_;  ///< A unary call's only batch, while no attempt has failed.

@@ -25,7 +25,7 @@ struct QueuedCall::ContextOwner {
   ContextOwner& operator=(const ContextOwner&) = delete;
 
   std::shared_ptr<QueuedCall> call;
-  std::shared_ptr<void> rest;  ///< The objects that the context owned before.
+  std::shared_ptr<void> rest;  ///< The objects that the context owned before this object.
 };
 
 QueuedCall::QueuedCall(std::shared_ptr<CallBinder> binder,
@@ -153,7 +153,8 @@ Verdict QueuedCall::pick_again() {
 // Releases the claim. False: something changed while the call was claimed, so the caller must try
 // again now.
 bool QueuedCall::keep_waiting() {
-  const std::uint64_t seen = intent_.pick.sequence();  // Read while no other thread can own it.
+  // Read before the claim is released: afterwards another thread may own the pick.
+  const std::uint64_t seen = intent_.pick.sequence();
   const bool is_delayed = intent_.pick.delay() > Duration::zero();
   {
     const std::lock_guard lock(mutex_);
@@ -266,7 +267,7 @@ void QueuedCall::bind(Verdict verdict) {
   grpc::internal::CallHook* hook = binder_.get();
   if (interception_.observer != nullptr) hook = &interception_.observer->filler();
   real_ = Call(real, hook, cq_, interception_.info);
-  grpc_call_ref(real);  // For holding_ended(): the context may be ending.
+  grpc_call_ref(real);  // A reference for holding_ended(), which may run while the context ends.
   earlier_.push_back(real);
   earlier_.push_back(GrpcAccess::rebind(context_, real));
   lock.lock();

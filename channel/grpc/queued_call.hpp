@@ -101,7 +101,7 @@ class QueuedCall final : public grpc::internal::CallHook,
   grpc::Alarm alarm_;  ///< For a route's timeout, if the route became known while waiting.
   grpc::Alarm delay_alarm_;
 
-  std::mutex mutex_;  ///< Guards all below.
+  std::mutex mutex_;  ///< Guards the members below.
   State state_ = State::kPrepared;
   Delay delay_ = Delay::kNone;
   std::optional<absl::Status> ended_;  ///< The call was cancelled or timed out before it was bound.

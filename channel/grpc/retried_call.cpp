@@ -100,17 +100,18 @@ class Reply final : private CallOpGenericRecvMessage {
 // the interceptor for good.
 struct RetriedCall::Batch {
   enum class Where {
-    kOut,       ///< Its operations run.
-    kHeld,      ///< Its operations have ended; the application does not know it.
-    kCarrying,  ///< Held; operations of this class run under its tag.
+    kOut,       ///< The batch's operations run.
+    kHeld,      ///< The batch's operations have ended, and the application does not know this yet.
+    kCarrying,  ///< As kHeld, and operations of RetriedCall run with the batch's tag.
     kRepeated,  ///< The batch completes once more, with success.
-    kRefilled,  ///< The batch is on its way out again.
+    kRefilled,  ///< The batch passes the interceptors on its way into the next attempt.
     kFailing,   ///< The batch completes once more, as failed.
   };
 
   Methods* methods = nullptr;
   CallOpSetInterface* ops = nullptr;
-  grpc_call* call = nullptr;  ///< The batch was filled into it, and has a reference to it.
+  /// The call into which the batch was filled, and to which it has a reference.
+  grpc_call* call = nullptr;
   Where where = Where::kOut;
   bool is_sent = false;  ///< The batch sends a message.
   bool has_headers = false;
@@ -557,7 +558,8 @@ void RetriedCall::replay(const Call& call) {
 void RetriedCall::send_next(Lock lock) {
   sends_ = std::make_unique<Sends>();
   if (std::exchange(sends_headers_, false)) {
-    sends_->SendInitialMetadata(&headers_, 0);  // In a batch of their own: see was_taken_.
+    // The headers are a batch of their own, so that a failure is theirs (was_taken_).
+    sends_->SendInitialMetadata(&headers_, 0);
   } else if (next_ < log_.size()) {
     const grpc::Status copied = sends_->SendMessage(log_[next_++]);
     SIGNALBOX_INVARIANT(copied.ok(), "bytes are serialized already");

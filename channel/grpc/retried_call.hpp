@@ -151,8 +151,9 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   grpc::ClientContext& context_;
   const std::unique_ptr<Replay> replay_;
 
-  std::mutex mutex_;                   ///< Guards all below.
-  std::atomic<bool> is_quiet_{false};  ///< Settled, and no batch is left.
+  std::mutex mutex_;  ///< Guards the members below.
+  /// The call is settled, and no batch is left for this object.
+  std::atomic<bool> is_quiet_{false};
   State state_ = State::kOpen;
   Step step_ = Step::kHeaders;
   int entering_;
@@ -161,7 +162,8 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   bool is_blind_ = false;
   grpc::internal::Call current_;
   std::list<Batch> batches_;
-  std::vector<grpc::internal::CallOpSetInterface*> stored_;  ///< Batches to fill later, in order.
+  /// Batches that are filled later, in this order.
+  std::vector<grpc::internal::CallOpSetInterface*> stored_;
 
   // The data that the application has sent: headers, messages, the end of the messages.
   bool has_begun_ = false;
@@ -183,11 +185,12 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   /// two failed.
   bool was_taken_ = false;
 
-  // The end of the attempt.
-  bool has_headers_ = false;      ///< The headers came, or do not exist.
-  bool are_ours_ = false;         ///< This class received the headers, and the context has them.
-  std::unique_ptr<End> end_;      ///< The attempt's status; null: it has not been asked for yet.
-  grpc_call* refused_ = nullptr;  ///< Carries the rest of the call once the status is known.
+  // What is known of the end of the current attempt.
+  bool has_headers_ = false;  ///< The headers came, or do not exist.
+  bool are_ours_ = false;     ///< This class received the headers, and the context has them.
+  std::unique_ptr<End> end_;  ///< The attempt's status; null: it has not been asked for yet.
+  /// The call on which remaining batches run once the status is known.
+  grpc_call* refused_ = nullptr;
   std::shared_ptr<BackOff> back_off_;
 };
 

@@ -4,7 +4,8 @@
 namespace signalbox::channel {
 
 void OnceWaiter::wait() {
-  const auto self = shared_from_this();  // The list may drop its reference before the end.
+  // Keeps this object alive: the list may drop its reference meanwhile.
+  const auto self = shared_from_this();
   list_->add(self);
   wake();
 }

@@ -8,7 +8,7 @@
 namespace signalbox::channel {
 namespace {
 
-// The entry of a waiting thread.
+// The entry of a thread that waits in the list.
 class Sleeper final : public Waiter {
  public:
   void wake() override {
@@ -41,7 +41,8 @@ void WaitList::add(std::shared_ptr<Waiter> waiter) {
 }
 
 void WaitList::remove(const Waiter* waiter) {
-  std::shared_ptr<Waiter> removed;  // A last reference is dropped after the unlock.
+  // Declared before the lock, so that a last reference is dropped after the unlock.
+  std::shared_ptr<Waiter> removed;
   const std::lock_guard lock(mutex_);
   const auto found = waiters_.find(waiter);
   if (found == waiters_.end()) return;

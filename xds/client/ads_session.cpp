@@ -72,7 +72,7 @@ void AdsSession::go_on_decoding(Instant now) {
   const auto end = std::move(decoded->end);
   decoded.reset();
   take(*std::move(response), now);
-  if (end) on(*end, now);  // Ignored if the response has ended the stream.
+  if (end) on(*end, now);  // Does nothing if the response has ended the stream.
 }
 
 void AdsSession::take(absl::StatusOr<DecodedResponse> response, Instant now) {

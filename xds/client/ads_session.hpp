@@ -83,14 +83,15 @@
 namespace signalbox::xds {
 
 struct AdsSessionOptions {
-  std::string server;  ///< Named in error texts.
+  std::string server;  ///< The server's name, for error texts.
   std::string node;    ///< A serialised envoy.config.core.v3.Node.
   std::uint64_t seed = 0;
   ResponseDecoder decode;
   StreamPaceOptions pace;
-  /// The wait of S7. Its maximum is short: some servers send no new version before the NACK.
+  /// How long the NACK of a repeated response waits (S7). The maximum is short, because some
+  /// servers send no new version before they get the NACK.
   BackoffOptions nack_backoff{.max = std::chrono::seconds(10)};
-  RequestTurnOptions turn = {};  ///< The waits of S9.
+  RequestTurnOptions turn = {};  ///< How long a change of names waits (S9).
 };
 
 class AdsSession {
@@ -114,15 +115,18 @@ class AdsSession {
     std::set<std::string> names;  // The names of the last request.
     // Those of `names` that were unwanted at some time since then (S10).
     std::set<std::string> given_up;
-    std::set<std::string> unseen;  // Names that requests with an old nonce left out (S10).
+    std::set<std::string> unseen;  // Names that were left out of a request with an old nonce (S10).
     bool was_empty = false;        // At some time since that request, no name was wanted (S6).
     std::string nonce;
     std::optional<Refused> refused;
-    std::optional<TimerId> held;        // The NACK of `refused` waits for this timer (S7).
-    std::optional<std::string> answer;  // The answer due: errors of a NACK, or "" for an ACK.
-    bool answered = false;              // A response has come since the last request was made.
-    bool unwritten = false;             // The last request has not been written yet.
-    std::optional<RequestTurn::Change> change;  // The last request's change (S11).
+    std::optional<TimerId> held;  // The NACK of `refused` waits for this timer (S7).
+    // The answer that is due: "" for an ACK, else the errors of a NACK.
+    std::optional<std::string> answer;
+    // A response of the type has come since the last request of the type was made.
+    bool answered = false;
+    bool unwritten = false;  // The last request has not been written yet.
+    // How the unwritten request changes the names (S11); nullopt: it does not.
+    std::optional<RequestTurn::Change> change;
     RequestTurn turn;
     std::optional<TimerId> waits;  // A change of names waits for this timer.
     bool has_waited = false;       // The timer of a waiting change has elapsed.
@@ -186,7 +190,8 @@ class AdsSession {
   AdsSessionOptions options_;
   StreamPace pace_;
   State state_;
-  std::map<ResourceType, std::set<std::string>> wanted_;  // Has no empty sets.
+  // The wanted names of each type; no set is empty.
+  std::map<ResourceType, std::set<std::string>> wanted_;
   std::map<ResourceType, std::string> versions_;
   std::uint64_t streams_ = 0;
   std::uint64_t timers_ = 0;

@@ -242,7 +242,9 @@ void ClientCore::record_absent(const Response& response, const std::set<std::str
 void ClientCore::take_away(ServerId server, CacheEntry& entry) {
   const bool may_speak = server == entry.origin || server == entry.authority->active();
   if (!servers_[server].options.fail_on_data_errors || !may_speak || !entry.value) return;
-  entry.data_error = absl::OkStatus();  // So that the same error is told again, as a loss.
+  // Without this, an error that was told before as ambient would not be told again as the loss of
+  // the resource.
+  entry.data_error = absl::OkStatus();
   entry.value.reset();
   entry.state.version.clear();
   entry.state.updated.reset();

@@ -67,8 +67,8 @@ class ClientCore {
   struct Server {
     ServerOptions options;
     absl::Status status;
-    std::set<ResourceType> asked;  // Types with names in the last AskServer.
-    bool in_use = false;           // From the first AskServer until LeaveServer.
+    std::set<ResourceType> asked;  // The types for which the last AskServer had names.
+    bool in_use = false;           // True from the first AskServer until LeaveServer.
   };
 
   // A response and the server that sent it.

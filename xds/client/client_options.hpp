@@ -26,17 +26,19 @@ struct ServerOptions {
   std::string name;
   /// A NACK or a deletion removes a cached resource (A88).
   bool fail_on_data_errors = false;
-  /// A resource that does not come in time is UNAVAILABLE rather than NOT_FOUND, and its timeout is
-  /// doubled (A88).
+  /// The error of a resource that does not come in time is UNAVAILABLE instead of NOT_FOUND, and
+  /// the timeout is twice as long (A88).
   bool resource_timer_is_transient_error = false;
-  /// Its resources may set the authority of calls (A81): trusted_xds_server, or a resource file.
+  /// Resources of this server may set the authority of calls (A81). True for a server with the
+  /// feature trusted_xds_server, and for a resource file.
   bool trusted = false;
 };
 
 struct ClientOptions {
   std::string node_id;
   Duration resource_timeout = std::chrono::seconds(15);
-  std::vector<ServerOptions> servers = {ServerOptions{}};  ///< Indexed by ServerId.
+  /// All servers. A ServerId is an index into this list.
+  std::vector<ServerOptions> servers = {ServerOptions{}};
   /// The servers of names without an authority; best first (A71).
   std::vector<ServerId> default_servers = {0};
   std::map<std::string, std::vector<ServerId>> authorities = {};

@@ -26,7 +26,7 @@ namespace signalbox::xds {
 /// One request: a subscription, an ACK (`nonce`) or a NACK (`nonce` and `rejection`).
 struct DiscoveryRequest {
   ResourceType type = ResourceType::kListener;
-  std::string version;  ///< The last accepted version; empty: none yet.
+  std::string version;  ///< The last accepted version of the type; empty: none yet.
   /// The nonce of the type's last response; empty: no response on this stream yet.
   std::string nonce;
   std::set<std::string> names;

@@ -55,8 +55,9 @@ class StreamPace {
 
  private:
   StreamPaceOptions options_;
-  Backoff failures_;     // For consecutive streams without a response.
-  Backoff short_lived_;  // For consecutive refused or short answered streams.
+  Backoff failures_;  // The waits after consecutive streams without a response.
+  // The waits after consecutive streams that were refused, or were answered and ended soon.
+  Backoff short_lived_;
   Instant opened_;
   bool answered_ = false;
 };

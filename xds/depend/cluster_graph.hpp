@@ -40,7 +40,7 @@ using ClusterPtr = std::shared_ptr<const Cluster>;
 using ClusterLookup = absl::FunctionRef<const absl::StatusOr<ClusterPtr>*(const ClusterName& name)>;
 
 enum class MissingLeaf : std::uint8_t {
-  kSkip,           ///< A74: the other leaves serve.
+  kSkip,           ///< A74: calls use the other leaves.
   kFailAggregate,  ///< A37-13: a missing leaf fails the whole aggregate.
 };
 

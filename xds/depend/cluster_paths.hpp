@@ -52,7 +52,7 @@ class ClusterPaths {
     Node node;
     std::vector<Place> children;
     std::size_t level;      ///< The number of clusters on the shortest path.
-    std::size_t depth = 1;  ///< See P2.
+    std::size_t depth = 1;  ///< The number of clusters on the longest path that counts (P2).
     std::size_t ring = 0;   ///< Equal for clusters that reach each other; see P3.
   };
 
@@ -62,9 +62,9 @@ class ClusterPaths {
   void expand(Place place, ClusterLookup lookup);
   void measure();
 
-  std::vector<Entry> nodes_;  ///< By level; the root is the first.
+  std::vector<Entry> nodes_;  ///< The nodes, ordered by level; the root is the first.
   absl::flat_hash_map<ClusterName, Place> places_;
-  std::vector<Place> order_;  ///< See P1.
+  std::vector<Place> order_;  ///< The places of the nodes in depth-first order (P1).
 };
 
 }  // namespace signalbox::xds

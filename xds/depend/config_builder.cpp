@@ -147,7 +147,9 @@ class Builder {
                                      [&](const DnsDiscovery& dns) {
                                        const auto& resolution = arguments_.known.name(dns.name);
                                        return resolution.endpoints() == nullptr
-                                                  ? std::string()  // Reported by from_dns().
+                                                  // No note: from_dns() reports the error as the
+                                                  // cluster's own.
+                                                  ? std::string()
                                                   : resolution.error();
                                      },
                                      [](const AggregateDiscovery&) { return std::string(); },

@@ -45,14 +45,14 @@ inline constexpr std::size_t kMaxLeafNotes = 3;
 
 struct BuiltConfig {
   XdsConfig config;
-  /// Becomes ResolutionNotes::clusters.
+  /// The ambient errors of clusters that have a value. They become ResolutionNotes::clusters.
   std::map<ClusterName, std::string> notes;
 };
 
 /// nullopt while a needed resource has no answer.
 std::optional<BuiltConfig> build_config(const Routes& routes, const BuildArguments& arguments);
 
-/// Whether all pointers and all errors are equal.
+/// Whether the two configurations have the same pointers and the same errors.
 bool is_unchanged(const XdsConfig& fresh, const XdsConfig& before);
 
 }  // namespace signalbox::xds

@@ -44,7 +44,7 @@
 namespace signalbox::xds {
 
 struct DependencyOptions {
-  std::string target;     ///< Named in error texts: "xds:///orders".
+  std::string target;     ///< The target, such as "xds:///orders", for error texts.
   std::string listener;   ///< The name of the LDS resource.
   std::string authority;  ///< Compared with the domains of virtual hosts.
   std::string node_id;
@@ -103,7 +103,8 @@ class DependencyManager {
   WatchedResources known_;
   std::set<ClusterName> referenced_;
 
-  XdsConfigPtr emitted_;  // Null: none yet, or an error was emitted after it.
+  // The emitted configuration; null: none yet, or an error was emitted since.
+  XdsConfigPtr emitted_;
   ResolutionNotesPtr emitted_notes_;
   std::optional<absl::Status> emitted_error_;
   std::optional<TimerId> settling_;

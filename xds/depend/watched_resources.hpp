@@ -30,7 +30,8 @@ namespace signalbox::xds {
 
 template <typename T>
 struct Watched {
-  std::optional<absl::StatusOr<std::shared_ptr<const T>>> value;  ///< Unset: not answered yet.
+  /// The last value or error; unset: the resource has not answered yet.
+  std::optional<absl::StatusOr<std::shared_ptr<const T>>> value;
   absl::Status ambient;    ///< An error beside a value that stays valid.
   bool inherited = false;  ///< The value is from a former client; the present client has sent none.
 };

@@ -26,7 +26,8 @@ namespace signalbox::xds {
 
 struct LintWarning {
   std::size_t resource = 0;  ///< The index of the resource in the file's list.
-  std::string text;          ///< Type, name, path of the field, and the warning.
+  /// The warning, after the resource's type and name and the path of the field.
+  std::string text;
 
   friend bool operator==(const LintWarning&, const LintWarning&) = default;
 };
@@ -45,7 +46,7 @@ struct LintFinding {
 
 std::vector<LintFinding> unread_fields(const ResourceBytes& resource);
 
-/// Returns one list for each resource.
+/// Each of the two checks returns one list of findings for each resource.
 std::vector<std::vector<LintFinding>> loose_ends(const std::vector<ResourceBytes>& resources);
 
 }  // namespace signalbox::xds

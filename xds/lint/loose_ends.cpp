@@ -59,7 +59,8 @@ Message decoded(const ResourceBytes& resource) {
 // A route configuration: a resource of its own, or inline in a listener.
 struct Routes {
   std::size_t resource = 0;
-  std::string path;  // The prefix of the fields' paths; ends with a dot, or is empty.
+  // The path of this route configuration in the resource, with a dot at the end; or empty.
+  std::string path;
   RoutesProto proto;
   std::vector<std::string> targets = {};  // The listeners that use this configuration.
 };
@@ -68,7 +69,7 @@ struct Session {
   std::size_t resource = 0;
   std::string path;
   std::string cookie_path;
-  std::size_t routes = 0;  // An index in `routes_`.
+  std::size_t routes = 0;  // The index of the session's route configuration in `routes_`.
 };
 
 // Whether the route can match a path that the cookie's path covers (RFC 6265 5.1.4).

@@ -100,7 +100,7 @@ const UnreadField* find_unread(const protobuf::FieldDescriptor& field) {
   return nullptr;
 }
 
-// "virtual_hosts[0]", "typed_per_filter_config".
+// Appends a field to a path: "virtual_hosts[0]", "typed_per_filter_config".
 std::string below(const std::string& path,
                   const std::string& name,
                   int index = 0,

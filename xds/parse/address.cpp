@@ -39,7 +39,7 @@ void require_port(const SocketAddress& proto, std::uint32_t least, const Field& 
   }
 }
 
-// "1.2.3.4:80", "[::1]:80", "orders.example:443".
+// Joins a host and a port: "1.2.3.4:80", "[::1]:80", "orders.example:443".
 std::string join(absl::string_view host, std::uint32_t port) {
   const bool v6 = absl::StrContains(host, ':') && host.front() != '[';
   return v6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);

@@ -76,7 +76,8 @@ bool decode_structure(const protobuf::Struct& structure,
   return false;
 }
 
-// Both TypedStructs have the same fields.
+// Whether the type is xds.type.v3.TypedStruct or udpa.type.v1.TypedStruct. Both have the same
+// fields.
 bool is_typed_struct(absl::string_view type_url) {
   return type_url == type_url_of<TypedStruct>() ||
          type_url == type_url_of<udpa::type::v1::TypedStruct>();

@@ -30,7 +30,7 @@ std::uint32_t denominator_of(const FractionalPercent& proto) {
   }
 }
 
-// An unset percentage selects no calls.
+// The share of calls that get the fault. An unset percentage selects no calls.
 FaultShare parse_share(const FractionalPercent& proto, const Field& field) {
   parse_fraction(proto, field);  // Adds an error if the denominator is unknown.
   const std::uint32_t denominator = denominator_of(proto);

@@ -58,7 +58,8 @@ constexpr KnownFilter kKnownFilters[] = {
 };
 
 bool runtime_has(const KnownFilter& known, const ParseOptions& options) {
-  if (known.name == "stateful_session" && !options.session_affinity) return false;  // A55-41.
+  // A55-41: without the feature the filter counts as unknown.
+  if (known.name == "stateful_session" && !options.session_affinity) return false;
   return options.http_filters.contains(known.name);
 }
 
@@ -163,7 +164,7 @@ struct Unwrapped {
   bool disabled = false;
 };
 
-// nullopt: an error was added.
+// Removes the FilterConfig messages around an override; nullopt: an error was added.
 std::optional<Unwrapped> unwrap(const ::google::protobuf::Any& any, const Field& field) {
   const std::size_t most = field.options().limits.max_any_nesting;
   Unwrapped unwrapped;

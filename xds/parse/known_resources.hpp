@@ -49,7 +49,8 @@ class KnownResources {
  private:
   struct OfType {
     std::vector<ReceivedResource> resources;
-    absl::flat_hash_map<absl::string_view, std::size_t> places;  ///< Keys: `*bytes`.
+    /// The place of each resource. Keys: the resources' bytes.
+    absl::flat_hash_map<absl::string_view, std::size_t> places;
     RegexBudget::Patterns patterns;
   };
 

@@ -107,7 +107,7 @@ LbConfigPtr parse_custom(const Extension& extension,
   return make_lb_config(std::move(config));
 }
 
-// The built-in policies, then the user's.
+// The names of all supported policies, for error texts: the built-in policies, then the user's.
 std::string supported_policies(const ParseOptions& options) {
   std::string names = absl::StrJoin(options.lb_policies, ", ");
   if (options.custom_lb_policies == nullptr) return names;

@@ -27,7 +27,7 @@ namespace signalbox::xds {
 /// The error of a pattern; `what` is empty if the pattern is valid.
 struct RegexVerdict {
   absl::string_view limit = {};  ///< The name of the limit that the pattern exceeds.
-  std::string what = {};         ///< "must …, found …".
+  std::string what = {};         ///< The error text: "must …, found …".
 };
 
 /// The facts of a valid pattern.

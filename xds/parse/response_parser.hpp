@@ -82,7 +82,8 @@ class ResponseParser {
   std::optional<ResponseBudget> budget_;
 
   bool begun_ = false;
-  std::vector<AnyView> entries_;  ///< At most max_resources.
+  /// The resources of the response as views; at most max_resources.
+  std::vector<AnyView> entries_;
   std::size_t entry_count_ = 0;
   std::size_t next_ = 0;
   std::vector<absl::string_view> errors_;  ///< The resource_errors; at most max_resources.

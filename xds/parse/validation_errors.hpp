@@ -57,7 +57,8 @@ class Field {
 
   const ParseOptions& options() const;
 
-  /// "load_assignment.endpoints[0].locality"; empty at the top.
+  /// The path of the field, such as "load_assignment.endpoints[0].locality"; empty for the resource
+  /// itself.
   std::string path() const;
 
   /// Whether to stop reading lists: the resource has too many errors already, or the parsing was
@@ -94,7 +95,7 @@ class ValidationErrors {
   ValidationErrors(const ValidationErrors&) = delete;
   ValidationErrors& operator=(const ValidationErrors&) = delete;
 
-  /// The resource itself.
+  /// The Field of the resource itself, with an empty path.
   const Field& top() const { return top_; }
 
   bool empty() const { return count_ == 0; }
