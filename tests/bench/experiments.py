@@ -72,7 +72,7 @@ class Calls(Experiment):
         return self.measure(side, threads=self._threads)
 
     def measure(self, side: str, **options) -> dict:
-        # ring_hash connects to whom it needs, and has no more points than 4,096.
+        # ring_hash connects only to endpoints that calls need, and its ring has at most 4,096 points.
         connected = self._endpoints // 10 if self._lb_policy == "RING_HASH" else self._endpoints
         options = {"seconds": self._seconds, "endpoints": connected, "port": self._port, **options}
         return self._world.measure(side, self._measure, **options)
@@ -271,8 +271,8 @@ class QueuedCalls(Experiment):
 
 
 class EdsUpdate(Experiment):
-    """Of 10,000 connected endpoints two change: one among the many, and one whose locality takes nearly all calls, so
-    that its first call comes as soon as there can be one."""
+    """Two of 10,000 connected endpoints change: an ordinary one, and one in a locality that takes nearly all calls. The
+    second endpoint's first call therefore comes as soon as the client can send it one."""
 
     RATE = 200
     UPDATES = 3
@@ -353,11 +353,11 @@ class ManyTargets(Experiment):
 
 
 class Refused(Experiment):
-    """10,000 endpoints where nobody listens."""
+    """10,000 endpoints at which no server listens."""
 
     def prepare(self, world: World, scale: Scale) -> str:
         self._world, self._seconds = world, max(scale.seconds, 2.0)
-        # Bound, and not listening: the port is nobody's, and refuses.
+        # The socket is bound and does not listen, so the port refuses every connection.
         self._nobody = socket.socket()
         self._nobody.bind(("127.0.0.1", 0))
         world.serve(resources.route_to("bench")

@@ -76,7 +76,7 @@ def weighted_cluster(name: str, localities: list[tuple[int, list[Address]]],
 
 
 def partly_healthy_cluster(name: str, healthy: list[Address], unhealthy: list[Address]) -> list[dict]:
-    """A cluster of one locality, of whose endpoints EDS says that some are UNHEALTHY."""
+    """A cluster with one locality. EDS says that some of its endpoints are UNHEALTHY."""
     cluster, endpoints = eds_cluster(name, healthy + unhealthy)
     for endpoint in endpoints["endpoints"][0]["lb_endpoints"][len(healthy):]:
         endpoint["health_status"] = "UNHEALTHY"

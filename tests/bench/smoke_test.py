@@ -25,7 +25,7 @@ def is_running(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return state not in "ZX"  # An orphan may wait to be reaped by whoever took it over.
+    return state not in "ZX"  # An ended orphan may still wait for its new parent to reap it.
 
 
 class SmokeTest(unittest.TestCase):

@@ -6,7 +6,7 @@
     a row's cases  they differ, and signalbox does what the row says: well; else a complaint
     any other      they are equal: well; else a complaint
 
-A row whose cases were not compared is a complaint, too: no row outlives its reason.
+A row is a complaint, too, if none of its cases was compared: so no row outlives its reason.
 
 A row: {"part": …, "reason": …, "envoy": a sentence, "cases": {CASE: what signalbox does, …}}. A case may be a pattern
 ("*/a60"): then all that it stands for differ, and signalbox does the same in all of them."""

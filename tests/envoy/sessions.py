@@ -38,7 +38,7 @@ CLUSTERS = {
 }
 BACKENDS = 6
 TIERS = "tiers"
-UNDER_A_PATH = "under_a_path"  # A listener over the cluster "well" whose cookies are for PATH alone.
+UNDER_A_PATH = "under_a_path"  # A listener with routes to the cluster "well". Its cookies are for PATH alone.
 PATH = "/shop"
 
 

@@ -64,7 +64,7 @@ class Outcome:
     findings: list[str] = field(default_factory=list)  # Each a line that shows it again, or why there is none.
 
 
-INTERRUPTED = 72  # libFuzzer's status after SIGINT or SIGTERM: somebody ended it.
+INTERRUPTED = 72  # libFuzzer's exit status after SIGINT or SIGTERM.
 
 
 def outcome_of(target: str, program: Path, log: str, status: int, seconds: float) -> Outcome:

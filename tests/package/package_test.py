@@ -97,7 +97,7 @@ def shop(**clusters: list[int]) -> str:
 
 
 def world_of(file: Path) -> dict[str, str]:
-    """The environment of a client whose control plane is this file."""
+    """The environment of a client that gets its resources from this file."""
     bootstrap = {"signalbox.resources": str(file), "node": {"id": "consumer"}}
     return {"GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap), "GRPC_XDS_BOOTSTRAP": ""}
 
@@ -181,7 +181,7 @@ class PackageTest(unittest.TestCase):
                         self.assertTrue((page.parent / link).is_file())
         self.assertGreater(seen, 10)
 
-    # --- who finds it ----------------------------------------------------------------------------
+    # --- a project finds the package -------------------------------------------------------------
 
     def test_an_unknown_component_is_named(self) -> None:
         project = self.project("component", "find_package(signalbox CONFIG REQUIRED COMPONENTS channel teapot)")
@@ -210,7 +210,7 @@ class PackageTest(unittest.TestCase):
         run("cmake", "--install", project / "build", "--prefix", project / "prefix")
         self.assertFalse((project / "prefix").exists())
 
-    # --- who uses it -----------------------------------------------------------------------------
+    # --- a project uses the package --------------------------------------------------------------
 
     def test_consumers_call_and_pick(self) -> None:
         source = self.folder / "consumer"

@@ -64,7 +64,7 @@ class Shell:
 
     def __exit__(self, *_: object) -> None:
         try:
-            os.killpg(self.bash.pid, signal.SIGKILL)  # Its own session: nobody else is in there.
+            os.killpg(self.bash.pid, signal.SIGKILL)  # The process group has no other process.
         except ProcessLookupError:
             pass
         self.bash.stdin.close()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The front door: what ./run asks of apt-get, cmake and ctest, and what it refuses. The tools are fakes on PATH that
-write down how they were called; the checkout is a copy whose path holds a space."""
+write down how they were called; the checkout is a copy, and its path has a space."""
 
 import os
 import shlex

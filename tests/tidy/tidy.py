@@ -129,7 +129,7 @@ class Word(NamedTuple):
 
 
 class IncludeTable:
-    """includes.txt: who may include what."""
+    """includes.txt: which folder may include which headers."""
 
     def __init__(self, text: str) -> None:
         self.words: dict[str, Word] = {}

@@ -2,13 +2,15 @@
 """The house rules for words, as far as a machine can see them: no pronoun of people for a thing, no sentence of more than
 forty words.
 
-    *.hpp *.cpp ─▶ comments, string literals ─┐
-    *.md        ─▶ text without code ─────────┴▶ pronoun | long sentence ─▶ less what words.txt allows
+    *.hpp *.cpp                  ─▶ comments, string literals ─┐
+    *.proto *.py *.cmake, CMakeLists.txt ─▶ comments ──────────┤
+    *.md                         ─▶ text without code ─────────┴▶ pronoun | long sentence ─▶ less what words.txt allows
 
 A README.md of a folder of the product obeys the rules of code; other documents may speak of people.
 words.txt allows a file so many findings of a kind. The number must be exact: it shrinks with every mend, and a file
 that is clean leaves the list."""
 
+import ast
 import re
 from collections import Counter
 from typing import Iterator, NamedTuple
@@ -26,6 +28,10 @@ ADVICE = {
 }
 COMMENT = re.compile(r"^[ \t]*///?(.*)$|[;{})\],][ \t]*///?<?(.*)$", re.MULTILINE)
 STRING = re.compile(r'R"([^(\s]{0,16})\((.*?)\)\1"|"((?:\\.|[^"\\\n])*)"', re.DOTALL)
+# Literals that the compiler joins are one text.
+JOINED = re.compile(rf'(?:{STRING.pattern})(?:\s*"(?:\\.|[^"\\\n])*")*', re.DOTALL)
+# A comment of Python or CMake; the shebang is none.
+HASH_COMMENT = re.compile(r"^[ \t]*#(?!!)[ ]?(.*)$|[ \t]{2}#[ ](.*)$", re.MULTILINE)
 # A drawing or a table says nothing in sentences.
 DRAWN = re.compile(r"[─│┌┐└┘├┤┬┴┼▶◀▲▼]|^ {3,}|^\s*[|+]|->|=>|::=")
 
@@ -55,37 +61,58 @@ def sentences(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int]]:
                 words = 0
 
 
-def findings_of(path: str, text: str) -> Iterator[Finding]:
-    def at(offset: int) -> int:
-        return text.count("\n", 0, offset) + 1
+def line_of(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
 
+
+def comments_of(path: str, text: str) -> list[tuple[int, str]]:
+    """(line, text) of each line of a comment, and for Python of each docstring."""
+    pattern = COMMENT if path.endswith((".hpp", ".cpp", ".proto")) else HASH_COMMENT
+    lines = [(line_of(text, match.start()), match[1] if match[1] is not None else match[2])
+             for match in pattern.finditer(text)]
+    if not path.endswith(".py"):
+        return lines
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            said = ast.get_docstring(node, clean=False)
+            if said:
+                lines += enumerate([*said.splitlines(), ""], node.body[0].lineno)
+    return lines
+
+
+def literals_of(text: str) -> Iterator[tuple[int, str]]:
+    """(line, text) of each string literal of C++; literals that the compiler joins are one."""
+    code = COMMENT.sub(lambda match: " " * len(match[0]) if match[1] is not None else match[0], text)
+    for match in JOINED.finditer(code):
+        parts = [part[2] or part[3] or "" for part in STRING.finditer(match[0])]
+        yield line_of(code, match.start()), "".join(parts).replace("\\n", "\n").replace('\\"', '"')
+
+
+def findings_of(path: str, text: str) -> Iterator[Finding]:
     if path.endswith(".md"):
         plain = re.sub(r"^[ \t]*(```+|~~~+).*?^[ \t]*\1[ \t]*$|<!--.*?-->", lambda m: "\n" * m[0].count("\n"), text,
                        flags=re.DOTALL | re.MULTILINE)
         plain = re.sub(r"`[^`\n]*`", "x", plain)
         for match in PRONOUN["code" if FOLDER_PAGE.fullmatch(path) else "document"].finditer(plain):
-            yield Finding(plain.count("\n", 0, match.start()) + 1, "pronoun", f"'{match[0]}'")
-        prose = [(number, line) for number, line in enumerate(plain.splitlines(), 1) if not line.startswith("|")]
+            yield Finding(line_of(plain, match.start()), "pronoun", f"'{match[0]}'")
+        proses = [[(number, line) for number, line in enumerate(plain.splitlines(), 1) if not line.startswith("|")]]
     else:
-        prose = []
-        for match in COMMENT.finditer(text):
-            said = match[1] if match[1] is not None else match[2]
-            prose.append((at(match.start()), said))
+        proses = [comments_of(path, text)]
+        if path.endswith((".hpp", ".cpp")):
+            proses += [list(enumerate(said.splitlines(), line)) for line, said in literals_of(text)]
+        for line, said in (row for prose in proses for row in prose):
             for found in PRONOUN["code"].finditer(said):
-                yield Finding(at(match.start()), "pronoun", f"'{found[0]}'")
-        code = COMMENT.sub(lambda m: " " * len(m[0]) if m[1] is not None else m[0], text)
-        for match in STRING.finditer(code):
-            for found in PRONOUN["code"].finditer(match[2] or match[3] or ""):
-                yield Finding(at(match.start()), "pronoun", f"'{found[0]}'")
-    for number, words in sentences(prose):
-        if words > MOST_WORDS:
-            yield Finding(number, "sentence", f"a sentence of {words} words, more than {MOST_WORDS}")
+                yield Finding(line, "pronoun", f"'{found[0]}'")
+    for prose in proses:
+        for number, words in sentences(prose):
+            if words > MOST_WORDS:
+                yield Finding(number, "sentence", f"a sentence of {words} words, more than {MOST_WORDS}")
 
 
 def is_ours(path: str) -> bool:
     if path.endswith((".hpp", ".cpp")):
         return not path.startswith("tests/package")
-    return path.endswith(".md")
+    return path.endswith((".md", ".py", ".proto", ".cmake", "CMakeLists.txt"))
 
 
 def check_words(texts: dict[str, str], allowed: dict[tuple[str, str], int]) -> Iterator[tuple[str, int, str, str]]:
