@@ -41,7 +41,8 @@ class Orphans {
     std::move(objects.begin(), objects.end(), std::back_inserter(arrived_));
     changed_.notify_all();
     if (is_exiting_ || std::exchange(is_running_, true)) return;
-    if (thread_.joinable()) thread_.join();  // Its run() has ended.
+    // The thread still has to be joined, but its run() has ended.
+    if (thread_.joinable()) thread_.join();
     thread_ = std::thread([this] { run(); });
   }
 

@@ -169,7 +169,7 @@ struct MapState {
   // The health checks of an address.
   struct Checks {
     StartHealthChecks order;
-    HealthCheckerActor actor;  // Null: the checker died, and its RestartDue is pending.
+    HealthCheckerActor actor;  // The health checker; null: it died, and its RestartDue is pending.
     RestartDelay delay;
   };
 
@@ -184,7 +184,7 @@ struct MapState {
   std::shared_ptr<const void> in_metrics;
   std::optional<EndpointsCounted> counted;  // The values that this map last set in the metrics.
   std::optional<SessionsHeld> sessions;     // The values that this map last set in the metrics.
-  SweeperActor sweeper;                     // Null unless the map keeps connections for sessions.
+  SweeperActor sweeper;                     // The sweeper; null unless the map keeps sessions.
   // The idle timeout of the last ArmSweeper, for a restarted sweeper.
   std::optional<Duration> idle_timeout;
   RestartDelay sweeper_delay;

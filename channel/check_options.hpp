@@ -17,10 +17,11 @@
 
 namespace signalbox::channel {
 
-/// INVALID_ARGUMENT names the first invalid option, the rule, and the value that was found.
+/// Checks all options. INVALID_ARGUMENT names the first invalid one, the rule, and the value that
+/// was found.
 absl::Status check_options(const RuntimeOptions& options);
 
-/// INVALID_ARGUMENT for a default authority that no request may carry.
+/// Checks a default authority. INVALID_ARGUMENT if it is no valid value of the header :authority.
 absl::Status check_authority(const std::string& authority);
 
 }  // namespace signalbox::channel

@@ -49,7 +49,8 @@ std::string what_is_wrong_with_lb_policy_name(absl::string_view name) {
   static const auto ours =
       own_names(std::make_index_sequence<std::variant_size_v<LbConfig::variant>>());
   std::string wrong = what_is_wrong_with_its_letters(name);
-  // gRPC's own names have this suffix in its configuration messages (A76).
+  // gRPC's service configs have names with the suffix "_experimental", such as
+  // ring_hash_experimental (A76). Names of signalbox are refused with the suffix, too.
   const bool is_ours =
       ours.contains(absl::StripSuffix(name, "_experimental")) || absl::StartsWith(name, "envoy.");
   if (wrong.empty() && is_ours)

@@ -21,7 +21,8 @@
 
 namespace signalbox::channel {
 
-/// INVALID_ARGUMENT names the first invalid filter, and the reason.
+/// Returns the parsers of the filters. INVALID_ARGUMENT names the first invalid filter, and the
+/// reason.
 absl::StatusOr<std::shared_ptr<const xds::CustomFilters>> register_http_filters(
     const std::vector<CustomHttpFilter>& filters, metrics::Instruments& instruments);
 

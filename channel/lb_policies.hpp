@@ -27,7 +27,8 @@ struct RegisteredLbPolicies {
   std::shared_ptr<const lb::CustomPolicies> policies;
 };
 
-/// INVALID_ARGUMENT names the first invalid policy, and the reason.
+/// Returns the parsers, and what makes the policies. INVALID_ARGUMENT names the first invalid
+/// policy, and the reason.
 absl::StatusOr<RegisteredLbPolicies> register_lb_policies(
     const std::vector<CustomLbPolicy>& policies, metrics::Instruments& instruments);
 

@@ -76,7 +76,8 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   const std::shared_ptr<WaitList> waiting_;
   std::shared_ptr<lb::RetryThrottle> retry_throttle_;
   std::atomic<ConnectivityState> state_{ConnectivityState::kConnecting};
-  std::shared_ptr<HostLink> host_;  // Null: no host serves the target.
+  // The link to the host that serves the target; null: no host serves it.
+  std::shared_ptr<HostLink> host_;
   std::shared_ptr<const actors::ChannelPort> port_;
   std::mutex mutex_;
   std::vector<Watcher> watchers_;

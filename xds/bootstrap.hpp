@@ -60,7 +60,8 @@ struct ServerConfig {
   std::string server_uri;
   /// The first entry of channel_creds that has a usable type.
   ChannelCredentials channel_creds;
-  std::vector<std::string> server_features;  ///< As written, including unknown features (A30).
+  /// The features as the bootstrap writes them, including unknown ones (A30).
+  std::vector<std::string> server_features;
 
   bool has_feature(absl::string_view feature) const;
   friend bool operator==(const ServerConfig&, const ServerConfig&) = default;
@@ -95,7 +96,8 @@ struct NodeConfig {
 struct Bootstrap {
   std::vector<ServerConfig> servers;  ///< Best first (A71); empty only with a resource file.
   std::map<std::string, AuthorityConfig> authorities;
-  /// By instance name. Only providers of the plugin file_watcher are kept.
+  /// The certificate providers of the plugin file_watcher; providers of other plugins are left out.
+  /// Keys: instance names.
   std::map<std::string, CertificateFiles> certificate_providers;
   NodeConfig node;
   std::string client_default_listener_resource_name_template = "%s";

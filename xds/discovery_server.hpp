@@ -66,7 +66,7 @@ struct Nack {
 
 /// The history of all clients. Only the newest closed streams and NACKs are kept.
 struct DiscoveryRecord {
-  std::vector<StreamRecord> streams;  ///< In the order in which they were opened.
+  std::vector<StreamRecord> streams;  ///< The streams, in the order in which they were opened.
   std::vector<Nack> nacks;
   std::size_t streams_opened = 0;
   std::size_t stale_requests = 0;

@@ -33,8 +33,8 @@ inline constexpr std::size_t kMaxValuesPerByte = 16;
 
 struct Document {
   nlohmann::json root;
-  std::map<std::string, std::vector<int>>
-      lines;  // By key of the root: the line of each list element. Empty for JSON.
+  /// For each list of the root: the line of each element. Keys: the list's key. Empty for JSON.
+  std::map<std::string, std::vector<int>> lines;
 };
 
 /// Errors name the line if it is known. They do not name the source of the text, which the caller

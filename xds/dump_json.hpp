@@ -35,8 +35,8 @@ namespace signalbox::xds {
 
 nlohmann::ordered_json to_json(const ResourceDump& dump);
 
-/// As text, indented by two spaces, with a newline at the end. Bytes that are not UTF-8 are
-/// replaced.
+/// The dump as JSON text, indented by two spaces, with a newline at the end. Bytes that are not
+/// UTF-8 are replaced.
 std::string to_json_text(const ResourceDump& dump);
 
 }  // namespace signalbox::xds

@@ -25,7 +25,8 @@ class JsonReader {
  public:
   enum class Presence { kRequired, kOptional };
 
-  /// `value` and `errors` must outlive the reader. Precondition: `value` is an object.
+  /// Reads `value`, which is at the place `path` in the document. `value` and `errors` must outlive
+  /// the reader. Precondition: `value` is an object.
   JsonReader(const nlohmann::json& value, std::string path, std::vector<std::string>& errors)
       : value_(value), path_(std::move(path)), errors_(errors) {}
 

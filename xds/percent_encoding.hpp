@@ -16,10 +16,10 @@ namespace signalbox::xds {
 std::string percent_encode_path(absl::string_view text);
 std::string percent_encode_authority(absl::string_view text);
 
-/// nullopt if a `%` is not followed by two hexadecimal digits.
+/// Replaces each %XX by its byte; nullopt if a `%` is not followed by two hexadecimal digits.
 std::optional<std::string> percent_decode(absl::string_view text);
 
-/// nullopt if the text is not of hexadecimal digits, two for each byte.
+/// The bytes of a text of hexadecimal digits, two for each byte; nullopt if the text is none.
 std::optional<std::string> hex_decode(absl::string_view text);
 
 }  // namespace signalbox::xds

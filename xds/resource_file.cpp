@@ -42,7 +42,8 @@ absl::StatusOr<std::string> read_string(const ResourceBytes& resource, absl::str
                                              descriptor->FindFieldByName(std::string(field)));
 }
 
-// `@type` of an object; an error if it is missing or names no resource type.
+// The resource type that `@type` of an object names; an error if `@type` is missing or names no
+// resource type.
 absl::StatusOr<std::string> resource_type(const json& object) {
   if (!object.is_object()) {
     return absl::InvalidArgumentError(

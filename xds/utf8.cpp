@@ -32,7 +32,8 @@ bool is_continuation(char byte) {
 
 struct Value {
   int field = 0;
-  std::optional<absl::string_view> content;  ///< Set for length-delimited values.
+  /// The bytes of a length-delimited value; nullopt for other values.
+  std::optional<absl::string_view> content;
 };
 
 // The next value of a message; nullopt at the end of the message, or at malformed bytes.

@@ -47,7 +47,7 @@ struct Shape {
 
   struct Field {
     Kind kind = Kind::kUnknown;
-    std::uint32_t message = 0;  ///< For kMessage: the place of its Shape in Shapes.
+    std::uint32_t message = 0;  ///< For kMessage: the place of the message's Shape in Shapes.
   };
 
   std::size_t size = 0;  ///< The size of an empty object of the type, in bytes.

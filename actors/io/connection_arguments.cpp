@@ -45,7 +45,8 @@ std::array<Argument, 8> ours(Duration timeout) {
   }};
 }
 
-// Null: the argument is not set. If a name is set twice, gRPC uses the first value.
+// Finds the argument `name`; null: it is not set. If a name is set twice, gRPC uses the first
+// value.
 const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view name) {
   const grpc_channel_args all = arguments.c_channel_args();
   const std::span<const grpc_arg> each(all.args, all.num_args);

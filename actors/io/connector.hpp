@@ -33,7 +33,8 @@ namespace signalbox::actors {
 /// share a connection.
 struct Peer {
   Address address;
-  UpstreamTlsPtr tls = nullptr;  ///< Null: the control plane asks for no TLS (A29).
+  /// The TLS settings; null: the control plane asks for no TLS (A29).
+  UpstreamTlsPtr tls = nullptr;
   /// The target's authority, for the name in a TLS handshake; empty: the address.
   std::string authority = {};
 };

@@ -228,7 +228,7 @@ class Call : public std::enable_shared_from_this<Call> {
     start_read();
   }
 
-  // Only a read reports the end of a call, so a read must be pending.
+  // Ends the call. Only a read reports the end of a call, so this starts a read if none is pending.
   void end() {
     is_ending_ = true;
     context_.TryCancel();

@@ -35,7 +35,7 @@ struct GrpcAdsOptions {
   /// The longest response. A longer one ends the stream with an error that names this limit. gRPC's
   /// default of 4 MiB would stop large configurations forever.
   int max_message_bytes = 64 << 20;
-  /// By default gRPC servers allow no ping interval below five minutes (A8).
+  /// The interval of pings. By default gRPC servers allow no interval below five minutes (A8).
   std::chrono::milliseconds keepalive_time = std::chrono::minutes(5);
   std::chrono::milliseconds keepalive_timeout = std::chrono::seconds(20);
 };

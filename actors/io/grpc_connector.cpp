@@ -333,7 +333,8 @@ struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
   }
 };
 
-// Precondition of this function and the next three: the mutex is held.
+// Begins the attempts that have their turn. Precondition of this function and the next three: the
+// mutex is held.
 void GrpcConnector::Pool::begin_due() {
   for (const TransportPtr& transport : turns_.begin(std::chrono::steady_clock::now()))
     begin(transport);

@@ -90,7 +90,7 @@ struct GrpcConnectorOptions {
   ClusterCredentials cluster_credentials = nullptr;
   grpc::ChannelArguments arguments;  ///< The user's arguments; see check_arguments().
   AttemptLimits attempts = {};
-  std::optional<Keepalive> keepalive = std::nullopt;  ///< nullopt: no pings.
+  std::optional<Keepalive> keepalive = std::nullopt;  ///< The settings of pings; nullopt: no pings.
   /// Destroys a connection once it is not in use (G2). Runs on any thread, even after the
   /// connector's end, so it must own everything that it needs.
   std::function<void(std::unique_ptr<const Tracked>)> retire;

@@ -45,7 +45,8 @@ constexpr auto kExitPatience = std::chrono::seconds(1);
 class GrpcPoller::Poller {
  public:
   Poller() {
-    // Runs on gRPC's executor when the last operation on the queue has ended.
+    // The functor that gRPC calls, on a thread of its executor, when the last operation on the
+    // queue has ended.
     struct Shutdown : grpc_completion_queue_functor {
       std::promise<void> is_shut_down;
 
@@ -83,7 +84,8 @@ class GrpcPoller::Poller {
   // Returns the process's poller. Makes the poller if there is none.
   static std::shared_ptr<Poller> share();
 
-  // Precondition: there is no Hold. Blocks for at most kVisit.
+  // Whether the poller may end now: every thread of the callback API has left its callbacks. Blocks
+  // for at most kVisit. Precondition: there is no Hold.
   bool may_end() {
     return callback_threads_ == nullptr || callback_threads_->have_come_back(kVisit);
   }
@@ -163,7 +165,8 @@ class GrpcPoller::Poller {
     }
   }
 
-  // Runs the Tags of all completions. Returns whether there was one.
+  // Waits for completions until `until`, and runs their Tags. Returns whether there was a
+  // completion.
   bool serve(gpr_timespec until) {
     void* tag = nullptr;
     bool ok = false;
@@ -208,7 +211,8 @@ class GrpcPoller::Ends {
     const std::lock_guard lock(mutex_);
     pollers_.emplace_back(poller);
     if (is_exiting_ || std::exchange(is_running_, true)) return;
-    if (thread_.joinable()) thread_.join();  // Its run() has ended.
+    // The thread still has to be joined, but its run() has ended.
+    if (thread_.joinable()) thread_.join();
     thread_ = std::thread([this] { run(); });
   }
 

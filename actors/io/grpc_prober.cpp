@@ -126,7 +126,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     }
   };
 
-  // Precondition: the mutex is held, and there is a connection.
+  // Starts the health check's call. Precondition: the mutex is held, and there is a connection.
   void call() {
     call_ = new Call;
     call_->conversation = shared_from_this();

@@ -18,7 +18,7 @@ struct Seat {
   explicit Seat(std::unique_ptr<HealthProber::Probe> made) : probe(std::move(made)) {}
 
   std::mutex mutex;                            ///< Guards `probe`.
-  std::unique_ptr<HealthProber::Probe> probe;  ///< Null: the ProbeByTurns was destroyed.
+  std::unique_ptr<HealthProber::Probe> probe;  ///< The probe; null: the ProbeByTurns was destroyed.
   HealthProber::Answer answer;
   bool delayed = false;
   bool has_turn = false;  ///< Guarded by the mutex of Turns.

@@ -40,7 +40,8 @@ class HealthProber {
  public:
   struct Target {
     Peer peer;
-    /// Its name is the host of HTTP and gRPC probes if the check names no host.
+    /// The endpoint's cluster. HTTP and gRPC probes use its name as the host if the check has no
+    /// host.
     ClusterName cluster;
   };
 

@@ -119,7 +119,7 @@ absl::StatusOr<PemTexts> TlsFiles::read() {
   return *good_;
 }
 
-// Precondition: the mutex is held.
+// Reads the files; keeps the last good texts if they are bad. Precondition: the mutex is held.
 void TlsFiles::read_again() {
   auto texts = read_now(files_);
   failure_ = texts.status();

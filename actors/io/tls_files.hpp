@@ -38,7 +38,8 @@ struct PemTexts {
 
 class TlsFiles {
  public:
-  /// Called inside read(), on the caller's thread. It must not call read().
+  /// Gets the text of a fault. Called inside read(), on the caller's thread. It must not call
+  /// read().
   using Complain = std::function<void(const std::string& text)>;
 
   /// Once the files were read, read() uses the same texts for `reuse_for`, without opening the
@@ -59,7 +60,7 @@ class TlsFiles {
   std::mutex mutex_;  ///< Guards the members below.
   std::optional<PemTexts> good_;
   absl::Status failure_;            ///< The last reading's error.
-  std::optional<Instant> read_at_;  ///< nullopt: never read.
+  std::optional<Instant> read_at_;  ///< When the files were last read; nullopt: never.
   std::string complained_;          ///< The fault of the present files; empty: none.
 };
 

@@ -127,7 +127,7 @@ CallIntent CallBinder::begin(grpc::ClientContext& context) {
   CallIntent intent;
   intent.seed = next_seed();
   intent.wait_for_ready = GrpcAccess::wait_for_ready(context);
-  // gRPC reads the flag later, when it makes the first batch.
+  // Cleared here in time: gRPC reads the flag only when it makes the first batch.
   if (intent.wait_for_ready) context.set_wait_for_ready(false);
   const gpr_timespec deadline = context.raw_deadline();
   if (deadline.clock_type != GPR_CLOCK_REALTIME)

@@ -73,7 +73,8 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
   grpc::internal::Call real_;  ///< The call behind the front.
   /// A once_flag, because two threads may begin a stream at the same time.
   absl::once_flag first_batch_;
-  std::shared_ptr<QueuedCall> queued_;  ///< Set if the connection died before the first batch.
+  /// The waiting call that replaces this one if the connection died before the first batch.
+  std::shared_ptr<QueuedCall> queued_;
   Filler filler_{*this};
   UnaryBatch unary_;  ///< A unary call's only batch, while no attempt has failed.
   std::shared_ptr<RetriedCall> owned_retried_;

@@ -133,7 +133,7 @@ bool QueuedCall::claim() {
   return true;
 }
 
-// Precondition: the call is claimed.
+// Picks again, unless nothing was published since the last pick. Precondition: the call is claimed.
 Verdict QueuedCall::pick_again() {
   {
     const std::lock_guard lock(mutex_);
@@ -239,7 +239,8 @@ void QueuedCall::end_early(const absl::Status& status) {
 
 // --- bound ------------------------------------------------------------------
 
-// Precondition: the call is claimed.
+// Replaces the holding call: by the real call, or by a call that fails. Precondition: the call is
+// claimed.
 void QueuedCall::bind(Verdict verdict) {
   const auto self = shared_from_this();
   binder_->waiting().remove(this);

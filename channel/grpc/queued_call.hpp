@@ -98,7 +98,8 @@ class QueuedCall final : public grpc::internal::CallHook,
   grpc::CompletionQueue* const cq_;
   CallIntent intent_;
   Interception interception_;
-  grpc::Alarm alarm_;  ///< For a route's timeout, if the route became known while waiting.
+  /// The timer for a route's timeout, if the route became known while the call waited.
+  grpc::Alarm alarm_;
   grpc::Alarm delay_alarm_;
 
   std::mutex mutex_;  ///< Guards the members below.

@@ -70,8 +70,9 @@ namespace signalbox::channel {
 /// The only batch of a unary call's first attempt.
 struct UnaryBatch {
   grpc::ByteBuffer request;
-  grpc::internal::CallOpSetInterface* ops = nullptr;  ///< Null: an interceptor answers instead.
-  grpc::internal::Call call;                          ///< The call that `ops` belong to.
+  /// The batch; null: an interceptor answers the call instead of a server.
+  grpc::internal::CallOpSetInterface* ops = nullptr;
+  grpc::internal::Call call;  ///< The call that `ops` belong to.
   bool receives = false;
 
   /// Whether `batch`, which has ended with a status, is this batch, and was made by a unary stub.

@@ -36,7 +36,7 @@ class SessionCookies {
   lb::SessionTerms terms(const std::string& target, std::shared_ptr<HostLink> link) const;
 
  private:
-  std::unique_ptr<actors::SealKeyFile> keys_;  // Null: cookies are plain.
+  std::unique_ptr<actors::SealKeyFile> keys_;  // The key file; null: cookies are plain.
   bool accepts_plain_ = false;
   lb::CookieForm form_ = lb::CookieForm::kGrpc;
   Log log_;

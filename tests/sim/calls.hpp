@@ -34,7 +34,7 @@ struct Call {
   std::optional<Instant> deadline;
   Duration length{};
   std::optional<std::uint64_t> client;
-  std::string cookie;      ///< As sent with the request.
+  std::string cookie;      ///< The cookie that was sent with the request.
   std::string set_cookie;  ///< The response's Set-Cookie, once the call runs.
   lb::Pick pick;
   CallState state = CallState::kWaiting;
@@ -140,8 +140,8 @@ class Calls {
     std::optional<Address> address;
     absl::Status status;
     std::string path;
-    std::string cookie;      ///< As sent.
-    std::string set_cookie;  ///< As received.
+    std::string cookie;      ///< The cookie that was sent.
+    std::string set_cookie;  ///< The Set-Cookie that was received.
   };
 
   /// Starts a call; its ending is kept until forget_endings().

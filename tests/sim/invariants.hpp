@@ -24,7 +24,8 @@ struct LastPublished {
   Generation generation = 0;
 };
 
-/// A31-7, A31-18.
+/// Every cluster that the snapshot's routes can choose is one that the snapshot's picker knows
+/// (A31-7, A31-18).
 void clusters_of_the_selector_are_clusters_of_the_picker(const lb::Snapshot& snapshot,
                                                          FakeComplaints& complaints);
 
@@ -32,15 +33,16 @@ void sequence_and_generation_never_fall(const lb::Snapshot& snapshot,
                                         LastPublished& last,
                                         FakeComplaints& complaints);
 
-/// A31-15.
+/// Every cluster that a running call holds is in the policy tree (A31-15).
 void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
                                      const Calls& calls,
                                      FakeComplaints& complaints);
 
 void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeComplaints& complaints);
 
-/// Checks circuit breakers (A32), over all targets together: the running calls of a leaf never
-/// exceed its limit. `limits`: the most that each leaf was allowed since its last calls began.
+/// Checks circuit breakers (A32), over all targets together: the count of a leaf's running calls is
+/// right, and never exceeds its limit. `limits`: the most that each leaf was allowed since its last
+/// calls began.
 void calls_in_flight_are_within_the_limit(const std::map<std::string, std::int64_t>& in_flight,
                                           const std::map<std::string, unsigned>& limits,
                                           lb::RequestLimits& counted,

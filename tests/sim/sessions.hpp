@@ -36,7 +36,7 @@ struct SessionCookieText {
   friend bool operator==(const SessionCookieText&, const SessionCookieText&) = default;
 };
 
-/// nullopt: the cookie is not one of signalbox's.
+/// Decodes a cookie; nullopt: it is not one of signalbox's.
 std::optional<SessionCookieText> read_cookie(const std::string& cookie);
 std::string write_cookie(const SessionCookieText& text);
 

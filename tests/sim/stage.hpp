@@ -108,7 +108,8 @@ class Stage {
   // The living actors, the oldest first. The ids of actors are the same in every run.
   std::map<caf::actor_id, Player> cast_;
   std::map<std::string, std::size_t> killed_;
-  std::map<caf::actor_id, Instant> last_sweep_;  // By subchannel map.
+  // The time of the last sweep of each subchannel map.
+  std::map<caf::actor_id, Instant> last_sweep_;
   std::map<const std::type_info*, std::string> names_;
   caf::actor_system_config config_;
   caf::actor_system system_;

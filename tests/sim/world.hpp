@@ -79,7 +79,7 @@ class World {
   void calm();
   void stop();
 
-  // world_sessions.cpp
+  // The next functions are in world_sessions.cpp.
   void day();
   void day_hour();
   void call_as_anybody(Duration duration, Duration between);

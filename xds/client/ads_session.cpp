@@ -169,7 +169,8 @@ void AdsSession::leave(StreamPace::Ending ending, Instant now) {
   if (!wanted_.empty()) open(now);
 }
 
-// S8: there is no nonce to answer with. Further responses on the stream would hide the error.
+// Reports a response that cannot be answered, and leaves the stream (S8): further responses on it
+// would hide the error.
 void AdsSession::refuse(const absl::Status& why, Instant now) {
   effects_.emplace_back(ResponseRefused{absl::IsResourceExhausted(why) ? RejectionReason::kLimit
                                                                        : RejectionReason::kParse});
@@ -308,7 +309,8 @@ void AdsSession::send(Live& live,
     const bool adds = !std::ranges::includes(asked.names, names);
     asked.change = adds ? RequestTurn::Change::kAdds : RequestTurn::Change::kRemoves;
   }
-  if (asked.was_empty && !names.empty()) versions_.erase(type);  // S6.
+  // S6: at some time no name was wanted, so this request must have no version.
+  if (asked.was_empty && !names.empty()) versions_.erase(type);
   DiscoveryRequest request;
   request.type = type;
   request.version = versions_[type];

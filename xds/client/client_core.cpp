@@ -133,7 +133,8 @@ void ClientCore::forget_deserted() {
 
 // --- resources --------------------------------------------------------------
 
-// nullptr if the resource is not watched, or its authority does not use this server.
+// The resource's entry; nullptr if the resource is not watched, or its authority does not use this
+// server.
 CacheEntry* ClientCore::find_at(ServerId server, const ResourceKey& key) {
   CacheEntry* entry = cache_.find(canonical(key));
   const bool ours =

@@ -30,8 +30,9 @@ struct DiscoveryRequest {
   /// The nonce of the type's last response; empty: no response on this stream yet.
   std::string nonce;
   std::set<std::string> names;
-  std::string node;       ///< Serialised; only in the first request of a stream.
-  std::string rejection;  ///< Not empty: the request is a NACK (INVALID_ARGUMENT) with this text.
+  std::string node;  ///< Serialised; only in the first request of a stream.
+  /// The error text of a NACK (INVALID_ARGUMENT); empty: the request is no NACK.
+  std::string rejection;
 };
 
 std::string encode(const DiscoveryRequest& request);

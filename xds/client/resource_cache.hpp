@@ -75,13 +75,14 @@ class ResourceCache {
   using OfAuthority = std::set<CacheEntry*, ByKey>;
   using Counts = std::map<std::pair<ResourceType, absl::string_view>, std::uint64_t>;
 
-  /// nullptr if the resource is not watched.
+  /// The resource's entry; nullptr if the resource is not watched.
   CacheEntry* find(const ResourceKey& key);
 
-  /// Precondition: there is no entry yet. `authority` may be null, and must outlive the entry.
+  /// Adds the resource. Precondition: there is no entry yet. `authority` may be null, and must
+  /// outlive the entry.
   CacheEntry& insert(const ResourceKey& key, Authority* authority);
 
-  /// Precondition: there is an entry.
+  /// Removes the resource. Precondition: there is an entry.
   void erase(const ResourceKey& key);
 
   Entries& entries() { return entries_; }

@@ -19,18 +19,20 @@
 
 namespace signalbox::xds {
 
-/// nullopt for names that are not xdstp:. Empty for xdstp: names without an authority.
+/// The authority in a resource name. nullopt for names that do not begin with "xdstp:". Empty for
+/// such names without an authority.
 using AuthorityName = std::optional<std::string>;
 
 struct ResourceName {
   AuthorityName authority;
-  /// As written, but with sorted context parameters and without a directive.
+  /// The name as written, but with sorted context parameters and without a directive.
   std::string canonical;
 
   friend bool operator==(const ResourceName&, const ResourceName&) = default;
 };
 
-/// INVALID_ARGUMENT if an xdstp: name is malformed or names another resource type.
+/// Parses a resource's name. INVALID_ARGUMENT if an xdstp: name is malformed or names another
+/// resource type.
 absl::StatusOr<ResourceName> parse_resource_name(const ResourceKey& key);
 
 }  // namespace signalbox::xds

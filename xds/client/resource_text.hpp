@@ -18,7 +18,7 @@ namespace signalbox::xds {
 /// `CDS resource "orders"`: the prefix that validation errors of xds/parse have, too.
 std::string describe(const ResourceKey& key);
 
-/// `"a", "b" and 3 more`: the first few names.
+/// The names as a list for an error text, at most eight of them: `"a", "b" and 3 more`.
 std::string listed(absl::Span<const std::string> names);
 
 /// Puts the resource before the message, unless the message begins with the resource already.

@@ -49,7 +49,7 @@ struct BuiltConfig {
   std::map<ClusterName, std::string> notes;
 };
 
-/// nullopt while a needed resource has no answer.
+/// Builds the configuration; nullopt while a needed resource has no answer.
 std::optional<BuiltConfig> build_config(const Routes& routes, const BuildArguments& arguments);
 
 /// Whether the two configurations have the same pointers and the same errors.

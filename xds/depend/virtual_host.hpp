@@ -17,7 +17,7 @@ namespace signalbox::xds {
 /// Whether a virtual host with this domain may serve a target of this authority.
 bool domain_matches(absl::string_view domain, absl::string_view authority);
 
-/// Points into `config`; nullptr if no domain matches.
+/// The best virtual host, a pointer into `config`; nullptr if no domain matches.
 const VirtualHost* find_virtual_host(const RouteConfig& config, absl::string_view authority);
 
 }  // namespace signalbox::xds

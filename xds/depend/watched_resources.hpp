@@ -74,7 +74,8 @@ class WatchedResources {
 
   const Watched<Listener>& listener() const { return listener_; }
 
-  /// Empty: the listener has inline routes, or there is no listener.
+  /// The name of the watched RDS resource. Empty: the listener has inline routes, or there is no
+  /// listener.
   const std::string& route_name() const { return route_name_; }
 
   const Watched<RouteConfig>& route_config() const { return route_config_; }

@@ -32,8 +32,8 @@ struct LintWarning {
   friend bool operator==(const LintWarning&, const LintWarning&) = default;
 };
 
-/// `resources` are the resources of one file; all of them are valid. Warnings are in the order of
-/// the resources.
+/// Checks the resources of one file, which must all be valid. The warnings are in the order of the
+/// resources.
 std::vector<LintWarning> lint(const std::vector<ResourceBytes>& resources);
 
 // --- the two checks --------------------------------------------------------

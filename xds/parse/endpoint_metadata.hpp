@@ -19,7 +19,7 @@
 
 namespace signalbox::xds {
 
-/// Empty: there is no hash key.
+/// The endpoint's hash key; empty: there is none.
 std::string hash_key_of(const envoy::config::core::v3::Metadata& proto, const Field& field);
 
 /// Adds an error if the address of a proxy is invalid. `field` is the metadata.

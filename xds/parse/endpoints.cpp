@@ -32,7 +32,7 @@ using PriorityMap = std::map<std::uint32_t, Priority>;
 
 constexpr std::uint64_t kMaxWeightSum = std::numeric_limits<std::uint32_t>::max();
 
-// nullopt: the endpoint must not get calls.
+// The health of an endpoint that may get calls; nullopt: it must not get calls.
 std::optional<HealthStatus> usable_health(const EndpointProto& proto, const ParseOptions& options) {
   switch (proto.health_status()) {
     case envoy::config::core::v3::UNKNOWN:

@@ -28,16 +28,18 @@
 namespace signalbox::xds {
 
 struct Extension {
-  std::string type;  ///< As the API spells it, without the type URL's prefix.
+  /// The full name of the type as the API spells it, such as
+  /// "envoy.extensions.filters.http.router.v3.Router".
+  std::string type;
   std::optional<::google::protobuf::Struct> structure;
   /// A view into the Any, which must outlive it. Empty if there is a structure.
   absl::string_view bytes;
 };
 
-/// `field` is the Any. nullopt: an error was added.
+/// Finds the type and the content of an Any. `field` is the Any. nullopt: an error was added.
 std::optional<Extension> read_extension(const ::google::protobuf::Any& any, const Field& field);
 
-/// False: an error was added at `field`, the Any's value.
+/// Decodes the extension into `message`. False: an error was added at `field`, the Any's value.
 [[nodiscard]] bool decode(const Extension& extension,
                           ::google::protobuf::Message& message,
                           const Field& field);

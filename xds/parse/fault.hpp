@@ -22,7 +22,7 @@
 
 namespace signalbox::xds {
 
-/// `extension` is an HTTPFault; `field` its value. nullopt: an error was added.
+/// Parses an HTTPFault. `field` is the extension's value. nullopt: an error was added.
 std::optional<HttpFilterConfig> parse_fault(const Extension& extension, const Field& field);
 
 }  // namespace signalbox::xds

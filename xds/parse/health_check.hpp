@@ -24,8 +24,8 @@ namespace signalbox::xds {
 using HealthCheckProtos =
     ::google::protobuf::RepeatedPtrField<envoy::config::core::v3::HealthCheck>;
 
-/// Null if there are no usable checks. `top` is the cluster. `has_tls`: connections to its
-/// endpoints use TLS.
+/// Returns the usable checks; null if there are none. `top` is the cluster. `has_tls`: connections
+/// to its endpoints use TLS.
 HealthChecksPtr parse_health_checks(const HealthCheckProtos& protos,
                                     bool has_tls,
                                     const Field& top);

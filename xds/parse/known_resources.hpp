@@ -37,7 +37,7 @@ class KnownResources {
   /// Drops all resources if `options` differ from the options of the previous call.
   void parse_with(const ParseOptions& options);
 
-  /// Null if these bytes were not in the last response of the type.
+  /// The parsed resource of these bytes; null if the last response of the type did not have them.
   const ReceivedResource* find(ResourceType type, absl::string_view bytes) const;
 
   /// The valid patterns of the last response of the type: they need not be compiled again.

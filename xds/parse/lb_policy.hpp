@@ -26,7 +26,8 @@
 
 namespace signalbox::xds {
 
-/// `top` is the cluster's field. Null only if an error was added.
+/// Returns the policy of the cluster. `top` is the cluster's field. Null only if an error was
+/// added.
 LbConfigPtr parse_lb_policy(const envoy::config::cluster::v3::Cluster& proto, const Field& top);
 
 }  // namespace signalbox::xds

@@ -33,7 +33,7 @@ struct AnyView {
   absl::string_view value;
 };
 
-/// nullopt if the bytes are no Any.
+/// Reads the two fields of an Any; nullopt if the bytes are no Any.
 std::optional<AnyView> read_any(absl::string_view bytes);
 
 /// The memory and the regular expressions that the resources of one response may use together.

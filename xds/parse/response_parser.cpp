@@ -163,7 +163,8 @@ ReceivedResource ResponseParser::parse_entry(const AnyView& any, std::size_t ind
       absl::StrCat("a response must have at most ", most, " clusters, found ", entry_count_));
 }
 
-// Of two resources with the same name neither is used: the intended one is unknown.
+// Adds a parsed resource. If two resources have the same name, neither is used, because the
+// intended one is unknown.
 void ResponseParser::add(ReceivedResource resource) {
   ResourcesReceived& received = response_.received;
   const auto [place, is_new] = places_.emplace(resource.name, received.resources.size());
@@ -201,7 +202,7 @@ void ResponseParser::add_unnamed(absl::string_view error) {
     ++received.more_unnamed;
 }
 
-// P1: the names of resources beyond max_resources are not read.
+// Adds an error for the resources beyond max_resources. Their names are not read (P1).
 void ResponseParser::refuse_rest() {
   const std::size_t rest = entry_count_ - entries_.size();
   if (rest == 0) return;
@@ -215,7 +216,8 @@ void ResponseParser::refuse_rest() {
   received.rejected.at(static_cast<std::size_t>(RejectionReason::kLimit)) += rest;
 }
 
-// P3: the first errors, as long as they fit into a request; further errors are only counted.
+// The text of the NACK: the first errors, as many as fit into a request, and the number of further
+// errors (P3).
 std::string ResponseParser::nack_detail() const {
   const ResourcesReceived& received = response_.received;
   std::vector<absl::string_view> errors;

@@ -52,7 +52,7 @@ void parse_domains(const VirtualHostProto& proto,
   }
 }
 
-// nullopt: the route is left out, or an error was added.
+// Parses one route; nullopt: the route is left out, or an error was added.
 std::optional<Route> parse_route(const RouteProto& proto,
                                  const std::optional<RetryPolicy>& host_retry,
                                  const Field& field) {

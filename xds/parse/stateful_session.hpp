@@ -23,7 +23,7 @@
 
 namespace signalbox::xds {
 
-/// `extension` is a StatefulSession; `field` its value. nullopt: an error was added.
+/// Parses a StatefulSession. `field` is the extension's value. nullopt: an error was added.
 std::optional<HttpFilterConfig> parse_stateful_session(const Extension& extension,
                                                        const Field& field);
 
