@@ -6,10 +6,10 @@
 //   the last Hold has ended ─▶ have_come_back() ─▶ ~CallbackThreads, on a plain thread
 //
 // gRPC 1.51 starts these threads with the first channel that uses the callback API. The destructor
-// of the last such channel joins them, under a mutex that every new such channel takes. So two
-// cases block or end the process. In the first, a callback destroys the last channel, and its
-// thread joins itself. In the second, a callback makes a channel, and waits for the mutex; another
-// thread holds the mutex, and waits for the callback's thread.
+// of the last such channel joins them, while it holds a mutex that every new such channel takes.
+// Two cases therefore block or end the process. First: a callback destroys the last channel, so
+// that its thread joins itself. Second: a callback makes a channel and waits for the mutex, while
+// the holder of the mutex waits for the callback's thread.
 //
 // This object keeps the threads alive while signalbox's channels come and go. It is destroyed only
 // after each thread has returned from signalbox's callbacks.

@@ -192,14 +192,15 @@ bool leaves_ready(const GrpcConnection& connection) {
 
 }  // namespace
 
-// gRPC writes a text for a call that a server's GOAWAY leaves out or that RST_STREAM refuses. A
-// server could write the same text in a status of its own, as proxies do when they pass errors on.
-// So the text alone proves nothing.
+// If a server refuses a call by GOAWAY or by RST_STREAM, gRPC makes the call's status and writes a
+// fixed text into it. A server could write the same text into a status of its own, as proxies do
+// when they pass errors on. So the text alone does not prove that no server has processed the call.
 //
-// The number of trailer entries says more. A status that gRPC makes has one entry; a server's
-// status has two or more. For a call that a GOAWAY leaves out, the transport adds a second entry,
-// but then the connection has left READY. That second entry may be lost when gRPC cancels the call.
-// A call in progress on a connection that breaks off after a GOAWAY ends with the same text.
+// The number of trailer entries tells the two apart: a status that gRPC makes has one entry, a
+// server's status has two or more. One exception: for a call that a GOAWAY excludes, the transport
+// adds a second entry, but then the connection has left READY; and the entry may be lost when gRPC
+// cancels the call. A call that was in progress when its connection broke off after a GOAWAY has
+// the same text, and may have been processed.
 Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken) {
   if (GrpcAccess::has_headers(context)) return Reach::kServer;
   const std::string error = context.debug_error_string();

@@ -28,7 +28,8 @@ namespace signalbox::channel {
 
 class CallBinder;
 
-/// A call on its way to a connection: the state that its picks share, and its last pick.
+/// The intent of a call, from its first pick until it is bound to a connection: its last pick, and
+/// the data that all its picks share.
 struct CallIntent {
   std::uint64_t seed = 0;
   bool wait_for_ready = false;
@@ -65,17 +66,17 @@ class AttemptedCall : public grpc::internal::CallHook {
   /// Whether the application has cancelled the context.
   virtual bool is_cancelled() const = 0;
 
-  /// Gives the application the call `front` instead of `real`. The application never sees another
-  /// call. Takes over the reference to `front`.
+  /// Gives the application the call `front` in the place of `real`, which carries the attempt out.
+  /// Later attempts do not change what the application has. Takes over the reference to `front`.
   ///
-  /// gRPC's reactors ask the call that they were made with whether response headers came. The first
-  /// attempt may have had no headers although a later attempt has them. Also, gRPC must not be
-  /// asked about headers that were cut off: see GrpcAccess::has_headers(). No operation runs on
-  /// `front`, so the answer of `front` is always yes. If a response has no headers, retried_call
-  /// tells the reactor so.
+  /// Reason: gRPC's reactors ask the call that they were made with whether response headers came.
+  /// That call would be the first attempt's, which may have had no headers although a later attempt
+  /// has them. No operation runs on `front`, so its answer is always yes; if a response has no
+  /// headers, retried_call tells the reactor itself. Also, gRPC must not be asked about headers
+  /// that were cut off: see GrpcAccess::has_headers().
   virtual grpc::internal::Call stand_behind(grpc_call* front, const grpc::internal::Call& real) = 0;
 
-  /// Fills a batch of a bound call. `held`: see OpsScope.
+  /// Fills a batch of a bound call: gives its operations to gRPC. `held`: see OpsScope.
   virtual void fill(grpc::internal::CallOpSetInterface* ops,
                     grpc::internal::Call* call,
                     grpc::CompletionQueue* held) = 0;

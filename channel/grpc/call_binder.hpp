@@ -51,10 +51,10 @@ class CallBinder final : public grpc::internal::CallHook,
   /// The last interceptor factory in `options` is the observer's.
   explicit CallBinder(GrpcChannelOptions options);
 
-  /// Makes the intent of a call that begins under `context`. Clears wait_for_ready in the context,
-  /// because signalbox does the waiting: on a channel that has just died, gRPC would let the call
-  /// wait forever. Converts the context's deadline to the real-time clock, because gRPC compares
-  /// only deadlines of one clock, and later attempts have the same deadline.
+  /// Makes the CallIntent of a call that begins under `context`. Clears wait_for_ready in the
+  /// context, because signalbox does the waiting: on a channel that has just died, gRPC would let
+  /// the call wait forever. Converts the context's deadline to the real-time clock, because gRPC
+  /// compares only deadlines of one clock, and later attempts have the same deadline.
   [[gnu::hot]] static CallIntent begin(grpc::ClientContext& context);
 
   /// Removes from the context metadata that would make gRPC end the process, and an authority that
@@ -68,8 +68,9 @@ class CallBinder final : public grpc::internal::CallHook,
   /// true when the deadline was shortened.
   [[gnu::hot]] bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
 
-  /// Decides by the intent's pick: bind the call, let it wait, or fail it. If the picked connection
-  /// has died since the pick, the pick is put off, and the call waits.
+  /// Decides by the intent's pick whether the call is bound to the picked connection, waits, or
+  /// fails. If the connection has died since the pick, the pick gives it up, and the call waits for
+  /// another pick.
   static Verdict judge(CallIntent& intent);
 
   /// Whether the call gets an observer, which checks the connection again before the first batch.
@@ -109,8 +110,8 @@ class CallBinder final : public grpc::internal::CallHook,
                     const char* method,
                     grpc::CompletionQueue& cq) const;
 
-  /// Moves the intent of a bound call to its observer. Without an observer the caller keeps the
-  /// intent.
+  /// The call has been bound: moves its intent to its observer. Without an observer the caller
+  /// keeps the intent.
   [[gnu::hot]] void hand_over(CallIntent& intent, AttemptedCall* observer);
 
   /// Like hand_over(), for a call without a connection. Does nothing unless the call's retry policy

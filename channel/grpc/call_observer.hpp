@@ -7,9 +7,10 @@
 //                                                   └────▶ retried_call, for streams, and after a
 //                                                          unary call's first failure
 //
-// `attempts` has the picks of the call, and `retried_call` has its batches (D2). For a call that
-// was bound when it was made, the observer is also the call's hook. The application may delay the
-// first batch, and the connection may die before it. The call then waits in a queued_call (D2).
+// `attempts` keeps the picks of the call, and `retried_call` its batches (D2). For a call that was
+// bound when it was made, the observer is also the call's hook: gRPC passes it every batch. So if
+// the connection dies before the application starts the first batch, the observer makes the call
+// wait in a queued_call (D2).
 
 #pragma once
 

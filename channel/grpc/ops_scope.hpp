@@ -29,9 +29,10 @@ struct FilledOps {
   bool is_of(const grpc_call* other) const { return call != nullptr && call->call() == other; }
 };
 
-/// While an OpsScope lives, its thread fills `ops` of `call`. `held` is a queue with a hold, which
-/// is released as soon as the batch has a hold of its own. The hold is released before the batch
-/// starts, because the queue may be destroyed afterwards. The hold is also released before an
+/// While an OpsScope lives, its thread fills the batch `ops` of `call`. `held` is a completion
+/// queue on which the caller has a hold: Shutdown() of the queue does not finish while there are
+/// holds. A batch that is filled gets a hold of its own, and the caller's hold is then released:
+/// before the batch starts, because the queue may be destroyed afterwards, and before an
 /// application's interceptor runs, because the interceptor may delay the batch.
 class OpsScope {
  public:

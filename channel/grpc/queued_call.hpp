@@ -21,8 +21,8 @@
 //       application's code, and afterwards this object, the context and the queue may be destroyed.
 //   Q2  The context's earlier calls live until ~ClientContext, because data that the application
 //       reads is in the arenas of these calls.
-//   Q3  The queue has one hold for each stored op set. The hold is released when the op set has a
-//       hold of its own.
+//   Q3  The completion queue has one hold for each stored op set, so that it cannot be destroyed.
+//       The hold is released once the op set, when it is filled, has a hold of its own.
 
 #pragma once
 
@@ -49,8 +49,8 @@ class QueuedCall final : public grpc::internal::CallHook,
                                    CallIntent intent,
                                    const CallSite& site);
 
-  /// Replaces a call if its connection died before its first batch, or if its attempt is followed
-  /// by another attempt.
+  /// Makes a call that waits in the place of `call`: its connection died before its first batch, or
+  /// another attempt follows.
   static std::shared_ptr<QueuedCall> instead_of(const grpc::internal::Call& call,
                                                 const grpc::internal::RpcMethod& method,
                                                 grpc::ClientContext& context,

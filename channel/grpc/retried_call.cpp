@@ -52,8 +52,8 @@ void have_headers(CallOpSetInterface* ops) {
     *op = CallOpRecvInitialMetadata();
 }
 
-// Fills the batches into `call`. Each of them has one hold on the queue, which OpsScope releases
-// when the batch has a hold of its own.
+// Fills the batches into `call`. The caller has one hold on the completion queue for each batch.
+// OpsScope releases it when the batch has a hold of its own.
 void fill_stored(const std::vector<CallOpSetInterface*>& stored, Call call) {
   for (CallOpSetInterface* const ops : stored) {
     const OpsScope scope(ops, call, call.cq());
@@ -414,8 +414,8 @@ void RetriedCall::rest() {
 
 // --- the end of an attempt --------------------------------------------------------
 
-// Settles the call: no further attempt follows. The application gets all held batches, and stored
-// batches are filled.
+// Settles the call: no further attempt follows. Held batches are passed on to the application, and
+// stored batches are filled into the last attempt.
 void RetriedCall::settle(Lock lock) {
   state_ = State::kSettled;
   log_.clear();

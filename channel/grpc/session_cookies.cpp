@@ -21,8 +21,9 @@ constexpr char kRejected[] = "seal_keys";
   return Instant(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
 }
 
-// Some versions of Envoy compare a cookie's `expires` with the seconds since the machine's start,
-// which is a smaller number. So an `expires` by the wall clock is never in the past for them.
+// The wall clock in seconds, for a cookie's `expires`. Some versions of Envoy compare `expires`
+// with the seconds since the machine's start. That number is smaller, so the cookie never counts as
+// expired there.
 std::uint64_t unix_seconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());

@@ -4,9 +4,10 @@
 //
 //   routes in order ─▶ path ─▶ every header ─▶ fraction ─▶ [expected_route]
 //
-// The model is slow and obvious; tests compare lb::RouteTable with it. It does not use RE2: a
-// pattern here consists of letters, `.`, `*` behind one of them, and `|` between whole
-// alternatives. Chance is the library's own draw, so that model and table decide alike.
+// The model is slow and simple. Tests compare the choices of lb::RouteTable with those of the
+// model. It does not use RE2: a pattern here consists of letters, `.`, `*` behind one of them, and
+// `|` between whole alternatives. For the fraction of a route, the model calls signalbox's own
+// draw(), so that model and table choose the same route.
 
 #pragma once
 

@@ -11,8 +11,9 @@
 //   G2  Each cluster is looked up once, however many paths lead to it. Every walk therefore ends,
 //       even with loops.
 //   G3  A path has at most kMaxClusterDepth clusters, root and leaf included. The limit applies to
-//       every path, even if a shorter path leads to the same cluster. The order of a list therefore
-//       does not matter. cluster_paths defines the depth of loops.
+//       every path, even if a shorter path leads to the same cluster. So the order of clusters in a
+//       list does not decide whether the graph is too deep. cluster_paths.hpp says how paths with
+//       loops are counted.
 //
 // Source: gRFC A37 (A37-7 to A37-13, A37-51), A74 (a missing leaf is skipped), A75-9 (flat, not
 // nested).

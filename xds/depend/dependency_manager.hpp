@@ -15,9 +15,8 @@
 //       value or with an error (A37-6), and only if it differs from the last configuration.
 //   M2  An unusable cluster fails alone: it holds its own error. Only a missing listener, route
 //       configuration or virtual host fails the target.
-//   M3  A cluster is watched if it can be reached from the routes to come, from the emitted
-//       configuration until the routes to come replace it, or from the clusters that calls refer
-//       to (A37-15).
+//   M3  A cluster is watched if it can be reached from the routes to come, from the routes of the
+//       emitted configuration, or from a cluster that running calls refer to (A37-15).
 //   M4  The emitted configuration is still updated while the routes to come are incomplete.
 //   M5  A burst of events causes one update. After the first configuration, an update is built once
 //       the waiting events are handled (a timer of zero length). Watches, errors and the first
