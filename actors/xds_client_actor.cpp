@@ -184,8 +184,8 @@ void XdsClientState::lose_stream(ServerId id) {
     feed(ServerReported{id, SubscriptionSent{type, {}}});
 }
 
-// If the server is used again soon, its new stream waits as long as after a first death. So no
-// server sees streams come and go quickly.
+// The next stream to the server starts after kFirstOfStream (2 s) at the earliest, even if the
+// server is used again at once. So no server sees streams come and go quickly.
 void XdsClientState::run(LeaveServer& order) {
   Server& server = servers.at(order.server);
   server.subscriptions.clear();

@@ -11,8 +11,8 @@ namespace {
 using ::google::protobuf::UnknownField;
 using ::google::protobuf::UnknownFieldSet;
 
-constexpr int kService = 1;  // HealthCheckRequest.service
-constexpr int kStatus = 1;   // HealthCheckResponse.status
+constexpr int kService = 1;  // The field number of HealthCheckRequest.service.
+constexpr int kStatus = 1;   // The field number of HealthCheckResponse.status.
 constexpr std::uint64_t kServing = 1;
 
 }  // namespace

@@ -100,8 +100,8 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
             const grpc::internal::Call& call,
             grpc::CompletionQueue* held);
 
-  /// A batch has reached the innermost interceptor, on its way out or back. True: the batch is
-  /// continued later, or already was; this object may be destroyed then.
+  /// A batch has reached the innermost interceptor: before its operations start, or after they have
+  /// ended. True: the batch is continued later, or already was; this object may be destroyed then.
   bool intercept(grpc::experimental::InterceptorBatchMethods& batch);
 
   /// The application has cancelled the call: ends the back-off.

@@ -19,7 +19,7 @@ namespace signalbox::sim {
 
 class Faults {
  public:
-  /// Makes one random change of the control plane's configuration, with these random numbers.
+  /// Makes one random change of the control plane's configuration. `dice` decides which.
   using Change = std::function<void(FakeChance& dice)>;
 
   Faults(Setting& setting, Stage& stage, const Topology& topology, Change change)

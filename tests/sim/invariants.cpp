@@ -25,7 +25,7 @@ std::set<ClusterName> choices_of(const lb::ConfigSelector& selector) {
   return names;
 }
 
-// Asks the picker as a call would, and passes the picker's own asks on.
+// Whether the picker knows the cluster: picks as a call would, and delivers the asks of the pick.
 bool knows(const Picker& picker, const ClusterName& cluster) {
   const PickResult result = picker.pick({kPaths[0], nullptr, &cluster, 7});
   if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);

@@ -134,7 +134,8 @@ void check_tiers(const Picker& picker,
   }
 }
 
-// Whether the leaf gets many calls, and its policy leaves ejected hosts out.
+// Whether an ejected host of the leaf must stop getting calls: the leaf gets many calls, and its
+// policy leaves ejected hosts out.
 bool minds_ejection(const std::string& leaf, const ClusterModel& model) {
   if (!model.ejects || model.kind != ClusterKind::kEds || drop_percent(model) >= 100) return false;
   if (limit(model).value_or(kFewest) < kFewest) return false;

@@ -88,8 +88,7 @@ bool Stage::step(Instant end) {
   if (clock_.now() < frozen_until_) return wait_frozen(end);
   std::vector<std::size_t> ready = runnable();
   if (ready.empty() && !idle()) {
-    // Only the starved actor is ready: it runs when its starvation ends, unless the world acts
-    // first.
+    // Only the starved actor is ready. Other actions run first until its starvation ends.
     if (run_due(std::min(end, starved_until_))) return true;
     starved_ = 0;
     ready = runnable();

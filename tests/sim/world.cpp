@@ -188,7 +188,8 @@ void World::calm() {
   day();
   if (!setting_.complaints.empty()) return;
   drains();
-  // Earlier successful answers must not count for a host that now answers badly.
+  // Waits for the next sweep of outlier detection, so that it does not count earlier successes of a
+  // host that now answers badly.
   if (!setting_.complaints.empty() || !pass(seconds(3))) return;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     if (!eject_somebody(channels_[i], topology_.targets[i])) return;
