@@ -413,9 +413,10 @@ Peer GrpcConnector::Pool::named(const Peer& peer) const {
   return named;
 }
 
-// With TLS from the control plane, signalbox compares the certificate with the names in the
-// configuration, and never with the name in the handshake. So that name may be replaced. The
-// program's own credentials do check the name in the handshake, as on gRPC's own channel.
+// If the control plane asks for TLS, signalbox compares the server's certificate with the names in
+// the configuration, and never with the name in the handshake. So the handshake may have a replaced
+// name (handshake_authority). The program's own credentials check the certificate against the name
+// in the handshake, as on gRPC's own channel, so they get the real authority.
 std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(
     const Peer& peer,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,

@@ -23,7 +23,8 @@ namespace signalbox::channel {
 
 class OnceWaiter : public Waiter, public std::enable_shared_from_this<OnceWaiter> {
  public:
-  /// The pointer `list` may own more than the list: everything that must live until call().
+  /// `list` may be an aliasing pointer. It then owns the list and everything else that must live
+  /// until call().
   explicit OnceWaiter(std::shared_ptr<WaitList> list) : list_(std::move(list)) {}
 
   /// Begins to wait, and checks is_over() at once. May run call() before it returns. Does not run

@@ -84,8 +84,8 @@ void sessions_stay_where_they_may(const Calls& calls,
 /// Records when an address was last needed by a policy, as far as the model knows.
 class Needs {
  public:
-  /// The addresses that `topology` serves are needed from now on. Former ones were needed until
-  /// `now`.
+  /// Records that the addresses that `topology` serves are needed from now on, and that addresses
+  /// which it no longer serves were needed until `now`.
   void note(const Topology& topology, Instant now);
 
   /// An actor has died. Its successor may begin its waits anew, so connections may stay longer.
