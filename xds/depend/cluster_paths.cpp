@@ -67,7 +67,7 @@ class ClusterPaths::Walk {
 
   ClusterPaths& graph_;
   std::vector<std::size_t> turns_;  ///< For each node: the turn in which it was entered.
-  /// For each node: the earliest turn of an open node that it leads to.
+  /// For each node: the lowest turn among the open nodes that can be reached from it.
   std::vector<std::size_t> lowest_;
   std::vector<Place> open_;  ///< Nodes that are entered, but in no ring yet.
   std::vector<Step> path_;
