@@ -20,8 +20,8 @@ bool RequestLimit::take_one(std::atomic<std::int64_t>& tokens) noexcept {
   return false;
 }
 
-// A kept token may be used only while the limit covers all tokens that are out: the limit may have
-// fallen since.
+// A token that the stripe keeps is used only while the limit covers all tokens that are out,
+// because the limit may have fallen since the stripe took the token.
 bool RequestLimit::take(std::uint32_t most) const noexcept {
   std::atomic<std::int64_t>& mine = kept_[this_thread_stripe()].tokens;
   std::int64_t out = out_.load(std::memory_order_acquire);

@@ -66,7 +66,7 @@ struct ConfigUpdated {
   Generation generation = 0;
   LbConfigPtr config;
   XdsConfigPtr xds;        ///< The source of `config`; cds looks its cluster up in it.
-  EndpointsPtr endpoints;  ///< The policy's slice; null above cds.
+  EndpointsPtr endpoints;  ///< The endpoints that the policy may use; null above cds.
 };
 
 /// A child published: state and picker always travel together, so that a parent never pairs a
@@ -126,10 +126,10 @@ struct PickAsked {
   PickAsk ask;
 };
 
-/// The policy is to leave IDLE: begin to connect.
+/// Asks the policy to leave IDLE, that is, to connect.
 struct IdleExitRequested {};
 
-/// The messages that waited when RebuildSoon was ordered have been handled.
+/// The answer to RebuildSoon: all messages that were in the mailbox then have been handled.
 struct RebuildDue {};
 
 using LbEvent = std::variant<ConfigUpdated,
@@ -197,13 +197,13 @@ struct ReportApplied {
   Generation generation = 0;
 };
 
-/// Orders one RebuildDue, which is handled after the messages that wait now. A core does not order
-/// a second one, because it remembers the first by a flag.
+/// Orders one RebuildDue event, which comes after all messages that are in the actor's mailbox now.
+/// A core orders no second RebuildDue before the first has come.
 struct RebuildSoon {};
 
 /// How the subchannels of a cluster connect.
 struct SubchannelSettings {
-  ClusterName cluster;  ///< The label of observations.
+  ClusterName cluster;  ///< The label of the metrics.
   Duration connect_timeout = std::chrono::seconds(20);
   UpstreamTlsPtr tls = nullptr;  ///< Null: the runtime's default (A29).
   HealthChecksPtr health_checks = nullptr;

@@ -100,7 +100,7 @@ struct PickArgs {
   const TriedAddresses* tried = nullptr;
 };
 
-/// Whether the call should pass over `connection`.
+/// Whether an earlier attempt of the call went to the address of `connection`.
 inline bool was_tried(const PickArgs& args, const Connection& connection) {
   if (args.tried == nullptr) [[likely]]
     return false;
@@ -147,7 +147,7 @@ constexpr std::uint64_t draw_below(std::uint64_t seed,
   return static_cast<std::uint64_t>((static_cast<Wide>(draw(seed, salt, step)) * bound) >> 64U);
 }
 
-/// A request of a pick to the policy that built the picker, to provide what the pick lacked. The
+/// A request of a pick to the policy that built the picker, for example to connect an endpoint. The
 /// router sends the request and never waits for an answer. Duplicates are harmless.
 struct PickAsk {
   enum class Kind : std::uint8_t { kExitIdle, kConnect, kCreate };

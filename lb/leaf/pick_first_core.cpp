@@ -80,7 +80,7 @@ void PickFirst::observe(const SubchannelStateChanged& event, LbEffects& effects)
   }
 }
 
-// Delays are never cancelled. A delay that is out of date has an old generation, or finds `timed`
+// Timers are never cancelled. A timer that is out of date has an old generation, or finds `timed`
 // unset.
 void PickFirst::fire(const TimerId& timer, LbEffects& effects) {
   auto* connecting = std::get_if<Connecting>(&state_);
@@ -192,7 +192,7 @@ void PickFirst::give_time(Connecting& connecting, std::size_t at, LbEffects& eff
   effects.push_back(StartTimer{timer, attempt_delay_});
 }
 
-// Addresses that have left their back-off since their failure are due again.
+// Every address has failed. Addresses with a back-off that is over already are tried again at once.
 void PickFirst::end_pass(Connecting& connecting, LbEffects& effects) {
   report_failure(connecting, effects);
   for (std::size_t at = 0; at < addresses_.size(); ++at) {

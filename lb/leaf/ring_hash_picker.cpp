@@ -45,8 +45,8 @@ PickResult RingHashPicker::decide(const PickArgs& args, const Sink& sink) const 
   };
   const Hash hash = hash_of(args);
   tell("walks the ring", [&] { return shown_hash(hash); });
-  // With a hash by chance any endpoint will do, so the walk goes on while a READY endpoint may
-  // come.
+  // A call with a random hash may go to any endpoint, so the walk goes on while a READY endpoint
+  // may follow.
   const bool goes_on = hash.by_chance && ready_.size() > 0;
   bool connects = hash.by_chance && any_connecting_;
   const HashRing& ring = *parts_.ring;

@@ -10,8 +10,8 @@
 // round_robin shares with other policies, and decides when it publishes.
 //
 // Invariants
-//   I1  READY while any endpoint is READY, else CONNECTING while any may become it,
-//       else TRANSIENT_FAILURE.
+//   I1  The policy is READY while any endpoint is READY, else CONNECTING while any may become
+//       READY, else TRANSIENT_FAILURE.
 //   I2  Each stripe of threads has a position of its own. So the shares of the endpoints are
 //       exactly even on one thread, and no pick writes a cache line that another stripe reads.
 

@@ -135,7 +135,8 @@ class RouteSelector final : public ConfigSelector {
                      forward.shares};
   }
 
-  // The host is kept only when `routes` keeps it alive: any other host may be gone.
+  // Whether `routes` owns the virtual host. host_ points only to such a host, because another owner
+  // may destroy its host earlier.
   static bool is_in(const VirtualHost& host, const std::shared_ptr<const RouteConfig>& routes) {
     return routes != nullptr &&
            std::ranges::any_of(routes->virtual_hosts,

@@ -29,8 +29,8 @@ using AddedHeaders = std::vector<std::pair<std::string, std::string>>;
 
 /// The filters' orders for one call.
 struct Filtered {
-  Duration delay{};                                ///< The delay that is left.
-  Instant due{};                                   ///< The end of the delay, for its timekeeper.
+  Duration delay{};  ///< The delay that is left.
+  Instant due{};     ///< The end of the delay; see Pick::begin_delay().
   std::vector<std::shared_ptr<const void>> holds;  ///< Destroyed when the delay is over.
   std::optional<absl::Status> end;  ///< The call's end after the delay; nullopt: it is picked.
   AddedHeaders headers;

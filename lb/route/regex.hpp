@@ -7,7 +7,8 @@
 //   pattern                                     ─▶ [literal_prefix] ─▶ other texts do not match
 //   many patterns                               ─▶ [RegexSet]       ─▶ those that match, at once
 //
-// RE2 looks at each byte of a text once, so no pattern and no text explode.
+// RE2 looks at each byte of a text once, so the time is linear in the text, whatever the pattern
+// is.
 
 #pragma once
 

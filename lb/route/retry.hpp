@@ -7,13 +7,14 @@
 //   data plane: AttemptEnd ─────────────────────▶ [RetryState] ◀──┘─▶ RetryDecision: again, or not
 //                                                      └── RetryThrottle, of all calls of a target
 //
-// RetryRules are a RetryPolicy as calls carry it: a value without memory of its own. A call may
-// keep it for as long as it likes, and no two calls share a count.
+// RetryRules are a compact copy of a RetryPolicy that each call keeps for itself. They need no
+// allocation and no reference count, and outlive the configuration.
 //
 // Invariants
-//   R1  No more than max_attempts attempts. (A6) Attempts that no server received do not count, up
-//       to kMostUnsent of them: credentials that fail are unsent for ever. The first attempt that a
-//       server refused unseen does not count either.
+//   R1  A call has at most max_attempts attempts (A6). Attempts that no server received do not
+//       count, up to kMostUnsent of them; without that bound, a call with failing credentials would
+//       be tried for ever. The first attempt that a server refused without looking at it does not
+//       count either.
 //   R2  A call is not tried again when the application may have seen something of it. (A6)
 //   R3  An attempt never begins after the call's deadline.
 

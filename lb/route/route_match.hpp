@@ -5,10 +5,10 @@
 //   VirtualHost ─▶ [RouteTable], compiled once ─▶ find(path, headers) ─▶ position of the route
 //                     └ PathIndex: routes that may match ─▶ in order: regex, headers, fraction
 //
-// A route matches when its path, all of its headers and its fraction do. The index leaves only
-// routes with a text that the path has, so a call costs the same among ten routes and ten thousand.
-// The index knows the beginnings of regular expressions. Many regular expressions that begin alike
-// are matched as one. Up to eight routes need no index.
+// A route matches when its path, all of its headers and its fraction do. The index finds only
+// routes with an exact path or a prefix that fits the call's path, so a call costs the same among
+// ten routes and ten thousand. A regular expression is in the index by its literal beginning. Many
+// regular expressions with the same beginning are matched as one. Up to eight routes need no index.
 //
 // Immutable. find() runs on any thread, and usually allocates nothing. It allocates when several
 // values of one header must be joined, when more than sixteen prefixes of the path have routes,

@@ -13,8 +13,8 @@
 // in memory. When one cluster has sessions with cookies of one name, the seat is prefetched before
 // the route is looked for, and arrives meanwhile.
 //
-// The steps are functions of their own. Calls without a session need not step over them, and calls
-// with a session find them in few places of memory.
+// The steps are functions of their own, so that their code takes no room in the instruction cache
+// of calls without a session.
 
 #pragma once
 
@@ -35,9 +35,9 @@
 
 namespace signalbox::lb {
 
-/// Finds the host that the session cookie of a call names. It is a member of the snapshot, not
-/// behind a pointer: a pick waits for one cache line less. seats() is the first member, so that
-/// calls without sessions read only that one.
+/// Finds the seat that the session cookie of a call leads to. The snapshot holds it as a member,
+/// not by pointer, which saves a pick a cache miss. seats_ is the first member, so that calls
+/// without sessions read no other member.
 class SessionLead {
  public:
   SessionLead() = default;
@@ -59,7 +59,7 @@ class SessionLead {
   std::string cookie_;
 };
 
-/// The knowledge of a session's call before its route is known.
+/// The session data of a call that is found before the call's route.
 struct Foresight {
   std::optional<FoundCookie> cookie;  ///< The cookie with the lead's name; nullopt: not looked for.
   CookieKey key{};                    ///< The cookie's key, if there is a cookie.

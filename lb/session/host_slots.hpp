@@ -6,10 +6,10 @@
 //   subchannel map ─▶ HostStates: their states ─────┴▶ [HostSlots] ─┬▶ override_host's picker
 //                                                                   └▶ Seats, SessionHosts
 //
-// Nearly every call finds the host of its cookie READY. Among thousands of hosts that host's memory
-// is far away. So all that such a call needs of the host stands in one place, its seat, and the
-// cookie's text leads there as it was sent (Seats). A cookie is read only when its text leads to no
-// seat. Then its hosts are looked up in the slots.
+// Nearly every call of a session finds its host READY. Among thousands of hosts, the data of that
+// host is rarely in the CPU's cache. So the data that the call needs is in one cache line, the
+// host's seat, and the undecoded text of the cookie leads to the seat (Seats). A cookie is decoded
+// only when its text leads to no seat; then its hosts are looked up in the slots.
 //
 // A host counts if sessions may stay on an endpoint of that health (override_host_status), and if
 // no judge finds the endpoint unfit. So an ejected endpoint gets no calls by cookie either.

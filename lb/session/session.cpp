@@ -26,7 +26,8 @@ absl::string_view Session::read() {
   return own_.hosts;
 }
 
-// When plain cookies are accepted beside sealed ones, the flaw is that of a plain cookie.
+// If plain cookies are accepted beside sealed ones, a cookie that no key opens is read as a plain
+// cookie, and its flaw is that of a plain cookie.
 std::optional<CookieFlaw> Session::open() {
   using Opened = CookieSeal::Opened;
   Opened opened = Opened::kNo;

@@ -62,7 +62,8 @@ class ClusterImplPicker final : public Picker {
     return result;
   }
 
-  // A function of its own, so that the large result is built where the caller wants it.
+  // A function of its own, so that the large PickResult is built in the caller's memory, without a
+  // move.
   template <typename Sink>
   [[gnu::always_inline]] PickResult chosen(const PickArgs& args, const Sink& sink) const {
     const CallRules& rules = *rules_;

@@ -120,7 +120,7 @@ class OutlierEndpoints {
     std::uint64_t failures = 0;
     std::uint32_t multiplier = 0;
     std::optional<Ejection> ejection;
-    std::uint64_t named_in = 0;  ///< The number of the newest list that names it.
+    std::uint64_t named_in = 0;  ///< The number of the newest list with this endpoint.
   };
 
   void take_in(const Endpoint& endpoint);
@@ -131,7 +131,8 @@ class OutlierEndpoints {
   std::vector<Judged*> order_;  ///< In the configured order.
   EndpointsPtr list_;
   std::uint64_t lists_ = 0;
-  // True at first: a predecessor of the actor may have sent tables (D2 of outlier_detection).
+  // True at first: an actor of this policy that died may have sent tables (D2 of
+  // outlier_detection).
   bool trackers_changed_ = true;
   bool health_changed_ = true;
 };

@@ -109,7 +109,8 @@ class OverrideHost final : public PassThrough {
     set_state(gone.address, std::nullopt, effects);
   }
 
-  // A new picker follows every event, because an ask of the last picker may have been lost.
+  // Every event leads to a new picker, which can ask again: an ask of the previous picker may have
+  // been lost.
   void set_state(const Address& address,
                  std::optional<SubchannelStateChanged> state,
                  LbEffects& effects) {

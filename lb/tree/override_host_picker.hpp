@@ -12,8 +12,8 @@
 //   – The call waits for the first address without a subchannel, which is then created.
 //   – The child picks, or the call fails if its session is strict.
 //
-// lb/session/host_slots says which addresses count, and how a cookie that is known at sight leads
-// to its host.
+// lb/session/host_slots says which addresses count, and how the text of a known cookie leads to its
+// host without decoding.
 //
 // Lock-free, allocates nothing on the complete path; writes nothing but SessionMarks and the
 // one-shot flags of its asks.

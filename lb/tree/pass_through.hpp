@@ -5,10 +5,9 @@
 //   parent ─▶ ConfigUpdated ─▶ [PassThrough: adapt] ─▶ the one child
 //   parent ◀─ state, picker, applied ◀───────────────── the one child
 //
-// The base of the policies that a call passes on its way (outlier_detection, cluster_impl,
-// override_host) and of wrr_locality. A derived policy decides three things: the child's
-// configuration and endpoints, the orders that precede them, and the picker that is published for
-// the child's.
+// The base of outlier_detection, cluster_impl, override_host and wrr_locality. A derived policy
+// decides three things: the child's configuration and endpoints, the orders that precede them, and
+// the picker that is published for the child's.
 
 #pragma once
 

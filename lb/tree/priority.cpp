@@ -113,7 +113,7 @@ struct Life {
   bool was_usable = false;
   std::optional<TimerId> failover;  ///< Set while the failover window is open.
   Instant failover_ends{};          ///< The end of the failover window.
-  bool expired = false;             ///< Its retention ended while a configuration was half applied.
+  bool expired = false;  ///< Its retention ended while a configuration was half applied (P5).
 };
 
 class PriorityPolicy final : public Policy {
@@ -139,7 +139,7 @@ class PriorityPolicy final : public Policy {
   }
 
  private:
-  // One configuration at a time is applied. The newest that comes meanwhile waits.
+  // Configurations are applied one at a time. Of those that arrive meanwhile, the newest waits.
   void on(const ConfigUpdated& update, LbEffects& effects) {
     if (update_.begin_in_turn(update)) begin_update(update, effects);
   }
@@ -386,7 +386,7 @@ class PriorityPolicy final : public Policy {
 
   const PolicyOptions options_;
   PriorityConfig config_;
-  LbConfigPtr source_;  ///< The original of config_.
+  LbConfigPtr source_;  ///< The ConfigUpdated::config that config_ is a copy of.
   EndpointsPtr endpoints_;
   ChildSet children_;
   std::map<ChildName, Life> lives_;  ///< The same names as children_.

@@ -8,16 +8,16 @@
 //
 // A call is placed in two steps (ENV-4). tiered chooses the leaf and a priority of that leaf. The
 // leaf's own policy, whichever it is, chooses the host (ENV-21), and decides whether the call waits
-// or fails, as in Envoy. A call never goes to another tier because the tier that it drew has no
-// host to offer. All policies in a leaf's tree act as they do under priority: drops, limits,
-// outlier detection, sessions.
+// or fails, as in Envoy. If the drawn tier has no host to offer, the call does not go to another
+// tier. All policies in a leaf's tree act as they do under priority: drops, limits, outlier
+// detection, sessions.
 //
 // Invariants
-//   T1  Loads are plan_tiers() of the leaves' newest reports. Loads and picker change together, in
-//       one step.
+//   T1  plan_tiers() computes the loads from the leaves' newest reports. Loads and picker change
+//       together, in one step.
 //   T2  While a configuration is half applied the loads stay what they were, for one failover
 //       window at most. The pickers of leaves are always the newest.
-//   T3  A leaf is sent its tiers when they change, and nothing that concerns other leaves.
+//   T3  A leaf gets an update when its tiers change, and none when only other leaves' tiers change.
 //   T4  A leaf that begins anew (CONNECTING, no report) counts as it did before. A leaf without a
 //       valid configuration (TRANSIENT_FAILURE, no report) is skipped (ENV-6).
 //   T5  When any leaf can use the host of a call's session, the call goes to that leaf and host,

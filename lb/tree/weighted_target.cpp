@@ -118,14 +118,14 @@ class WeightedPicker final : public Picker {
            was_tried(args, *complete->connection);
   }
 
-  // For a retry that has tried every endpoint of its locality. A policy that binds calls to
-  // endpoints binds each call within the call's own locality.
+  // For a retry that has tried every endpoint of its drawn locality: asks the pickers of the other
+  // localities. `back` is the answer of the drawn one.
   template <typename Sink>
   [[gnu::noinline]] PickResult ask_others(std::ptrdiff_t drawn,
                                           const PickArgs& args,
                                           PickResult back,
                                           const Sink& sink) const {
-    if (back.ask) return back;  // A picker asks once, so its ask must not be lost.
+    if (back.ask) return back;  // A picker sends an ask once, so `back` must not be discarded.
     for (std::size_t step = 1; step < shares_.size(); ++step) {
       const Share& other = shares_[(static_cast<std::size_t>(drawn) + step) % shares_.size()];
       PickResult result = other.picker.ask(args, sink);

@@ -11,7 +11,7 @@
 //   W1  A child that reports IDLE is told to connect again, because it gets no calls that would
 //       make it connect.
 //   W2  A change of the aggregated state is published at once. Changes of pickers alone wait for
-//       the end of the burst (RebuildSoon).
+//       the end of a burst of events (RebuildSoon).
 //   W3  Its HostReport is the sum of its children's.
 
 #pragma once

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallStats — hot-path counters of one cluster as one target uses it: striped, read at scrape.
+// CallStats — counters of one target's calls to one cluster. Picks write them, a scrape of the
+// metrics reads them.
 //
 //   router, data plane ─▶ add() ─▶ [CallStats] ─▶ metrics/exporter ─▶ Prometheus
 
