@@ -200,7 +200,7 @@ void ChildSet::replace(Entry& entry, const ConfigUpdated& update, LbEffects& eff
   effects.push_back(StartChild{entry.running, update});
 }
 
-// From now on the newest policy serves.
+// Stops the old policy; from now on the newest policy serves.
 void ChildSet::hand_over(Entry& entry, LbEffects& effects) {
   stop_policy(*entry.outgoing, effects);
   entry.outgoing.reset();

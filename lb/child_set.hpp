@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChildSet — the children of a composite policy: their orders, their reports, the answers they owe.
+// ChildSet — the children of a composite policy: the updates sent to them, their reports, and the
+// answers that they owe.
 //
 //   ConfigUpdated ─▶ begin ─▶ update / stop ─▶ StartChild, UpdateChild, StopChild
 //   ChildStateChanged, ChildApplied, ChildDied ─▶ hear ─▶ Child as last reported
@@ -111,7 +112,7 @@ class ChildSet {
       visit(name, entry.child);
   }
 
-  /// READY if any child is READY; else CONNECTING, else IDLE, in the same way; else
+  /// READY if any child is READY, else CONNECTING if any is, else IDLE if any is, else
   /// TRANSIENT_FAILURE. Uses lasting_state. O(1).
   ConnectivityState aggregate() const;
 
@@ -121,7 +122,7 @@ class ChildSet {
   /// The greatest result that reached() has had; it never falls (C1).
   Generation applied() const { return applied_; }
 
-  /// Orders ReportApplied if applied() rises. Call it at the end of every step.
+  /// Adds ReportApplied to `effects` if applied() rises. Call it at the end of every step.
   void report_applied(LbEffects& effects);
 
  private:

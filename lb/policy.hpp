@@ -5,8 +5,8 @@
 //     Event ──▶ Policy::step(event, now) ──▶ Effects, in the order to be run
 //
 // A policy is a value with one entry. It never sends, sleeps, logs, counts, draws random numbers or
-// asks the time: it returns effects for all of that. Two policies built alike that saw the same
-// events at the same instants are equal. The simulator relies on this.
+// asks the time: it returns effects for all of that. Two policies that were built alike and got the
+// same events at the same instants are equal. The simulator relies on this.
 //
 // The duties of a policy to its parent, for each ConfigUpdated{g}:
 //   P1  It publishes a picker at once if it has never published one; the picker may queue.
@@ -63,10 +63,10 @@ struct PolicyOptions {
   bool keep_removed_priorities = false;
   /// The mode of aggregates that set none themselves.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
-  /// For tiered, in percent of fit endpoints: a priority with fewer fit endpoints panics (ENV-17).
-  /// 0: never.
+  /// The policy tiered: a priority with less than this percentage of fit endpoints panics (ENV-17).
+  /// 0: no priority panics.
   std::uint32_t panic_threshold = 0;
-  /// For tiered: an endpoint that cannot be connected to is not healthy (ENV-24).
+  /// The policy tiered: an endpoint that cannot be connected to counts as unhealthy (ENV-24).
   bool unreachable_is_unhealthy = true;
   /// Memory for the seats and marks of sessions, usually a PagePool. It must outlive all pickers
   /// and marks. Never null.

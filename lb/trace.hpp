@@ -125,14 +125,14 @@ using PickNotePtr = std::shared_ptr<const PickNote>;
 /// picked() saves the detour through this picker.
 PickerPtr make_explained_picker(PickerPtr picker, PickNotePtr note);
 
-/// The picker inside all explained pickers; it answers pick() just as `picker` does. Lives as long
-/// as `picker`.
+/// `picker` without the wrappers of make_explained_picker(): pick() gives the same answer, with
+/// fewer steps. The result lives as long as `picker`.
 const Picker* picked(const PickerPtr& picker);
 
 /// `picker` with the same notes as `explained` has; without notes, `picker` itself.
 PickerPtr explained_as(const PickerPtr& explained, PickerPtr picker);
 
-/// A child's picker as its parents keep it. Picks bypass the explained pickers.
+/// A child's picker, as a parent keeps it. pick() skips the wrappers of make_explained_picker().
 class ChildPicker {
  public:
   ChildPicker() = default;

@@ -41,7 +41,7 @@ struct HostTally {
 
 struct PriorityHosts {
   HostTally healthy;   ///< Fit, and not known to be unreachable.
-  HostTally degraded;  ///< The same, for endpoints that are DEGRADED in EDS.
+  HostTally degraded;  ///< Endpoints that are DEGRADED in EDS, and otherwise as `healthy`.
   HostTally total;
 
   friend bool operator==(const PriorityHosts&, const PriorityHosts&) = default;
@@ -52,7 +52,8 @@ struct PriorityHosts {
 struct HostReport {
   std::vector<PriorityHosts> priorities;
   std::uint32_t overprovisioning_percent = 140;
-  bool weighted = false;  ///< Health counts weights, not numbers.
+  /// The health of a priority is computed from weights, not from numbers of hosts.
+  bool weighted = false;
 
   friend bool operator==(const HostReport&, const HostReport&) = default;
 };
@@ -263,9 +264,9 @@ struct TrackEndpoints {
 
 /// Keeps sessions on their hosts (A75-24 to A75-36). The table `marks` replaces the previous table.
 /// From now on this policy gets the state of each address in the table, whichever policies hold the
-/// address. It is also told when the address's subchannel is gone. When the last other holder
-/// releases an address that calls used within `idle_timeout`, the map holds the address for this
-/// policy. That hold ends when another holder acquires the address.
+/// address. It gets SubchannelGone when the address has no subchannel any more. When the last other
+/// holder releases an address that calls used within `idle_timeout`, the map holds the address for
+/// this policy. That hold ends when another holder acquires the address.
 struct KeepSessions {
   Duration idle_timeout{};
   /// Null: no sessions; addresses that were held for sessions are released.

@@ -128,7 +128,8 @@ enum class Salt : std::uint64_t {
 /// distinct numbers: this function also spreads seeds that count up, or that advance by the golden
 /// ratio as those of splitmix64 do.
 constexpr std::uint64_t draw(std::uint64_t seed, Salt salt, std::uint64_t step = 0) {
-  // Seed and salt are not just added: a step of the seed must never equal a step of the salt.
+  // Seed and salt are mixed, not added. Else two pairs of seed and salt with one sum would draw
+  // alike.
   std::uint64_t x = seed ^ (seed >> 32U);
   x *= 0xd6e8feb86659fd93ULL;
   x ^= x >> 32U;
@@ -195,7 +196,7 @@ class LeafCalls;  ///< messages/counting/leaf_calls.hpp
 
 struct PickResult {
   std::variant<Complete, Queue, Fail, Drop> outcome = Queue{};
-  /// An ask that the router tells to `ask_target`. Both are set, or neither.
+  /// An ask that the router sends to `ask_target`. Both are set, or neither.
   std::optional<PickAsk> ask;
   const AskTarget* ask_target = nullptr;
   TrackerList trackers;  ///< The trackers of a complete pick.

@@ -62,7 +62,7 @@ struct DropConnection {
   std::uint64_t attempt = 0;
 };
 
-/// Tells the map the state. `SubchannelStateChanged::address` is the subchannel's own.
+/// Reports the subchannel's state to the subchannel map.
 struct NotifyState {
   SubchannelStateChanged state;
 };
@@ -168,7 +168,8 @@ struct EndpointsTracked {
   std::shared_ptr<const TrackEndpoints::Table> trackers;  ///< Null: none.
 };
 
-/// See KeepSessions. A map has one keeper: the newest incarnation that sent this event.
+/// The effect KeepSessions, as the map receives it. A map has one keeper: the last policy that sent
+/// this event.
 struct SessionsKept {
   Holder keeper;
   Duration idle_timeout{};

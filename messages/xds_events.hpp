@@ -50,7 +50,8 @@ struct AdsBytesReceived {
   std::string bytes;  ///< One serialised DiscoveryResponse.
 };
 
-/// The oldest SendBytes of the stream that had no AdsBytesWritten has been sent to the server.
+/// The bytes of one SendBytes have been sent to the server: of the stream's oldest one without an
+/// AdsBytesWritten.
 struct AdsBytesWritten {
   std::uint64_t stream = 0;
 };
@@ -277,7 +278,7 @@ using DependencyEvent = std::variant<ResourcesChanged,
                                      ClientReplaced,
                                      TimerFired>;
 
-/// Starts a look-up. The answer is NameResolved.
+/// Starts a DNS look-up. The answer is NameResolved.
 struct ResolveName {
   DnsName name;
 };

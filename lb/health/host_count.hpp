@@ -8,8 +8,8 @@
 // This file defines "healthy". Envoy judges a host by health checks and outlier detection; a client
 // also knows whether it can connect (ENV-24). An endpoint is healthy when
 //   - EDS says HEALTHY or UNKNOWN, and
-//   - no judge (outlier detection, health checks) finds it unfit: a judge must find all of its held
-//     addresses unfit, and
+//   - no judge (outlier detection, health checks) finds it unfit, which takes a verdict on each of
+//     its held addresses, and
 //   - it is reachable. It is unreachable from the moment when all of its addresses have failed
 //     until it is READY. This condition applies only with PolicyOptions::unreachable_is_unhealthy.
 // DEGRADED endpoints are counted apart. UNHEALTHY and TIMEOUT endpoints count only in the total. An
@@ -32,7 +32,7 @@ bool same_hosts(const HostReportPtr& left, const HostReportPtr& right);
 void add(HostTally& sum, const HostTally& more);
 void take(HostTally& sum, const HostTally& less);
 
-/// Whether EDS says DRAINING: the endpoint then has only calls of sessions.
+/// Whether EDS says DRAINING: the endpoint then gets only calls of sessions.
 inline bool is_draining(const Endpoint& endpoint) {
   return endpoint.health == HealthStatus::kDraining;
 }

@@ -32,17 +32,17 @@ namespace signalbox::lb {
 
 struct PlanLeaf {
   ClusterName name;
-  LbConfigPtr lb_policy;   ///< Null: not known; endpoints take calls alike.
+  LbConfigPtr lb_policy;   ///< Null: not known; all endpoints get equal shares.
   EndpointsPtr endpoints;  ///< Null: not known.
 };
 
 struct PlanInput {
   ClusterName cluster;
   bool is_aggregate = false;
-  std::optional<AggregateMode> own_mode;  ///< From the aggregate's metadata.
+  std::optional<AggregateMode> own_mode;  ///< The mode in the aggregate's metadata; nullopt: none.
   AggregateMode runtime_mode = AggregateMode::kPriority;
   std::vector<PlanLeaf> leaves;  ///< In order. A leaf cluster has one leaf: itself.
-  /// From the aggregate's common_lb_config (ENV-31).
+  /// The panic threshold in the aggregate's common_lb_config (ENV-31); nullopt: none.
   std::optional<std::uint32_t> own_panic_threshold = std::nullopt;
 };
 

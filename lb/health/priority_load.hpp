@@ -37,7 +37,8 @@ struct PriorityHealth {
   /// The factor in percent. The default of 140 lets a priority keep all its calls while 100/140 of
   /// its hosts are fit. EDS may set another factor.
   std::uint32_t overprovisioning_factor = 140;
-  /// The counts of hosts, for panic (ENV-17). Set when the fields above are weights.
+  /// The numbers of hosts. Set when the fields above are weights, because panic always counts hosts
+  /// (ENV-17).
   std::optional<HostNumbers> numbers = std::nullopt;
 
   friend bool operator==(const PriorityHealth&, const PriorityHealth&) = default;

@@ -106,11 +106,12 @@ class EndpointSet {
 
   /// The changes since the last take_changes().
   struct Changes {
-    bool list = false;         ///< The members, their order, or a member's configuration.
-    bool states = false;       ///< The state of any member that counts.
-    bool ready = false;        ///< The result of ready().
-    bool failure = false;      ///< last_failure().
-    bool unreachable = false;  ///< A PickFirst requests re-resolution.
+    bool list = false;     ///< The members, their order, or a member's configuration.
+    bool states = false;   ///< The state of any member that counts.
+    bool ready = false;    ///< The result of ready().
+    bool failure = false;  ///< last_failure().
+    /// A PickFirst has failed at all its addresses, and requests re-resolution.
+    bool unreachable = false;
 
     void merge(const Changes& more);
   };
@@ -126,7 +127,7 @@ class EndpointSet {
   /// Replaces the list of endpoints; null: none.
   void update(const EndpointsPtr& slice, LbEffects& effects);
 
-  /// Takes the news of a subchannel. News of an address that is not held is dropped.
+  /// Takes a report of a subchannel. A report of an address that is not held is ignored.
   void observe(const SubchannelStateChanged& event, LbEffects& effects);
 
   /// Takes a fired timer of a PickFirst.
@@ -230,7 +231,7 @@ class EndpointSet {
   std::vector<Entry*> order_;  // In the configured order.
   absl::flat_hash_map<LocalityPtr, Span> spans_;
   absl::flat_hash_map<Address, Held> held_;
-  absl::flat_hash_map<Address, Entry*> by_first_;  // Only with kWhenAsked.
+  absl::flat_hash_map<Address, Entry*> by_first_;  // By first address; for kWhenAsked.
   std::array<std::size_t, 4> counts_{};            // Members that count, by state.
   std::size_t unheard_ = 0;  // Members with a held address that has not reported.
   HostTally fit_;

@@ -48,8 +48,8 @@ class Petiole : public Policy {
   /// "<name>: 2 of 3 endpoints failed; last error: …", or "<name>: no endpoints".
   absl::Status failure() const;
 
-  /// Reads the policy's own configuration, before the endpoints of the same update are taken.
-  /// Returns whether the configuration needs a new picker.
+  /// Reads the policy's own configuration. Called before endpoints() gets the endpoints of the same
+  /// update. Returns whether the configuration needs a new picker.
   virtual bool configure(const ConfigUpdated& /*update*/) { return false; }
 
   /// Called when endpoints() has the endpoints of `update`.
@@ -64,7 +64,7 @@ class Petiole : public Policy {
   /// TRANSIENT_FAILURE.
   virtual ConnectivityState state() const;
 
-  /// The picker for state().
+  /// Makes a picker for the present state().
   virtual PickerPtr make_picker() = 0;
 
   /// Handles a pick's ask; exit_idle() handles IdleExitRequested.

@@ -164,7 +164,7 @@ class PickFirstPolicy final : public Policy {
   CallTrackerPtr tracker_;      // The tracker of the connection.
   bool judged_unfit_ = false;   // A judge finds the connection's endpoint unfit.
   PickerPtr picker_;            // The picker published last.
-  std::optional<Shown> shown_;  // What was published last.
+  std::optional<Shown> shown_;  // The content of the last publication.
 };
 
 }  // namespace

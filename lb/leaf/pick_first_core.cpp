@@ -18,14 +18,14 @@ namespace {
 
 const char kTimer[] = "attempt/";
 
-// A single address needs no summary.
+// The failure of all addresses. For a single address it is that address's own error.
 absl::Status all_failed(std::size_t addresses, const absl::Status& last_error) {
   if (addresses == 1) return last_error;
   return absl::UnavailableError(absl::StrCat(
       "failed to connect to all ", addresses, " addresses; last error: ", last_error.message()));
 }
 
-// Names the address once, because the connector's text may name it already.
+// Adds the address to the text, unless the connector's text names it already.
 absl::Status failure_at(const Address& address, absl::string_view why) {
   const std::string spaced = absl::StrCat(" ", why);
   const bool is_named = absl::StrContains(spaced, absl::StrCat(" ", address.str(), " ")) ||
@@ -148,7 +148,7 @@ void PickFirst::heard(Connecting& connecting,
     if (failed && ++connecting.failures >= addresses_.size()) report_failure(connecting, effects);
     return;
   }
-  // News of an address before its turn, or after its failure, changes only `state`.
+  // A report of an address before its turn, or after its failure, changes only `state`.
   if (*at >= connecting.turns || attempt.failed) return;
   if (is_idle) effects.push_back(Connect{event.address});  // The attempt ended without an error.
   if (!failed) return;

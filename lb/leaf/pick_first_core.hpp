@@ -70,14 +70,14 @@ class PickFirst {
   /// Begins to connect, if Idle.
   void exit_idle(LbEffects& effects);
 
-  /// Takes the news of a subchannel. News of an address that is not held is dropped.
+  /// Takes a report of a subchannel. A report of an address that is not held is ignored.
   void observe(const SubchannelStateChanged& event, LbEffects& effects);
 
   /// Takes a fired timer of this PickFirst. A timer that it no longer waits for is dropped. An
   /// owner of many PickFirsts calls fire() on those that hold address_of(timer).
   void fire(const TimerId& timer, LbEffects& effects);
 
-  /// The address of the attempt that the timer measures; empty if it is no timer of a PickFirst.
+  /// The address of the attempt that started the timer; empty if the timer is not a PickFirst's.
   static Address address_of(const TimerId& timer);
 
   /// Releases every subchannel. The PickFirst is Fresh then.
@@ -113,7 +113,8 @@ class PickFirst {
     std::optional<std::size_t> timed;  ///< The attempt that the running delay belongs to.
     std::size_t failures = 0;  ///< Failures since the last time when every address had failed.
     absl::Status last_error;
-    absl::Status reported;  ///< Not OK: the status of the reported TRANSIENT_FAILURE (I1).
+    /// The status of the reported TRANSIENT_FAILURE (I1); OK: none is reported.
+    absl::Status reported;
   };
 
   struct Selected {

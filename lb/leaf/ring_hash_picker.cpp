@@ -115,7 +115,8 @@ std::string RingHashPicker::shown_hash(const Hash& hash) const {
 
 void RingHashPicker::ask_for(const Idle& idle, PickResult& result) const {
   if (parts_.ask_target == nullptr) return;
-  // Reads before it writes, so that queued picks do not fight for the cache line.
+  // Reads before it writes: when the mark is set already, many waiting picks can share the cache
+  // line.
   if (idle.ask_mark.load(std::memory_order_relaxed) ||
       idle.ask_mark.exchange(true, std::memory_order_relaxed)) {
     return;

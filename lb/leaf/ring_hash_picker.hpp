@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RingHashPicker — one call's walk along the ring (gRFC A42, A61, A76).
+// RingHashPicker — walks along the ring from a call's hash to an endpoint (gRFC A42, A61, A76).
 //
-//   ring, the states of its endpoints ─▶ [RingHashPicker] ─▶ the first endpoint that will do
+//   ring, the states of its endpoints ─▶ [RingHashPicker] ─▶ the endpoint of the call
 //
 // A complete pick costs a binary search, and reads one entry in each of three tables. It writes
 // nothing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Router — one call, one answer: route, filters, then pick, out of one snapshot.
+// Router — finds the endpoint of one call in one snapshot: route, filters, then pick.
 //
 //   data plane ─▶ Router::pick ─▶ Pick (a receipt: keep it while the call runs)
 //                 Router::repick ◀─ queued, after the snapshot changed: cluster and timeout stay
@@ -10,7 +10,7 @@
 // A call with a session (A55) may have a cookie for its application: Pick::set_cookie().
 //
 // Thread-safe, lock-free, allocates nothing on the complete path. A pick is counted in the
-// CallStats of the leaf that it came to, else of the route's cluster. The router sends the asks of
+// CallStats of the leaf that it reached, else of the route's cluster. The router sends the asks of
 // pickers, and never waits for an answer.
 //
 // The texts of all failures have one form, and say everything once:
@@ -39,7 +39,7 @@ namespace signalbox::lb {
 /// The caller, for the texts of failures. Either may be empty.
 struct CallerNames {
   std::string target;   ///< "xds:///orders"
-  std::string node_id;  ///< Empty: from the configuration's notes.
+  std::string node_id;  ///< Empty: the configuration's notes name the node.
 };
 
 /// A call as the data plane knows it. Borrowed for the duration of pick().
@@ -99,10 +99,10 @@ class Pick {
   /// not wake the call. 0: no delay, or it is over.
   Duration delay() const { return filtered_ == nullptr ? Duration::zero() : filtered_->delay; }
 
-  /// When the delay is over, as begin_delay() computed.
+  /// The end of the delay, set by begin_delay().
   Instant due() const { return filtered_ == nullptr ? Instant() : filtered_->due; }
 
-  /// For callers that keep the end of the delay here. Precondition: delay() > 0.
+  /// Sets due() to `now` plus the delay. Precondition: delay() > 0.
   void begin_delay(Instant now) { filtered_->due = now + filtered_->delay; }
 
   /// The delay is over: repick() goes on with the call.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/pick/snapshot_cell.hpp"
 
-// Inlined read sections cost a fifth of calls into liburcu. liburcu's header says that code of any
-// licence may inline its read-side functions. Sanitizers and clang's analyzer get calls instead:
-// ThreadSanitizer cannot see the library's half of the synchronisation, liburcu aligns a thread's
-// record less than its type declares, and the analyzer does not know that a thread has a record.
+// An inlined read section costs a fifth of one that calls into liburcu. liburcu's header says that
+// code of any licence may inline its read-side functions. Sanitizers and clang's analyzer get calls
+// instead: ThreadSanitizer cannot see the library's half of the synchronisation, liburcu aligns a
+// thread's record less than its type declares, and the analyzer does not know that a thread has a
+// record.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang_analyzer__)
 #define _LGPL_SOURCE
 #endif

@@ -86,7 +86,7 @@ class FilteredCall final : public FilterCall {
   }
 
  private:
-  // Tells the orders that one filter adds.
+  // Adds the orders of one filter to the explanation.
   void tell(const CallFilter& filter, const Telling& sink) {
     const Duration waited = said_ == nullptr ? Duration::zero() : said_->delay;
     const std::size_t headers = said_ == nullptr ? 0 : said_->headers.size();

@@ -60,9 +60,9 @@ class RegexSet {
   /// adds are part of it.
   explicit RegexSet(const std::vector<std::string>& patterns, double share = 1);
 
-  /// The patterns that match the whole text, in ascending order. Valid until this thread's next
-  /// call, of any set. nullopt: the patterns do not fit into the memory, so each must be tried
-  /// alone.
+  /// The patterns that match the whole text, in ascending order. The result is valid until this
+  /// thread calls match() again, on any set. nullopt: the patterns do not fit into the memory, so
+  /// each must be tried alone.
   std::optional<absl::Span<const int>> match(absl::string_view text) const;
 
  private:

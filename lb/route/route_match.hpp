@@ -85,7 +85,8 @@ class RouteTable {
   /// The position in VirtualHost.routes of the route that takes the call; nullopt: there is none.
   std::optional<std::size_t> find(const PickArgs& args) const { return find(args, Silent{}); }
 
-  /// Does the same, and tells `sink` the routes that have the call's path but are not taken.
+  /// Does the same, and reports to `sink` the routes that match the call's path but not its headers
+  /// or fraction.
   template <typename Sink>
   [[gnu::hot]] std::optional<std::size_t> find(const PickArgs& args, const Sink& sink) const;
 
@@ -103,11 +104,12 @@ class RouteTable {
   };
 
   struct Entry {
-    /// Set when there is no index, or the index does not know whether the path matches.
+    /// The route's path. Set when there is no index, or when the index alone cannot decide whether
+    /// the path matches.
     std::optional<CompiledText> path;
     std::vector<PlacedHeader> headers;
     std::optional<std::uint32_t> fraction_per_million;
-    /// Set in the first route of a group, which stands for the group in the index.
+    /// Set in the first route of a group. The index has only this route of the group.
     std::unique_ptr<const Group> group;
   };
 

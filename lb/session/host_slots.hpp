@@ -36,8 +36,8 @@
 
 namespace signalbox::lb {
 
-/// The states of a table's hosts, in its order, as the subchannel map reported them; nullopt: the
-/// address has no holder.
+/// The state of each host of a HostTable, in the table's order, as the subchannel map reported it;
+/// nullopt: the address has no holder.
 using HostStates = std::vector<std::optional<SubchannelStateChanged>>;
 
 /// One host and its state.
@@ -61,7 +61,7 @@ struct NamedHosts {
   const HostSlot* unheld = nullptr;
   bool is_connecting = false;
 
-  /// Adds a host that the table has.
+  /// Records one of the cookie's hosts, unless an earlier host is of the same kind.
   void add(const HostSlot& slot);
 };
 
@@ -73,7 +73,7 @@ Affinity affinity_to(const Host& host);
 
 class HostSlots final : public SessionHosts {
  public:
-  /// Precondition: as many states as hosts.
+  /// Precondition: `states` has one entry for each host of `table`.
   HostSlots(HostTablePtr table, const HostStates& states);
 
   const Seats& seats() const { return seats_; }
@@ -106,7 +106,7 @@ class HostSlots final : public SessionHosts {
 
 using HostSlotsPtr = std::shared_ptr<const HostSlots>;
 
-/// Precondition: as many states as hosts.
+/// Precondition: `states` has one entry for each host of `table`.
 HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states);
 
 }  // namespace signalbox::lb

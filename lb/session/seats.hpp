@@ -65,8 +65,9 @@ class Seats final : public SessionHint {
   Seats(const Seats&) = delete;
   Seats& operator=(const Seats&) = delete;
 
-  /// Gives a seat to the host of this cookie. Precondition: there are at most as many seats given
-  /// as hosts, each for a cookie of its own. A `seat` without a connection leaves the place free.
+  /// Gives a seat to the host of this cookie. A `seat` without a connection leaves the place free.
+  /// Precondition: no more seats are given than the constructor's `hosts`, and each has another
+  /// cookie.
   void give(const CookieKey& cookie, const Seat& seat) {
     std::size_t place = cookie.below(seats_.size());
     while (!seats_[place].is_free())

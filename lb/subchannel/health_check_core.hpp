@@ -80,7 +80,7 @@ class HealthCheckCore {
   void report(HealthCheckEffects& effects);
 
   HealthCheckOptions options_;
-  std::vector<Course> courses_;  ///< By check.
+  std::vector<Course> courses_;  ///< One for each of the checks.
   std::optional<absl::Status> reported_;
 };
 

@@ -100,7 +100,7 @@ class SubchannelMapCore {
 
   struct Entry {
     SubchannelStateChanged raw;  ///< The last report of the subchannel.
-    std::vector<Party*> holds;   ///< In order of path.
+    std::vector<Party*> holds;   ///< The holders, in the order of their paths.
     /// The generation of I3; set exactly while there are no holds.
     std::optional<Generation> lingers_in;
     EndpointState counted = EndpointState::kIdle;
@@ -113,7 +113,7 @@ class SubchannelMapCore {
   /// The holder that keeps sessions (I9).
   struct Keeper {
     Party* party = nullptr;
-    std::uint64_t incarnation = 0;  ///< The incarnation that gave the order.
+    std::uint64_t incarnation = 0;  ///< The incarnation that sent KeepSessions.
     Duration idle_timeout{};
     SessionMarksPtr marks;  ///< Never null.
   };

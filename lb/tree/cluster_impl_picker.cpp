@@ -81,7 +81,7 @@ class ClusterImplPicker final : public Picker {
     return result;
   }
 
-  // Tells whether the router will find the gate open.
+  // Adds to the explanation whether the gate is open. Returns whether it is.
   bool tell_gate(const Telling& sink) const {
     const std::int64_t calls = rules_->gate->in_flight();
     const std::uint32_t most = rules_->gate->limit();

@@ -37,8 +37,8 @@ ChildName child_of(const ChildName& priority, Tier::Hosts hosts) {
   return priority;
 }
 
-/// Joins all endpoints of a priority that have one locality name into one locality (L5). The same
-/// input localities give the same pointer again.
+/// Joins the healthy, degraded and unhealthy part of each locality of a priority into one locality
+/// (L5). The same parts give the same pointer again.
 class PanicLocalities {
  public:
   /// Entries unused since the last begin() are dropped.

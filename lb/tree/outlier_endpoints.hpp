@@ -80,15 +80,15 @@ class OutlierEndpoints {
 
   std::size_t size() const { return order_.size(); }
 
-  /// Closes the interval. Returns each endpoint's calls since the previous tally(), in the order of
-  /// the configuration.
+  /// Ends the interval of counting. Returns each endpoint's calls since the previous tally(), in
+  /// the order of the configuration.
   std::vector<CallTally> tally();
 
   /// `endpoint`: its place in the last tally.
   void eject(std::size_t endpoint, Instant now, DetectionMethod why);
 
-  /// Ends a sweep. An endpoint comes back when its ejection time is over. The multiplier of every
-  /// endpoint that was not ejected falls by one.
+  /// Ends a sweep: ends every ejection that has lasted its time, and lowers the multiplier of each
+  /// endpoint that is not ejected by one.
   void age(const OutlierDetection& settings, Instant now);
 
   std::uint32_t multiplier(std::size_t endpoint) const { return order_[endpoint]->multiplier; }

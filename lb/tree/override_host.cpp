@@ -90,7 +90,8 @@ class OverrideHost final : public PassThrough {
     keep({own.idle_timeout, nullptr}, effects);
   }
 
-  // An order that changes nothing is not repeated: it would bring no sweep forward (A75-32).
+  // A KeepSessions that would change nothing is not sent: it would not make a sweep earlier either
+  // (A75-32).
   void keep(KeepSessions order, LbEffects& effects) {
     const bool is_same = kept_.marks != nullptr && order.marks != nullptr &&
                          kept_.idle_timeout == order.idle_timeout && *kept_.marks == *order.marks;

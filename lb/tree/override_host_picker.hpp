@@ -7,7 +7,7 @@
 //
 // The first rule that fits decides about a call of a session:
 //   – The first READY address of its cookie takes the call.
-//   – The call waits for the first IDLE address, which is told to connect.
+//   – The call waits for the first IDLE address, and the picker asks to connect it.
 //   – The call waits for an address that is CONNECTING.
 //   – The call waits for the first address without a subchannel, which is then created.
 //   – The child picks, or the call fails if its session is strict.

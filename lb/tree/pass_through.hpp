@@ -22,13 +22,14 @@ class PassThrough : public Policy {
   LbEffects step(const LbEvent& event, Instant now) final;
 
  protected:
-  /// The child's part of an update.
+  /// The configuration and the endpoints for the child.
   struct Given {
     LbConfigPtr config;
     EndpointsPtr endpoints;
   };
 
-  /// Makes the child's part of `update`. Effects that it adds precede the child's update.
+  /// Makes the child's configuration and endpoints from `update`. Effects that give() adds precede
+  /// the child's update.
   virtual Given give(const ConfigUpdated& update, Instant now, LbEffects& effects) = 0;
 
   virtual void on_timer(const TimerFired& /*fired*/, Instant /*now*/, LbEffects& /*effects*/) {}

@@ -5,10 +5,10 @@
 //   ConfigUpdated ─▶ begin ─▶ … ─▶ ended: all have answered, or time is up ─▶ the choice
 //      or begin_in_turn ─▶ waits while one is pending ─▶ begin_waiting
 //
-// For composites that choose by the reports of their children. The choice stays as it was until all
-// children have reported on the same configuration (gRFC A56). A composite waits at most one
-// failover window for these reports. A composite either lets the newest configuration count at once
-// (begin), or lets each configuration end before the next one begins (begin_in_turn).
+// Used by composites that choose by the reports of their children. The choice stays as it was until
+// all children have reported on the same configuration (gRFC A56), or one failover_timeout is over.
+// When another configuration comes meanwhile, it either replaces the pending one at once (begin),
+// or waits for its end (begin_in_turn).
 
 #pragma once
 

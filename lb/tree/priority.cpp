@@ -25,7 +25,7 @@ namespace signalbox::lb {
 
 namespace {
 
-/// The endpoints of one priority that get calls, and nothing else.
+/// The endpoints of one priority that may get calls.
 EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
   auto slice = std::make_shared<Endpoints>();
   const bool exists = endpoints != nullptr && priority < endpoints->priorities.size();
@@ -42,7 +42,7 @@ EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
 class ChoiceNote final : public PickNote {
  public:
   struct Considered {
-    const ChildName* name = nullptr;  ///< In the configuration.
+    const ChildName* name = nullptr;  ///< Points into the configuration.
     ConnectivityState state = ConnectivityState::kConnecting;
     absl::Status status;
     std::optional<Instant> window_ends;  ///< The end of its open failover window.

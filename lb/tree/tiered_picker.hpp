@@ -26,7 +26,7 @@
 
 namespace signalbox::lb {
 
-/// From a call's draw (0, 1, … 99) to its tier (ENV-18). Immutable.
+/// A table with the tier for each draw from 0 to 99 (ENV-18). Immutable.
 class TierTable {
  public:
   /// Precondition: the shares' percents sum to 100.

@@ -144,7 +144,7 @@ class WeightedPicker final : public Picker {
   TargetStatesPtr targets_;    ///< For explanations; `in` has the order of shares_.
 };
 
-/// The endpoints of one target: its locality and nothing else.
+/// The endpoints of one target, that is, of one locality.
 EndpointsPtr endpoints_in(const EndpointsPtr& endpoints, const LocalityName& name) {
   auto slice = std::make_shared<Endpoints>();
   Priority& only = slice->priorities.emplace_back();
@@ -272,7 +272,7 @@ class WeightedTarget final : public Policy {
       shares.push_back({total, ChildPicker(child.picker)});
     });
     if (shares.empty()) return make_fail_picker(absl::UnavailableError("has no endpoints"));
-    // With one share there is nothing to draw.
+    // With one share no draw is needed.
     if (shares.size() == 1) return only(shares.front().picker.get(), std::move(targets));
     const bool all_in = targets->out.empty();
     PickerPtr picker = std::make_shared<const WeightedPicker>(std::move(shares), targets);
