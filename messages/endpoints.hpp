@@ -44,7 +44,7 @@ struct Endpoint {
   HealthStatus health = HealthStatus::kUnknown;
   std::uint32_t weight = 1;
   std::string hostname = {};  ///< For :authority (A81); empty: unknown.
-  std::string hash_key = {};  ///< Its place on the ring (A76); empty: its address decides.
+  std::string hash_key = {};  ///< Decides the place on the ring (A76); empty: the address decides.
 
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };

@@ -40,7 +40,7 @@ struct HostTally {
 };
 
 struct PriorityHosts {
-  HostTally healthy;   ///< Fit, and not known to be unreachable.
+  HostTally healthy;   ///< Endpoints that are fit, and not known to be unreachable.
   HostTally degraded;  ///< Endpoints that are DEGRADED in EDS, and otherwise as `healthy`.
   HostTally total;
 

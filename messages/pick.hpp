@@ -51,7 +51,7 @@ using ConnectionPtr = std::shared_ptr<const Connection>;
 /// picker owns it, and successive pickers share one object until a field changes.
 struct ChosenEndpoint {
   LocalityPtr locality;
-  const Endpoint* endpoint = nullptr;  ///< In `locality`.
+  const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
   /// From the subchannel map; null: no tracker counts the endpoint's calls.
   CallTrackerPtr tracker;
 };
@@ -176,7 +176,7 @@ struct Complete {
   /// The connection's counter. A picker that keeps a Complete can return this counter without
   /// reading the connection.
   UseCounter uses;
-  const ChosenEndpoint* endpoint = nullptr;  ///< Null: the picker does not say.
+  const ChosenEndpoint* endpoint = nullptr;  ///< The connection's endpoint; null: unknown.
 };
 
 /// The call waits, and is picked again when the snapshot changes.
@@ -200,7 +200,7 @@ struct PickResult {
   std::optional<PickAsk> ask;
   const AskTarget* ask_target = nullptr;
   TrackerList trackers;  ///< The trackers of a complete pick.
-  Affinity affinity;     ///< Set by override_host when PickArgs::session is.
+  Affinity affinity;     ///< Set by override_host when PickArgs::session is set.
   /// The leaf below an aggregate that the pick chose; the call is counted there. Null: the route's
   /// cluster is itself a leaf, or the pick chose no leaf.
   const LeafCalls* leaf = nullptr;

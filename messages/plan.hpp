@@ -131,7 +131,7 @@ struct Plan {
   bool panic_threshold_is_own = false;  ///< The cluster's common_lb_config sets it.
   std::vector<PlannedLeaf> leaves;
   PlannedShares failing;           ///< Calls that find no endpoint.
-  std::vector<std::string> notes;  ///< The data that is missing.
+  std::vector<std::string> notes;  ///< Texts about data that is missing.
 };
 
 }  // namespace signalbox

@@ -79,7 +79,7 @@ inline std::size_t first_untried(const ReadyEndpoints& ready,
 /// An endpoint that gets no calls, and the reason, for explanations.
 struct AbsentEndpoint {
   LocalityPtr locality;
-  const Endpoint* endpoint = nullptr;  ///< In `locality`.
+  const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;  ///< The reason of TRANSIENT_FAILURE; else OK.
 };
@@ -96,7 +96,7 @@ class EndpointSet {
 
   struct Member {
     LocalityPtr locality;
-    const Endpoint* endpoint = nullptr;  ///< In `locality`.
+    const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
     ConnectivityState state = ConnectivityState::kIdle;
     ConnectionPtr connection;  ///< Set exactly in READY.
     CallTrackerPtr tracker;    ///< From the subchannel map, with the connection.
@@ -109,7 +109,7 @@ class EndpointSet {
     bool list = false;     ///< The members, their order, or a member's configuration.
     bool states = false;   ///< The state of any member that counts.
     bool ready = false;    ///< The result of ready().
-    bool failure = false;  ///< last_failure().
+    bool failure = false;  ///< The result of last_failure().
     /// A PickFirst has failed at all its addresses, and requests re-resolution.
     bool unreachable = false;
 

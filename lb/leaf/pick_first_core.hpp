@@ -106,10 +106,11 @@ class PickFirst {
   };
 
   struct Connecting {
-    std::vector<Attempt> attempts;     ///< Indexed as addresses_ is.
-    std::size_t unheard = 0;           ///< The number of attempts without a report.
-    std::size_t turns = 0;             ///< The number of addresses that have had their turn.
-    std::size_t awaited = 0;           ///< The number of addresses not failed; 0: the pass is over.
+    std::vector<Attempt> attempts;  ///< Indexed as addresses_ is.
+    std::size_t unheard = 0;        ///< The number of attempts without a report.
+    std::size_t turns = 0;          ///< The number of addresses that have had their turn.
+    /// The number of addresses that have not failed; 0: the pass is over.
+    std::size_t awaited = 0;
     std::optional<std::size_t> timed;  ///< The attempt that the running delay belongs to.
     std::size_t failures = 0;  ///< Failures since the last time when every address had failed.
     absl::Status last_error;

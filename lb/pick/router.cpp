@@ -230,7 +230,7 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   pick.outcome_ = PickOutcome::kQueue;
   pick.status_ = absl::OkStatus();
   const SnapshotCell::Reader snapshot(*cell_);
-  __builtin_prefetch(snapshot->picker.get());  // It is used last.
+  __builtin_prefetch(snapshot->picker.get());  // Early: the picker is used last.
   pick.sequence_ = snapshot->sequence;
   if (call.authority != nullptr) call.authority->clear();
   const bool is_new = pick.cluster() == nullptr;

@@ -31,7 +31,7 @@ using AddedHeaders = std::vector<std::pair<std::string, std::string>>;
 struct Filtered {
   Duration delay{};  ///< The delay that is left.
   Instant due{};     ///< The end of the delay; see Pick::begin_delay().
-  /// Objects of delay(); destroyed when the delay is over.
+  /// The `hold` arguments of FilterCall::delay(); destroyed when the delay is over.
   std::vector<std::shared_ptr<const void>> holds;
   std::optional<absl::Status> end;  ///< The call's end after the delay; nullopt: it is picked.
   AddedHeaders headers;

@@ -75,8 +75,11 @@ class PathIndex {
 
   bool ignore_case_ = false;
   std::uint64_t seed_ = 0;
-  std::vector<Slot> slots_;  ///< 2^n; a text is in the first slot that was free from its hash on.
-  std::vector<std::uint32_t> records_;  ///< Each record: the size of its text, positions, the text.
+  /// 2^n slots. A text has the slot at its hash, or the next slot that was free.
+  std::vector<Slot> slots_;
+  /// A record has the size of a text, the positions of its routes if there are several, and the
+  /// text.
+  std::vector<std::uint32_t> records_;
   std::size_t longest_path_ = 0;
   std::vector<std::uint32_t> prefix_sizes_;  ///< Each size once, ascending.
   std::bitset<256> last_bytes_;              ///< The last bytes of prefixes.

@@ -83,7 +83,7 @@ struct AttemptEnd {
   int code = 0;               ///< A gRPC status code.
   bool is_unsent = false;     ///< Certainly no server received the attempt.
   bool is_refused = false;    ///< A server received it, and certainly looked at none of it.
-  bool is_committed = false;  ///< Response headers came: not Trailers-Only.
+  bool is_committed = false;  ///< Response headers came, so the response is not Trailers-Only.
   bool is_kept = true;        ///< The request was kept, and can be sent again.
   /// The trailer grpc-retry-pushback-ms, if it came.
   std::optional<absl::string_view> pushback = std::nullopt;

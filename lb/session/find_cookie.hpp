@@ -60,7 +60,7 @@ inline bool path_matches(absl::string_view path, absl::string_view cookie_path) 
          path[cookie_path.size()] == '/';
 }
 
-/// Searches header by header.
+/// Searches a call's cookie headers one after another.
 class CookieSearch {
  public:
   /// Precondition: the name is a token (RFC 6265, 4.1.1).

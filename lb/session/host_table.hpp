@@ -36,7 +36,7 @@ struct Host {
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
   SessionMarkPtr mark;                 ///< Never null.
-  bool allowed = false;                ///< Sessions may stay on an endpoint of this health.
+  bool allowed = false;                ///< override_host_status has the health of the endpoint.
 };
 
 /// A cluster's hosts, by address (A55-27). Immutable. Its index points to its own strings, so it is

@@ -114,7 +114,7 @@ class Seats final : public SessionHint {
   const SessionHosts* all_;
 };
 
-/// The seats behind Picker::session_hint(). Null: there are none.
+/// Casts the result of Picker::session_hint(). Null: the picker has no seats.
 inline const Seats* seats_of(const SessionHint* hint) {
   return static_cast<const Seats*>(hint);
 }

@@ -209,7 +209,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   /// Makes the Session as new, but keeps its memory.
   void clear();
 
-  /// The bytes that it has allocated.
+  /// The bytes that the Session has allocated.
   std::size_t memory() const;
 
   /// The terms of its target. Set by make_session() and by each pick, and good only while these
@@ -242,7 +242,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   bool is_read_ = false;
   bool strict_ = false;
   bool is_bad_ = false;
-  bool is_outdated_ = false;   // The cookie is good, but plain, or sealed with an old key.
+  bool is_outdated_ = false;   // The cookie is usable, but is plain or sealed with an old key.
   bool is_counted_ = false;    // The Set-Cookie is counted.
   bool has_moved_ = false;     // The pick is complete, and went to hosts_.
   bool is_elsewhere_ = false;  // The wish is hosts_, not the hosts of the cookie.
@@ -253,7 +253,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   std::string set_cookie_;
   std::string decoded_;  // The call's cookie, decoded.
   std::string hosts_;    // The hosts of the endpoint picked last, if not own_.hosts.
-  std::string host_;     // Reused memory for making a Set-Cookie, as the next two.
+  std::string host_;     // Reused memory for making a Set-Cookie, like the next two members.
   std::string purpose_;
   std::string encoded_;
 };

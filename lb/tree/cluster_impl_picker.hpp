@@ -29,13 +29,13 @@ struct CallRules {
     std::uint32_t per_million = 0;
     absl::Status status;        ///< The status of dropped calls.
     EventCountPtr count;        ///< Null: drops are not counted.
-    std::string category = {};  ///< For explanations.
+    std::string category = {};  ///< The category's name, for explanations.
   };
 
   std::vector<Drop> drops;
   RequestGatePtr gate;                    ///< Never null.
   std::shared_ptr<const LeafCalls> leaf;  ///< Null: the cluster is below no aggregate.
-  std::string cluster;                    ///< For explanations.
+  std::string cluster;                    ///< The cluster's name, for explanations.
   std::string service;  ///< The EDS service name, for explanations; empty: LOGICAL_DNS.
 };
 

@@ -108,7 +108,7 @@ struct Slot {
 
 /// The leaf's endpoints in EDS, as last applied.
 struct Listed {
-  std::vector<Slot> slots;  ///< Indexed by place_of().
+  std::vector<Slot> slots;  ///< The tiers that have endpoints, priority by priority.
   std::vector<ChildName> priorities;
   std::vector<PriorityHosts> hosts;
   std::uint32_t overprovisioning_percent = 140;

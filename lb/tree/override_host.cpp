@@ -160,10 +160,10 @@ class OverrideHost final : public PassThrough {
   std::pmr::memory_resource* const memory_;  ///< For marks and seats.
   DrainingFilter draining_;
   HostTablePtr table_;  ///< Null: no call can belong to a session.
-  HostStates states_;   ///< Indexed as table_ is.
+  HostStates states_;   ///< The states of the hosts of table_, in its order.
   /// Made from table_ and states_ at the last update or RebuildDue; null if table_ is null.
   HostSlotsPtr slots_;
-  KeepSessions kept_;  ///< The order given last.
+  KeepSessions kept_;  ///< The KeepSessions that was sent last.
   bool slots_are_old_ = false;
   bool rebuild_ordered_ = false;
   // The picker published last, and its inputs.

@@ -29,7 +29,8 @@
 
 namespace signalbox::lb {
 
-/// `asks`: receives kConnect and kCreate, once for each address and HostSlots; null: nothing does.
+/// `asks`: receives the asks kConnect and kCreate, at most one for each address of `slots`. Null:
+/// no asks are sent.
 PickerPtr make_override_host_picker(PickerPtr child,
                                     HostSlotsPtr slots,
                                     std::shared_ptr<const AskTarget> asks);

@@ -43,9 +43,10 @@ class PendingUpdate {
 
  private:
   bool is_pending_ = false;
-  std::optional<ConfigUpdated> waiting_;  ///< Only while pending.
-  std::optional<TimerId> timer_;          ///< The running timer; only while pending.
-  std::uint64_t timers_ = 0;              ///< Generation of the timer started last.
+  /// The configuration that waits; only while another one is pending.
+  std::optional<ConfigUpdated> waiting_;
+  std::optional<TimerId> timer_;  ///< The running timer; only while pending.
+  std::uint64_t timers_ = 0;      ///< Generation of the timer started last.
 };
 
 }  // namespace signalbox::lb

@@ -389,10 +389,10 @@ class PriorityPolicy final : public Policy {
   LbConfigPtr source_;  ///< The ConfigUpdated::config that config_ is a copy of.
   EndpointsPtr endpoints_;
   ChildSet children_;
-  std::map<ChildName, Life> lives_;  ///< The same names as children_.
+  std::map<ChildName, Life> lives_;  ///< One Life for each child of children_.
   std::optional<ChildName> current_;
   Retention retention_;       ///< The deactivated children.
-  PendingUpdate update_;      ///< P5, P6.
+  PendingUpdate update_;      ///< The half-applied configuration (P5, P6).
   std::uint64_t timers_ = 0;  ///< Generation of the failover timer started last.
   Published published_;
   PickerPtr empty_picker_;

@@ -44,7 +44,8 @@ class PriorityWatch {
 
   std::optional<int> reported_;  ///< The PriorityActive reported last.
   std::optional<Carrier> carrier_;
-  std::optional<Instant> lost_at_;  ///< When the last priority stopped carrying calls.
+  /// The time since which no priority carries calls; nullopt: one does, or none ever did.
+  std::optional<Instant> lost_at_;
 };
 
 }  // namespace signalbox::lb

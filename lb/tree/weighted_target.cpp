@@ -39,7 +39,7 @@ struct TargetState {
 
 /// The targets that take part in the draw (`in`), and the others (`out`).
 struct TargetStates {
-  LbConfigPtr config;  ///< Owns the names.
+  LbConfigPtr config;  ///< Owns the names in `in` and `out`.
   std::vector<TargetState> in;
   std::vector<TargetState> out;
 
@@ -140,7 +140,7 @@ class WeightedPicker final : public Picker {
     return back;
   }
 
-  std::vector<Share> shares_;  ///< Two or more; `end` rises.
+  std::vector<Share> shares_;  ///< Two or more, with rising `end`.
   TargetStatesPtr targets_;    ///< For explanations; `in` has the order of shares_.
 };
 
