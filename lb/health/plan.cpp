@@ -250,7 +250,7 @@ PriorityHealth health_of(const Row& row, bool then) {
 }
 
 // Divides `share` among the endpoints of the row for which `is_meant` holds, as the leaf's policy
-// would. Of these endpoints, those assumed to be down take no calls.
+// would. Under the assumptions, those of these endpoints that are assumed to be down take no calls.
 void give(const Row& row,
           absl::FunctionRef<bool(const Host&)> is_meant,
           CallShare share,

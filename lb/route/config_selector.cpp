@@ -95,7 +95,7 @@ class RouteSelector final : public ConfigSelector {
 
   std::variant<Selection, absl::Status> explain(const PickArgs& args,
                                                 PickTrace& trace) const override {
-    // A listener's own routes need no name.
+    // Routes inside a listener may have no name; their source is the listener (LDS).
     const bool has_name = routes_ != nullptr && !routes_->name.empty();
     const std::string source = has_name ? "RDS " + routes_->name : "LDS route_config";
     TimedTrace own(now_of(trace), [&](PickStep step) {

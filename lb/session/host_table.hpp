@@ -30,7 +30,8 @@ namespace signalbox::lb {
 /// The configuration of one address that a cookie may name.
 struct Host {
   Address address;
-  /// The addresses in its cookies: this one, then others of its endpoint (A55-23).
+  /// The addresses that the host's cookies name: `address`, then others of the same endpoint
+  /// (A55-23).
   std::string hosts;
   CookieKey cookie;  ///< The key of the plain cookie of `hosts` and the cluster that routes name.
   LocalityPtr locality;

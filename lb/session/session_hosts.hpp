@@ -15,7 +15,8 @@
 
 namespace signalbox::lb {
 
-/// A cluster's best service for the hosts of a cookie; later values are better (A75-41 … 48).
+/// The best that a cluster can do for a call to the hosts of a cookie; later values are better
+/// (A75-41 … 48).
 enum class HostPromise : std::uint8_t {
   kUnknown,     ///< No endpoint has the address.
   kUnfit,       ///< An endpoint has the address, but may get no call or cannot be reached.

@@ -234,7 +234,8 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // Uses the child that should carry the calls, starting it if need be.
+  // Chooses the child that carries the calls, starts it if need be, and publishes its state and
+  // picker.
   void choose(Instant now, LbEffects& effects) {
     if (config_.priorities.empty()) {
       const auto status = absl::UnavailableError("priority policy has empty priority list");
@@ -396,7 +397,7 @@ class PriorityPolicy final : public Policy {
   std::uint64_t timers_ = 0;  ///< Generation of the failover timer started last.
   Published published_;
   PickerPtr empty_picker_;
-  // The failure published last: its picker, and the picker's inputs.
+  // The inputs of failure_picker_, which publish_failure() published last.
   PickerPtr failed_;
   std::string failure_note_;
   PickerPtr failure_picker_;
