@@ -53,7 +53,7 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
   begin(std::move(next));
 }
 
-// The clusters stay until their calls have ended; new calls fail at once.
+// New calls fail at once. The clusters of running calls stay until these calls have ended.
 void ChannelCore::handle(const XdsConfigLost& event) {
   arrived_ = nullptr;
   // The failure's text includes the other notes. Only the node ID is kept, for the errors of calls
@@ -83,8 +83,8 @@ void ChannelCore::refer() {
   effects_.emplace_back(ReferToClusters{std::move(names)});
 }
 
-// One Apply has the clusters of the next selector and the clusters that are still referred to. In
-// that one step the root makes a picker for all of them, so its answer needs no child.
+// One ApplyToRoot names the clusters of the next selector and the clusters that calls still refer
+// to. The root makes one picker for all of them in one step, so its answer waits for no child.
 void ChannelCore::apply() {
   ++generation_;
   const Routes& newest = pending_ ? *pending_ : current_;
@@ -102,10 +102,10 @@ void ChannelCore::apply() {
   effects_.emplace_back(ApplyToRoot{std::move(update)});
 }
 
-// A31-7: a selector is used only with a picker that has seen its generation. State edges and the
-// first picker of a generation are published at once; other pickers are published behind the burst.
-// C1: a root that begins again with an older configuration may lack clusters that the selector
-// names.
+// A31-7: a selector is published only with a picker of the selector's generation, or of a later
+// one. A change of state and the first picker of a generation are published at once; other pickers
+// wait for the end of a burst. C1: a picker of an older generation is dropped, because it may lack
+// clusters that the selector names. A restarted root sends such pickers.
 void ChannelCore::handle(const RootPublished& event) {
   if (event.generation < current_.generation) return;
   const bool answers_pending = pending_ && event.generation >= pending_->generation;
@@ -141,8 +141,8 @@ void ChannelCore::handle(const RootDied&) {
   root_reviving_ = true;
 }
 
-// C4. The next configuration starts the root anew, and the root's first picker replaces the
-// failure.
+// C4: calls fail. The next configuration starts the root again, and the root's first picker then
+// replaces the failure.
 void ChannelCore::handle(const RootGivenUp&) {
   if (predecessor_serves_ || is_serving()) return;
   const bool is_lost = pending_ && !pending_->failure.ok();
@@ -188,7 +188,8 @@ void ChannelCore::handle(const TimerFired& event) {
   drop_unreferenced();
 }
 
-// in_use() is final only when no selector that can be called names the cluster.
+// A ClusterRef that is not in use stays so only when no selector that calls can reach names the
+// cluster.
 bool ChannelCore::may_go(const ClusterName& name, const Kept& kept) const {
   const bool wanted =
       current_.clusters.contains(name) || (pending_ && pending_->clusters.contains(name));
@@ -226,8 +227,8 @@ void ChannelCore::handle(const IdleExitRequested&) {
   effects_.emplace_back(ExitIdleRoot{});
 }
 
-// A configuration that was made before the watcher heard of our references may lack clusters that
-// the channel keeps. Their last known configurations stay until the watcher has added them again.
+// A configuration that the watcher made before it received ReferToClusters may lack clusters that
+// the channel keeps. The last known configurations of these clusters are carried over.
 XdsConfigPtr ChannelCore::with_kept_clusters(const XdsConfigPtr& arrived) const {
   std::shared_ptr<XdsConfig> completed;
   const auto carry_over = [&](const ClusterName& name) {

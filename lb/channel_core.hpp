@@ -10,9 +10,10 @@
 //   C1  clusters(selector) ⊆ clusters(picker) in every published snapshot (A31-7, A31-18).
 //   C2  A cluster leaves the tree only after no selector that names it can be called, and no call
 //       refers to it (A31-14, A31-15).
-//   C3  The last published snapshot serves until a better one is complete.
-//   C4  When no snapshot serves, and the tree survives none of its configurations, calls fail: no
-//       call queues for a configuration that cannot come.
+//   C3  The last published snapshot serves until a newer snapshot is complete, even if the
+//       channel's or the root's actor restarts meanwhile.
+//   C4  When no snapshot serves, and the policy tree died with each configuration that it was
+//       given, calls fail. They do not wait for a configuration that cannot come.
 //
 // Core of the channel actor; one per target.
 
@@ -35,13 +36,14 @@ namespace signalbox::lb {
 
 // --- events (beside TimerFired, IdleExitRequested and RebuildDue) -----------
 
-/// When the pointer is the same as before, only the notes are new, and the tree is not updated.
+/// A configuration, or new notes. When `config` is the same pointer as before, only the notes are
+/// new, and the policy tree gets no update.
 struct XdsConfigArrived {
   XdsConfigPtr config;
   ResolutionNotesPtr notes = nullptr;
 };
 
-/// There is no configuration, or it is gone.
+/// The target has no configuration, or none any more; `status` says why.
 struct XdsConfigLost {
   absl::Status status;
 };
@@ -57,10 +59,10 @@ struct RootPublished {
 /// more than IDLE or CONNECTING, or answers the pending configuration.
 struct RootDied {};
 
-/// The root survived none of its configurations, so none is left to restart it with.
+/// The root's actor died with each of its configurations, so none is left to restart it with.
 struct RootGivenUp {};
 
-/// No reader sees the snapshot with this sequence, or an earlier snapshot, any more.
+/// No reader can see the snapshot with this sequence any more, nor an earlier snapshot.
 struct SnapshotGracePassed {
   std::uint64_t sequence = 0;
 };
@@ -100,12 +102,13 @@ using ChannelEffects = std::vector<ChannelEffect>;
 
 class ChannelCore {
  public:
-  /// Makes the reference object of a cluster; its owner reclaims it when it is unused.
+  /// Makes the ClusterRef of a cluster. The object is destroyed after its last owner has released
+  /// it and its last call has ended.
   using MakeRef = std::function<ClusterRefPtr(const ClusterName&)>;
 
-  /// `last` is the content of the cell. A restarted channel goes on from there: sequence and
-  /// generation rise, and the clusters that calls may refer to stay. `channel_id`: see RequestHash;
-  /// the same after a restart. `faults`: see make_config_selector.
+  /// `last`: the snapshot in the cell. A restarted channel goes on from this snapshot: sequence and
+  /// generation go on rising, and the clusters that calls may refer to stay. `channel_id`: see
+  /// RequestHash; a restart does not change it. `faults`: see make_config_selector.
   ChannelCore(MakeRef make_ref,
               const Snapshot& last,
               std::uint64_t channel_id = 0,
@@ -127,8 +130,8 @@ class ChannelCore {
   /// A cluster in the tree.
   struct Kept {
     ClusterRefPtr ref;
-    /// The last published snapshot with a selector that could choose the cluster; 0: none could.
-    /// Without meaning while the current selector names the cluster.
+    /// The sequence of the last published snapshot with a selector that names the cluster; 0: there
+    /// was none. Not used while the current selector names the cluster.
     std::uint64_t selectable_until = 0;
   };
 
@@ -168,7 +171,7 @@ class ChannelCore {
   bool rebuild_pending_ = false;
   bool root_reviving_ = false;
   bool predecessor_serves_ = false;  // The snapshot from before the restart serves (C3).
-  XdsConfigPtr arrived_;             // The newest, as received; null: lost, or none came.
+  XdsConfigPtr arrived_;             // The newest configuration, as received; null: none.
   XdsConfigPtr xds_;
   ResolutionNotesPtr notes_;
   ClusterRefs refs_;  // The refs of kept_, for make_config_selector.

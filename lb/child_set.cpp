@@ -126,7 +126,8 @@ const Child* ChildSet::hear(const ChildApplied& event) {
   return &entry->child;
 }
 
-// An old policy that still serves owes nothing, and its last picker serves on.
+// The death of an old policy that still serves (C4) changes nothing: it owes no answer, and its
+// last picker goes on serving.
 const Child* ChildSet::hear(const ChildDied& event) {
   Entry* entry = entry_of(event.child);
   if (entry == nullptr || entry->outgoing == event.child) return nullptr;
@@ -174,7 +175,7 @@ void ChildSet::report_applied(LbEffects& effects) {
   effects.push_back(ReportApplied{applied_});
 }
 
-// The child for which the policy of this name runs, as the newest or as the old one.
+// The child that has a policy, the newest or the old one, of the name `running`; null: none.
 ChildSet::Entry* ChildSet::entry_of(const ChildName& running) {
   const auto replacement = names_.find(running);
   const auto found = children_.find(replacement == names_.end() ? running : replacement->second);
@@ -183,7 +184,7 @@ ChildSet::Entry* ChildSet::entry_of(const ChildName& running) {
   return entry.running == running || entry.outgoing == running ? &entry : nullptr;
 }
 
-// Starts a new policy in the place of the newest one. The policy that serves stays if it is READY.
+// Starts a policy that replaces the newest one. The policy that serves runs on if it is READY (C4).
 void ChildSet::replace(Entry& entry, const ConfigUpdated& update, LbEffects& effects) {
   if (entry.outgoing || entry.child.state != ConnectivityState::kReady) {
     stop_policy(entry.running, effects);
@@ -199,7 +200,7 @@ void ChildSet::replace(Entry& entry, const ConfigUpdated& update, LbEffects& eff
   effects.push_back(StartChild{entry.running, update});
 }
 
-// From now on the newest policy serves.
+// Stops the old policy; from now on the newest policy serves.
 void ChildSet::hand_over(Entry& entry, LbEffects& effects) {
   stop_policy(*entry.outgoing, effects);
   entry.outgoing.reset();

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChildSet — the children of a composite policy: their orders, their reports, the answers they owe.
+// ChildSet — the children of a composite policy: the updates sent to them, their reports, and the
+// answers that they owe.
 //
 //   ConfigUpdated ─▶ begin ─▶ update / stop ─▶ StartChild, UpdateChild, StopChild
 //   ChildStateChanged, ChildApplied, ChildDied ─▶ hear ─▶ Child as last reported
 //                                                └─▶ report_applied ─▶ ReportApplied
 //   ChildAskedReresolution ─▶ hear_other ─▶ RequestReresolution
 //
-// The composite half of "applying a configuration". A composite has applied a generation when it
-// has processed the generation itself, and every living child has answered its part.
+// ChildSet tracks when a composite has applied a generation: when the composite has processed the
+// generation itself, and every living child has reported its part as applied.
 //
 // Invariants
 //   C1  applied() never falls.
@@ -39,8 +40,8 @@ struct Child {
   ConnectivityState state = ConnectivityState::kConnecting;
   absl::Status status;
   PickerPtr picker;
-  /// The state that sums over children use. TRANSIENT_FAILURE stays until READY, so that a sum does
-  /// not flap while a failed child keeps trying.
+  /// The state that aggregate() uses. After TRANSIENT_FAILURE it stays TRANSIENT_FAILURE until the
+  /// child is READY, so that the aggregate does not flap while a failed child keeps trying.
   ConnectivityState lasting_state = ConnectivityState::kConnecting;
   LbConfigPtr config;
   EndpointsPtr endpoints;
@@ -57,7 +58,8 @@ bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right);
 
 class ChildSet {
  public:
-  /// Everything that is sent from now on has the generation and the XdsConfig of `update`.
+  /// Updates that are sent to children from now on have the generation and the XdsConfig of
+  /// `update`.
   void begin(const ConfigUpdated& update);
 
   /// The generation of the last begin().
@@ -78,7 +80,8 @@ class ChildSet {
 
   void stop(const ChildName& name, LbEffects& effects);
 
-  /// Waits no longer for the child's answers, because the child is to be stopped.
+  /// Stops waiting for the child's answer, because the child is to be stopped or has taken too
+  /// long.
   void excuse(const ChildName& name);
 
   /// Stops every child.
@@ -90,8 +93,8 @@ class ChildSet {
   const Child* hear(const ChildDied& event);
   const Child* hear(const ChildAskedReresolution& event);
 
-  /// For the events that a composite has no rule of its own for. What children have applied, and
-  /// that one died, is recorded; a child's request to resolve names again goes on upwards (A37-33).
+  /// Handles events for which a composite has no rule of its own. ChildApplied and ChildDied are
+  /// recorded. ChildAskedReresolution is passed on to the parent (A37-33).
   void hear_other(const LbEvent& event, LbEffects& effects);
 
   /// Asks the child, and the policy that is to replace it, to leave IDLE.
@@ -109,17 +112,17 @@ class ChildSet {
       visit(name, entry.child);
   }
 
-  /// READY if any child is READY; else CONNECTING, else IDLE, in the same way; else
+  /// READY if any child is READY, else CONNECTING if any is, else IDLE if any is, else
   /// TRANSIENT_FAILURE. Uses lasting_state. O(1).
   ConnectivityState aggregate() const;
 
   /// The newest generation that the policy itself and all living children have processed.
   Generation reached() const;
 
-  /// The newest generation that was ever reached.
+  /// The greatest result that reached() has had; it never falls (C1).
   Generation applied() const { return applied_; }
 
-  /// Orders ReportApplied if applied() rises. Call it at the end of every step.
+  /// Adds ReportApplied to `effects` if applied() rises. Call it at the end of every step.
   void report_applied(LbEffects& effects);
 
  private:
@@ -146,7 +149,7 @@ class ChildSet {
   std::map<ChildName, ChildName> names_;  ///< From the name of a replacement to the child's name.
   std::uint64_t replacements_ = 1;
   std::array<std::size_t, 4> in_state_{};  ///< The number of children, by lasting_state.
-  /// By answered generation: the number of children that owe an answer to a newer one.
+  /// The number of children that owe an answer, by the newest generation that they have answered.
   std::map<Generation, std::size_t> owing_;
   XdsConfigPtr xds_;
   Generation generation_ = 0;

@@ -11,7 +11,7 @@
 
 namespace signalbox::lb {
 
-/// Precondition: `update` was sent to a policy of this kind. ChildSet makes a child anew when the
+/// Precondition: `update` was sent to a policy of this kind. ChildSet replaces the policy when the
 /// kind changes (its rule C4).
 template <typename Config>
 const Config& config_of(const ConfigUpdated& update) {

@@ -56,8 +56,8 @@ class HeaderValue {
   std::string joined_;
 };
 
-/// The headers of one call. The caller gives each header a place, from 0. The values of the headers
-/// in the first places are remembered.
+/// The headers of one call. The caller numbers the names that it asks for: 0, 1, 2, … Values of the
+/// first kRemembered names are read once and remembered. Values of other names are read each time.
 class CallHeaders {
  public:
   static constexpr std::size_t kRemembered = 4;

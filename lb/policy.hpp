@@ -5,18 +5,18 @@
 //     Event ──▶ Policy::step(event, now) ──▶ Effects, in the order to be run
 //
 // A policy is a value with one entry. It never sends, sleeps, logs, counts, draws random numbers or
-// asks the time: it returns effects for all of that. Two policies built alike that saw the same
-// events at the same instants are equal. The simulator relies on this.
+// asks the time: it returns effects for all of that. Two policies that were built alike and got the
+// same events at the same instants are equal. The simulator relies on this.
 //
 // The duties of a policy to its parent, for each ConfigUpdated{g}:
 //   P1  It publishes a picker at once if it has never published one; the picker may queue.
-//   P2  When the policy and all policies below have processed g, it reports Applied{≥ g}. Reports
-//       are cumulative and never fall. A leaf has processed g when every address that it acquired
-//       has reported, so a picker before Applied takes existing connections into account. A policy
-//       that forgets Applied delays failover by PolicyOptions::failover_timeout with each
-//       configuration.
-//   P3  State and picker are published together. A state edge is published at once; a mere change
-//       of the picker may be coalesced (RebuildSoon).
+//   P2  When the policy and all policies below have processed g, it reports Applied{≥ g}. A report
+//       covers all earlier generations, and the reported number never falls. A leaf has processed g
+//       when every address that it acquired has reported its state, so its picker knows the
+//       existing connections before it reports Applied. A policy that forgets Applied delays
+//       failover by PolicyOptions::failover_timeout with each configuration.
+//   P3  State and picker are published together. A change of the state is published at once. A
+//       change of only the picker may wait for the end of a burst of events (RebuildSoon).
 
 #pragma once
 
@@ -35,7 +35,7 @@ namespace signalbox::lb {
 
 class RequestLimits;
 struct CustomPolicy;  ///< lb/leaf/custom.hpp
-/// Keyed by the policy's name in configurations.
+/// The key is the policy's name in configurations.
 using CustomPolicies = std::map<std::string, CustomPolicy, std::less<>>;
 
 /// The options that the embedding runtime sets for all its policies.
@@ -46,38 +46,42 @@ struct PolicyOptions {
   std::uint64_t ring_size_cap = 4096;
   Duration connection_attempt_delay = std::chrono::milliseconds(
       250);  ///< How long an attempt has before the next address is tried too (A61).
-  /// Endpoints are weighed as in A113, in the shuffle of pick_first and on the ring of ring_hash.
+  /// True: pick_first's shuffle and ring_hash's ring weigh endpoints by A113's rule. False:
+  /// pick_first shuffles evenly, and ring_hash uses WeightRule::kProduct.
   bool weighted_shuffling = true;
   /// The calls in flight, by cluster (A32). Null: each cluster_impl counts its own calls alone.
   std::shared_ptr<RequestLimits> request_limits = nullptr;
-  /// Null: drops are not counted for operators.
+  /// Counts dropped calls for the metrics. Null: they are not counted.
   std::shared_ptr<DropCounters> drop_counters = nullptr;
-  /// Counts the target's calls below aggregates. Null: they are not counted for operators.
+  /// Counts the target's calls by leaf below aggregates, for the metrics. Null: they are not
+  /// counted.
   std::shared_ptr<CallCounters> call_counters = nullptr;
   /// The policies that the program registered; null: none.
   std::shared_ptr<const CustomPolicies> custom;
   /// A priority that the configuration no longer names is kept for fifteen minutes, as an unneeded
   /// priority is. False: it ends at once (A115).
   bool keep_removed_priorities = false;
-  /// For aggregates that do not set their mode.
+  /// The mode of aggregates that set none themselves.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
-  /// For tiered, in percent of fit endpoints: a priority with fewer fit endpoints panics (ENV-17).
-  /// 0: never.
+  /// The policy tiered: a priority with less than this percentage of fit endpoints panics (ENV-17).
+  /// 0: no priority panics.
   std::uint32_t panic_threshold = 0;
-  /// For tiered: an endpoint that cannot be connected to is not healthy (ENV-24).
+  /// The policy tiered: an endpoint that cannot be connected to counts as unhealthy (ENV-24).
   bool unreachable_is_unhealthy = true;
-  /// Memory for data that calls of sessions touch at random, as a PagePool gives it; outlives
-  /// pickers and marks. Never null.
+  /// Memory for the seats and marks of sessions, usually a PagePool. It must outlive all pickers
+  /// and marks. Never null.
   std::pmr::memory_resource* session_memory = std::pmr::get_default_resource();
 };
 
 /// The input for making a policy.
 struct PolicyContext {
   PolicyPath path;
-  std::uint64_t seed = 0;                 ///< The source of all its draws.
-  std::shared_ptr<const AskTarget> asks;  ///< Receives its pickers' asks; opaque to the core.
+  std::uint64_t seed = 0;  ///< The source of all draws of the policy.
+  /// Receives the asks of the policy's pickers; opaque to the policy.
+  std::shared_ptr<const AskTarget> asks;
   PolicyOptions options;
-  std::shared_ptr<Retirement> retirement;  ///< Retires CallTrackers: make_tracked(). Null in tests.
+  /// Destroys CallTrackers once no call uses them (make_tracked()). Null in tests.
+  std::shared_ptr<Retirement> retirement;
 };
 
 class Policy {

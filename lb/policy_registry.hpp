@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// policy_registry — makes the policy for a configuration: one row per composite, and one
-// include per leaf: its header has make_leaf for its configuration.
+// policy_registry — makes the policy for a configuration. A composite has a row in
+// policy_registry.cpp. A leaf policy has only an include there: its header declares a make_leaf()
+// for its configuration.
 
 #pragma once
 

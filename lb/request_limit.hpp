@@ -9,11 +9,12 @@
 //          ├ far from the limit: a stripe takes kBatch at once, so that calls share no cache line
 //          └ near it: one by one, and kept tokens are called in before a call is refused
 //
-// Each caller brings its limit. Two configurations of one cluster share the count, and each has its
-// own limit. A changed limit is a new gate, and leaves the count as it is.
+// Each caller passes the limit of its configuration. Two configurations of one cluster share the
+// count, and each applies its own limit. A changed limit makes a new RequestGate, and leaves the
+// count as it is.
 //
 // Invariants
-//   Q1  Calls in flight ≤ out_ ≤ the limit, at every moment, while all callers have one limit.
+//   Q1  Calls in flight ≤ out_ ≤ the limit, at every moment, while all callers pass the same limit.
 //   Q2  A call is refused only while as many calls are in flight as the limit allows.
 
 #pragma once
@@ -41,7 +42,7 @@ class RequestLimit {
   /// Takes a token for one more call, if fewer than `most` calls are in flight.
   [[gnu::hot]] bool take(std::uint32_t most) const noexcept;
 
-  /// Puts the token of a call that has ended back.
+  /// Gives back the token of a call that has ended.
   [[gnu::hot]] void put_back(std::uint32_t most) const noexcept;
 
   /// Exact while no thread takes or puts back.
@@ -90,7 +91,8 @@ class RequestLimits {
   std::size_t tidy_at_ = 16;  ///< At this size, limits without a holder are removed.
 };
 
-/// A limit as one configuration sets it. Refused calls are dropped with UNAVAILABLE.
+/// The gate of a cluster's calls, with the limit of one configuration. Refused calls are dropped
+/// with UNAVAILABLE.
 class RequestGate final : public CallGate {
  public:
   /// `refused` counts the calls that are refused; null: they are not counted.
@@ -111,7 +113,7 @@ class RequestGate final : public CallGate {
 
   bool is_full() const override { return in_flight() >= std::int64_t{most_}; }
 
-  /// See RequestLimit.
+  /// See RequestLimit::in_flight().
   std::int64_t in_flight() const noexcept { return calls_->in_flight(); }
 
   /// The status that refused calls are dropped with.

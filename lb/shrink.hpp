@@ -13,8 +13,9 @@
 
 namespace signalbox::lb {
 
-/// For callers that have erased entries. The entries move only when most of them have gone since
-/// the last move, so a call costs nothing on average. References to entries are invalid afterwards.
+/// Call it after entries were erased. The table is rebuilt only when most of its entries have gone
+/// since the last time, so a call costs next to nothing on average. References to entries are
+/// invalid afterwards.
 template <typename Table>
 void shrink_if_sparse(Table& table) {
   constexpr std::size_t kSmall = 1'024;

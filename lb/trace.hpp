@@ -11,9 +11,9 @@
 //     return decide(args, Telling{trace});
 //   }
 //
-// A sink receives the steps, asks the pickers below in its own way, and leaves marks or does not.
-// With Silent nothing of a step is compiled: its texts are made in a lambda that tell() never
-// calls.
+// A sink receives the steps of a pick, and decides whether pickers below are picked or explained,
+// and whether marks are left. With Silent a step costs nothing: its texts are made in a lambda that
+// tell() never calls.
 //
 // A policy may know more of its choice than its picker needs (failed priorities, for example). That
 // knowledge is in a PickNote beside the picker. pick() never passes the note: see
@@ -110,8 +110,9 @@ Turns turns_of(const PickTrace& trace);
 /// borrowed. `service`: the name in EDS; empty for LOGICAL_DNS, where the endpoints come from CDS.
 TimedTrace cluster_trace(PickTrace& to, const std::string& cluster, const std::string& service);
 
-/// A policy's knowledge of the choice that its picker stands for, as old as the picker. Immutable.
-/// Each publication makes one, of pointers only; texts are made when they are asked for.
+/// The reasons of a policy for the choice behind its picker, from the time when the picker was
+/// made. Immutable. A publication makes a note of pointers only; its texts are made when an
+/// explanation needs them.
 class PickNote {
  public:
   virtual ~PickNote() = default;
@@ -120,18 +121,18 @@ class PickNote {
 
 using PickNotePtr = std::shared_ptr<const PickNote>;
 
-/// As `picker`, but its explanation begins with the note. The note costs picks nothing when the
-/// holder of the picker asks picked() instead.
+/// Picks as `picker` does, but its explanation begins with the note. A holder that calls pick() on
+/// picked() saves the detour through this picker.
 PickerPtr make_explained_picker(PickerPtr picker, PickNotePtr note);
 
-/// The picker inside all explained pickers; it answers pick() just as `picker` does. Lives as long
-/// as `picker`.
+/// `picker` without the wrappers of make_explained_picker(): pick() gives the same answer, with
+/// fewer steps. The result lives as long as `picker`.
 const Picker* picked(const PickerPtr& picker);
 
-/// `picker`, with the notes around `explained`, if there are any.
+/// `picker` with the same notes as `explained` has; without notes, `picker` itself.
 PickerPtr explained_as(const PickerPtr& explained, PickerPtr picker);
 
-/// A child's picker as its parents keep it. Picks bypass the explained pickers.
+/// A child's picker, as a parent keeps it. pick() skips the wrappers of make_explained_picker().
 class ChildPicker {
  public:
   ChildPicker() = default;

@@ -46,8 +46,8 @@ struct AggregateDiscovery {
   friend bool operator==(const AggregateDiscovery&, const AggregateDiscovery&) = default;
 };
 
-/// How an aggregate spreads its calls (D1). kPriority: the first priority that can take calls gets
-/// them (A75). kTiered: all priorities share the calls by health (Envoy's aggregate cluster).
+/// How an aggregate spreads its calls. kPriority: the first priority that can take calls gets them
+/// (A75). kTiered: all priorities share the calls by health (Envoy's aggregate cluster).
 enum class AggregateMode : std::uint8_t { kPriority, kTiered };
 
 struct Cluster {

@@ -26,12 +26,12 @@ namespace signalbox {
 /// The most calls of a cluster in flight, when its circuit_breakers set no limit (A32).
 inline constexpr std::uint32_t kDefaultMaxRequests = 1024;
 
-/// Rules for the ejection of endpoints that answer badly (A50). If neither algorithm is set, all
-/// ejected endpoints return, no timer runs, and no call is counted.
+/// Rules for the ejection of endpoints that fail more calls than others (A50). If neither algorithm
+/// is set, all ejected endpoints return, no timer runs, and no call is counted.
 struct OutlierDetection {
   /// Ejects endpoints with a success rate far below that of the other endpoints.
   struct SuccessRate {
-    std::uint32_t stdev_factor = 1900;  ///< In thousandths.
+    std::uint32_t stdev_factor = 1900;  ///< Thousandths of a standard deviation.
     std::uint32_t enforcement_percent = 100;
     std::uint32_t minimum_hosts = 5;
     std::uint32_t request_volume = 100;
@@ -73,7 +73,7 @@ struct HealthCheck {
   /// A GET over HTTP/1.1. The endpoint is healthy when the status is in one of the `expected`
   /// ranges.
   struct Http {
-    /// [begin, end)
+    /// A half-open range: [begin, end).
     struct Statuses {
       std::uint32_t begin = 200;
       std::uint32_t end = 201;

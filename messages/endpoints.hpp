@@ -44,7 +44,7 @@ struct Endpoint {
   HealthStatus health = HealthStatus::kUnknown;
   std::uint32_t weight = 1;
   std::string hostname = {};  ///< For :authority (A81); empty: unknown.
-  std::string hash_key = {};  ///< Its place on the ring (A76); empty: its address decides.
+  std::string hash_key = {};  ///< Decides the place on the ring (A76); empty: the address decides.
 
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
@@ -102,7 +102,8 @@ struct Endpoints {
   /// EDS policy.overprovisioning_factor, in percent: how far a priority may shrink before the next
   /// priority takes calls. Read only in tiered mode.
   std::uint32_t overprovisioning_percent = 140;
-  /// EDS policy.weighted_priority_health: health counts weights, not endpoints.
+  /// EDS policy.weighted_priority_health: the health of a priority is the fit part of its
+  /// endpoints' weights, not of their number.
   bool weighted_priority_health = false;
   /// The exceptions of the whole cluster; null: there are none. The slice of a policy may leave
   /// them out.

@@ -100,7 +100,8 @@ struct RawFilterConfig {
 
 /// A filter that the program registered. Equal texts are equal configurations.
 struct CustomFilter {
-  std::string type;  ///< The registered type of the chain's filter, in an override too.
+  /// The type of the filter in the chain, as the program registered it; the same in an override.
+  std::string type;
   RawFilterConfig raw;
   /// The parser's result for `raw`; null: the filter does nothing.
   CallFilterPtr filter = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The status of a call without grpc-status, from its HTTP status. In gRPC's mapping 200 is UNKNOWN.
+// The gRPC status of a response that has an HTTP status and no grpc-status. An HTTP status of 200
+// gives UNKNOWN.
 //
 //   xds/parse/fault, lb/route/fault ─▶ [status_of_http]
 //

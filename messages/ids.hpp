@@ -56,7 +56,8 @@ using DnsName = Name<struct DnsNameTag>;
 /// The place of a policy in its tree ("orders/priority/child0"); the same after a restart.
 using PolicyPath = Name<struct PolicyPathTag>;
 
-/// The age of a configuration; rises by one with each Apply of a channel. 0: before the first.
+/// The number of a configuration. It rises by one with each configuration that a channel applies to
+/// its policy tree. 0: none yet.
 using Generation = std::uint64_t;
 
 /// Says which timer of a core fired. A core that restarts or cancels a timer raises `generation`,

@@ -8,8 +8,8 @@
 // when two configurations are equal in meaning: member by member, children included (Deep).
 //
 // A configuration contains the configurations of its children. The endpoints are not part of it:
-// they come in the same ConfigUpdated, cut into the slice that each child may use. Names are the
-// gRFCs', without xds_ and _experimental.
+// they come in the same ConfigUpdated, and each child gets only the endpoints that it may use, its
+// slice. Names are the gRFCs', without xds_ and _experimental.
 
 #pragma once
 
@@ -105,7 +105,8 @@ struct LeafTiersConfig {
   friend bool operator==(const LeafTiersConfig&, const LeafTiersConfig&) = default;
 };
 
-/// Ejects endpoints that answer badly (A50), over all priorities of the cluster (A75-3).
+/// Ejects endpoints that fail more calls than others (A50), over all priorities of the cluster
+/// (A75-3).
 struct OutlierDetectionConfig {
   static constexpr absl::string_view kName = "outlier_detection";
 
@@ -163,7 +164,7 @@ struct PriorityConfig {
     friend bool operator==(const Child&, const Child&) = default;
   };
 
-  ClusterName cluster;  ///< The cluster of the priorities: the label of observations.
+  ClusterName cluster;  ///< The cluster of the priorities; the label of the metrics.
   std::map<ChildName, Child> children;
   std::vector<ChildName> priorities;  ///< Highest first; each is a key of `children`.
 

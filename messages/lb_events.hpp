@@ -40,8 +40,8 @@ struct HostTally {
 };
 
 struct PriorityHosts {
-  HostTally healthy;   ///< Fit, and not known to be unreachable.
-  HostTally degraded;  ///< The same, for endpoints that are DEGRADED in EDS.
+  HostTally healthy;   ///< Endpoints that are fit, and not known to be unreachable.
+  HostTally degraded;  ///< Endpoints that are DEGRADED in EDS, and otherwise as `healthy`.
   HostTally total;
 
   friend bool operator==(const PriorityHosts&, const PriorityHosts&) = default;
@@ -52,7 +52,8 @@ struct PriorityHosts {
 struct HostReport {
   std::vector<PriorityHosts> priorities;
   std::uint32_t overprovisioning_percent = 140;
-  bool weighted = false;  ///< Health counts weights, not numbers.
+  /// The health of a priority is computed from weights, not from numbers of hosts.
+  bool weighted = false;
 
   friend bool operator==(const HostReport&, const HostReport&) = default;
 };
@@ -66,7 +67,7 @@ struct ConfigUpdated {
   Generation generation = 0;
   LbConfigPtr config;
   XdsConfigPtr xds;        ///< The source of `config`; cds looks its cluster up in it.
-  EndpointsPtr endpoints;  ///< The policy's slice; null above cds.
+  EndpointsPtr endpoints;  ///< The endpoints that the policy may use; null above cds.
 };
 
 /// A child published: state and picker always travel together, so that a parent never pairs a
@@ -126,10 +127,10 @@ struct PickAsked {
   PickAsk ask;
 };
 
-/// The policy is to leave IDLE: begin to connect.
+/// Asks the policy to leave IDLE, that is, to connect.
 struct IdleExitRequested {};
 
-/// The messages that waited when RebuildSoon was ordered have been handled.
+/// The answer to RebuildSoon: all messages that were in the mailbox then have been handled.
 struct RebuildDue {};
 
 using LbEvent = std::variant<ConfigUpdated,
@@ -197,13 +198,13 @@ struct ReportApplied {
   Generation generation = 0;
 };
 
-/// Orders one RebuildDue, which is handled after the messages that wait now. A core does not order
-/// a second one, because it remembers the first by a flag.
+/// Orders one RebuildDue event, which comes after all messages that are in the actor's mailbox now.
+/// A core orders no second RebuildDue before the first has come.
 struct RebuildSoon {};
 
 /// How the subchannels of a cluster connect.
 struct SubchannelSettings {
-  ClusterName cluster;  ///< The label of observations.
+  ClusterName cluster;  ///< The label of the metrics.
   Duration connect_timeout = std::chrono::seconds(20);
   UpstreamTlsPtr tls = nullptr;  ///< Null: the runtime's default (A29).
   HealthChecksPtr health_checks = nullptr;
@@ -263,9 +264,9 @@ struct TrackEndpoints {
 
 /// Keeps sessions on their hosts (A75-24 to A75-36). The table `marks` replaces the previous table.
 /// From now on this policy gets the state of each address in the table, whichever policies hold the
-/// address. It is also told when the address's subchannel is gone. When the last other holder
-/// releases an address that calls used within `idle_timeout`, the map holds the address for this
-/// policy. That hold ends when another holder acquires the address.
+/// address. It gets SubchannelGone when the address has no subchannel any more. When the last other
+/// holder releases an address that calls used within `idle_timeout`, the map holds the address for
+/// this policy. That hold ends when another holder acquires the address.
 struct KeepSessions {
   Duration idle_timeout{};
   /// Null: no sessions; addresses that were held for sessions are released.

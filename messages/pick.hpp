@@ -51,7 +51,7 @@ using ConnectionPtr = std::shared_ptr<const Connection>;
 /// picker owns it, and successive pickers share one object until a field changes.
 struct ChosenEndpoint {
   LocalityPtr locality;
-  const Endpoint* endpoint = nullptr;  ///< In `locality`.
+  const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
   /// From the subchannel map; null: no tracker counts the endpoint's calls.
   CallTrackerPtr tracker;
 };
@@ -100,7 +100,7 @@ struct PickArgs {
   const TriedAddresses* tried = nullptr;
 };
 
-/// Whether the call should pass over `connection`.
+/// Whether an earlier attempt of the call went to the address of `connection`.
 inline bool was_tried(const PickArgs& args, const Connection& connection) {
   if (args.tried == nullptr) [[likely]]
     return false;
@@ -128,7 +128,8 @@ enum class Salt : std::uint64_t {
 /// distinct numbers: this function also spreads seeds that count up, or that advance by the golden
 /// ratio as those of splitmix64 do.
 constexpr std::uint64_t draw(std::uint64_t seed, Salt salt, std::uint64_t step = 0) {
-  // Seed and salt are not just added: a step of the seed must never equal a step of the salt.
+  // Seed and salt are mixed, not added. Else two pairs of seed and salt with one sum would draw
+  // alike.
   std::uint64_t x = seed ^ (seed >> 32U);
   x *= 0xd6e8feb86659fd93ULL;
   x ^= x >> 32U;
@@ -147,7 +148,7 @@ constexpr std::uint64_t draw_below(std::uint64_t seed,
   return static_cast<std::uint64_t>((static_cast<Wide>(draw(seed, salt, step)) * bound) >> 64U);
 }
 
-/// A request of a pick to the policy that built the picker, to provide what the pick lacked. The
+/// A request of a pick to the policy that built the picker, for example to connect an endpoint. The
 /// router sends the request and never waits for an answer. Duplicates are harmless.
 struct PickAsk {
   enum class Kind : std::uint8_t { kExitIdle, kConnect, kCreate };
@@ -175,7 +176,7 @@ struct Complete {
   /// The connection's counter. A picker that keeps a Complete can return this counter without
   /// reading the connection.
   UseCounter uses;
-  const ChosenEndpoint* endpoint = nullptr;  ///< Null: the picker does not say.
+  const ChosenEndpoint* endpoint = nullptr;  ///< The connection's endpoint; null: unknown.
 };
 
 /// The call waits, and is picked again when the snapshot changes.
@@ -195,11 +196,11 @@ class LeafCalls;  ///< messages/counting/leaf_calls.hpp
 
 struct PickResult {
   std::variant<Complete, Queue, Fail, Drop> outcome = Queue{};
-  /// An ask that the router tells to `ask_target`. Both are set, or neither.
+  /// An ask that the router sends to `ask_target`. Both are set, or neither.
   std::optional<PickAsk> ask;
   const AskTarget* ask_target = nullptr;
   TrackerList trackers;  ///< The trackers of a complete pick.
-  Affinity affinity;     ///< Set by override_host when PickArgs::session is.
+  Affinity affinity;     ///< Set by override_host when PickArgs::session is set.
   /// The leaf below an aggregate that the pick chose; the call is counted there. Null: the route's
   /// cluster is itself a leaf, or the pick chose no leaf.
   const LeafCalls* leaf = nullptr;

@@ -8,7 +8,7 @@
 //   Plan ▷ leaves ▷ priorities ▷ localities ▷ endpoints          each with its share of all calls
 //
 // A plan has four answers: for priority mode (A75) and for tiered mode (Envoy's aggregate cluster),
-// each as it is now and as it would be then.
+// each as it is now and as it would be under the assumptions.
 //
 // Invariants of each answer
 //   P1  The shares of the leaves and the plan's `failing` sum to kAllCalls.
@@ -114,7 +114,7 @@ struct PlannedPriority {
 struct PlannedLeaf {
   ClusterName name;
   std::string lb_policy;  ///< "wrr_locality, round_robin"
-  std::string note;       ///< A remark on its shares; may be empty.
+  std::string note;       ///< A remark on the leaf's shares; may be empty.
   std::vector<PlannedPriority> priorities;
   PlannedShares shares;
 };
@@ -126,12 +126,12 @@ struct Plan {
   /// in priority mode.
   AggregateMode mode = AggregateMode::kPriority;
   bool mode_is_own = false;  ///< The cluster's metadata set the mode.
-  /// The threshold of the answers in tiered mode, in percent.
+  /// The panic threshold in the two answers for tiered mode, in percent.
   std::uint32_t panic_threshold = 0;
   bool panic_threshold_is_own = false;  ///< The cluster's common_lb_config sets it.
   std::vector<PlannedLeaf> leaves;
   PlannedShares failing;           ///< Calls that find no endpoint.
-  std::vector<std::string> notes;  ///< The data that is missing.
+  std::vector<std::string> notes;  ///< Texts about data that is missing.
 };
 
 }  // namespace signalbox

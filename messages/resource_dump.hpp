@@ -33,7 +33,7 @@ enum class ResourceStatus : std::uint8_t {
   kDoesNotExist,   ///< The server does not have the resource.
   kAcked,          ///< The last response was good.
   kNacked,         ///< The last response was refused; an earlier valid response may be in use.
-  kReceivedError,  ///< The server gave a reason for not sending it (A88).
+  kReceivedError,  ///< The server gave a reason for not sending the resource (A88).
   kTimeout,        ///< The resource did not come in time; it may still come (A88).
 };
 

@@ -33,7 +33,7 @@ struct IntegerRange {
   friend bool operator==(const IntegerRange&, const IntegerRange&) = default;
 };
 
-/// The header exists. With `present` false: the header does not exist.
+/// Matches when the header exists; with `present` false, when it does not exist.
 struct PresenceMatcher {
   bool present = true;
 

@@ -29,10 +29,10 @@
 
 namespace signalbox {
 
-/// The base of types that only lb/session can read. Each place that holds a pointer to a
-/// SessionHint always holds the same derived type, so lb/session has one function that casts the
-/// pointers of that place. SessionHint is empty, so a cast costs nothing. The pointer never owns
-/// its object.
+/// The base of types that only lb/session can read. Each place with a pointer to a SessionHint
+/// always points to the same derived type: PickArgs::session, for example, always points to a
+/// SessionArgs. lb/session has one function for each place that casts its pointers. SessionHint is
+/// empty, so a cast costs nothing. The pointer never owns its object.
 struct SessionHint {};
 
 /// Whether a call reached the host of its session. When a strict session's cookie names hosts, the
@@ -41,7 +41,7 @@ enum class AffinityResult : std::uint8_t {
   kNone,         ///< The call has no session: no filter, or the path is not the cookie's.
   kNew,          ///< The call has no cookie yet: a session begins.
   kHit,          ///< The cookie's host takes the call.
-  kHitDraining,  ///< The same, and the host is DRAINING.
+  kHitDraining,  ///< The cookie's host takes the call, and is DRAINING.
   kQueued,       ///< The host is connecting, or was asked to connect; the call waits.
   kCreated,      ///< No policy held the host. A subchannel to it was requested, and the call waits.
   kUnknownHost,  ///< Fell back: no endpoint of the cluster has the cookie's address.
@@ -63,7 +63,7 @@ struct Affinity {
   bool as_cookie = false;
 };
 
-/// When a session last sent a call to an endpoint. Picks write it.
+/// The time when a session last sent a call to an endpoint. Picks write it.
 class SessionMark {
  public:
   /// No call yet: the time is infinitely long ago.

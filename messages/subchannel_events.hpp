@@ -5,7 +5,8 @@
 //   policies ─▶ subchannel map (of all holders) ─▶ subchannel (one address) ─▶ transport
 //            ◀─ SubchannelStateChanged ◀────────── ◀─ Connected, ConnectFailed, ConnectionClosed
 //
-// A holder is a policy, known by its path; a holder's incarnation rises when its actor restarts.
+// A holder is a policy, known by its path. Each restart of the policy's actor begins a new
+// incarnation of the holder, with a greater number.
 
 #pragma once
 
@@ -48,9 +49,9 @@ struct ConnectionClosed {
 using SubchannelEvent =
     std::variant<ConnectRequested, Connected, ConnectFailed, ConnectionClosed, TimerFired>;
 
-/// Begins an attempt. Too many attempts at a time wait for their turn
-/// (actors/io/attempt_turns.hpp). When its turn has come, the transport answers with Connected or
-/// ConnectFailed within `timeout`.
+/// Begins an attempt to connect. If too many attempts run, the attempt waits for its turn
+/// (actors/io/attempt_turns.hpp). After its turn has come, Connected or ConnectFailed follows
+/// within `timeout`.
 struct OpenConnection {
   std::uint64_t attempt = 0;
   Duration timeout{};
@@ -61,7 +62,7 @@ struct DropConnection {
   std::uint64_t attempt = 0;
 };
 
-/// Tells the map the state. `SubchannelStateChanged::address` is the subchannel's own.
+/// Reports the subchannel's state to the subchannel map.
 struct NotifyState {
   SubchannelStateChanged state;
 };
@@ -167,7 +168,8 @@ struct EndpointsTracked {
   std::shared_ptr<const TrackEndpoints::Table> trackers;  ///< Null: none.
 };
 
-/// See KeepSessions. A map has one keeper: the newest incarnation that sent this event.
+/// The effect KeepSessions, as the map receives it. A map has one keeper: the last policy that sent
+/// this event.
 struct SessionsKept {
   Holder keeper;
   Duration idle_timeout{};

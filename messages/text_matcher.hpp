@@ -15,7 +15,7 @@
 
 namespace signalbox {
 
-/// How a text is compared. Regex always matches the whole text.
+/// How a text is compared. A regular expression must match the whole text.
 struct TextMatcher {
   enum class Kind : std::uint8_t { kExact, kPrefix, kSuffix, kContains, kRegex };
 

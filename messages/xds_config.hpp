@@ -31,14 +31,14 @@
 
 namespace signalbox {
 
-/// A leaf: where its calls can go.
+/// The endpoints of a leaf cluster.
 struct LeafEndpoints {
   /// Null: no endpoints are known yet, and `resolution_note` says why.
   EndpointsPtr endpoints;
   std::string resolution_note;
 };
 
-/// An aggregate: the leaves that it stands for.
+/// The leaves of an aggregate, flattened (X2).
 struct AggregateLeaves {
   std::vector<ClusterName> leaves;
 };

@@ -6,8 +6,9 @@
 //         ◀─ SendBytes             ◀─ AskServer        ◀─ WatchesChanged ◀─ dependency manager
 //                                                        dependency manager ─▶ EmitConfig
 //
-// Events are past tense, effects imperative; all are plain values. One message between client and
-// watcher has everything that one step says, so a thousand clusters are one step of each.
+// Events are past tense, effects imperative; all are plain values. A message between client and
+// watcher holds all changes of one step, so a configuration with a thousand clusters is one
+// message, not a thousand.
 
 #pragma once
 
@@ -49,14 +50,15 @@ struct AdsBytesReceived {
   std::string bytes;  ///< One serialised DiscoveryResponse.
 };
 
-/// The oldest SendBytes of the stream that had no AdsBytesWritten has been sent to the server.
+/// The bytes of one SendBytes have been sent to the server: of the stream's oldest one without an
+/// AdsBytesWritten.
 struct AdsBytesWritten {
   std::uint64_t stream = 0;
 };
 
 struct AdsStreamClosed {
   std::uint64_t stream = 0;
-  /// RESOURCE_EXHAUSTED: signalbox closed it, as a response was beyond the limit.
+  /// RESOURCE_EXHAUSTED: signalbox closed the stream, because a response was larger than the limit.
   absl::Status status;
 };
 
@@ -276,7 +278,7 @@ using DependencyEvent = std::variant<ResourcesChanged,
                                      ClientReplaced,
                                      TimerFired>;
 
-/// Starts a look-up. The answer is NameResolved.
+/// Starts a DNS look-up. The answer is NameResolved.
 struct ResolveName {
   DnsName name;
 };

@@ -9,7 +9,8 @@ namespace {
 constexpr unsigned kFractionBits = 31;
 constexpr std::uint64_t kOne = std::uint64_t{1} << kFractionBits;
 
-// `part` of `whole`, in 2³¹ths. Each is a 32-bit weight or a sum of fewer than 2³² such weights.
+// `part` / `whole`, in units of 2⁻³¹. The arguments are 32-bit weights, or sums of fewer than 2³²
+// such weights.
 std::uint64_t fraction(std::uint64_t part, std::uint64_t whole) {
   __extension__ using Wide = unsigned __int128;
   return whole == 0 ? 0 : static_cast<std::uint64_t>((Wide{part} << kFractionBits) / whole);

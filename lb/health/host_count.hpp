@@ -5,13 +5,13 @@
 //   leaf policies ─▶ HostReport ─▶ weighted_target: the sum ─▶ leaf_tiers: by priority ─▶ tiered
 //   Endpoints ─────▶ [tally] ──────────────────────────────────┘ where nothing connects yet
 //
-// This file defines "healthy", because a client knows more than Envoy, which knows only health
-// checks and outlier detection (ENV-24). An endpoint is healthy when
+// This file defines "healthy". Envoy judges a host by health checks and outlier detection; a client
+// also knows whether it can connect (ENV-24). An endpoint is healthy when
 //   - EDS says HEALTHY or UNKNOWN, and
-//   - no judge (outlier detection, health checks) finds it unfit: a judge must find all of its held
-//     addresses unfit, and
-//   - it can be connected to. It cannot from the attempt in which all of its addresses failed until
-//     it is READY. PolicyOptions::unreachable_is_unhealthy turns this condition on.
+//   - no judge (outlier detection, health checks) finds it unfit, which takes a verdict on each of
+//     its held addresses, and
+//   - it is reachable. It is unreachable from the moment when all of its addresses have failed
+//     until it is READY. This condition applies only with PolicyOptions::unreachable_is_unhealthy.
 // DEGRADED endpoints are counted apart. UNHEALTHY and TIMEOUT endpoints count only in the total. An
 // endpoint without any attempt to connect is healthy (ENV-25). Only DRAINING endpoints are excluded
 // from the total (ENV-9, ENV-28): a drain that goes from host to host is no failure, and must not
@@ -32,7 +32,7 @@ bool same_hosts(const HostReportPtr& left, const HostReportPtr& right);
 void add(HostTally& sum, const HostTally& more);
 void take(HostTally& sum, const HostTally& less);
 
-/// Whether EDS says DRAINING: the endpoint then has only calls of sessions.
+/// Whether EDS says DRAINING: the endpoint then gets only calls of sessions.
 inline bool is_draining(const Endpoint& endpoint) {
   return endpoint.health == HealthStatus::kDraining;
 }
@@ -40,7 +40,7 @@ inline bool is_draining(const Endpoint& endpoint) {
 /// Counts all endpoints of these localities, except DRAINING endpoints (ENV-28).
 HostTally tally(const std::vector<LocalityPtr>& localities);
 
-/// Counts the endpoints of a slice that get calls; null: none.
+/// Counts the endpoints that may get calls (Priority::localities). Null: there are none.
 HostTally tally(const EndpointsPtr& endpoints);
 
 /// The report of a leaf policy: `fit` of `total` endpoints are fit.

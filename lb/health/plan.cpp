@@ -32,12 +32,12 @@ enum class Fitness : std::uint8_t { kHealthy, kDegraded, kUnfit };
 struct Host {
   const Endpoint* endpoint = nullptr;
   Fitness fitness = Fitness::kUnfit;
-  std::size_t locality = 0;  // The index in the plan,
-  std::size_t place = 0;     // and the index within the locality.
+  std::size_t locality = 0;  // The locality's index in the plan,
+  std::size_t place = 0;     // and the endpoint's index in the locality.
   bool down = false;
 };
 
-// One of the linearised priorities (ENV-5), and its place in the plan.
+// One priority of one leaf, and its place in the plan. The rows of all leaves are one list (ENV-5).
 struct Row {
   const PlanLeaf* leaf = nullptr;
   std::size_t leaf_index = 0;
@@ -250,7 +250,7 @@ PriorityHealth health_of(const Row& row, bool then) {
 }
 
 // Divides `share` among the endpoints of the row for which `is_meant` holds, as the leaf's policy
-// would. The policy gets these endpoints, and knows which of them can be reached.
+// would. Under the assumptions, those of these endpoints that are assumed to be down take no calls.
 void give(const Row& row,
           absl::FunctionRef<bool(const Host&)> is_meant,
           CallShare share,

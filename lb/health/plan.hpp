@@ -7,7 +7,7 @@
 //   priority (A56, A75)  the first priority of the first leaf with a fit endpoint takes all
 //   tiered (ENV)         priority_load.hpp: by the health of all priorities of all leaves
 //
-// Below the priority the leaf's own policy shares calls out: spread.hpp.
+// Within a priority the leaf's own policy divides the calls: spread.hpp.
 //
 // An endpoint is fit when EDS calls it HEALTHY or UNKNOWN and it is not assumed to be down.
 // DEGRADED endpoints take the calls that tiered mode leaves to them. UNHEALTHY and TIMEOUT
@@ -32,17 +32,17 @@ namespace signalbox::lb {
 
 struct PlanLeaf {
   ClusterName name;
-  LbConfigPtr lb_policy;   ///< Null: not known; endpoints take calls alike.
+  LbConfigPtr lb_policy;   ///< Null: not known; all endpoints get equal shares.
   EndpointsPtr endpoints;  ///< Null: not known.
 };
 
 struct PlanInput {
   ClusterName cluster;
   bool is_aggregate = false;
-  std::optional<AggregateMode> own_mode;  ///< From the aggregate's metadata.
+  std::optional<AggregateMode> own_mode;  ///< The mode in the aggregate's metadata; nullopt: none.
   AggregateMode runtime_mode = AggregateMode::kPriority;
   std::vector<PlanLeaf> leaves;  ///< In order. A leaf cluster has one leaf: itself.
-  /// From the aggregate's common_lb_config (ENV-31).
+  /// The panic threshold in the aggregate's common_lb_config (ENV-31); nullopt: none.
   std::optional<std::uint32_t> own_panic_threshold = std::nullopt;
 };
 
@@ -50,10 +50,10 @@ struct PlanInput {
 /// of range. The text lists the known names.
 absl::StatusOr<Plan> make_plan(const PlanInput& input, const PlanAssumptions& assumptions);
 
-/// One of a plan's four answers.
+/// Names one of a plan's four answers.
 struct PlanAnswer {
   AggregateMode mode = AggregateMode::kPriority;
-  bool then = false;  ///< False: now.
+  bool then = false;  ///< True: under the assumptions. False: now.
 };
 
 CallShare share_in(const PlannedShares& shares, PlanAnswer answer);

@@ -29,7 +29,7 @@ Scores scores_of(std::span<const PriorityHealth> priorities) {
 
 using Share = std::uint32_t PriorityLoad::*;
 
-// Each priority, from the first on, takes its score's load from `left`.
+// Gives each priority the load for its score, and subtracts that load from `left`.
 void distribute(const std::vector<std::uint32_t>& scores,
                 std::uint32_t total,
                 Share share,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// priority_load — the sums with which Envoy's aggregate cluster spreads calls by health.
+// priority_load — the arithmetic by which Envoy's aggregate cluster spreads calls by health.
 //
 //   hosts by priority ─▶ [health scores ─▶ normalised total ─▶ loads] ─▶ the picker's draws
 //
-// The priorities of all clusters are in one row: those of the first cluster, then those of the
-// second, and so on (ENV-5). The integers are exactly Envoy's: divisions round down, and the
+// The priorities of all clusters are one list: the priorities of the first cluster, then those of
+// the second, and so on (ENV-5). The integers are exactly Envoy's: divisions round down, and the
 // remainder goes to the first priority with a score above 0.
 //
 // Pure. Loads are computed when health changes, never by a pick.
@@ -37,7 +37,8 @@ struct PriorityHealth {
   /// The factor in percent. The default of 140 lets a priority keep all its calls while 100/140 of
   /// its hosts are fit. EDS may set another factor.
   std::uint32_t overprovisioning_factor = 140;
-  /// Set when the numbers above are weights, because panic always counts hosts (ENV-17).
+  /// The numbers of hosts. Set when the fields above are weights, because panic always counts hosts
+  /// (ENV-17).
   std::optional<HostNumbers> numbers = std::nullopt;
 
   friend bool operator==(const PriorityHealth&, const PriorityHealth&) = default;
@@ -57,14 +58,16 @@ struct PriorityLoad {
 /// min(100, factor × fit / total), rounded down; 0 without hosts (ENV-7).
 std::uint32_t health_score(std::uint64_t fit, std::uint64_t total, std::uint32_t factor);
 
-/// The load of each priority, together 100 (ENV-11, ENV-14 … 16), or all 0 when no host is fit
-/// (healthy or degraded) and there is no panic. A priority's score is its percentage of healthy
-/// hosts times the overprovisioning factor, at most 100. `panic_threshold` is in percent of fit
-/// hosts; 0: no panic. A priority below it panics while the scores of all priorities sum to less
-/// than 100 (ENV-17). When all scores are 0, panic spreads the loads by the number of hosts
-/// (ENV-33). Without panic, the first priority with a healthy host then gets everything, else the
-/// first with a degraded host (ENV-30): one fit host of 200 has a score of 0, and is better than
-/// none.
+/// The load of each priority in percent (ENV-11, ENV-14 … 16). The loads sum to 100. They are all 0
+/// when there is no host to call.
+///
+/// A priority's score is its percentage of healthy hosts times the overprovisioning factor, at most
+/// 100. When the scores of all priorities sum to less than 100, a priority panics if less than
+/// `panic_threshold` percent of its hosts are fit (ENV-17). A threshold of 0 turns panic off.
+///
+/// When all scores are 0 and panic is on, the loads follow the numbers of hosts (ENV-33). When
+/// panic is off, the first priority with a healthy host gets all calls, else the first with a
+/// degraded host (ENV-30): one fit host of 200 has a score of 0, and is better than none.
 std::vector<PriorityLoad> priority_loads(std::span<const PriorityHealth> priorities,
                                          std::uint32_t panic_threshold = 0);
 

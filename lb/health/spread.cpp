@@ -27,7 +27,8 @@ Rule rule_of(const LbConfigPtr& policy) {
                         [](const RoundRobinConfig&) { return Rule::kAlike; },
                         [](const LeastRequestConfig&) { return Rule::kAlike; },
                         [](const RingHashConfig&) { return Rule::kByWeight; },
-                        // A shuffling client draws its own order by weight (A113).
+                        // Each client shuffles by weight for itself (A113), so the calls of many
+                        // clients spread by weight.
                         [](const PickFirstConfig& first) {
                           return first.shuffle_address_list ? Rule::kByWeight : Rule::kFirst;
                         },

@@ -25,7 +25,7 @@
 
 namespace signalbox::lb {
 
-/// Divides `share` by weight. All parts are 0 when all weights are 0.
+/// Divides `share` in proportion to `weights`. All parts are 0 when all weights are 0.
 std::vector<CallShare> apportion(CallShare share, std::span<const std::uint64_t> weights);
 
 /// The part of `share` for each endpoint, in the order of the localities. `takes`, in the same
@@ -36,7 +36,7 @@ std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
                                     const std::vector<bool>& takes,
                                     CallShare share);
 
-/// The policy and the policies below it: "wrr_locality, round_robin".
+/// The names of the policy and of the policies below it: "wrr_locality, round_robin".
 std::string policy_text(const LbConfigPtr& policy);
 
 /// A remark on the policy's shares, when real shares may differ; empty: no remark.

@@ -5,7 +5,7 @@
 //   endpoints ─▶ [shuffled, if so configured] ─▶ flattened ─▶ [families interleaved] ─▶ addresses
 //                 A62; by weight: A113            A61           RFC 8305, section 4
 //
-// Pure. All chance comes from the seed, so an update without changes keeps the order.
+// Pure. The seed decides the shuffle, so an update without changes keeps the order.
 
 #pragma once
 

@@ -60,8 +60,8 @@ class Custom final : public Policy {
   }
 
  private:
-  // The user's policy need not handle such requests: this does for it what ChildSet::hear_other
-  // does.
+  // Passes a child's request on to the parent, as ChildSet::hear_other does, so that the user's
+  // policy need not handle it.
   LbEffects pass_on(const ChildAskedReresolution& asked) const {
     if (!children_.contains(asked.child)) return {};
     return {RequestReresolution{}};

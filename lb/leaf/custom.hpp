@@ -12,17 +12,18 @@
 // effect of such a step is run, not even those before the faulty effect.
 //
 // Invariants: the promises of the user's policy. lb/policy.hpp has P1 to P3.
-//   I1  The step that takes its first configuration publishes a picker. It reports no
-//       configuration as applied before (P1).
+//   I1  The step that takes the policy's first configuration publishes a picker. The policy reports
+//       no configuration as applied before that step (P1).
 //   I2  Each publication has a picker. In TRANSIENT_FAILURE it also has a status that is not OK.
 //   I3  The generations of its publications never fall, and neither do those of its reports. None
 //       is newer than the newest generation that it was sent (P2).
 //   I4  It acquires no address that it holds. It releases and connects only addresses that it
 //       holds.
 //   I5  It starts no child that runs. It updates, stops and wakes only children that run. A child
-//       keeps its policy. No child has a policy that stands above a cluster's own policy.
-//   I6  It gives no order that belongs to the policies above it: subchannel maps, health and call
-//       counting of endpoints, sessions, observations.
+//       keeps its kind of policy. No child is of a kind that belongs above a cluster, such as
+//       cluster_manager or cds.
+//   I6  It returns no effect that belongs to the policies above it: effects on subchannel maps, on
+//       the health and call counts of endpoints, on sessions, and observations.
 
 #pragma once
 

@@ -39,7 +39,8 @@ class CustomPicker final : public Picker {
     return decide(args, Silent{});
   }
 
-  // A user's picker without an explain() of its own makes a real pick, with its marks and asks.
+  // A user's picker that does not override explain() makes a real pick here, with all its side
+  // effects.
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     const Telling sink{trace};
     PickResult result = decide(args, sink);

@@ -2,8 +2,8 @@
 //
 // custom_picker — wraps the picker of a policy that the user registered.
 //
-//   pick ─▶ [custom_picker] ─▶ the user's picker ─▶ its answer, if a picker may give it
-//                                              └──▶ threw, or wrong: Fail INTERNAL, counted
+//   pick ─▶ [custom_picker] ─▶ the user's picker ─▶ its answer, if it is valid
+//                                              └──▶ threw, or is invalid: Fail INTERNAL, counted
 //
 // Picks run on the callers' threads. A fault of the user's picker therefore fails that one call,
 // and nothing else.

@@ -30,14 +30,16 @@ std::string key_of(const Endpoint& endpoint) {
 
 }  // namespace
 
-// The current place in the previous list. Most of a list stays as it was: an endpoint at the
-// expected place needs no look-up, even if an endpoint before it was added, removed or replaced.
+// The place in the previous list where the next endpoint of the new list is expected. Most of a
+// list stays the same, so most endpoints are found there without a look-up. That holds even if an
+// endpoint before them was added, removed or replaced.
 struct EndpointSet::Place {
   const std::vector<Entry*>& list;
   const absl::flat_hash_map<LocalityPtr, Span>& spans;
   std::size_t at = 0;
 
-  // The entry for this endpoint, if it is the next one or the one after.
+  // The endpoint's entry, if it is at the expected place or at the place after that. Null: it is at
+  // neither.
   Entry* next(const Endpoint& endpoint) {
     for (std::size_t step = 0; step < 2 && at + step < list.size(); ++step) {
       Entry* const entry = list[at + step];
@@ -81,7 +83,8 @@ void EndpointSet::update(const EndpointsPtr& slice, LbEffects& effects) {
     }
   }
   if (order_ != left) changes_.list = true;
-  // New endpoints have acquired first: an address that moves between endpoints is held throughout.
+  // Endpoints that left the list release their addresses last. So an address that moves to a new
+  // endpoint stays held.
   for (Entry* entry : left) {
     if (entry->named_in != list_) let_go(*entry, effects);
   }
@@ -112,7 +115,7 @@ void EndpointSet::take_in(const LocalityPtr& locality,
                           LbEffects& effects) {
   Entry* const expected = place.next(endpoint);
   Entry& entry = expected != nullptr ? *expected : entry_of(endpoint);
-  if (std::exchange(entry.named_in, list_) == list_) return;  // The list names it twice.
+  if (std::exchange(entry.named_in, list_) == list_) return;  // The list names the endpoint twice.
   order_.push_back(&entry);
   adopt(entry, locality, endpoint, effects);
   tally(entry);
@@ -139,7 +142,7 @@ void EndpointSet::adopt(Entry& entry,
     const bool is_same = *known == endpoint && before->name == locality->name;
     if (is_same && before->weight == locality->weight) return;
     changes_.list = true;
-    if (is_same) return;  // A locality's weight concerns policies, not pickers.
+    if (is_same) return;  // Only the weight changed; pickers do not use it.
     changes_.ready |= entry.state == ConnectivityState::kReady;
     if (known->addresses == endpoint.addresses) return;
     forget_first(known->addresses.front(), entry);
@@ -202,7 +205,7 @@ void EndpointSet::connect(Entry& entry, LbEffects& effects) {
 
 void EndpointSet::observe(const SubchannelStateChanged& event, LbEffects& effects) {
   const auto found = held_.find(event.address);
-  if (found == held_.end()) return;  // Released meanwhile.
+  if (found == held_.end()) return;  // The address was released meanwhile.
   found->second.last = event;
   const std::vector<Entry*> users = found->second.users;
   for (Entry* entry : users)
@@ -211,7 +214,7 @@ void EndpointSet::observe(const SubchannelStateChanged& event, LbEffects& effect
 
 void EndpointSet::fire(const TimerId& timer, LbEffects& effects) {
   const auto found = held_.find(PickFirst::address_of(timer));
-  if (found == held_.end()) return;  // Released meanwhile.
+  if (found == held_.end()) return;  // The address was released meanwhile.
   const std::vector<Entry*> users = found->second.users;
   for (Entry* entry : users)
     drive(*entry, effects, [&](LbEffects& wants) { entry->first->fire(timer, wants); });
@@ -223,8 +226,9 @@ void EndpointSet::hear(Entry& entry, const SubchannelStateChanged& event, LbEffe
   if (std::exchange(entry.tracker, event.tracker) != event.tracker) changes_.ready = true;
 }
 
-// Runs `action` on one endpoint's PickFirst, and applies all consequences: shared holds, counts,
-// known states of addresses that it newly holds.
+// Runs `action` on one endpoint's PickFirst, and applies its effects. Holds are shared with other
+// endpoints. If another endpoint holds an address already, the PickFirst gets the known state of
+// that address at once.
 void EndpointSet::drive(Entry& entry,
                         LbEffects& effects,
                         absl::FunctionRef<void(LbEffects&)> action) {
@@ -290,7 +294,7 @@ void EndpointSet::recount(Entry& entry) {
 
 // --- fit members ---
 
-// A judge's verdict counts only if it is on every held address.
+// Judges make an endpoint unfit only if every held address of the endpoint is found unfit.
 bool EndpointSet::is_fit(const Entry& entry) const {
   if (unreachable_ == Unreachable::kUnfit && entry.state == ConnectivityState::kTransientFailure)
     return false;

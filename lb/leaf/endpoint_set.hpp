@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EndpointSet — the endpoints of a policy with a pick_first per endpoint (gRFC A61: petioles).
+// EndpointSet — the endpoints of a leaf policy, each with a PickFirst of its own (gRFC A61).
 //
 //   update, observe, connect ─▶ [EndpointSet: one PickFirst per endpoint] ─▶ Acquire-,
 //                                     │                                      ReleaseSubchannel,
 //                                     │                                      Connect
 //                                     └▶ members, their states, take_changes(), ready()
 //
-// An endpoint is its set of addresses; those after the first are its additional addresses. Members
-// are the endpoints of all localities of all priorities of the slice, in the order of the
-// configuration. An endpoint that is named twice is a member once, at its first place.
+// A set of addresses identifies an endpoint. The members are all endpoints that the policy was
+// given, of all localities and priorities, in the order of the configuration. An endpoint that
+// occurs twice is a member once, at its first place.
 //
 // Invariants
 //   I1  An endpoint that stays in the list keeps its PickFirst, and so its connection.
-//   I2  An event of one endpoint costs O(1). A list costs O(its length), and only a copy of
-//       pointers for a locality that is the same object as before.
-//   I3  An unhealthy endpoint is not READY; its connection stays (A61: health, no fake failures).
-//       Exception: an endpoint that is listed as UNHEALTHY is used whatever its health (ENV-17).
-//   I4  Endpoints that share an address share its hold.
+//   I2  An event of one endpoint costs O(1). A new list costs O(endpoints). For a locality that is
+//       the same object as before, that is only a copy of pointers.
+//   I3  An endpoint that a judge (outlier detection, health checks) finds unfit is not READY, but
+//       keeps its connection (A61). Exception: an endpoint that the list marks UNHEALTHY is used
+//       whatever the judges find, because the list belongs to a tier in panic (ENV-17).
+//   I4  Endpoints with a common address share one hold on that address.
 
 #pragma once
 
@@ -41,7 +42,8 @@
 
 namespace signalbox::lb {
 
-/// The READY endpoints, for a picker. Movable: a move keeps the addresses of all elements.
+/// The READY endpoints, for a picker. A move keeps all elements where they are in memory, so
+/// pointers to them stay valid.
 class ReadyEndpoints {
  public:
   ReadyEndpoints() = default;
@@ -50,7 +52,7 @@ class ReadyEndpoints {
 
   std::size_t size() const { return completes_.size(); }
 
-  /// Points to a ChosenEndpoint that lives as long as this object.
+  /// The result points to a ChosenEndpoint that lives as long as this object.
   const Complete& operator[](std::size_t at) const { return completes_[at]; }
 
  private:
@@ -61,8 +63,9 @@ class ReadyEndpoints {
   std::vector<ConnectionPtr> owners_;   // One for each of completes_.
 };
 
-/// The first endpoint from `at` on, going round, that the call has not tried; `at` if the call has
-/// tried all. Looks at no more than one endpoint beyond those that were tried.
+/// The index of the first endpoint from `at` on that the call has not tried; after the last
+/// endpoint the search goes on at the first. `at` if the call has tried all endpoints. The search
+/// passes only tried endpoints, so it takes at most one step more than the call has tried.
 inline std::size_t first_untried(const ReadyEndpoints& ready,
                                  const PickArgs& args,
                                  std::size_t at) {
@@ -76,7 +79,7 @@ inline std::size_t first_untried(const ReadyEndpoints& ready,
 /// An endpoint that gets no calls, and the reason, for explanations.
 struct AbsentEndpoint {
   LocalityPtr locality;
-  const Endpoint* endpoint = nullptr;  ///< In `locality`.
+  const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;  ///< The reason of TRANSIENT_FAILURE; else OK.
 };
@@ -84,16 +87,16 @@ struct AbsentEndpoint {
 class EndpointSet {
  public:
   /// When an endpoint is connected. kAtOnce: when it becomes a member, and again when its
-  /// connection is lost. kWhenAsked: by connect(); before that, and when its connection is lost, it
-  /// is IDLE.
+  /// connection is lost. kWhenAsked: when connect() is called. An endpoint is IDLE before that
+  /// call, and again when its connection is lost.
   enum class Connects : std::uint8_t { kAtOnce, kWhenAsked };
 
-  /// Makes the policy's own counter of the calls of one endpoint.
+  /// Makes a counter for one endpoint's calls, for a policy that counts calls (least_request).
   using MakeCounter = std::function<CallTrackerPtr()>;
 
   struct Member {
     LocalityPtr locality;
-    const Endpoint* endpoint = nullptr;  ///< In `locality`.
+    const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
     ConnectivityState state = ConnectivityState::kIdle;
     ConnectionPtr connection;  ///< Set exactly in READY.
     CallTrackerPtr tracker;    ///< From the subchannel map, with the connection.
@@ -103,11 +106,12 @@ class EndpointSet {
 
   /// The changes since the last take_changes().
   struct Changes {
-    bool list = false;         ///< The members, their order, or a member's configuration.
-    bool states = false;       ///< The state of any member that counts.
-    bool ready = false;        ///< The result of ready().
-    bool failure = false;      ///< last_failure().
-    bool unreachable = false;  ///< A PickFirst requests re-resolution.
+    bool list = false;     ///< The members, their order, or a member's configuration.
+    bool states = false;   ///< The state of any member that counts.
+    bool ready = false;    ///< The result of ready().
+    bool failure = false;  ///< The result of last_failure().
+    /// A PickFirst has failed at all its addresses, and requests re-resolution.
+    bool unreachable = false;
 
     void merge(const Changes& more);
   };
@@ -123,7 +127,7 @@ class EndpointSet {
   /// Replaces the list of endpoints; null: none.
   void update(const EndpointsPtr& slice, LbEffects& effects);
 
-  /// Takes the news of a subchannel. News of an address that is not held is dropped.
+  /// Takes a report of a subchannel. A report of an address that is not held is ignored.
   void observe(const SubchannelStateChanged& event, LbEffects& effects);
 
   /// Takes a fired timer of a PickFirst.
@@ -132,17 +136,17 @@ class EndpointSet {
   /// Begins to connect to a member, if it is IDLE.
   void connect(std::size_t member, LbEffects& effects);
 
-  /// Connects the member with this first address; ignored if there is none. Only with
-  /// kWhenAsked.
+  /// Connects the member that has `first` as its first address; without such a member, does
+  /// nothing. Only with kWhenAsked.
   void connect(const Address& first, LbEffects& effects);
 
   std::size_t size() const { return order_.size(); }
 
   const Member& operator[](std::size_t member) const { return *order_[member]; }
 
-  /// Sets whether a member counts; at first every member does. Members that do not count are left
-  /// out of count(), counted(), ready(), absent() and last_failure(). The caller must publish a new
-  /// picker.
+  /// Sets whether a member counts. A policy lets an endpoint not count when no pick can reach it.
+  /// Initially every member counts. Members that do not count are left out of count(), counted(),
+  /// ready(), absent() and last_failure(). The caller must publish a new picker.
   void let_count(std::size_t member, bool counts);
 
   /// The number of members that count.
@@ -153,8 +157,8 @@ class EndpointSet {
     return counts_[static_cast<std::size_t>(state)];
   }
 
-  /// Members that are fit for calls, as host_count.hpp defines it, and all members. Both include
-  /// members that picks do not reach.
+  /// fit() counts the members that are fit for calls (host_count.hpp defines fit), all() counts all
+  /// members. Both include members that do not count for picks (let_count()).
   const HostTally& fit() const { return fit_; }
 
   const HostTally& all() const { return all_; }
@@ -179,17 +183,17 @@ class EndpointSet {
     bool heard_all = true;           // Every held address of the endpoint has reported a state.
     std::uint64_t named_in = 0;      // The number of the newest list that names the endpoint.
     HostTally tallied;               // The endpoint's part of all_.
-    bool fit = false;                // Whether fit_ includes that part, too.
+    bool fit = false;                // Whether `tallied` is part of fit_, too.
   };
 
-  // An address that is held.
+  // A held address: the endpoints that share it, and its subchannel's newest report.
   struct Held {
     std::vector<Entry*> users;
     std::optional<SubchannelStateChanged> last;
   };
 
-  // The positions of a locality's members. Kept only if every endpoint of the locality is a member
-  // there, and not at an earlier place.
+  // The positions of a locality's members in order_. A locality has a Span only if all of its
+  // endpoints stand there, none at an earlier place.
   struct Span {
     std::size_t begin = 0;
     std::size_t size = 0;
@@ -227,7 +231,7 @@ class EndpointSet {
   std::vector<Entry*> order_;  // In the configured order.
   absl::flat_hash_map<LocalityPtr, Span> spans_;
   absl::flat_hash_map<Address, Held> held_;
-  absl::flat_hash_map<Address, Entry*> by_first_;  // Only with kWhenAsked.
+  absl::flat_hash_map<Address, Entry*> by_first_;  // By first address; for kWhenAsked.
   std::array<std::size_t, 4> counts_{};            // Members that count, by state.
   std::size_t unheard_ = 0;  // Members with a held address that has not reported.
   HostTally fit_;

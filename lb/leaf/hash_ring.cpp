@@ -12,8 +12,8 @@
 namespace signalbox::lb {
 namespace {
 
-// The number of points of the whole ring, before rounding. Doubles, in this order of operations, as
-// Envoy and gRPC compute it: other rounding gives another ring.
+// The number of points of the whole ring, before rounding. Envoy and gRPC compute it with doubles
+// in this order of operations; other rounding would give another ring.
 double points_wanted(const std::vector<HashRing::Item>& items,
                      double sum,
                      const HashRing::Sizes& sizes) {

@@ -9,7 +9,7 @@
 // all. The ring has no more than `max` points. Envoy and gRPC build the same ring, so clients agree
 // on it.
 //
-// With more endpoints than `max`, some endpoints have no point and get no call.
+// If there are more endpoints than `max` points, some endpoints have no point and get no call.
 //
 // Immutable. Built in O(points × log points); a pick costs a binary search.
 

@@ -22,7 +22,8 @@ std::uint32_t choices_of(const LeastRequestConfig& config) {
   return std::clamp(config.choice_count, kFewestChoices, kMostChoices);
 }
 
-// The uses of the tracker are the calls in flight; ended() has nothing to count.
+// Counts one endpoint's calls in flight: each running call is a Use of this tracker, so ended() has
+// nothing to count.
 class InFlight final : public CallTracker {
  public:
   void ended(const CallEnd& /*end*/) const noexcept override {}

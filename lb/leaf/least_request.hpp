@@ -4,9 +4,9 @@
 //
 //   parent ─▶ [least_request] ─▶ subchannel map, one hold per address
 //
-// Takes the endpoints of its slice, connects, and reports its state as round_robin does
-// (petiole.hpp). Each pick draws choice_count READY endpoints, perhaps one of them twice. It takes
-// the endpoint with the fewest calls in flight; among equals, the endpoint drawn first.
+// The policy connects its endpoints and reports its state as round_robin does (petiole.hpp). Each
+// pick draws choice_count READY endpoints, perhaps one of them twice. The call goes to the drawn
+// endpoint with the fewest calls in flight; among equals, to the one drawn first.
 //
 // Calls in flight are those that this policy sent. Each endpoint has a CallTracker of the policy's
 // own, and each call under way holds a Use of it. The CallTracker lives as long as the endpoint is

@@ -65,7 +65,7 @@ LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
                  [&](const IdleExitRequested&) { exit_idle(effects); },
                  [&](const RebuildDue&) { rebuild_due(effects); },
                  [&](const TimerFired& fired) { endpoints_.fire(fired.timer, effects); },
-                 // A leaf has no children.
+                 // All other events are about children, and a leaf has none.
                  [](const auto&) {},
              },
              event);
@@ -143,7 +143,7 @@ void Petiole::publish(LbEffects& effects) {
   effects.push_back(std::move(next));
 }
 
-// The published HostReport is out of date.
+// Whether the published HostReport is out of date.
 bool Petiole::is_miscounted() const {
   if (!published_) return false;
   const PriorityHosts& said = published_->hosts->priorities.front();

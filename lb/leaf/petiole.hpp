@@ -9,9 +9,11 @@
 //
 // Invariants
 //   I1  A change of state is published at once, with its picker. A change of the picker alone waits
-//       for the end of the burst (RebuildSoon). Re-resolution is requested once per burst, too.
+//       for the end of a burst of events (RebuildSoon). Re-resolution is requested once per burst,
+//       too.
 //   I2  Without endpoints the policy is in TRANSIENT_FAILURE, and its status says so.
-//   I3  Nothing is published twice: an event that does not change the picker builds none.
+//   I3  An event that changes neither the state nor the picker publishes nothing and builds no
+//       picker.
 //   I4  The policy reports how many endpoints are fit (HostReport). When it reports a configuration
 //       as applied, the HostReport is already about that configuration's endpoints.
 
@@ -46,8 +48,8 @@ class Petiole : public Policy {
   /// "<name>: 2 of 3 endpoints failed; last error: …", or "<name>: no endpoints".
   absl::Status failure() const;
 
-  /// Reads the policy's own configuration, before the endpoints of the same update are taken.
-  /// Returns whether the configuration needs a new picker.
+  /// Reads the policy's own configuration. Called before endpoints() gets the endpoints of the same
+  /// update. Returns whether the configuration needs a new picker.
   virtual bool configure(const ConfigUpdated& /*update*/) { return false; }
 
   /// Called when endpoints() has the endpoints of `update`.
@@ -58,11 +60,11 @@ class Petiole : public Policy {
   /// READY endpoints and, in TRANSIENT_FAILURE, of the last failure or the list.
   virtual bool needs_picker(const EndpointSet::Changes& changes) const;
 
-  /// READY while any endpoint is READY, else CONNECTING while any may become it, else
+  /// READY while any endpoint is READY, else CONNECTING while any may become READY, else
   /// TRANSIENT_FAILURE.
   virtual ConnectivityState state() const;
 
-  /// The picker for state().
+  /// Makes a picker for the present state().
   virtual PickerPtr make_picker() = 0;
 
   /// Handles a pick's ask; exit_idle() handles IdleExitRequested.
@@ -70,7 +72,8 @@ class Petiole : public Policy {
 
   virtual void exit_idle(LbEffects& /*effects*/) {}
 
-  /// Called after every event. Starts actions that no single event asks for.
+  /// Called after every event, for actions that depend on all endpoints. For example, ring_hash
+  /// connects an IDLE endpoint when the others have failed.
   virtual void follow_up(LbEffects& /*effects*/) {}
 
  private:

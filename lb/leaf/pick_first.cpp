@@ -15,7 +15,8 @@
 namespace signalbox::lb {
 namespace {
 
-// Whether picks see no difference. Only the name and weight of the locality count.
+// Whether picks see no difference between the endpoints. A locality is compared by name and weight
+// alone.
 bool same(const ChosenEndpoint& left, const ChosenEndpoint& right) {
   if (left.tracker != right.tracker) return false;
   if (left.endpoint == nullptr || right.endpoint == nullptr) return left.endpoint == right.endpoint;
@@ -54,7 +55,8 @@ class PickFirstPolicy final : public Policy {
                    [&](const TimerFired& fired) { first_.fire(fired.timer, effects); },
                    [&](const IdleExitRequested&) { first_.exit_idle(effects); },
                    [&](const PickAsked&) { first_.exit_idle(effects); },
-                   // A leaf has no children; pick_first builds at once.
+                   // All other events are about children, which a leaf has not, or about delayed
+                   // pickers (RebuildDue): pick_first publishes its pickers at once.
                    [](const auto&) {},
                },
                event);
@@ -162,7 +164,7 @@ class PickFirstPolicy final : public Policy {
   CallTrackerPtr tracker_;      // The tracker of the connection.
   bool judged_unfit_ = false;   // A judge finds the connection's endpoint unfit.
   PickerPtr picker_;            // The picker published last.
-  std::optional<Shown> shown_;  // What was published last.
+  std::optional<Shown> shown_;  // The content of the last publication.
 };
 
 }  // namespace

@@ -4,17 +4,18 @@
 //
 //   parent ─▶ [pick_first] ─▶ subchannel map, one hold per address that is tried or selected
 //
-// Connects as soon as it is configured. When its connection is lost it goes IDLE, and the next pick
-// (or IdleExitRequested) wakes it. PickFirst (pick_first_core.hpp) has the decisions, with their
-// diagram and invariants; this file joins them with configuration, pickers and parents.
+// The policy connects as soon as it is configured. When its connection is lost the policy goes
+// IDLE; the next pick, or IdleExitRequested, makes it connect again. PickFirst
+// (pick_first_core.hpp) has the decisions, with their diagram and invariants; this file joins them
+// with configuration, pickers and parents.
 //
 // address_order.hpp orders the addresses: endpoints as configured (shuffled by the seed, and by
 // weight, if so configured), each with its addresses in order, families interleaved.
 //
-// Health does not change the choice: an ejected endpoint stays in use, because there is no other
-// (A61, A17). Its calls are counted all the same. The HostReport does heed health: all endpoints
-// are fit, less the endpoint in use if a judge finds it unfit. If
-// PolicyOptions::unreachable_is_unhealthy is set, none is fit once every address has failed.
+// Health does not change the choice: an ejected endpoint stays in use, because pick_first has no
+// other connection (A61, A17). Its calls are counted all the same. Health does change the
+// HostReport: all endpoints count as fit, except the endpoint in use if a judge finds it unfit.
+// With PolicyOptions::unreachable_is_unhealthy, no endpoint is fit once every address has failed.
 
 #pragma once
 

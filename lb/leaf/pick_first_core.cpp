@@ -18,14 +18,14 @@ namespace {
 
 const char kTimer[] = "attempt/";
 
-// A single address needs no summary.
+// The failure of all addresses. For a single address it is that address's own error.
 absl::Status all_failed(std::size_t addresses, const absl::Status& last_error) {
   if (addresses == 1) return last_error;
   return absl::UnavailableError(absl::StrCat(
       "failed to connect to all ", addresses, " addresses; last error: ", last_error.message()));
 }
 
-// Names the address once, because the connector's text may name it already.
+// Adds the address to the text, unless the connector's text names it already.
 absl::Status failure_at(const Address& address, absl::string_view why) {
   const std::string spaced = absl::StrCat(" ", why);
   const bool is_named = absl::StrContains(spaced, absl::StrCat(" ", address.str(), " ")) ||
@@ -80,7 +80,7 @@ void PickFirst::observe(const SubchannelStateChanged& event, LbEffects& effects)
   }
 }
 
-// Delays are never cancelled. A delay that is out of date has an old generation, or finds `timed`
+// Timers are never cancelled. A timer that is out of date has an old generation, or finds `timed`
 // unset.
 void PickFirst::fire(const TimerId& timer, LbEffects& effects) {
   auto* connecting = std::get_if<Connecting>(&state_);
@@ -148,7 +148,7 @@ void PickFirst::heard(Connecting& connecting,
     if (failed && ++connecting.failures >= addresses_.size()) report_failure(connecting, effects);
     return;
   }
-  // News of an address before its turn, or after its failure, changes only `state`.
+  // A report of an address before its turn, or after its failure, changes only `state`.
   if (*at >= connecting.turns || attempt.failed) return;
   if (is_idle) effects.push_back(Connect{event.address});  // The attempt ended without an error.
   if (!failed) return;
@@ -192,7 +192,7 @@ void PickFirst::give_time(Connecting& connecting, std::size_t at, LbEffects& eff
   effects.push_back(StartTimer{timer, attempt_delay_});
 }
 
-// Addresses that have left their back-off since their failure are due again.
+// Every address has failed. Addresses with a back-off that is over already are tried again at once.
 void PickFirst::end_pass(Connecting& connecting, LbEffects& effects) {
   report_failure(connecting, effects);
   for (std::size_t at = 0; at < addresses_.size(); ++at) {

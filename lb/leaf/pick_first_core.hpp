@@ -25,7 +25,7 @@
 //   I3  A selected connection is kept while it lives and its address is in the list; health
 //       changes what is reported, never what is connected.                               (A61)
 //   I4  A new list does not end an attempt at an address that is still in it, and does not restart
-//       the attempt's delay. So lists that come quickly hold no address up.
+//       the attempt's delay. So frequent updates do not delay the attempts.
 //
 // Source: gRFC A61, A62; RFC 8305, section 5.
 
@@ -45,8 +45,8 @@
 
 namespace signalbox::lb {
 
-/// The time after which the next attempt joins a running one. Values beyond the two bounds are cut
-/// to them.
+/// The time after which the next address is tried beside a running attempt: the default, and the
+/// bounds to which other values are cut.
 inline constexpr Duration kAttemptDelay = std::chrono::milliseconds(250);
 inline constexpr Duration kShortestAttemptDelay = std::chrono::milliseconds(100);
 inline constexpr Duration kLongestAttemptDelay = std::chrono::seconds(2);
@@ -70,14 +70,14 @@ class PickFirst {
   /// Begins to connect, if Idle.
   void exit_idle(LbEffects& effects);
 
-  /// Takes the news of a subchannel. News of an address that is not held is dropped.
+  /// Takes a report of a subchannel. A report of an address that is not held is ignored.
   void observe(const SubchannelStateChanged& event, LbEffects& effects);
 
   /// Takes a fired timer of this PickFirst. A timer that it no longer waits for is dropped. An
   /// owner of many PickFirsts calls fire() on those that hold address_of(timer).
   void fire(const TimerId& timer, LbEffects& effects);
 
-  /// The address of the attempt that the timer measures; empty if it is no timer of a PickFirst.
+  /// The address of the attempt that started the timer; empty if the timer is not a PickFirst's.
   static Address address_of(const TimerId& timer);
 
   /// Releases every subchannel. The PickFirst is Fresh then.
@@ -102,18 +102,20 @@ class PickFirst {
   struct Attempt {
     std::optional<ConnectivityState> state;  ///< nullopt: acquired, but not reported yet.
     bool begun = false;                      ///< This PickFirst began an attempt, in any pass.
-    bool failed = false;                     ///< The attempt failed since the address's turn.
+    bool failed = false;                     ///< An attempt failed after the address had its turn.
   };
 
   struct Connecting {
-    std::vector<Attempt> attempts;     ///< Indexed as addresses_ is.
-    std::size_t unheard = 0;           ///< The number of attempts without a report.
-    std::size_t turns = 0;             ///< The number of addresses that have had their turn.
-    std::size_t awaited = 0;           ///< The number of addresses not failed; 0: the pass is over.
+    std::vector<Attempt> attempts;  ///< Indexed as addresses_ is.
+    std::size_t unheard = 0;        ///< The number of attempts without a report.
+    std::size_t turns = 0;          ///< The number of addresses that have had their turn.
+    /// The number of addresses that have not failed; 0: the pass is over.
+    std::size_t awaited = 0;
     std::optional<std::size_t> timed;  ///< The attempt that the running delay belongs to.
-    std::size_t failures = 0;          ///< Failures since every address had failed.
+    std::size_t failures = 0;  ///< Failures since the last time when every address had failed.
     absl::Status last_error;
-    absl::Status reported;  ///< Not OK: the status of the reported TRANSIENT_FAILURE (I1).
+    /// The status of the reported TRANSIENT_FAILURE (I1); OK: none is reported.
+    absl::Status reported;
   };
 
   struct Selected {

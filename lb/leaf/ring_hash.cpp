@@ -32,7 +32,7 @@ class RingHash final : public Petiole {
     return is_new;
   }
 
-  // I2.
+  // I2: keeps the ring while the list is the same.
   void endpoints_taken(const ConfigUpdated& update, const EndpointSet::Changes& changes) override {
     if (ring_ != nullptr && !changes.list) return;
     std::vector<HashRing::Item> items;

@@ -4,24 +4,26 @@
 //
 //   parent ─▶ [ring_hash: HashRing] ─▶ subchannel map, one hold per address that is tried
 //
-//   hash of a call: request_hash_header, where configured ─▶ else its route's ─▶ else by chance
+//   hash of a call: request_hash_header, where configured ─▶ else its route's ─▶ else random
 //
-// All endpoints of the slice are on one ring, each with its share by weight (A113), placed by its
-// hash key, or else by its first address. A pick walks the ring from its hash:
+// All endpoints of the policy are on one ring. An endpoint's number of points follows its weight
+// (A113); their places follow from its hash key, or else from its first address. A pick walks the
+// ring from the call's hash:
 //   - A READY endpoint takes the call.
 //   - An IDLE endpoint is connected, and the call waits. At a CONNECTING endpoint the call waits.
 //   - An endpoint in TRANSIENT_FAILURE is passed over.
-// A hash by chance belongs to no endpoint. Such a pick goes on to the first READY endpoint, if
-// there is one. On its way it connects at most one endpoint, and none while another connects.
+// A random hash binds the call to no endpoint. Such a pick walks on to the first READY endpoint, if
+// there is one. On its way it connects at most one endpoint, and none while another endpoint is
+// connecting.
 //
 // An endpoint is connected when a pick or IdleExitRequested wants it, with one exception. While an
 // endpoint has failed, and none is READY or CONNECTING, an IDLE endpoint is connected. So the
 // policy leaves TRANSIENT_FAILURE even if no pick reaches it.
 //
 // Invariants
-//   I1  The first rule that fits: READY if any endpoint is READY. TRANSIENT_FAILURE if two or more
-//       have failed. CONNECTING if any is CONNECTING, or if one of several has failed. IDLE if any
-//       is IDLE. Else TRANSIENT_FAILURE.                                                      (A42)
+//   I1  The first rule that fits sets the policy's state (A42). READY if any endpoint is READY.
+//       TRANSIENT_FAILURE if two or more have failed. CONNECTING if any is CONNECTING, or if one of
+//       several has failed. IDLE if any is IDLE. Else TRANSIENT_FAILURE.
 //   I2  A change of state makes a picker with the same ring. A ring is built only when the list, a
 //       weight, a key or the size has changed.
 //   I3  When the ring has fewer points than endpoints, some endpoints have no point. No pick

@@ -45,8 +45,8 @@ PickResult RingHashPicker::decide(const PickArgs& args, const Sink& sink) const 
   };
   const Hash hash = hash_of(args);
   tell("walks the ring", [&] { return shown_hash(hash); });
-  // With a hash by chance any endpoint will do, so the walk goes on while a READY endpoint may
-  // come.
+  // A call with a random hash may go to any endpoint, so the walk goes on while a READY endpoint
+  // may follow.
   const bool goes_on = hash.by_chance && ready_.size() > 0;
   bool connects = hash.by_chance && any_connecting_;
   const HashRing& ring = *parts_.ring;
@@ -115,7 +115,8 @@ std::string RingHashPicker::shown_hash(const Hash& hash) const {
 
 void RingHashPicker::ask_for(const Idle& idle, PickResult& result) const {
   if (parts_.ask_target == nullptr) return;
-  // Reads before it writes, so that queued picks do not fight for the cache line.
+  // Reads before it writes: when the mark is set already, many waiting picks can share the cache
+  // line.
   if (idle.ask_mark.load(std::memory_order_relaxed) ||
       idle.ask_mark.exchange(true, std::memory_order_relaxed)) {
     return;

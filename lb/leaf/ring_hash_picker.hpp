@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RingHashPicker — one call's walk along the ring (gRFC A42, A61, A76).
+// RingHashPicker — walks along the ring from a call's hash to an endpoint (gRFC A42, A61, A76).
 //
-//   ring, the states of its endpoints ─▶ [RingHashPicker] ─▶ the first endpoint that will do
+//   ring, the states of its endpoints ─▶ [RingHashPicker] ─▶ the endpoint of the call
 //
-// A complete pick costs a binary search and reads one entry of three tables; it writes nothing.
+// A complete pick costs a binary search, and reads one entry in each of three tables. It writes
+// nothing.
 
 #pragma once
 
@@ -26,7 +27,7 @@ class RingHashPicker final : public Picker {
   struct Parts {
     std::shared_ptr<const HashRing> ring;         ///< Not empty; its items are the members.
     std::string header;                           ///< request_hash_header; empty: the route's hash.
-    std::shared_ptr<const AskTarget> ask_target;  ///< Null: nothing hears asks.
+    std::shared_ptr<const AskTarget> ask_target;  ///< Null: asks are not sent.
     absl::Status failure;                         ///< For picks that find no endpoint. Not OK.
   };
 

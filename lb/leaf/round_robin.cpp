@@ -17,7 +17,8 @@ namespace {
 
 // Each stripe of threads has a position of its own, on a cache line of its own. With a shared
 // position every pick would write what every other pick reads. Within a stripe the shares are
-// exactly even. The stripes start at different positions, so that they do not march in step.
+// exactly even. The stripes start at different positions, so that they do not all use the same
+// endpoint at the same time.
 class RoundRobinPicker final : public Picker {
  public:
   RoundRobinPicker(ReadyEndpoints ready, std::uint64_t seed, std::uint64_t edition)
@@ -78,9 +79,9 @@ class RoundRobinPicker final : public Picker {
     return result;
   }
 
-  // The index of the next endpoint. Any index that a thread reads will do, so a turn is no atomic
-  // increment, which would wait for all memory accesses that the pick has under way. At worst two
-  // threads of one stripe take the same turn.
+  // The index of the next endpoint. A pick loads and stores it, and does not increment it
+  // atomically: the increment would wait for all memory accesses of the pick. At worst two threads
+  // of one stripe take the same turn, which is harmless.
   struct alignas(kCacheLine) Position {
     std::atomic<std::uint64_t> mark{0};
   };
@@ -102,7 +103,7 @@ class RoundRobin final : public Petiole {
         endpoints().ready(), context().seed, ++edition_);
   }
 
-  // The number of the READY picker. Each picker starts at other positions.
+  // The number of pickers so far. It makes each picker start at other positions.
   std::uint64_t edition_ = 0;
 };
 

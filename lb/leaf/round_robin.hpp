@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// round_robin — every endpoint in turn, each through a pick_first of its own (gRFC A61).
+// round_robin — calls go to all READY endpoints in turn. Each endpoint has a PickFirst of its own
+// (gRFC A61).
 //
 //   parent ─▶ [round_robin] ─▶ subchannel map, one hold per address
 //
-// Takes the endpoints of all localities of all priorities of its slice. It connects every endpoint
-// at once, and again as soon as the endpoint goes IDLE. An endpoint of several addresses uses the
-// first that is READY (Happy Eyeballs, pick_first_core.hpp). Petiole (petiole.hpp) is what
-// round_robin shares with other policies, and decides when it publishes.
+// The policy uses all endpoints that it is given, of all localities and priorities. It connects
+// every endpoint at once, and again as soon as the endpoint goes IDLE. An endpoint of several
+// addresses uses the first address that is READY (Happy Eyeballs, pick_first_core.hpp). The base
+// class Petiole (petiole.hpp) decides when the policy publishes.
 //
 // Invariants
-//   I1  READY while any endpoint is READY, else CONNECTING while any may become it,
-//       else TRANSIENT_FAILURE.
+//   I1  The policy is READY while any endpoint is READY, else CONNECTING while any may become
+//       READY, else TRANSIENT_FAILURE.
 //   I2  Each stripe of threads has a position of its own. So the shares of the endpoints are
 //       exactly even on one thread, and no pick writes a cache line that another stripe reads.
 

@@ -137,7 +137,8 @@ class AskPicker final : public Picker {
   }
 
  private:
-  // Reads before it writes, so that queued picks can share the cache line.
+  // Reads before it writes: when the mark is set already, many waiting picks can share the cache
+  // line.
   bool first() const {
     return !ask_mark_.load(std::memory_order_relaxed) &&
            !ask_mark_.exchange(true, std::memory_order_relaxed);
@@ -145,7 +146,8 @@ class AskPicker final : public Picker {
 
   std::shared_ptr<const AskTarget> asks_;
   PickAsk ask_;
-  // Staleness is harmless: the exchange decides, and a duplicated ask would do no harm either.
+  // Whether an ask was sent. The exchange decides which pick sends it; a duplicate would do no
+  // harm.
   mutable std::atomic<bool> ask_mark_{false};
 };
 

@@ -4,9 +4,9 @@
 //
 //   policy ─▶ Publish{state, picker} ─▶ … ─▶ snapshot ─▶ Picker::pick
 //
-// Queue waits for news. Connection completes on one connection. Fail fails unless wait_for_ready.
-// Drop fails in any case. Ask queues, and its first pick tells the ask (design: asks are sent,
-// never waited for).
+// A queue picker makes calls wait for the next snapshot. A connection picker completes on one
+// connection. A fail picker fails calls, but lets wait_for_ready calls wait. A drop picker fails
+// all calls. An ask picker makes calls wait, and its first pick sends an ask.
 
 #pragma once
 
@@ -29,7 +29,7 @@ PickerPtr make_fail_picker(absl::Status status);
 /// Drops every pick with `status`, wait_for_ready or not. `status` is not OK.
 PickerPtr make_drop_picker(absl::Status status);
 
-/// Whether the picker is one of the above that queues, fails or drops every pick.
+/// Whether the picker is one of the above: it queues, fails or drops every pick.
 bool never_completes(const PickerPtr& picker);
 
 /// Picks as `picker` does, but the texts of failures and drops have `before` and `after` around the

@@ -56,7 +56,7 @@ std::string cut(absl::string_view reason) {
   return absl::StrCat(reason.substr(0, end), " […]");
 }
 
-// Whether the text has the cluster for its subject: "cluster c: …", "cluster c was deleted".
+// Whether the text begins with `subject` as a whole word: "cluster c: …", "cluster c was deleted".
 bool begins_with(absl::string_view text, absl::string_view subject) {
   if (!absl::ConsumePrefix(&text, subject)) return false;
   return absl::StartsWith(text, ":") || absl::StartsWith(text, " ");
@@ -109,9 +109,9 @@ void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view so
   status_ = allowed(std::move(status), source);
 }
 
-// A wrong answer of the program's own picker fails the call, not the process. The
-// gate is asked last, because a call that has entered it runs. An explained call only looks whether
-// it could enter.
+// A custom picker that completes without a connection fails the call, not the process. The gate is
+// entered last: after that nothing can fail, so no place in the gate must be given back. An
+// explained call only looks whether the gate is full.
 template <typename Sink>
 void Pick::complete(const Complete& chosen, const PickResult& result, const Sink& sink) {
   if (chosen.connection == nullptr) [[unlikely]] {
@@ -179,7 +179,8 @@ const std::string& Pick::set_cookie() const {
   return session_ != nullptr ? session_->set_cookie() : none;
 }
 
-// Without a failure the call waits for a configuration.
+// Handles a snapshot without selector or picker: the call fails with the snapshot's failure, or
+// else waits for a configuration.
 void Pick::fail_without(const Snapshot& snapshot) {
   if (!snapshot.failure.ok()) refuse(PickOutcome::kFail, snapshot.failure, "name resolution");
 }
@@ -202,7 +203,7 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
 }
 
 Explanation Router::explain(const CallArgs& call, Instant now, Turns turns) const {
-  const SnapshotCell::Reader whole(*cell_);  // The last steps belong to the snapshot, too.
+  const SnapshotCell::Reader whole(*cell_);  // Keeps the snapshot for the steps after look(), too.
   Explanation explanation;
   TimedTrace trace(
       now, [&](PickStep step) { explanation.steps.push_back(std::move(step)); }, turns);
@@ -225,11 +226,11 @@ Explanation Router::explain(const CallArgs& call, Instant now, Turns turns) cons
 template <typename Sink>
 void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (pick.delay() > Duration::zero()) return;
-  pick.put_off();  // Else the call's own references count against it.
+  pick.put_off();  // Else the call's old references would count against its limits.
   pick.outcome_ = PickOutcome::kQueue;
   pick.status_ = absl::OkStatus();
   const SnapshotCell::Reader snapshot(*cell_);
-  __builtin_prefetch(snapshot->picker.get());  // Used last, but known now.
+  __builtin_prefetch(snapshot->picker.get());  // Early: the picker is used last.
   pick.sequence_ = snapshot->sequence;
   if (call.authority != nullptr) call.authority->clear();
   const bool is_new = pick.cluster() == nullptr;
@@ -329,8 +330,8 @@ absl::Status Router::describe(const absl::Status& why,
   const ResolutionNotes& notes = snapshot.notes == nullptr ? none : *snapshot.notes;
   const std::string node =
       names_.node_id.empty() ? notes.node : absl::StrCat("node ID: ", names_.node_id);
-  // A resolver's text, or a text that was described before, names target and node already. They are
-  // removed, and brackets at the end are opened again for more details.
+  // A resolver's text, or a text that was described before, names target and node already. Both are
+  // removed. If the text ends with a bracket, the bracket is opened again for more details.
   std::string text = cut(why.message());
   if (!names_.target.empty()) text = absl::StrReplaceAll(text, {{names_.target + ": ", ""}});
   absl::string_view opening = " (";

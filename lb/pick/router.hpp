@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Router — one call, one answer: route, filters, then pick, out of one snapshot.
+// Router — finds the endpoint of one call in one snapshot: route, filters, then pick.
 //
 //   data plane ─▶ Router::pick ─▶ Pick (a receipt: keep it while the call runs)
 //                 Router::repick ◀─ queued, after the snapshot changed: cluster and timeout stay
@@ -10,7 +10,7 @@
 // A call with a session (A55) may have a cookie for its application: Pick::set_cookie().
 //
 // Thread-safe, lock-free, allocates nothing on the complete path. A pick is counted in the
-// CallStats of the leaf that it came to, else of the route's cluster. The router tells the asks of
+// CallStats of the leaf that it reached, else of the route's cluster. The router sends the asks of
 // pickers, and never waits for an answer.
 //
 // The texts of all failures have one form, and say everything once:
@@ -39,7 +39,7 @@ namespace signalbox::lb {
 /// The caller, for the texts of failures. Either may be empty.
 struct CallerNames {
   std::string target;   ///< "xds:///orders"
-  std::string node_id;  ///< Empty: from the configuration's notes.
+  std::string node_id;  ///< Empty: the configuration's notes name the node.
 };
 
 /// A call as the data plane knows it. Borrowed for the duration of pick().
@@ -51,7 +51,7 @@ struct CallArgs {
   /// Null: none.
   const HeaderSource* headers = nullptr;
   /// The source of all draws of the call: weighted clusters, fractions, drops, localities,
-  /// endpoints, and the place on a ring when no route hashes anything. Each call has its own
+  /// endpoints, and the place on a ring when the route has no hash policy. Each call has its own
   /// number, and all picks of one attempt have the same number: equal seeds draw equally.
   std::uint64_t seed = 0;
   /// Each pick writes the :authority of the call here, when the route wants the endpoint's hostname
@@ -99,10 +99,10 @@ class Pick {
   /// not wake the call. 0: no delay, or it is over.
   Duration delay() const { return filtered_ == nullptr ? Duration::zero() : filtered_->delay; }
 
-  /// When the delay is over, as begin_delay() computed.
+  /// The end of the delay, set by begin_delay().
   Instant due() const { return filtered_ == nullptr ? Instant() : filtered_->due; }
 
-  /// For callers that keep the end of the delay here. Precondition: delay() > 0.
+  /// Sets due() to `now` plus the delay. Precondition: delay() > 0.
   void begin_delay(Instant now) { filtered_->due = now + filtered_->delay; }
 
   /// The delay is over: repick() goes on with the call.
@@ -122,15 +122,15 @@ class Pick {
   /// put_off() change it.
   const std::string& set_cookie() const;
 
-  /// The call ended: tells its trackers, once. A call that never reached its endpoint does not call
-  /// this; its Pick is only destroyed.
+  /// Reports the end of the call to its trackers, once. For a call that never reached its endpoint,
+  /// end() is not called, and the Pick is only destroyed.
   void end(int code) {
     tracking_.end({code});
     if (session_ != nullptr) session_->reached();
   }
 
-  /// The connection went away before it was used, or another attempt follows. The call waits, and
-  /// holds nothing but its cluster.
+  /// Releases everything but the call's cluster, and lets the call wait. For a connection that went
+  /// away before its use, or before another attempt.
   void put_off() {
     if (outcome_ != PickOutcome::kComplete) return;
     outcome_ = PickOutcome::kQueue;
@@ -183,11 +183,12 @@ class Pick {
 
 class Router {
  public:
-  /// Texts keep so many bytes of the reason that a policy, a resolver or a peer gives. The words of
-  /// describe() come on top.
+  /// The most bytes that an error text keeps of the reason from a policy, a resolver or a peer. The
+  /// words that describe() adds do not count.
   static constexpr std::size_t kLongestReason = 4096;
 
-  /// `sessions`: the target's. Null: cookies are plain, time stands still, and warnings go nowhere.
+  /// `sessions`: the sessions of the target. Null: cookies are plain, time stands still, and there
+  /// are no warnings.
   explicit Router(std::shared_ptr<const SnapshotCell> cell,
                   CallerNames names = {},
                   SessionsPtr sessions = nullptr);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/pick/snapshot_cell.hpp"
 
-// Inlined read sections cost a fifth of library calls. liburcu's own header says that its read-side
-// functions are meant to be inlined into code of any licence. Sanitizers get library calls.
-// ThreadSanitizer must not see plain accesses when the other half is in the library, where it
-// cannot look. liburcu also aligns a thread's record less than its type declares. clang's analyzer
-// gets library calls too: it does not know that a registered thread has a record.
+// An inlined read section costs a fifth of one that calls into liburcu. liburcu's header says that
+// code of any licence may inline its read-side functions. Sanitizers and clang's analyzer get calls
+// instead: ThreadSanitizer cannot see the library's half of the synchronisation, liburcu aligns a
+// thread's record less than its type declares, and the analyzer does not know that a thread has a
+// record.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang_analyzer__)
 #define _LGPL_SOURCE
 #endif
@@ -22,9 +22,9 @@
 namespace signalbox::lb {
 namespace {
 
-// Tells ThreadSanitizer the one ordering that it cannot find by itself: everything that a read
-// section did happens before wait_for_readers() returns. It knows publication, which is an atomic
-// pointer.
+// Tells ThreadSanitizer the one ordering that it cannot see: everything that a read section did
+// happens before wait_for_readers() returns. It sees publication, because that is a store to an
+// atomic pointer.
 #if defined(__SANITIZE_THREAD__)
 char grace_period;
 

@@ -29,7 +29,8 @@ namespace signalbox::lb {
 /// line: fields that only calls of sessions read are on the next line.
 struct alignas(kCacheLine) Snapshot {
   Generation generation = 0;
-  /// Rises with each publication, also of a picker alone. Queued picks compare it.
+  /// Rises with each publication, also of a picker alone. A waiting call compares it to learn
+  /// whether there is a newer snapshot.
   std::uint64_t sequence = 0;
   /// Null: there is no configuration. Calls get `failure`, or queue while `failure` is OK.
   ConfigSelectorPtr selector;

@@ -95,7 +95,7 @@ class RouteSelector final : public ConfigSelector {
 
   std::variant<Selection, absl::Status> explain(const PickArgs& args,
                                                 PickTrace& trace) const override {
-    // A listener's own routes need no name.
+    // Routes inside a listener may have no name; their source is the listener (LDS).
     const bool has_name = routes_ != nullptr && !routes_->name.empty();
     const std::string source = has_name ? "RDS " + routes_->name : "LDS route_config";
     TimedTrace own(now_of(trace), [&](PickStep step) {
@@ -135,7 +135,8 @@ class RouteSelector final : public ConfigSelector {
                      forward.shares};
   }
 
-  // The host is kept only when `routes` keeps it alive: any other host may be gone.
+  // Whether `routes` owns the virtual host. host_ points only to such a host, because another owner
+  // may destroy its host earlier.
   static bool is_in(const VirtualHost& host, const std::shared_ptr<const RouteConfig>& routes) {
     return routes != nullptr &&
            std::ranges::any_of(routes->virtual_hosts,

@@ -39,7 +39,7 @@ std::uint32_t numerator_in(const HeaderSource& headers,
   return std::min(configured, number_in<std::uint32_t>(headers, name, any).value_or(configured));
 }
 
-// As in Envoy, an HTTP status comes before gRPC's.
+// If both headers are there, the HTTP status wins, as in Envoy.
 std::optional<absl::StatusCode> code_in(const HeaderSource& headers) {
   const auto http =
       number_in<std::uint32_t>(headers, "x-envoy-fault-abort-request", is_http_status);
@@ -50,7 +50,7 @@ std::optional<absl::StatusCode> code_in(const HeaderSource& headers) {
   return std::nullopt;
 }
 
-// A delay beyond a century makes no difference, but would overflow.
+// Delays are cut to a century: a longer delay would make no difference, but could overflow.
 Duration delay_in(const HeaderSource& headers) {
   constexpr std::int64_t kMost = milliseconds(std::chrono::hours(24 * 365 * 100)).count();
   const auto is_positive = [](std::int64_t count) { return count >= 0; };

@@ -14,7 +14,8 @@
 // Invariants
 //   F1  Delay and abort are drawn independently of each other.
 //   F2  A call counts once against max_active_faults, from its delay until the delay is over or the
-//       call has ended. An abort without a delay is over at once, but needs room.
+//       call has ended. An abort without a delay is over at once, but does not happen when
+//       max_active_faults is reached.
 
 #pragma once
 
@@ -27,7 +28,7 @@ namespace signalbox::lb {
 
 /// The counters of faults.
 struct FaultOptions {
-  /// The calls with an active fault. Null: each filter counts its own calls alone.
+  /// Counts the calls with an active fault. Null: each filter counts its own calls alone.
   RequestLimitPtr active = nullptr;
   FaultCountPtr injected = nullptr;  ///< Injected faults, for operators. Null: not counted.
 };

@@ -51,7 +51,7 @@ const StatefulSession* session_in(const CallFilter& filter) {
   return static_cast<const StatefulSession*>(&filter);
 }
 
-// The filter's configuration that counts; null: the filter is off.
+// The most specific configuration of the filter; null: the filter is off.
 const HttpFilterConfig* config_of(const HttpFilter& filter,
                                   const std::array<const FilterOverrides*, 3>& overrides) {
   for (const FilterOverrides* level : overrides) {

@@ -36,7 +36,8 @@ namespace signalbox::lb {
 struct FilterChain {
   /// The filters in order; never empty. One or two, the usual number, are stored in place.
   absl::InlinedVector<CallFilterPtr, 2> filters;
-  /// Set when a StatefulSession is the chain's only filter. It need not be asked through apply().
+  /// Set when the chain's only filter is a StatefulSession. The router can then begin the session
+  /// without apply(), which is faster.
   const StatefulSession* only_session = nullptr;
 };
 

@@ -14,7 +14,8 @@
 namespace signalbox::lb {
 namespace {
 
-// No call waits this long, and a sum of delays that is cut to it cannot overflow.
+// The longest delay. No call waits this long, and sums of delays that are cut to it cannot
+// overflow.
 constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
 
 class FilteredCall final : public FilterCall {
@@ -78,13 +79,14 @@ class FilteredCall final : public FilterCall {
   bool add_header(std::string name, std::string value) override {
     const bool is_reserved = absl::StartsWith(name, "grpc-");
     if (is_reserved || !is_header_name(name) || !is_header_value(name, value)) return false;
-    if (session_ != nullptr) session_->keep();  // Its cookie may be in the headers that grow.
+    // The cookie may point into `headers`, which move when they grow.
+    if (session_ != nullptr) session_->keep();
     say().headers.emplace_back(std::move(name), std::move(value));
     return true;
   }
 
  private:
-  // Tells the orders that one filter adds.
+  // Adds the orders of one filter to the explanation.
   void tell(const CallFilter& filter, const Telling& sink) {
     const Duration waited = said_ == nullptr ? Duration::zero() : said_->delay;
     const std::size_t headers = said_ == nullptr ? 0 : said_->headers.size();

@@ -29,9 +29,10 @@ using AddedHeaders = std::vector<std::pair<std::string, std::string>>;
 
 /// The filters' orders for one call.
 struct Filtered {
-  Duration delay{};                                ///< The delay that is left.
-  Instant due{};                                   ///< The end of the delay, for its timekeeper.
-  std::vector<std::shared_ptr<const void>> holds;  ///< Destroyed when the delay is over.
+  Duration delay{};  ///< The delay that is left.
+  Instant due{};     ///< The end of the delay; see Pick::begin_delay().
+  /// The `hold` arguments of FilterCall::delay(); destroyed when the delay is over.
+  std::vector<std::shared_ptr<const void>> holds;
   std::optional<absl::Status> end;  ///< The call's end after the delay; nullopt: it is picked.
   AddedHeaders headers;
 };
@@ -53,7 +54,7 @@ class FilteredHeaders final : public HeaderSource {
 
 /// The result of the filters, beside the selection.
 struct FilterVerdict {
-  std::unique_ptr<Filtered> filtered;  ///< Null: no orders.
+  std::unique_ptr<Filtered> filtered;  ///< The orders of the filters; null: none.
   SessionPtr session;                  ///< Null: the call has none.
 };
 
@@ -62,8 +63,8 @@ FilterVerdict apply_filters(const PickArgs& args,
                             Selection& selection,
                             const SessionTerms& sessions);
 
-/// The same for a call that is only explained. `trace` is told the orders of each filter, without
-/// the values of headers.
+/// Does the same for a call that is only explained. `trace` receives the orders of each filter,
+/// without the values of headers.
 FilterVerdict explain_filters(const PickArgs& args,
                               Selection& selection,
                               const SessionTerms& sessions,

@@ -45,8 +45,9 @@ class PathIndex::Hashes {
   Hashes(absl::string_view text, const PathIndex& index)
       : text_(text), ignore_case_(index.ignore_case_), state_(index.seed_) {}
 
-  // The hash of the first `size` bytes, never fewer than before. The last word may overlap the word
-  // before it. A whole path has another hash than a prefix of the same text.
+  // The hash of the text's first `size` bytes. `size` must not be less than in the previous call.
+  // The last word of 8 bytes may overlap the word before it. A text has one hash as a whole path,
+  // and another as a prefix.
   std::uint64_t of(std::size_t size, bool is_whole) {
     for (; done_ + kWord <= size; done_ += kWord)
       state_ = mix(state_ ^ word(done_, kWord));

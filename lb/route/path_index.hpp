@@ -8,11 +8,12 @@
 //   "/s.B/m"        ┌─▶ "/s.B/"  as a prefix  ───────▶ │ tag │ route │ ───▶ the text, to compare
 //                   └─▶ "/s.B/m" as the path  ───────▶ │ tag │ route │ ───▶ the text, to compare
 //
-// A look-up tries the beginnings of the path that are as long as some prefix and end with the last
-// byte of one. For gRPC's paths this is usually one beginning. Calls have different paths, so
-// caches hold none of the data: a look-up takes as long as its successive waits for memory. Slots
-// are looked at side by side. A slot holds its only route, so work on that route need not wait for
-// the record.
+// A look-up tries each beginning of the path that has the length of some route's prefix, and ends
+// with a byte that ends some prefix. For gRPC's paths this is usually one beginning. Calls have
+// different paths, so the data is seldom in the CPU's cache, and the time of a look-up is the time
+// of its successive cache misses. To have few of them, the slot of the whole path is prefetched
+// before the prefixes are looked up, and a slot with a single route holds that route's position, so
+// that a call need not wait for the record.
 //
 // Immutable; collect() runs on any thread. A path is bytes; case means ASCII case.
 
@@ -74,8 +75,11 @@ class PathIndex {
 
   bool ignore_case_ = false;
   std::uint64_t seed_ = 0;
-  std::vector<Slot> slots_;  ///< 2^n; a text is in the first slot that was free from its hash on.
-  std::vector<std::uint32_t> records_;  ///< Each record: the size of its text, positions, the text.
+  /// 2^n slots. A text has the slot at its hash, or the next slot that was free.
+  std::vector<Slot> slots_;
+  /// A record has the size of a text, the positions of its routes if there are several, and the
+  /// text.
+  std::vector<std::uint32_t> records_;
   std::size_t longest_path_ = 0;
   std::vector<std::uint32_t> prefix_sizes_;  ///< Each size once, ascending.
   std::bitset<256> last_bytes_;              ///< The last bytes of prefixes.

@@ -56,8 +56,8 @@ RegexPtr RegexPool::get(const std::string& pattern) {
   return regex;
 }
 
-// Letters and escaped signs up to the first other sign. The last letter is dropped if it may be
-// repeated or left out.
+// Takes letters and escaped signs up to the first other sign. If that sign lets the last letter be
+// repeated or left out ('*', '?'), the letter is dropped.
 std::string literal_prefix(absl::string_view pattern) {
   std::string prefix;
   if (absl::StrContains(pattern, '|')) return prefix;

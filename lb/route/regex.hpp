@@ -7,7 +7,8 @@
 //   pattern                                     ─▶ [literal_prefix] ─▶ other texts do not match
 //   many patterns                               ─▶ [RegexSet]       ─▶ those that match, at once
 //
-// RE2 looks at each byte of a text once, so no pattern and no text explode.
+// RE2 looks at each byte of a text once, so the time is linear in the text, whatever the pattern
+// is.
 
 #pragma once
 
@@ -59,9 +60,9 @@ class RegexSet {
   /// adds are part of it.
   explicit RegexSet(const std::vector<std::string>& patterns, double share = 1);
 
-  /// The patterns that match the whole text, in ascending order. Valid until this thread's next
-  /// call, of any set. nullopt: the patterns do not fit into the memory, so each must be tried
-  /// alone.
+  /// The patterns that match the whole text, in ascending order. The result is valid until this
+  /// thread calls match() again, on any set. nullopt: the patterns do not fit into the memory, so
+  /// each must be tried alone.
   std::optional<absl::Span<const int>> match(absl::string_view text) const;
 
  private:

@@ -14,7 +14,7 @@
 namespace signalbox::lb {
 namespace {
 
-constexpr std::int64_t kToken = 1000;  // In thousandths: A6 has three decimal places.
+constexpr std::int64_t kToken = 1000;  // One token, in thousandths: A6 has three decimal places.
 
 std::int64_t thousandths(double tokens) {
   return std::max<std::int64_t>(1, std::llround(tokens * kToken));
@@ -94,7 +94,8 @@ RetryDecision RetryState::after(const AttemptEnd& end,
   const std::optional<Duration> pushback = end.pushback ? pushed_back(*end.pushback) : std::nullopt;
   const bool refuses = end.pushback && !pushback;
   const bool covered = rules.covers(end.code);
-  // Every such failure counts in the throttle, whatever else forbids the retry.
+  // Every failure that the rules cover, or after which the server asks for no retry, counts in the
+  // throttle, even if something else forbids the retry.
   const bool throttled = (covered || refuses) && throttle != nullptr && !throttle->failed();
   if (!covered) return {};
   if (end.is_committed) return no_more(RetryResult::kCommitted);

@@ -7,13 +7,14 @@
 //   data plane: AttemptEnd ─────────────────────▶ [RetryState] ◀──┘─▶ RetryDecision: again, or not
 //                                                      └── RetryThrottle, of all calls of a target
 //
-// RetryRules are a RetryPolicy as calls carry it: a value without memory of its own. A call may
-// keep it for as long as it likes, and no two calls share a count.
+// RetryRules are a compact copy of a RetryPolicy that each call keeps for itself. They need no
+// allocation and no reference count, and outlive the configuration.
 //
 // Invariants
-//   R1  No more than max_attempts attempts. (A6) Attempts that no server received do not count, up
-//       to kMostUnsent of them: credentials that fail are unsent for ever. The first attempt that a
-//       server refused unseen does not count either.
+//   R1  A call has at most max_attempts attempts (A6). Attempts that no server received do not
+//       count, up to kMostUnsent of them; without that bound, a call with failing credentials would
+//       be tried for ever. The first attempt that a server refused without looking at it does not
+//       count either.
 //   R2  A call is not tried again when the application may have seen something of it. (A6)
 //   R3  An attempt never begins after the call's deadline.
 
@@ -82,7 +83,7 @@ struct AttemptEnd {
   int code = 0;               ///< A gRPC status code.
   bool is_unsent = false;     ///< Certainly no server received the attempt.
   bool is_refused = false;    ///< A server received it, and certainly looked at none of it.
-  bool is_committed = false;  ///< Response headers came: not Trailers-Only.
+  bool is_committed = false;  ///< Response headers came, so the response is not Trailers-Only.
   bool is_kept = true;        ///< The request was kept, and can be sent again.
   /// The trailer grpc-retry-pushback-ms, if it came.
   std::optional<absl::string_view> pushback = std::nullopt;

@@ -28,8 +28,8 @@ constexpr std::size_t kFewRoutes = 8;
 constexpr std::size_t kFewRegexes = 8;
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-// A route in the index. The mark says whether the text is the route's only condition, so that a
-// call of a plain route need not read the route's entry.
+// The number that the index stores for a route: its position, and whether the path is its only
+// condition. A call to such a plain route need not read the route's entry.
 std::uint32_t mark_of(std::uint32_t position, bool is_plain) {
   return position << 1U | (is_plain ? 1U : 0U);
 }
@@ -194,7 +194,8 @@ void RouteTable::build_index(const VirtualHost& host, RegexPool& pool) {
   in_any_case_ = PathIndex(std::move(in_any_case), true);
 }
 
-// Returns the first of the routes, which stands for all of them.
+// Makes a group of these routes. Returns the position of its first route, under which the index has
+// the group.
 std::uint32_t RouteTable::group(std::vector<std::uint32_t> positions,
                                 const VirtualHost& host,
                                 double share) {
@@ -217,8 +218,9 @@ std::optional<std::size_t> RouteTable::find(const PickArgs& args, const Sink& si
   return std::nullopt;
 }
 
-// Takes the candidates of all lists in ascending position. A group stands in a list at its first
-// route, but a later route of it may match: the candidates before that route are tried first.
+// Tries the candidates of all lists in ascending position. A list has a group at the position of
+// the group's first route, but a later route of the group may match. Candidates before that later
+// route are tried first.
 template <typename Sink>
 std::optional<std::size_t> RouteTable::find_in_index(Asked& call, const Sink& sink) const {
   Candidates found;

@@ -5,10 +5,10 @@
 //   VirtualHost ─▶ [RouteTable], compiled once ─▶ find(path, headers) ─▶ position of the route
 //                     └ PathIndex: routes that may match ─▶ in order: regex, headers, fraction
 //
-// A route matches when its path, all of its headers and its fraction do. The index leaves only
-// routes with a text that the path has, so a call costs the same among ten routes and ten thousand.
-// The index knows the beginnings of regular expressions. Many regular expressions that begin alike
-// are matched as one. Up to eight routes need no index.
+// A route matches when its path, all of its headers and its fraction do. The index finds only
+// routes with an exact path or a prefix that fits the call's path, so a call costs the same among
+// ten routes and ten thousand. A regular expression is in the index by its literal beginning. Many
+// regular expressions with the same beginning are matched as one. Up to eight routes need no index.
 //
 // Immutable. find() runs on any thread, and usually allocates nothing. It allocates when several
 // values of one header must be joined, when more than sixteen prefixes of the path have routes,
@@ -85,7 +85,8 @@ class RouteTable {
   /// The position in VirtualHost.routes of the route that takes the call; nullopt: there is none.
   std::optional<std::size_t> find(const PickArgs& args) const { return find(args, Silent{}); }
 
-  /// Does the same, and tells `sink` the routes that have the call's path but are not taken.
+  /// Does the same, and reports to `sink` the routes that match the call's path but not its headers
+  /// or fraction.
   template <typename Sink>
   [[gnu::hot]] std::optional<std::size_t> find(const PickArgs& args, const Sink& sink) const;
 
@@ -103,11 +104,12 @@ class RouteTable {
   };
 
   struct Entry {
-    /// Set when there is no index, or the index does not know whether the path matches.
+    /// The route's path. Set when there is no index, or when the index alone cannot decide whether
+    /// the path matches.
     std::optional<CompiledText> path;
     std::vector<PlacedHeader> headers;
     std::optional<std::uint32_t> fraction_per_million;
-    /// Set in the first route of a group, which stands for the group in the index.
+    /// Set in the first route of a group. The index has only this route of the group.
     std::unique_ptr<const Group> group;
   };
 

@@ -81,7 +81,8 @@ class Bytes {
   absl::string_view rest_;
 };
 
-/// The open groups around a field. Cookies have none; protobuf's readers pass over them.
+/// The protobuf groups that are open around a field. Cookies have no groups, but protobuf's readers
+/// skip them, so this reader does too.
 class Groups {
  public:
   bool is_outside() const { return depth_ == 0; }

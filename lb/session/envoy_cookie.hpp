@@ -23,7 +23,7 @@
 
 namespace signalbox::lb {
 
-/// The content that a protobuf reader finds in a text. The views are into that text.
+/// The content of a cookie in Envoy's form. The views point into the text that was read.
 struct EnvoyCookie {
   absl::string_view address;  ///< The last one if repeated, as in protobuf. Empty: none.
   absl::string_view cluster;

@@ -6,8 +6,8 @@
 //
 // A client may send anything, so nothing beyond a limit is looked at.
 //
-// Each call of a session runs this code, and code that is elsewhere is as far away in memory as
-// data. So the code that most calls need is in this header, is short, and calls nothing.
+// Each call of a session runs this code, and a function elsewhere in memory would cost a cache
+// miss. So the code for the usual case is in this header, is short, and calls nothing.
 //
 // Source: RFC 6265 (5.1.4, 5.4).
 
@@ -60,7 +60,7 @@ inline bool path_matches(absl::string_view path, absl::string_view cookie_path) 
          path[cookie_path.size()] == '/';
 }
 
-/// Searches header by header.
+/// Searches a call's cookie headers one after another.
 class CookieSearch {
  public:
   /// Precondition: the name is a token (RFC 6265, 4.1.1).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// foresight — the steps of a session's pick, of which the first comes before the call's route.
+// foresight — the steps of a pick for a call with a session. The first step, foresee(), runs before
+// the call's route is known.
 //
 //   selector: the cookie's name ─┐
 //   Picker::session_hint() ──────┴▶ SessionLead in the snapshot ─▶ [foresee] ─▶ Foresight ─┐
@@ -9,12 +10,12 @@
 //                                       └▶ Session ─▶ [wish_of] ─▶ PickArgs::session ─▶ pickers
 //                                          Session ◀─ [settle] ◀─ Affinity ◀───────────────┘
 //
-// A picker's hint leads from the text of a call's cookie to its host's seat. The seat is far away
-// in memory. When one cluster has sessions with cookies of one name, the seat is prefetched before
-// the route is looked for, and arrives meanwhile.
+// A picker's hint leads from the text of a call's cookie to the seat of its host. To read the seat
+// costs a cache miss. When one cluster has sessions with cookies of one name, the seat is
+// prefetched before the route is looked for, so that it has arrived when the pick needs it.
 //
-// The steps are functions of their own. Calls without a session need not step over them, and calls
-// with a session find them in few places of memory.
+// The steps are functions of their own, so that their code takes no room in the instruction cache
+// of calls without a session.
 
 #pragma once
 
@@ -35,9 +36,9 @@
 
 namespace signalbox::lb {
 
-/// Finds the host that the session cookie of a call names. It is a member of the snapshot, not
-/// behind a pointer: a pick waits for one cache line less. seats() is the first member, so that
-/// calls without sessions read only that one.
+/// Finds the seat that the session cookie of a call leads to. The snapshot holds it as a member,
+/// not by pointer, which saves a pick a cache miss. seats_ is the first member, so that calls
+/// without sessions read no other member.
 class SessionLead {
  public:
   SessionLead() = default;
@@ -59,7 +60,7 @@ class SessionLead {
   std::string cookie_;
 };
 
-/// The knowledge of a session's call before its route is known.
+/// The session data of a call that is found before the call's route.
 struct Foresight {
   std::optional<FoundCookie> cookie;  ///< The cookie with the lead's name; nullopt: not looked for.
   CookieKey key{};                    ///< The cookie's key, if there is a cookie.
@@ -74,8 +75,8 @@ struct Foresight {
 /// Looks for the call's cookie and its seat. Precondition: the lead is known.
 [[gnu::hot]] Foresight foresee(const SessionLead& lead, const HeaderSource& headers);
 
-/// The work of stateful_session, for a call in which foresee() looked for the cookie. Null: the
-/// call has no session.
+/// Begins the call's session as the filter stateful_session does, with the cookie that foresee()
+/// found. Null: the call has no session.
 [[gnu::hot]] SessionPtr begin_session(const Sessions& sessions,
                                       const StatefulSession& filter,
                                       absl::string_view path,

@@ -6,10 +6,10 @@
 //   subchannel map ─▶ HostStates: their states ─────┴▶ [HostSlots] ─┬▶ override_host's picker
 //                                                                   └▶ Seats, SessionHosts
 //
-// Nearly every call finds the host of its cookie READY. Among thousands of hosts that host's memory
-// is far away. So all that such a call needs of the host stands in one place, its seat, and the
-// cookie's text leads there as it was sent (Seats). A cookie is read only when its text leads to no
-// seat. Then its hosts are looked up in the slots.
+// Nearly every call of a session finds its host READY. Among thousands of hosts, the data of that
+// host is rarely in the CPU's cache. So the data that the call needs is in one cache line, the
+// host's seat, and the undecoded text of the cookie leads to the seat (Seats). A cookie is decoded
+// only when its text leads to no seat; then its hosts are looked up in the slots.
 //
 // A host counts if sessions may stay on an endpoint of that health (override_host_status), and if
 // no judge finds the endpoint unfit. So an ejected endpoint gets no calls by cookie either.
@@ -36,8 +36,8 @@
 
 namespace signalbox::lb {
 
-/// The states of a table's hosts, in its order, as the subchannel map reported them; nullopt: the
-/// address has no holder.
+/// The state of each host of a HostTable, in the table's order, as the subchannel map reported it;
+/// nullopt: the address has no holder.
 using HostStates = std::vector<std::optional<SubchannelStateChanged>>;
 
 /// One host and its state.
@@ -61,7 +61,7 @@ struct NamedHosts {
   const HostSlot* unheld = nullptr;
   bool is_connecting = false;
 
-  /// Adds a host that the table has.
+  /// Records one of the cookie's hosts, unless an earlier host is of the same kind.
   void add(const HostSlot& slot);
 };
 
@@ -73,7 +73,7 @@ Affinity affinity_to(const Host& host);
 
 class HostSlots final : public SessionHosts {
  public:
-  /// Precondition: as many states as hosts.
+  /// Precondition: `states` has one entry for each host of `table`.
   HostSlots(HostTablePtr table, const HostStates& states);
 
   const Seats& seats() const { return seats_; }
@@ -106,7 +106,7 @@ class HostSlots final : public SessionHosts {
 
 using HostSlotsPtr = std::shared_ptr<const HostSlots>;
 
-/// Precondition: as many states as hosts.
+/// Precondition: `states` has one entry for each host of `table`.
 HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states);
 
 }  // namespace signalbox::lb

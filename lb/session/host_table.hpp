@@ -30,13 +30,14 @@ namespace signalbox::lb {
 /// The configuration of one address that a cookie may name.
 struct Host {
   Address address;
-  /// The addresses in its cookies: this one, then others of its endpoint (A55-23).
+  /// The addresses that the host's cookies name: `address`, then others of the same endpoint
+  /// (A55-23).
   std::string hosts;
   CookieKey cookie;  ///< The key of the plain cookie of `hosts` and the cluster that routes name.
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
   SessionMarkPtr mark;                 ///< Never null.
-  bool allowed = false;                ///< Sessions may stay on an endpoint of this health.
+  bool allowed = false;                ///< override_host_status has the health of the endpoint.
 };
 
 /// A cluster's hosts, by address (A55-27). Immutable. Its index points to its own strings, so it is

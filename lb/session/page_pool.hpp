@@ -2,7 +2,7 @@
 //
 // PagePool — memory for data that calls of sessions access at random: seats and marks.
 //
-//   PolicyOptions::session_memory ─▶ [PagePool] ─▶ pages of 2 MiB, from its maker
+//   PolicyOptions::session_memory ─▶ [PagePool] ─▶ pages of 2 MiB, from `pages`
 //
 // A call's session may be on any of thousands of hosts. If each host had pages of its own, a pick
 // would wait longer for address translation than for the memory. On one large page the translation

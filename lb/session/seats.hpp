@@ -6,14 +6,16 @@
 //                         │                            before the call's route is known: at()
 //                         └▶ override_host's picker looks whether the seat is the cookie's: find()
 //
-// Among thousands of hosts, the host of a call's cookie is far away in memory. Everything that the
-// call needs of its host is in one place, the host's seat. The cookie's text leads to the seat. So
-// the seat is prefetched as soon as the call comes, and arrives while the route is looked for.
+// Among thousands of hosts, the data of a call's host is rarely in the CPU's cache. So the data
+// that the call needs is in one cache line, the host's seat, and the cookie's text leads to the
+// seat. The seat is prefetched as soon as the call comes, and arrives while the route is looked
+// for.
 //
-// Other facts about hosts come from hosts(), which is not on this short way.
+// hosts() has all other facts about hosts. Few calls need them.
 //
-// All other code is in this header, is short, and calls nothing, because code that is elsewhere is
-// as far away as data. Seats are filled, then immutable. They live as long as their picker.
+// The rest of the code is in this header, is short, and calls nothing, because a function elsewhere
+// in memory would cost a cache miss. Seats are filled, then immutable. They live as long as their
+// picker.
 
 #pragma once
 
@@ -63,8 +65,9 @@ class Seats final : public SessionHint {
   Seats(const Seats&) = delete;
   Seats& operator=(const Seats&) = delete;
 
-  /// Gives a seat to the host of this cookie. Precondition: there are at most as many seats given
-  /// as hosts, each for a cookie of its own. A `seat` without a connection leaves the place free.
+  /// Gives a seat to the host of this cookie. A `seat` without a connection leaves the place free.
+  /// Precondition: no more seats are given than the constructor's `hosts`, and each has another
+  /// cookie.
   void give(const CookieKey& cookie, const Seat& seat) {
     std::size_t place = cookie.below(seats_.size());
     while (!seats_[place].is_free())
@@ -76,8 +79,8 @@ class Seats final : public SessionHint {
   /// All hosts of the cluster, with a seat or without; null: unknown.
   const SessionHosts* hosts() const { return all_; }
 
-  /// The seat of the cookie's host, or the first of the row in which it is; prefetched. Null: there
-  /// are no seats.
+  /// The place from which find() searches: the seat of the cookie's host, or a seat shortly before
+  /// it. Prefetches that seat. Null: there are no seats.
   const Seat* at(const CookieKey& cookie) const {
     if (seats_.empty()) return nullptr;
     const Seat& seat = seats_[cookie.below(seats_.size())];
@@ -111,7 +114,7 @@ class Seats final : public SessionHint {
   const SessionHosts* all_;
 };
 
-/// The seats behind Picker::session_hint(). Null: there are none.
+/// Casts the result of Picker::session_hint(). Null: the picker has no seats.
 inline const Seats* seats_of(const SessionHint* hint) {
   return static_cast<const Seats*>(hint);
 }

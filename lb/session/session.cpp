@@ -10,7 +10,8 @@
 namespace signalbox::lb {
 namespace {
 
-// Writes the purpose of a seal, this cookie of this target, into memory that is kept.
+// Writes the purpose of a seal (the cookie's name and the target) into `purpose`, which keeps its
+// memory.
 const std::string& write_purpose(std::string& purpose,
                                  absl::string_view cookie,
                                  const SessionTerms& terms) {
@@ -26,7 +27,8 @@ absl::string_view Session::read() {
   return own_.hosts;
 }
 
-// When plain cookies are accepted beside sealed ones, the flaw is that of a plain cookie.
+// If plain cookies are accepted beside sealed ones, a cookie that no key opens is read as a plain
+// cookie, and its flaw is that of a plain cookie.
 std::optional<CookieFlaw> Session::open() {
   using Opened = CookieSeal::Opened;
   Opened opened = Opened::kNo;
@@ -69,7 +71,8 @@ void Session::settle_elsewhere(const Affinity& affinity,
   const std::string& hosts = *affinity.hosts;
   has_moved_ = !own_.names_hosts(hosts);
   if (has_moved_) hosts_ = hosts;
-  // Envoy would not follow a replacement of its own cookie, which names no cluster (A55-45).
+  // A cookie that Envoy made names no cluster. It is not replaced for that alone, because Envoy
+  // might not be able to use the replacement (A55-45).
   const bool is_envoys = own_.form == CookieForm::kEnvoy && own_.cluster.empty();
   const bool is_same = !has_moved_ && (is_envoys || own_.names_cluster(cluster.str()));
   if (is_same && !is_outdated_) return;

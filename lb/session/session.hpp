@@ -8,7 +8,7 @@
 //                                     └▶ the Set-Cookie of its response, or none
 //
 // A Session stays for all picks of the call, and outlives the configuration of its cookie: it
-// copies what it needs of that. Each thread keeps ended Sessions, with their memory, for later
+// copies the parts that it needs. Each thread keeps ended Sessions, with their memory, for later
 // calls, so a pick allocates nothing.
 //
 // Invariants
@@ -44,7 +44,7 @@
 
 namespace signalbox::lb {
 
-/// The outside inputs of one target's sessions.
+/// The settings, keys and clocks for the sessions of one target.
 struct SessionTerms {
   /// The target, such as "xds:///orders". A cookie sealed for one target cannot be used for
   /// another.
@@ -52,7 +52,7 @@ struct SessionTerms {
   /// The clock, read only for calls with sessions. Unset: time stands still.
   std::function<Instant()> now = nullptr;
   CookieSealPtr seal = nullptr;  ///< Null: cookies are plain, as gRPC and Envoy have them.
-  /// With a seal: accept plain cookies too, while clients still have them.
+  /// With a seal: plain cookies are accepted too, for clients that still have them.
   bool accepts_plain = false;
   /// The form in which plain cookies are written; every form is read (A55-45).
   CookieForm form = CookieForm::kGrpc;
@@ -139,7 +139,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
     key_ = is_read_ ? CookieKey() : key;
   }
 
-  /// Copies the arguments of begin().
+  /// Copies the borrowed arguments of begin(), which may be destroyed afterwards.
   void keep() {
     if (config_ == nullptr) return;
     kept_.assign(config_->text());
@@ -159,7 +159,8 @@ struct alignas(kCacheLine) Session final : SessionHint {
   /// Whether the call's cookie names a host. Precondition: the cookie has been read.
   bool has_cookie() const { return !own_.hosts.empty(); }
 
-  /// The wish for the next pick. `seat`: where the call's cookie may lead; null: unknown.
+  /// The wish for the next pick. `seat`: the seat that the call's cookie may lead to; null:
+  /// unknown.
   SessionArgs wish(Instant now, const Seat* seat = nullptr) {
     SessionArgs args;
     args.hosts = own_.hosts;
@@ -177,8 +178,8 @@ struct alignas(kCacheLine) Session final : SessionHint {
     return args;
   }
 
-  /// Counts what became of the host that the cookie asks for, and writes the Set-Cookie if there is
-  /// to be one (A55-21, A55-24). Precondition: nothing was picked before, or forget() was called.
+  /// Counts the AffinityResult, and writes the Set-Cookie if the response needs one (A55-21,
+  /// A55-24). Precondition: nothing was picked before, or forget() was called.
   void settle(const Affinity& affinity,
               PickOutcome outcome,
               const ClusterName& cluster,
@@ -208,7 +209,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   /// Makes the Session as new, but keeps its memory.
   void clear();
 
-  /// The bytes that it has allocated.
+  /// The bytes that the Session has allocated.
   std::size_t memory() const;
 
   /// The terms of its target. Set by make_session() and by each pick, and good only while these
@@ -241,7 +242,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   bool is_read_ = false;
   bool strict_ = false;
   bool is_bad_ = false;
-  bool is_outdated_ = false;   // The cookie is good, but plain, or sealed with an old key.
+  bool is_outdated_ = false;   // The cookie is usable, but is plain or sealed with an old key.
   bool is_counted_ = false;    // The Set-Cookie is counted.
   bool has_moved_ = false;     // The pick is complete, and went to hosts_.
   bool is_elsewhere_ = false;  // The wish is hosts_, not the hosts of the cookie.
@@ -252,7 +253,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   std::string set_cookie_;
   std::string decoded_;  // The call's cookie, decoded.
   std::string hosts_;    // The hosts of the endpoint picked last, if not own_.hosts.
-  std::string host_;     // Reused memory for making a Set-Cookie, as the next two.
+  std::string host_;     // Reused memory for making a Set-Cookie, like the next two members.
   std::string purpose_;
   std::string encoded_;
 };

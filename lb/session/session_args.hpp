@@ -24,15 +24,16 @@ struct Seat;     ///< lb/session/seats.hpp
 struct SessionArgs : SessionHint {
   /// The cookie's hosts: "ip:port", or several with commas between them (A61). May be empty.
   absl::string_view hosts;
-  /// Fail rather than fall back (A55-43). Set only when there are hosts, or while the cookie is
-  /// unread.
+  /// The call fails if no host can be used; it does not fall back to another host (A55-43). Set
+  /// only when there are hosts, or while the cookie is unread.
   bool strict = false;
   Instant now{};  ///< The time to write to SessionMark.
   /// The key of a plain cookie; most cookies are recognised by it alone. Default: no cookie.
   CookieKey key{};
   /// The seat that the key may lead to. Null: not looked up.
   const Seat* seat = nullptr;
-  /// The cookie is unread: its read() returns the hosts. Null: `hosts` has them.
+  /// The Session, while its cookie is not decoded: read() then returns the hosts. Null: `hosts` has
+  /// them.
   Session* unread = nullptr;
 };
 

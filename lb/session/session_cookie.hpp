@@ -40,7 +40,7 @@ enum class CookieFlaw : std::uint8_t {
   kEncoding,      ///< It is not base64.
   kSeal,          ///< Not sealed with a known key, or for another cookie or target.
   kHost,          ///< It does not begin with "ip:port".
-  kMessage,       ///< It begins as Envoy's form does, but has no known form.
+  kMessage,       ///< It begins like a cookie in Envoy's form, but cannot be read as one.
   kTwoForms,      ///< gRPC's readers and Envoy's would find different hosts in it.
   kTooManyHosts,  ///< It names more than kMostCookieHosts addresses.
 };
@@ -77,8 +77,8 @@ struct CookieHost {
 /// begin with "cluster:".
 std::optional<absl::string_view> without_cluster_prefix(absl::string_view text);
 
-/// Reads one of the forms. nullopt: success. A message with fields that are neither Envoy's nor
-/// signalbox's own is in no form.
+/// Reads a cookie in any form. nullopt: success. A protobuf message with other fields than Envoy's
+/// and signalbox's own is refused.
 std::optional<CookieFlaw> parse_cookie_host(absl::string_view text, CookieHost& host);
 
 /// The first address of a list with commas.

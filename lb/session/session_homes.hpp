@@ -33,7 +33,7 @@ class SessionHomes {
   /// Adds the next leaf. Null: the leaf has no hosts of sessions.
   void add(const SessionHint* leaf) { seats_.push_back(seats_of(leaf)); }
 
-  /// The first leaf in which the call's cookie leads to a seat. nullopt: there is none.
+  /// The first leaf in which the cookie's text leads to a seat. nullopt: there is none.
   std::optional<std::size_t> at_sight(const SessionArgs& session) const {
     for (std::size_t leaf = 0; leaf < seats_.size(); ++leaf) {
       if (seats_[leaf] != nullptr && seats_[leaf]->find(session.key, session.seat) != nullptr)

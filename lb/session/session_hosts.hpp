@@ -15,10 +15,11 @@
 
 namespace signalbox::lb {
 
-/// A cluster's best service for the hosts of a cookie; later values are better (A75-41 … 48).
+/// The best that a cluster can do for a call to the hosts of a cookie; later values are better
+/// (A75-41 … 48).
 enum class HostPromise : std::uint8_t {
   kUnknown,     ///< No endpoint has the address.
-  kUnfit,       ///< An endpoint has it, but no call may go there, or it cannot be reached.
+  kUnfit,       ///< An endpoint has the address, but may get no call or cannot be reached.
   kUnheld,      ///< A call waits until the host is acquired and connected.
   kConnecting,  ///< A call waits for the connection.
   kIdle,        ///< A call asks for the connection, and waits.

@@ -19,7 +19,8 @@ void StatefulSession::explain(FilterCall& call, PickTrace& trace) const {
   decide(call, Telling{trace});
 }
 
-// On a route with one cluster the cookie is read later, by the code that needs its content.
+// Reads the cookie only when its cluster may matter: on a route with several clusters, or for an
+// explanation. Other code reads it later, if need be.
 template <typename Sink>
 void StatefulSession::decide(FilterCall& call, const Sink& sink) const {
   if (!path_matches(call.path(), cookie_.path()))

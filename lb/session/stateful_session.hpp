@@ -4,11 +4,13 @@
 //
 //   StatefulSessionFilter ─▶ [make_session_filter] ─▶ StatefulSession in the chains of routes
 //
-//   path is not the cookie's ─▶ nothing, neither now nor in the response              (A55-14)
-//   no cookie, or none that can be used ─▶ the call is picked as any, and gets one (A55-16, 17)
-//   its cookie's host ─▶ the picker looks it up        its cluster ─▶ if the route has it (A55-19)
+//   the call's path is outside the cookie's path ─▶ no session, and no Set-Cookie      (A55-14)
+//   no usable cookie ─▶ any host takes the call; the response sets a cookie        (A55-16, 17)
+//   the cookie names a host ─▶ override_host's picker looks the host up
+//   the cookie names a cluster ─▶ the call goes there, if the route lists the cluster  (A55-19)
 //
-// override_host decides about the wish, and the router writes the response: lb/session/session.
+// The filter only reads the cookie. override_host's picker decides whether the host takes the call.
+// lb/session/session writes the Set-Cookie.
 
 #pragma once
 
@@ -44,7 +46,8 @@ class StatefulSession final : public CallFilter {
 
 using StatefulSessionPtr = std::shared_ptr<const StatefulSession>;
 
-/// Makes the filter; null: it has nothing to do (A55-8, A55-12).
+/// Makes the filter. Null: the configuration has no cookie, so there is nothing to do (A55-8,
+/// A55-12).
 StatefulSessionPtr make_session_filter(const StatefulSessionFilter& config);
 
 }  // namespace signalbox::lb

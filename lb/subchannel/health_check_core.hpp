@@ -11,20 +11,23 @@
 //                 └── failed, refused ─────────────────────────────────────────────────▶
 //
 // Invariants
-//   K1  The first probe of a check decides at once, whatever the thresholds. Until then the verdict
-//       is unknown, and the endpoint counts as fit.
-//   K2  The endpoint is fit while no check finds it unfit; the first check that does gives the
-//       reason. The result is told when it is first known, and each time that it changes.
-//   K3  A check has at most one probe under way. The next probe begins an interval after the last
-//       one ended, and up to interval_jitter and up to interval_jitter_percent of the interval
-//       later. The first probe begins within initial_jitter of the beginning.
-//   K4  Whatever is configured, no pause between probes is shorter than kShortestPause, and none is
-//       longer than kLongestPause: a clock can represent any sum of times.
-//   K5  A probe that could not be made says nothing.
-//   K6  A late answer and a late timer mean nothing.
+//   K1  The first probe of a check decides the check's verdict alone, whatever the thresholds.
+//       Until then the verdict is unknown, and the endpoint counts as fit.
+//   K2  The endpoint is unfit while any check finds it unfit; the first such check, in the
+//       configured order, gives the reason. ReportHealth is returned when every check has a verdict
+//       or one check finds the endpoint unfit, and then each time that the result changes.
+//   K3  A check has at most one probe under way. When a probe ends, a pause begins: the interval,
+//       plus a random time up to interval_jitter, plus a random time up to interval_jitter_percent
+//       of the interval. The next probe begins after the pause. The first probe begins within
+//       initial_jitter of HealthChecksBegun.
+//   K4  Whatever is configured, a pause is not shorter than kShortestPause, and not longer than
+//       kLongestPause, so that sums of times do not overflow.
+//   K5  A probe that could not be made (ProbeOutcome::kUndone) changes no verdict.
+//   K6  The answer of an earlier probe is ignored, and so is a timer that was replaced.
 //
-// Source: Envoy's health checking, except for K1 (in Envoy an endpoint that was not probed gets no
-// calls) and for Envoy's intervals for edges and for clusters without traffic, which are not used.
+// Source: Envoy's health checking, with two differences. In Envoy an endpoint gets no calls before
+// its first probe (K1). Envoy's further intervals (after a change of health, and for clusters
+// without traffic) are not used.
 
 #pragma once
 
@@ -39,9 +42,9 @@
 namespace signalbox::lb {
 
 struct HealthCheckOptions {
-  ClusterName cluster;     ///< The label of observations.
+  ClusterName cluster;     ///< The label of the metrics.
   HealthChecksPtr checks;  ///< Neither null nor empty.
-  std::uint64_t seed = 0;  ///< The source of all its draws.
+  std::uint64_t seed = 0;  ///< The source of all draws of the core.
 };
 
 class HealthCheckCore {
@@ -59,9 +62,9 @@ class HealthCheckCore {
   /// The state of one check.
   struct Course {
     Verdict verdict = Verdict::kUnknown;
-    std::uint32_t against = 0;  ///< Probes in a row that spoke against the verdict.
-    std::string why;            ///< The reason why it is unfit.
-    std::uint64_t number = 0;   ///< The number of the last timer, and of the probe after it.
+    std::uint32_t against = 0;  ///< Consecutive probes that contradict the verdict.
+    std::string why;            ///< Why the endpoint is unfit.
+    std::uint64_t number = 0;  ///< The number of the newest timer, and of the probe that it starts.
     bool is_probing = false;
   };
 
@@ -77,7 +80,7 @@ class HealthCheckCore {
   void report(HealthCheckEffects& effects);
 
   HealthCheckOptions options_;
-  std::vector<Course> courses_;  ///< By check.
+  std::vector<Course> courses_;  ///< One for each of the checks.
   std::optional<absl::Status> reported_;
 };
 

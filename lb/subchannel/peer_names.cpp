@@ -64,7 +64,7 @@ bool matches_dns_name(absl::string_view pattern, absl::string_view name) {
   if (pattern.empty() || name.empty() || pattern.front() == '.' || name.front() == '.')
     return false;
   if (!absl::StrContains(pattern, "*")) return absl::EqualsIgnoreCase(pattern, name);
-  // The wildcard is the whole first label, and stands for one.
+  // A wildcard must be the whole first label, and stands for exactly one label.
   if (!absl::ConsumePrefix(&pattern, "*") || pattern.empty() || pattern.front() != '.' ||
       absl::StrContains(pattern, "*")) {
     return false;

@@ -5,9 +5,10 @@
 //   UpstreamTls::subject_alt_names ─▶ [PeerNameCheck] ◀─ names of the certificate, each handshake
 //                                           └▶ OK, or why there is no connection
 //
-// One name that one matcher allows is enough. Without matchers names are not checked. An exact
-// matcher compares DNS names as DNS does: case and a last dot do not matter, and "*." stands for
-// one label. Everything else is compared as text.
+// A certificate passes when any matcher allows any of its names. Without matchers names are not
+// checked. An exact matcher compares DNS names as DNS does: case and a last dot do not matter, and
+// a certificate's "*.shop.com" stands for "a.shop.com", but not for "a.b.shop.com". Other matchers,
+// and names of other kinds, are compared as text.
 //
 // Source: gRFC A29 (server authorization), as C-core and grpc-go match; RFC 6125, section 6.4.3.
 

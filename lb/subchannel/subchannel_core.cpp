@@ -11,8 +11,8 @@
 
 namespace signalbox::lb {
 
-// The handlers drop events that do not fit the state, by design: late answers of an attempt that
-// was given up are ordinary, not errors.
+// The handlers ignore events that do not fit the state. Such events are no errors: the answer of an
+// abandoned attempt may come late.
 
 SubchannelEffects SubchannelCore::step(const SubchannelEvent& event, Instant now) {
   SubchannelEffects effects;

@@ -18,18 +18,19 @@
 // Reported: Idle→IDLE, Connecting→CONNECTING, Ready→READY, Backoff→TRANSIENT_FAILURE.
 //
 // Invariants
-//   B1  Every change of state is told by exactly one NotifyState, in order.
-//   B2  The n-th back-off in a row is min(initial·multiplierⁿ⁻¹, max), give or take `jitter`,
-//       counted from the *beginning* of its attempt, as in gRPC's connection back-off. A successful
-//       connection starts the row anew.
-//   B3  For each Connected there is one DropConnection: at once if the attempt was given up, else
-//       when the connection closes.
-//   B4  A request during Backoff is not remembered. A holder that still wants a connection asks
-//       again when it is told IDLE.
+//   B1  Each change of state is reported by exactly one NotifyState.
+//   B2  The n-th failed attempt in a row is followed by a back-off of min(initial·multiplierⁿ⁻¹,
+//       max), changed at random by up to the fraction `jitter`. The back-off is counted from the
+//       *beginning* of the attempt, as in gRPC. After a successful connection n is 1 again.
+//   B3  Each Connected is followed by one DropConnection: at once if the attempt is not awaited any
+//       more, else when the connection closes.
+//   B4  A ConnectRequested during Backoff is ignored. A holder that still wants a connection
+//       requests it again when it gets the report of IDLE.
 //   B5  An address that has been READY usually comes back, because its process is started again.
-//       While few addresses fail (ConnectRequested::may_hurry), the row begins at `lost` and grows
-//       by `lost_multiplier`. So the address is found within a third of the time that it was away.
-//       Once it may not hurry any more, the next back-off is at least `initial`.
+//       While few addresses fail (ConnectRequested::may_hurry), its first back-off is
+//       `lost_backoff`, and each further back-off is `lost_multiplier` times longer. So after a
+//       downtime of 9 s, the next attempt begins about 3 s later at most. When the address may not
+//       hurry any more, its next back-off is at least `initial_backoff`.
 //
 // Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states).
 
@@ -47,12 +48,13 @@ struct SubchannelOptions {
   SubchannelSettings settings;
   Duration initial_backoff = std::chrono::seconds(1);
   double multiplier = 1.6;
-  /// See B5. When this is initial_backoff or more, there is no hurry.
+  /// The first back-off of an address that may hurry (B5). With initial_backoff or more, no address
+  /// hurries.
   Duration lost_backoff = std::chrono::milliseconds(200);
   double lost_multiplier = 1.3;
   double jitter = 0.2;
   Duration max_backoff = std::chrono::seconds(120);
-  std::uint64_t seed = 0;  ///< The source of all its draws.
+  std::uint64_t seed = 0;  ///< The source of all draws of the core.
 };
 
 class SubchannelCore {
@@ -61,17 +63,17 @@ class SubchannelCore {
 
   SubchannelEffects step(const SubchannelEvent& event, Instant now);
 
-  /// The state that was told last.
+  /// The state in the newest NotifyState; IDLE before the first.
   ConnectivityState state() const;
 
  private:
   struct Idle {};
 
   struct Connecting {
-    Instant retry_at;  ///< No further attempt before this time (B2).
+    Instant retry_at;  ///< The end of the back-off if this attempt fails (B2).
   };
 
-  /// Back-offs are not cut to whole ticks from attempt to attempt.
+  /// Keeps fractions of a nanosecond, so that rounding does not add up from back-off to back-off.
   using Ticks = std::chrono::duration<double, Duration::period>;
 
   struct Ready {
@@ -94,9 +96,10 @@ class SubchannelCore {
   void notify(SubchannelEffects& effects) const;
 
   SubchannelOptions options_;
-  std::uint64_t attempt_ = 0;  ///< The newest attempt; Connecting and Ready are about this one.
+  /// The number of the newest attempt, to which Connecting and Ready belong.
+  std::uint64_t attempt_ = 0;
   bool has_been_ready_ = false;
-  Ticks backoff_{};  ///< The last back-off of this row, without jitter; 0: none yet.
+  Ticks backoff_{};  ///< The newest back-off, without jitter; 0 after a successful connection.
   std::variant<Idle, Connecting, Ready, Backoff> state_;
 };
 

@@ -175,7 +175,8 @@ void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& effect
 void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffects& effects) {
   if (event.generation < started_) return;
   started_ = event.generation;
-  // New subchannels get these settings. Living subchannels keep theirs, except for I7 and I10.
+  // New subchannels get the new settings. Existing subchannels keep their settings, except for TLS
+  // (I7) and health checks (I10).
   const SubchannelSettings before = std::exchange(settings_, event.settings);
   if (!same_tls(before.tls, settings_.tls)) replace_all(effects);
   probe_anew(before, effects);
@@ -214,7 +215,7 @@ void SubchannelMapCore::on(const HealthChecked& event, SubchannelMapEffects& eff
   notify(event.address, entry, effects);
 }
 
-// Reports only READY connections that have a new tracker.
+// Reports only READY addresses with a new tracker, because only their reports carry trackers.
 void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& effects) {
   const auto before = std::exchange(trackers_, event.trackers);
   std::vector<Address> changed;
@@ -290,8 +291,10 @@ void SubchannelMapCore::dismiss_keeper(SubchannelMapEffects& effects) {
   effects.push_back(ArmSweeper{});
 }
 
-// Tells the keeper about the addresses that are new in its table. An address without a subchannel
-// is no news, unless an earlier report of the same address may still be under way.
+// Reports the addresses that are new in the keeper's table. `known` is the table that this
+// incarnation of the keeper sent before. If it sent none (null), addresses without a subchannel are
+// not reported. Else they are: an earlier report of the same address may still be on its way to the
+// keeper.
 void SubchannelMapCore::tell_keeper(const SessionMarks* known,
                                     SubchannelMapEffects& effects) const {
   std::vector<Address> news;
@@ -359,8 +362,8 @@ std::int64_t SubchannelMapCore::held_for_sessions() const {
 
 // --- parties ---
 
-// The party of a holder that may still act; null if a later incarnation acted, or the holder is
-// gone.
+// The holder's Party, if this incarnation may act. Null: a later incarnation is known, or the
+// holder is gone.
 SubchannelMapCore::Party* SubchannelMapCore::meet(const Holder& holder) {
   const auto [found, is_new] = parties_.try_emplace(holder.path);
   Party& party = found->second;
@@ -370,7 +373,8 @@ SubchannelMapCore::Party* SubchannelMapCore::meet(const Holder& holder) {
   }
   if (holder.incarnation < party.incarnation) return nullptr;
   if (holder.incarnation > party.incarnation) {
-    if (party.present) orphan_all(party);  // The successor came before the news of the death.
+    // The next incarnation acted before the map heard of the death.
+    if (party.present) orphan_all(party);
     party.incarnation = holder.incarnation;
     party.present = true;
   }
@@ -394,7 +398,7 @@ void SubchannelMapCore::unhold(const Address& address, const Party& party) {
   if (found->second.holds.empty()) unheld_.push_back(address);
 }
 
-// A whole generation after a holder is gone, none of its events is under way any more.
+// Forgets holders that ended more than a generation ago: none of their events can arrive any more.
 void SubchannelMapCore::forget_departed(SubchannelMapEffects& effects) {
   const auto is_past = [&](const Party& party) {
     return !party.present && party.gone_in < applied_ && party.orphaned.empty();
@@ -439,9 +443,9 @@ std::vector<Address> SubchannelMapCore::addresses() const {
   return all;
 }
 
-// Replaces every subchannel (I7). To holders it seems that the servers closed their connections.
-// Holders of an IDLE subchannel are told too: their requests to it may have been under way, and be
-// lost.
+// Replaces every subchannel (I7). Holders get an IDLE report, as if the server had closed the
+// connection. Holders of a subchannel that was IDLE already get the report too: a request to
+// connect that was on its way to the old subchannel is lost, and must be repeated.
 void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
   for (const Address& address : addresses()) {
     Entry& entry = entries_.at(address);

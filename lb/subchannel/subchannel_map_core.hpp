@@ -8,40 +8,46 @@
 //                                                   ─ start, stop ─▶ health checkers
 //                                                   ◀─ HealthChecked
 //
-// A holder is a policy, known by its path; its incarnation rises when its actor restarts. A hold is
-// *live*, or *orphaned* when the incarnation that took it is gone. An orphaned hold keeps the
-// subchannel but is told nothing, until the successor takes it again or has settled without it.
+// A holder is a policy, known by its path in the policy tree. Each restart of the policy's actor
+// begins a new incarnation of the holder, with a greater number. A hold is *live* while the
+// incarnation that acquired it runs, and *orphaned* afterwards. An orphaned hold keeps the
+// subchannel, but its holder gets no reports. The next incarnation makes the hold live by acquiring
+// the address. If it settles (has processed a configuration) without acquiring the address, the
+// hold ends.
 //
 // Invariants
-//   I1  An entry lives while it has holds at the *end of a step*; without holds it lives only while
-//       it lingers (I3). Hence a release that the same step turns into another holder's hold never
-//       lets the connection see zero holders (A75-34, A75-35).
-//   I2  An entry has at most one hold per path: acquiring and releasing are idempotent. Events of
-//       an incarnation older than the newest are dropped.
-//   I3  An entry without holds lingers while the generation in which it lost its last hold is being
-//       applied. It is stopped when that generation has been applied everywhere, or at once if none
-//       is being applied. So an endpoint that moves between priorities keeps its connection.
-//   I4  Orphaned holds end when the successor settles, or when a generation later than the one of
-//       the death has been applied.
-//   I5  Every change is told to all live holds in the order of their paths. Every acquisition is
-//       answered with the present state.
-//   I6  Health changes the reports, never a connection (A61). An endpoint is healthy while no judge
-//       finds it unfit; no judge undoes another judge's finding.
-//   I7  A connection is secured as the newest settings say. When these change, every subchannel is
-//       replaced by an IDLE one, and calls on the old connections run to their end. (A29)
-//   I8  An attempt may hurry (ConnectRequested::may_hurry) while fewer than kMostInHurry addresses
-//       are CONNECTING or in TRANSIENT_FAILURE. So the cost of hurry does not grow with the number
-//       of lost addresses.
-//   I9  One holder may keep sessions, by a table of addresses (KeepSessions). It is told the state
-//       of each of these addresses, before the other holders and whichever they are. It holds only
-//       addresses of the table, and only while no other holder does (A75-25). Its hold begins in
-//       the step in which the last other hold ends, if a session used the address within the idle
-//       timeout (A75-34), or with its own acquisition (A75-37). The hold ends in the step in which
-//       another holder acquires (A75-35), with the address's place in the table (A75-36), or with a
-//       sweep (A75-29). When the keeper dies, this goes on in the name of its successor.
-//   I10 An address with a subchannel is probed, if the newest settings say so and do not exempt it.
-//       The result of its probes stays until these probes, or their replacements, report another
-//       result. It ends when the address is not probed any more.
+//   I1  An address has an entry while it has a subchannel. An entry that has no hold at the *end of
+//       a step* is stopped or lingers (I3). Holds are judged only then, so a step that moves an
+//       address from one holder to another keeps the connection (A75-34, A75-35).
+//   I2  A holder has at most one hold on an address: a second acquisition or release changes
+//       nothing. Events of an incarnation older than the newest are dropped.
+//   I3  An entry that loses its last hold while a generation is being applied lingers until that
+//       generation has been applied everywhere; then it is stopped. So an endpoint that moves
+//       between priorities keeps its connection. When no generation is being applied, the entry is
+//       stopped at once.
+//   I4  Orphaned holds end when the holder's next incarnation settles, or when a generation later
+//       than the generation of the death has been applied.
+//   I5  Every change of a subchannel is reported to all holders with a live hold, in the order of
+//       their paths. Every acquisition is answered with a report of the present state.
+//   I6  Health changes the reports to holders, never a connection (A61). An endpoint is healthy
+//       while no judge finds it unfit; no judge undoes another judge's finding.
+//   I7  A connection is secured as the newest TLS settings say (A29). When the TLS settings change,
+//       every subchannel is replaced by an IDLE one. Calls on the old connections run to their end.
+//   I8  An attempt may use short back-offs (ConnectRequested::may_hurry) while fewer than
+//       kMostInHurry addresses are CONNECTING or in TRANSIENT_FAILURE. So the loss of thousands of
+//       addresses does not cause thousands of quick attempts.
+//   I9  One holder, the keeper, may keep sessions on the addresses of a table (KeepSessions). The
+//       keeper gets every report of these addresses, before the other holders, and without a hold
+//       too. It holds only addresses of the table, and only while no other holder does (A75-25).
+//       Its hold begins when the last other hold ends, in the same step, if a session used the
+//       address within the idle timeout (A75-34). Its hold also begins when the keeper acquires the
+//       address (A75-37). Its hold ends when another holder acquires the address, in the same step
+//       (A75-35), when the address leaves the table (A75-36), or when a sweep finds no recent
+//       session (A75-29). After the keeper's death its holds begin and end in the same way, for its
+//       next incarnation.
+//   I10 An address with a subchannel is probed if the newest settings have health checks and do not
+//       exempt the address. A result stays until the next result, even if new settings replace the
+//       probes. When the address is not probed any more, the result is forgotten.
 //
 // Precondition: the shell passes on reports of the *present* subchannel of an address. It drops
 // late reports of a stopped subchannel of the same address.
@@ -66,7 +72,7 @@ namespace signalbox::lb {
 
 class SubchannelMapCore {
  public:
-  /// See I8.
+  /// Attempts may hurry while fewer addresses than this are failing or connecting (I8).
   static constexpr std::int64_t kMostInHurry = 64;
 
   SubchannelMapEffects step(const SubchannelMapEvent& event, Instant now);
@@ -81,21 +87,22 @@ class SubchannelMapCore {
   std::size_t remembered_holders() const { return parties_.size(); }
 
  private:
-  /// The knowledge of one path. It is kept for a while after the holder is gone, so that late
+  /// The map's record of one holder. The record outlives the holder by a generation, so that late
   /// events of the holder are recognised.
   struct Party {
     PolicyPath path;
-    std::uint64_t incarnation = 0;  ///< The newest heard of.
-    bool present = true;            ///< The newest incarnation has not gone.
-    Generation gone_in = 0;         ///< The generation in which the last incarnation went.
-    std::set<Address> live;         ///< Held by the newest incarnation.
-    std::set<Address> orphaned;     ///< Held by earlier ones, or by one that died.
+    std::uint64_t incarnation = 0;  ///< The newest known incarnation.
+    bool present = true;            ///< The newest incarnation still runs.
+    Generation gone_in = 0;         ///< The generation in which an incarnation last ended.
+    std::set<Address> live;         ///< Addresses with a live hold.
+    std::set<Address> orphaned;     ///< Addresses with an orphaned hold.
   };
 
   struct Entry {
-    SubchannelStateChanged raw;            ///< The last report of the subchannel.
-    std::vector<Party*> holds;             ///< In order of path.
-    std::optional<Generation> lingers_in;  ///< Set exactly while there are no holds.
+    SubchannelStateChanged raw;  ///< The last report of the subchannel.
+    std::vector<Party*> holds;   ///< The holders, in the order of their paths.
+    /// The generation of I3; set exactly while there are no holds.
+    std::optional<Generation> lingers_in;
     EndpointState counted = EndpointState::kIdle;
     bool is_probed = false;
     absl::Status probed;  ///< The result of the probes (I10); OK while there is none.
@@ -103,10 +110,10 @@ class SubchannelMapCore {
 
   using Entries = absl::flat_hash_map<Address, Entry>;
 
-  /// See I9.
+  /// The holder that keeps sessions (I9).
   struct Keeper {
     Party* party = nullptr;
-    std::uint64_t incarnation = 0;  ///< The incarnation that gave the order.
+    std::uint64_t incarnation = 0;  ///< The incarnation that sent KeepSessions.
     Duration idle_timeout{};
     SessionMarksPtr marks;  ///< Never null.
   };
@@ -167,17 +174,18 @@ class SubchannelMapCore {
   Generation applied_ = 0;
   Entries entries_;
   std::map<PolicyPath, Party> parties_;
-  /// Entries that lost their last hold in this step; their fate is decided at its end (I1).
+  /// Entries that lost their last hold in this step. The end of the step decides whether they are
+  /// stopped (I1).
   std::vector<Address> unheld_;
   std::set<std::pair<Generation, Address>> lingering_;
-  /// By judge, as reported last. They outlive entries: a judge also says when an endpoint is well
-  /// again.
+  /// The newest table of unfit endpoints, by judge. A table is kept while its addresses have no
+  /// entry, because a policy may acquire them later.
   std::array<std::shared_ptr<const UnhealthyEndpoints>, kHealthJudges> unhealthy_;
   std::shared_ptr<const TrackEndpoints::Table> trackers_;
   std::array<std::int64_t, kEndpointStates> counts_{};
   std::optional<EndpointsCounted> observed_;
   std::optional<Keeper> keeper_;
-  std::int64_t held_observed_ = 0;  ///< The holds of the keeper, as reported last.
+  std::int64_t held_observed_ = 0;  ///< The number of the keeper's holds that was last observed.
 };
 
 }  // namespace signalbox::lb

@@ -9,13 +9,12 @@
 //
 // Invariants
 //   W1  The first sweep comes an idle timeout after the first IdleTimeoutSet. Each later sweep
-//       comes when the map said that an endpoint may be idle (A75-30). Each wait is at least
-//       kShortestPause, so that sweeps are at least so far apart (A75-31), whatever the idle
-//       timeout: it may be 0.
-//   W2  Another idle timeout may bring the next sweep forward, never push it back (D14).
-//   W3  No wait is longer than kLongestPause: a sweep too many is harmless, and a clock can
-//       represent any sum of times.
-//   W4  A timer that was replaced, and an answer that was not asked for, mean nothing.
+//       comes at SweepDone::next_due, when the next endpoint may be idle (A75-30). Sweeps are at
+//       least kShortestPause apart (A75-31), even if the idle timeout is 0.
+//   W2  A new idle timeout may make the next sweep earlier, never later.
+//   W3  Sweeps are at most kLongestPause apart, so that sums of times do not overflow. An early
+//       sweep is harmless.
+//   W4  A timer that was replaced is ignored, and so is a SweepDone that follows no Sweep.
 
 #pragma once
 

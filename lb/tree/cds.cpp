@@ -49,7 +49,7 @@ EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
   return one;
 }
 
-/// The endpoints without those that only tiered sees (D4).
+/// Leaves out the endpoints that only tiered may use (D4).
 EndpointsPtr without_unfit(const EndpointsPtr& endpoints) {
   const auto has_unfit = [](const Priority& priority) {
     return !priority.degraded.empty() || !priority.unhealthy.empty();
@@ -152,7 +152,7 @@ class Cds final : public Policy {
   }
 
   void fail(const absl::Status& status, PickerPtr picker, LbEffects& effects) {
-    if (served_ == nullptr && failure_ == status) return;  // It is published already.
+    if (served_ == nullptr && failure_ == status) return;  // The failure is published already.
     served_ = nullptr;
     failure_ = status;
     unsettled_.reset();
@@ -195,15 +195,15 @@ class Cds final : public Policy {
   /// The subchannel map: closing while the old leaf still serves.
   enum class Map { kClosed, kOpen, kClosing };
 
-  const AggregateMode mode_;  ///< For an aggregate that names no mode.
+  const AggregateMode mode_;  ///< The mode of an aggregate that names none.
   ChildSet children_;
   PriorityNames names_;
   Published published_;
   ClusterConfigPtr served_;  ///< Null: the cluster has no valid configuration.
   absl::Status failure_;     ///< The reason while served_ is null.
-  LbConfigPtr override_;     ///< As last received: CdsConfig::lb_policy.
-  TierSetPtr tiers_;         ///< As last received: CdsConfig::tiers.
-  bool sessions_ = false;    ///< As last received: may_have_sessions().
+  LbConfigPtr override_;     ///< The last CdsConfig::lb_policy.
+  TierSetPtr tiers_;         ///< The last CdsConfig::tiers.
+  bool sessions_ = false;    ///< The last result of may_have_sessions().
   std::string authority_;    ///< The target's authority.
   std::string note_;
   Map map_ = Map::kClosed;

@@ -12,12 +12,13 @@
 // cluster (A75-11).
 //
 // Invariants
-//   D1  The subchannel map is open before a policy below can acquire. It is closed only when no
-//       policy that served from it serves any more.
-//   D2  Subchannels that linger in the map are dropped once the generation is applied below.
+//   D1  The subchannel map is opened before a policy below can acquire a subchannel. It is closed
+//       only when no policy with subchannels from it serves any more.
+//   D2  When the policies below have applied a generation, the map is told so, and stops the
+//       subchannels that lingered for it.
 //   D3  A leaf that did not change gets no update, unless sessions begin or end
-//       (may_have_sessions). A leaf under tiered gets every update: a policy that died below it may
-//       have gone back to older tiers.
+//       (may_have_sessions). A leaf under tiered gets every update, because a policy below it may
+//       have died and restarted with older tiers.
 //   D4  Policies below see endpoints that are not HEALTHY, UNKNOWN or DRAINING only under tiered,
 //       which counts such endpoints and may send them calls. leaf_tiers then replaces priority.
 

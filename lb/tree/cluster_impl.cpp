@@ -17,7 +17,7 @@
 namespace signalbox::lb {
 namespace {
 
-/// The inputs of the rules.
+/// The parts of a configuration from which CallRules are made.
 struct Terms {
   ClusterName cluster;
   std::string service_name;

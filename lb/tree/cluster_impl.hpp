@@ -4,19 +4,21 @@
 //
 //   outlier_detection ─▶ [cluster_impl] ─▶ override_host ─▶ …
 //
-//   drops (EDS drop_overloads) ── before the child is asked: in each of its states
-//   limit of calls in flight ──── after the child has chosen: no waiting or failed call counts
+//   drops (EDS drop_overloads) ── before the child is asked, whatever the child's state
+//   limit of calls in flight ──── after the child has chosen; calls that wait or fail do not count
 //
-// Calls are dropped even when the cluster has no endpoint.
+// Both rules end a call with UNAVAILABLE, even a wait_for_ready call. Drops apply even when the
+// cluster has no endpoint.
 //
-// Stands above the cluster's priorities, so that it acts once per cluster (A75-5). Calls that it
-// refuses are dropped with UNAVAILABLE, even those that are wait_for_ready.
+// cluster_impl stands above the cluster's priorities, so that each call meets the rules once
+// (A75-5).
 //
 // Invariants
-//   I1  All policies and channels count the calls in flight to one {cluster, EDS service name}
-//       together (PolicyOptions::request_limits).
-//   I2  A new limit and a new share of drops hold from the moment they are published.
-//   I3  A child's picker that never completes is published unchanged if no calls are dropped.
+//   I1  One counter for each {cluster, EDS service name} counts the calls in flight of all policies
+//       and channels that share PolicyOptions::request_limits.
+//   I2  A new limit, or a new share of dropped calls, applies from the publication of its picker.
+//   I3  When no calls are dropped, a child's picker that never completes a pick is published
+//       unchanged, because there is no call to limit.
 
 #pragma once
 

@@ -62,7 +62,8 @@ class ClusterImplPicker final : public Picker {
     return result;
   }
 
-  // A function of its own, so that the large result is built where the caller wants it.
+  // A function of its own, so that the large PickResult is built in the caller's memory, without a
+  // move.
   template <typename Sink>
   [[gnu::always_inline]] PickResult chosen(const PickArgs& args, const Sink& sink) const {
     const CallRules& rules = *rules_;
@@ -80,7 +81,7 @@ class ClusterImplPicker final : public Picker {
     return result;
   }
 
-  // Tells whether the router will find the gate open.
+  // Adds to the explanation whether the gate is open. Returns whether it is.
   bool tell_gate(const Telling& sink) const {
     const std::int64_t calls = rules_->gate->in_flight();
     const std::uint32_t most = rules_->gate->limit();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cluster_impl's picker — drops a share of the calls, and names the gate of the rest (gRFC A37,
-// A32, A89).
+// cluster_impl's picker — drops a share of the calls, and adds the gate that limits the others
+// (gRFC A37, A32, A89).
 //
 //   pick ─▶ each drop category: a draw of its own ─▶ the child's picker ─▶ complete: gate
 //           └▶ Drop, counted                         └▶ queue, fail, drop: as it is
@@ -29,13 +29,13 @@ struct CallRules {
     std::uint32_t per_million = 0;
     absl::Status status;        ///< The status of dropped calls.
     EventCountPtr count;        ///< Null: drops are not counted.
-    std::string category = {};  ///< For explanations.
+    std::string category = {};  ///< The category's name, for explanations.
   };
 
   std::vector<Drop> drops;
   RequestGatePtr gate;                    ///< Never null.
   std::shared_ptr<const LeafCalls> leaf;  ///< Null: the cluster is below no aggregate.
-  std::string cluster;                    ///< For explanations.
+  std::string cluster;                    ///< The cluster's name, for explanations.
   std::string service;  ///< The EDS service name, for explanations; empty: LOGICAL_DNS.
 };
 

@@ -8,10 +8,10 @@
 // Invariants
 //   M1  The step that takes a configuration publishes a picker that knows all its clusters. A new
 //       cluster has a picker that queues, so no child need have answered (A31-18).
-//   M2  A retiring cluster never fails a call that would then wait for ever: it drops the call
-//       (A31-17).
+//   M2  A retiring cluster (only earlier calls refer to it) drops each call that it would fail. A
+//       failed wait_for_ready call would wait, and keep the cluster for ever (A31-17).
 //   M3  A change of the aggregated state is published at once. Changes of pickers alone wait for
-//       the end of the burst (RebuildSoon).
+//       the end of a burst of events (RebuildSoon).
 
 #pragma once
 

@@ -9,8 +9,8 @@
 // Immutable, and sorted by name. A caller that has all the names in order knows a cluster's place
 // without a search (PickArgs::cluster_place). A wrong place costs a binary search.
 //
-// Two levels, so that one cluster's new picker copies one chunk and the list of chunks (n / 32
-// pointers), never the n entries.
+// The table has two levels. So a new picker of one cluster copies one chunk and the list of chunks
+// (n / 32 pointers), never all n entries.
 
 #pragma once
 
@@ -63,10 +63,10 @@ class ClusterTable {
 /// impossible, is dropped with INTERNAL (A31-19).
 PickerPtr make_cluster_picker(ClusterTable table);
 
-/// For a cluster that only old calls refer to. Calls that would fail are dropped with UNAVAILABLE,
-/// so that no wait_for_ready call holds the cluster for ever (A31-17). `may_queue`: true
-/// while the cluster is IDLE or CONNECTING; calls may wait then, because every attempt to connect
-/// ends. False: calls that would queue are dropped, too.
+/// The picker of a cluster that only earlier calls refer to. Calls that would fail are dropped with
+/// UNAVAILABLE, so that no wait_for_ready call holds the cluster for ever (A31-17). `may_queue`:
+/// true while the cluster is IDLE or CONNECTING; calls may wait then, because every attempt to
+/// connect ends. False: calls that would queue are dropped, too.
 PickerPtr make_retiring_picker(const ClusterName& cluster, PickerPtr picker, bool may_queue);
 
 }  // namespace signalbox::lb

@@ -21,7 +21,8 @@ namespace signalbox::lb {
 /// stays while any of its localities stays (A37-21).
 class PriorityNames {
  public:
-  /// The names for the priorities of `endpoints`, in their order. The next call compares with them.
+  /// Returns a name for each priority of `endpoints`, in their order. Remembers the names and
+  /// localities for the next call.
   std::vector<ChildName> assign(const Endpoints& endpoints);
 
  private:

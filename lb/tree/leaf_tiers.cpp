@@ -37,8 +37,8 @@ ChildName child_of(const ChildName& priority, Tier::Hosts hosts) {
   return priority;
 }
 
-/// Joins all endpoints of a priority that have one locality name into one locality (L5). The same
-/// input localities give the same pointer again.
+/// Joins the healthy, degraded and unhealthy part of each locality of a priority into one locality
+/// (L5). The same parts give the same pointer again.
 class PanicLocalities {
  public:
   /// Entries unused since the last begin() are dropped.
@@ -108,7 +108,7 @@ struct Slot {
 
 /// The leaf's endpoints in EDS, as last applied.
 struct Listed {
-  std::vector<Slot> slots;  ///< Indexed by place_of().
+  std::vector<Slot> slots;  ///< The tiers that have endpoints, priority by priority.
   std::vector<ChildName> priorities;
   std::vector<PriorityHosts> hosts;
   std::uint32_t overprovisioning_percent = 140;

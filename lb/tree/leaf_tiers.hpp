@@ -2,28 +2,31 @@
 //
 // leaf_tiers — the priorities of a leaf cluster below an aggregate in tiered mode (ENV-4).
 //
-//   override_host ─▶ [leaf_tiers] ─┬▶ child0: priority 0, those that are healthy by EDS
-//     ▲ CdsConfig::tiers           ├▶ child0-degraded: the same priority, those that are DEGRADED
-//   tiered ◀─ HostReport           └▶ child1-all: priority 1 in panic: all of its endpoints
+//   override_host ─▶ [leaf_tiers] ─┬▶ child0: priority 0, endpoints that are healthy in EDS
+//     ▲ CdsConfig::tiers           ├▶ child0-degraded: priority 0, endpoints that are DEGRADED
+//   tiered ◀─ HostReport           └▶ child1-all: priority 1 in panic, all endpoints
 //
-// It stands where priority stands else, and chooses nothing: the tier that tiered drew for a call
-// takes it, and says whether the call waits or fails. A session's host outranks the tier:
-// override_host stands above.
+// In tiered mode leaf_tiers replaces the policy priority, and makes no choice. tiered has drawn the
+// call's tier. The child for that tier takes the call, or has the call wait or fail. override_host
+// stands above leaf_tiers, so the host of a call's session outranks the call's tier.
 //
 // Invariants
-//   L1  A child runs for each tier of LeafTiersConfig::tiers that has endpoints; the endpoints are
-//       connected (ENV-25). A child that leaves the set runs on for kPriorityRetention.
-//   L2  A priority keeps its children by its name (PriorityNames), so that a host that stays keeps
-//       its connection.
-//   L3  The report has a row for each priority: of a tier that runs what its child says, of others
-//       what EDS says: an endpoint that was not tried counts as healthy (ENV-25).
-//   L4  While a configuration is half applied the report and the tiers that picks find stay what
-//       they were, for one failover window at most; the pickers of tiers are the newest always.
-//   L5  In panic children are given all that are not DRAINING, as UNHEALTHY: their health does not
-//       matter there (EndpointSet I3).
+//   L1  Each tier of LeafTiersConfig::tiers that has endpoints has a running child, which connects
+//       (ENV-25). When such a tier leaves the set, its child runs on for kPriorityRetention (15
+//       minutes).
+//   L2  Children are named after their priority (PriorityNames), not after its number. So the hosts
+//       of a priority that moves keep their connections.
+//   L3  The HostReport has a row for each priority. The child of a running tier supplies the tier's
+//       count. EDS supplies the count of any other tier, so an endpoint without an attempt to
+//       connect counts as healthy (ENV-25).
+//   L4  While a configuration is half applied, the HostReport and the list of tiers stay as they
+//       were, for at most one failover_timeout. The picker of a tier is always the newest.
+//   L5  The child of a tier in panic gets all endpoints but DRAINING ones. They are marked
+//       UNHEALTHY, so that EndpointSet uses them whatever their health (its I3).
 //
-// It is READY, CONNECTING or IDLE as the best child of the set is, and in TRANSIENT_FAILURE when
-// all of them are, or the cluster has no endpoints. With no tier in the set it is CONNECTING.
+// The policy's state is the best state of the children in the set: READY, else CONNECTING, else
+// IDLE, else TRANSIENT_FAILURE. A cluster without endpoints is in TRANSIENT_FAILURE. With
+// endpoints, but without a tier in the set, the state is CONNECTING.
 
 #pragma once
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leaf_tiers' picker — the tier that a call is for takes it.
+// leaf_tiers' picker — sends a call to the picker of the call's tier.
 //
 //   tiered: PickArgs::tier ─▶ … ─▶ [leaf_tiers' picker: one look-up] ─▶ the tier's own picker
 //
-// A call without a tier, or with a tier that has no endpoints, goes to the nearest tier: of the
-// same priority, else the first. Lock-free, allocates nothing.
+// When a call's tier has no endpoints, the call goes to another tier of the same priority. If the
+// priority has none, or the call has no tier, the call goes to the leaf's first tier. Tiers that
+// are started come before tiers that are not. Lock-free, allocates nothing.
 
 #pragma once
 

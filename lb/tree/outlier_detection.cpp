@@ -27,7 +27,7 @@ struct Ejections {
 
 using EjectionsPtr = std::shared_ptr<const Ejections>;
 
-/// Picks as the child does, and names the tracker of the endpoint's calls.
+/// Picks as the child's picker does, and adds the tracker that counts the endpoint's calls.
 class CountingPicker final : public Picker {
  public:
   CountingPicker(PickerPtr child, EjectionsPtr ejections)

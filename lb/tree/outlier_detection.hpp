@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// outlier_detection — sets endpoints aside that answer badly (gRFC A50).
+// outlier_detection — ejects endpoints that fail more calls than others (gRFC A50).
 //
 //   cds ─▶ [outlier_detection] ─▶ cluster_impl ─▶ …
 //               │  ▲ every interval: tally of calls (outlier_endpoints) ─▶ verdicts (outlier_rules)
@@ -13,15 +13,17 @@
 // Policies that choose among endpoints leave it out. pick_first as the cluster's own policy goes on
 // using it.
 //
-// Its picker names, for each pick that completes, the tracker of the endpoint's calls. While
-// neither algorithm is configured there is no timer, no endpoint is known or ejected, and the
-// child's picker is published unchanged.
+// The policy's picker adds to each complete pick the tracker that counts the endpoint's calls.
+// While neither algorithm is configured, no timer runs, no endpoint is ejected, and the child's
+// picker is published unchanged.
 //
 // Invariants
-//   D1  The timer is due one interval after the last sweep, or after counting began, however often
-//       the configuration changes; at once, if that instant has passed.
-//   D2  Every order to the subchannel map has the complete table. The first configuration gives
-//       these orders in any case, which ends the orders of an actor that died before this one.
+//   D1  The timer is due one interval after the last sweep, or after counting began. New
+//       configurations do not postpone it. If a new interval puts that instant into the past, the
+//       timer is due at once.
+//   D2  The subchannel map always gets complete tables (trackers, unfit endpoints). The first
+//       configuration always sends both, so they replace the tables of this policy's actor that
+//       died before.
 //
 // A shorter interval is raised to kShortestSweepInterval, because sweeping without a pause would
 // keep a thread busy for nothing.

@@ -48,7 +48,8 @@ void OutlierEndpoints::take_in(const Endpoint& endpoint) {
     slot->calls = make_tracked<EndpointCalls>(retirement_);
     trackers_changed_ = true;
   }
-  if (std::exchange(slot->named_in, lists_) == lists_) return;  // The list names it twice.
+  // The list names the endpoint twice.
+  if (std::exchange(slot->named_in, lists_) == lists_) return;
   order_.push_back(slot.get());
 }
 

@@ -80,15 +80,15 @@ class OutlierEndpoints {
 
   std::size_t size() const { return order_.size(); }
 
-  /// Closes the interval. Returns each endpoint's calls since the previous tally(), in the order of
-  /// the configuration.
+  /// Ends the interval of counting. Returns each endpoint's calls since the previous tally(), in
+  /// the order of the configuration.
   std::vector<CallTally> tally();
 
   /// `endpoint`: its place in the last tally.
   void eject(std::size_t endpoint, Instant now, DetectionMethod why);
 
-  /// Ends a sweep. An endpoint comes back when its ejection time is over. The multiplier of every
-  /// endpoint that was not ejected falls by one.
+  /// Ends a sweep: ends every ejection that has lasted its time, and lowers the multiplier of each
+  /// endpoint that is not ejected by one.
   void age(const OutlierDetection& settings, Instant now);
 
   std::uint32_t multiplier(std::size_t endpoint) const { return order_[endpoint]->multiplier; }
@@ -120,7 +120,7 @@ class OutlierEndpoints {
     std::uint64_t failures = 0;
     std::uint32_t multiplier = 0;
     std::optional<Ejection> ejection;
-    std::uint64_t named_in = 0;  ///< The number of the newest list that names it.
+    std::uint64_t named_in = 0;  ///< The number of the newest list with this endpoint.
   };
 
   void take_in(const Endpoint& endpoint);
@@ -131,7 +131,8 @@ class OutlierEndpoints {
   std::vector<Judged*> order_;  ///< In the configured order.
   EndpointsPtr list_;
   std::uint64_t lists_ = 0;
-  // True at first: a predecessor of the actor may have sent tables (D2 of outlier_detection).
+  // True at first: an actor of this policy that died may have sent tables (D2 of
+  // outlier_detection).
   bool trackers_changed_ = true;
   bool health_changed_ = true;
 };

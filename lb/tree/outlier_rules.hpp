@@ -9,8 +9,8 @@
 // Counts are 64-bit integers, and percentages are compared without dividing. Rates, their mean and
 // their deviation are doubles. An endpoint is its index in the list.
 //
-// Source: gRFC A50 (algorithms), A91 (what is counted of them). A50's text allows one ejection more
-// than its own comment on max_ejection_percent; may_eject() does what all gRPC implementations do.
+// Source: gRFC A50 (algorithms), A91 (their metrics). A50's text allows one ejection more than its
+// own comment on max_ejection_percent; may_eject() does what all gRPC implementations do.
 // minimum_hosts follows A50's algorithms since 2022, not A50's older comment on the field.
 
 #pragma once

@@ -90,7 +90,8 @@ class OverrideHost final : public PassThrough {
     keep({own.idle_timeout, nullptr}, effects);
   }
 
-  // An order that changes nothing is not repeated: it would bring no sweep forward (A75-32).
+  // A KeepSessions that would change nothing is not sent: it would not make a sweep earlier either
+  // (A75-32).
   void keep(KeepSessions order, LbEffects& effects) {
     const bool is_same = kept_.marks != nullptr && order.marks != nullptr &&
                          kept_.idle_timeout == order.idle_timeout && *kept_.marks == *order.marks;
@@ -109,7 +110,8 @@ class OverrideHost final : public PassThrough {
     set_state(gone.address, std::nullopt, effects);
   }
 
-  // A new picker follows every event, because an ask of the last picker may have been lost.
+  // Every event leads to a new picker, which can ask again: an ask of the previous picker may have
+  // been lost.
   void set_state(const Address& address,
                  std::optional<SubchannelStateChanged> state,
                  LbEffects& effects) {
@@ -158,10 +160,10 @@ class OverrideHost final : public PassThrough {
   std::pmr::memory_resource* const memory_;  ///< For marks and seats.
   DrainingFilter draining_;
   HostTablePtr table_;  ///< Null: no call can belong to a session.
-  HostStates states_;   ///< Indexed as table_ is.
+  HostStates states_;   ///< The states of the hosts of table_, in its order.
   /// Made from table_ and states_ at the last update or RebuildDue; null if table_ is null.
   HostSlotsPtr slots_;
-  KeepSessions kept_;  ///< The order given last.
+  KeepSessions kept_;  ///< The KeepSessions that was sent last.
   bool slots_are_old_ = false;
   bool rebuild_ordered_ = false;
   // The picker published last, and its inputs.

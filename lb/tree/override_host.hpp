@@ -17,7 +17,8 @@
 //   I3  When no call can belong to a session, this policy costs nothing: it gives the
 //       subchannel map no orders, and publishes the child's picker unchanged (A55-25).
 //   I4  An event of one endpoint costs O(1). A picker costs O(endpoints), once per burst of events.
-//   I5  A new picker follows every event of an address, because asks are one-shot (A75-39).
+//   I5  Every event of an address is followed by a new picker, because a picker sends its ask for
+//       an address only once (A75-39).
 
 #pragma once
 

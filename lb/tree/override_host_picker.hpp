@@ -7,13 +7,13 @@
 //
 // The first rule that fits decides about a call of a session:
 //   – The first READY address of its cookie takes the call.
-//   – The call waits for the first IDLE address, which is told to connect.
+//   – The call waits for the first IDLE address, and the picker asks to connect it.
 //   – The call waits for an address that is CONNECTING.
 //   – The call waits for the first address without a subchannel, which is then created.
 //   – The child picks, or the call fails if its session is strict.
 //
-// lb/session/host_slots says which addresses count, and how a cookie that is known at sight leads
-// to its host.
+// lb/session/host_slots says which addresses count, and how the text of a known cookie leads to its
+// host without decoding.
 //
 // Lock-free, allocates nothing on the complete path; writes nothing but SessionMarks and the
 // one-shot flags of its asks.
@@ -29,7 +29,8 @@
 
 namespace signalbox::lb {
 
-/// `asks`: receives kConnect and kCreate, once for each address and HostSlots; null: nothing does.
+/// `asks`: receives the asks kConnect and kCreate, at most one for each address of `slots`. Null:
+/// no asks are sent.
 PickerPtr make_override_host_picker(PickerPtr child,
                                     HostSlotsPtr slots,
                                     std::shared_ptr<const AskTarget> asks);

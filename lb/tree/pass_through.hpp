@@ -5,10 +5,9 @@
 //   parent ─▶ ConfigUpdated ─▶ [PassThrough: adapt] ─▶ the one child
 //   parent ◀─ state, picker, applied ◀───────────────── the one child
 //
-// The base of the policies that a call passes on its way (outlier_detection, cluster_impl,
-// override_host) and of wrr_locality. A derived policy decides three things: the child's
-// configuration and endpoints, the orders that precede them, and the picker that is published for
-// the child's.
+// The base of outlier_detection, cluster_impl, override_host and wrr_locality. A derived policy
+// decides three things: the child's configuration and endpoints, the orders that precede them, and
+// the picker that is published for the child's.
 
 #pragma once
 
@@ -23,13 +22,14 @@ class PassThrough : public Policy {
   LbEffects step(const LbEvent& event, Instant now) final;
 
  protected:
-  /// The child's part of an update.
+  /// The configuration and the endpoints for the child.
   struct Given {
     LbConfigPtr config;
     EndpointsPtr endpoints;
   };
 
-  /// Makes the child's part of `update`. Effects that it adds precede the child's update.
+  /// Makes the child's configuration and endpoints from `update`. Effects that give() adds precede
+  /// the child's update.
   virtual Given give(const ConfigUpdated& update, Instant now, LbEffects& effects) = 0;
 
   virtual void on_timer(const TimerFired& /*fired*/, Instant /*now*/, LbEffects& /*effects*/) {}

@@ -5,10 +5,10 @@
 //   ConfigUpdated ─▶ begin ─▶ … ─▶ ended: all have answered, or time is up ─▶ the choice
 //      or begin_in_turn ─▶ waits while one is pending ─▶ begin_waiting
 //
-// For composites that choose by the reports of their children. The choice stays as it was until all
-// children have reported on the same configuration (gRFC A56). A composite waits at most one
-// failover window for these reports. A composite either lets the newest configuration count at once
-// (begin), or lets each configuration end before the next one begins (begin_in_turn).
+// Used by composites that choose by the reports of their children. The choice stays as it was until
+// all children have reported on the same configuration (gRFC A56), or one failover_timeout is over.
+// When another configuration comes meanwhile, it either replaces the pending one at once (begin),
+// or waits for its end (begin_in_turn).
 
 #pragma once
 
@@ -43,9 +43,10 @@ class PendingUpdate {
 
  private:
   bool is_pending_ = false;
-  std::optional<ConfigUpdated> waiting_;  ///< Only while pending.
-  std::optional<TimerId> timer_;          ///< The running timer; only while pending.
-  std::uint64_t timers_ = 0;              ///< Generation of the timer started last.
+  /// The configuration that waits; only while another one is pending.
+  std::optional<ConfigUpdated> waiting_;
+  std::optional<TimerId> timer_;  ///< The running timer; only while pending.
+  std::uint64_t timers_ = 0;      ///< Generation of the timer started last.
 };
 
 }  // namespace signalbox::lb

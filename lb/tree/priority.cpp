@@ -25,7 +25,7 @@ namespace signalbox::lb {
 
 namespace {
 
-/// The endpoints of one priority that get calls, and nothing else.
+/// The endpoints of one priority that may get calls.
 EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
   auto slice = std::make_shared<Endpoints>();
   const bool exists = endpoints != nullptr && priority < endpoints->priorities.size();
@@ -42,7 +42,7 @@ EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
 class ChoiceNote final : public PickNote {
  public:
   struct Considered {
-    const ChildName* name = nullptr;  ///< In the configuration.
+    const ChildName* name = nullptr;  ///< Points into the configuration.
     ConnectivityState state = ConnectivityState::kConnecting;
     absl::Status status;
     std::optional<Instant> window_ends;  ///< The end of its open failover window.
@@ -113,7 +113,7 @@ struct Life {
   bool was_usable = false;
   std::optional<TimerId> failover;  ///< Set while the failover window is open.
   Instant failover_ends{};          ///< The end of the failover window.
-  bool expired = false;             ///< Its retention ended while a configuration was half applied.
+  bool expired = false;  ///< Its retention ended while a configuration was half applied (P5).
 };
 
 class PriorityPolicy final : public Policy {
@@ -139,7 +139,7 @@ class PriorityPolicy final : public Policy {
   }
 
  private:
-  // One configuration at a time is applied. The newest that comes meanwhile waits.
+  // Configurations are applied one at a time. Of those that arrive meanwhile, the newest waits.
   void on(const ConfigUpdated& update, LbEffects& effects) {
     if (update_.begin_in_turn(update)) begin_update(update, effects);
   }
@@ -234,7 +234,8 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // Uses the child that should carry the calls, starting it if need be.
+  // Chooses the child that carries the calls, starts it if need be, and publishes its state and
+  // picker.
   void choose(Instant now, LbEffects& effects) {
     if (config_.priorities.empty()) {
       const auto status = absl::UnavailableError("priority policy has empty priority list");
@@ -386,17 +387,17 @@ class PriorityPolicy final : public Policy {
 
   const PolicyOptions options_;
   PriorityConfig config_;
-  LbConfigPtr source_;  ///< The original of config_.
+  LbConfigPtr source_;  ///< The ConfigUpdated::config that config_ is a copy of.
   EndpointsPtr endpoints_;
   ChildSet children_;
-  std::map<ChildName, Life> lives_;  ///< The same names as children_.
+  std::map<ChildName, Life> lives_;  ///< One Life for each child of children_.
   std::optional<ChildName> current_;
   Retention retention_;       ///< The deactivated children.
-  PendingUpdate update_;      ///< P5, P6.
+  PendingUpdate update_;      ///< The half-applied configuration (P5, P6).
   std::uint64_t timers_ = 0;  ///< Generation of the failover timer started last.
   Published published_;
   PickerPtr empty_picker_;
-  // The failure published last: its picker, and the picker's inputs.
+  // The inputs of failure_picker_, which publish_failure() published last.
   PickerPtr failed_;
   std::string failure_note_;
   PickerPtr failure_picker_;

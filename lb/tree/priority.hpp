@@ -11,21 +11,25 @@
 //                            failed ◀─────TF──── (trying)      ⇒ the next one is tried as well
 //
 // Invariants
-//   P1  A child is started only when every child above it has failed or outlived its window.
-//   P2  The failover window begins at a child's start, and when it goes to CONNECTING having been
-//       READY or IDLE more recently than TRANSIENT_FAILURE; CONNECTING again does not restart it.
-//       READY, IDLE and TRANSIENT_FAILURE end it; deactivation does not.
-//   P3  Children below a usable one are deactivated: stopped kPriorityRetention later, unless they
-//       are needed again.
-//   P4  A child that a configuration no longer names is stopped with the choice that does without
-//       it (A115); with PolicyOptions::keep_removed_priorities it is deactivated instead.
-//   P5  No choice is made while a configuration is half applied: not before every living child has
-//       answered it. Until then states are recorded and windows run. No child is started or
-//       stopped. What was published stays, but for news of the child in use while it can take
-//       calls. The newest configuration that comes meanwhile waits. A child with a retention that
-//       ends meanwhile is stopped with the choice, unless the choice needs it.
-//   P6  A configuration is half applied for one failover window at most: then children that have
-//       not answered are not waited for; dead ones never are.
+//   P1  A child is started only when the failover window of each child above it is over, or that
+//       child has failed.
+//   P2  A child's failover window opens when the child is started, for
+//       PolicyOptions::failover_timeout. It opens again when the child becomes CONNECTING, if the
+//       child was READY or IDLE more recently than TRANSIENT_FAILURE. A child that reports
+//       CONNECTING again does not restart its window. READY, IDLE and TRANSIENT_FAILURE close the
+//       window; deactivation does not.
+//   P3  While a child is usable, the children below it are deactivated. A deactivated child is
+//       stopped after kPriorityRetention (15 minutes), unless it is needed again before.
+//   P4  A child that a configuration no longer names is stopped as soon as the policy has chosen
+//       among the named children (A115). With PolicyOptions::keep_removed_priorities the child is
+//       deactivated instead.
+//   P5  A configuration is half applied until every living child has answered it. Meanwhile the
+//       policy chooses, starts and stops no child; it records states, and failover windows run. It
+//       publishes only reports of the child in use, and only while that child is READY or IDLE. If
+//       configurations arrive, the newest waits. If a child's retention ends, the child is stopped
+//       after the next choice, unless that choice needs it.
+//   P6  A configuration is half applied for at most one failover_timeout. Then the policy chooses
+//       without the missing answers. It never waits for a dead child.
 
 #pragma once
 

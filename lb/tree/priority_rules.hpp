@@ -20,7 +20,7 @@ namespace signalbox::lb {
 struct PriorityChild {
   bool started = false;
   ConnectivityState state = ConnectivityState::kConnecting;
-  bool failover_pending = false;  ///< It tries to connect, and the choice waits for it.
+  bool failover_pending = false;  ///< The failover window is open.
 };
 
 struct PriorityChoice {

@@ -40,7 +40,7 @@ std::optional<FailedOver> PriorityWatch::failover(const Carrier& from,
   const bool gone = found == config.priorities.end();
   const std::size_t position =
       gone ? from.position : static_cast<std::size_t>(found - config.priorities.begin());
-  if (position == to) return std::nullopt;  // Another child took its place.
+  if (position == to) return std::nullopt;  // A new child in the same position is no failover.
   const bool up = to < position;
   const auto reason = [&] {
     if (gone || (up && from.order != config.priorities)) return FailoverReason::kReconfigured;

@@ -21,8 +21,8 @@ namespace signalbox::lb {
 
 class PriorityWatch {
  public:
-  /// Records a choice. `children` stand as `config.priorities` do; `carrying` is the chosen one, if
-  /// it can carry calls.
+  /// Records a choice. `children` has the order of `config.priorities`. `carrying` is the place of
+  /// the chosen child, if that child can carry calls.
   void record(const PriorityConfig& config,
               std::span<const PriorityChild> children,
               std::optional<std::size_t> carrying,
@@ -44,7 +44,8 @@ class PriorityWatch {
 
   std::optional<int> reported_;  ///< The PriorityActive reported last.
   std::optional<Carrier> carrier_;
-  std::optional<Instant> lost_at_;  ///< When the last priority stopped carrying calls.
+  /// The time since which no priority carries calls; nullopt: one does, or none ever did.
+  std::optional<Instant> lost_at_;
 };
 
 }  // namespace signalbox::lb

@@ -12,7 +12,8 @@ namespace signalbox::lb {
 
 class Published {
  public:
-  /// Orders a Publish unless state, status, picker and hosts equal those published last.
+  /// Returns a Publish in `effects`, unless state, status, picker and hosts equal those of the last
+  /// publication.
   void publish(Publish next, LbEffects& effects);
 
  private:

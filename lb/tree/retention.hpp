@@ -21,13 +21,13 @@ inline constexpr Duration kPriorityRetention = std::chrono::minutes(15);
 
 class Retention {
  public:
-  /// The child is not needed. If its time runs already, it runs on.
+  /// The child is not needed: starts its fifteen minutes, unless they run already.
   void begin(const ChildName& child, LbEffects& effects);
 
   /// The child is needed again, or is stopped.
   void end(const ChildName& child, LbEffects& effects);
 
-  /// The child with the time that ended with `fired`; nullopt: none.
+  /// The child with the fifteen minutes that end with `fired`; nullopt: it is another timer.
   std::optional<ChildName> ran_out(const TimerFired& fired);
 
  private:

@@ -20,7 +20,8 @@ constexpr std::size_t index_of(ConnectivityState state) {
   return static_cast<std::size_t>(state);
 }
 
-/// READY if any child is; else CONNECTING if any is; else IDLE if any is; else TRANSIENT_FAILURE.
+/// READY if any child is READY, else CONNECTING if any is, else IDLE if any is, else
+/// TRANSIENT_FAILURE.
 constexpr ConnectivityState sum_of(const StateCounts& counts) {
   for (const auto state :
        {ConnectivityState::kReady, ConnectivityState::kConnecting, ConnectivityState::kIdle}) {

@@ -100,16 +100,16 @@ class Tiered final : public Policy {
                      effects);
   }
 
-  // Stops waiting for the answers of all leaves. A leaf that is sent an update afterwards owes an
+  // From now on no leaf's answer is awaited. A leaf that is sent an update afterwards owes an
   // answer again.
   void excuse_all() {
     for (const auto& [leaf, tiers] : tiers_)
       children_.excuse(child_of(leaf));
   }
 
-  // Every leaf has processed the configuration, or is no longer waited for: its list of leaves
-  // takes effect. All other children are stopped, also those of configurations that never took
-  // effect.
+  // Every leaf has processed the configuration, or is not awaited any more, so the configuration's
+  // list of leaves takes effect. All other children are stopped, also those of configurations that
+  // never took effect.
   void conclude(LbEffects& effects) {
     std::erase_if(tiers_, [&](const auto& entry) {
       const ClusterName& leaf = entry.first;

@@ -124,7 +124,7 @@ class TieredPicker final : public Picker {
 
   const TierTablePtr table_;
   std::vector<ChildPicker> leaves_;
-  // homes_ is declared after the members that picks without a session read.
+  // homes_ stands after the members that all picks read, so that those share cache lines.
   SessionHomes homes_;  ///< Made from leaves_.
   ChildPicker otherwise_;
   const ClusterName cluster_;

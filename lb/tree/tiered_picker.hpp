@@ -26,7 +26,7 @@
 
 namespace signalbox::lb {
 
-/// From a call's draw (0, 1, … 99) to its tier (ENV-18). Immutable.
+/// A table with the tier for each draw from 0 to 99 (ENV-18). Immutable.
 class TierTable {
  public:
   /// Precondition: the shares' percents sum to 100.
@@ -48,8 +48,8 @@ struct TieredParts {
   ClusterName cluster;  ///< The aggregate, which explanations name.
   TierTablePtr table;   ///< Null: no tier has a share, and calls that are drawn go to `otherwise`.
   std::vector<ClusterName> names;  ///< The leaves' names.
-  std::vector<PickerPtr> leaves;   ///< Indexed by TierShare::leaf; with a share: not null.
-  PickerPtr otherwise = nullptr;   ///< Not null if `table` is null.
+  std::vector<PickerPtr> leaves;  ///< Indexed by TierShare::leaf. Not null if the leaf has a share.
+  PickerPtr otherwise = nullptr;  ///< Not null if `table` is null.
 
   friend bool operator==(const TieredParts&, const TieredParts&) = default;
 };

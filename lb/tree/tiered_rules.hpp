@@ -45,9 +45,9 @@ struct TierPlan {
   /// shares sum to 100, or the list is empty.
   std::vector<TierShare> shares;
   /// The tiers to connect, by leaf: all tiers in the order of `shares`, up to the tier with which
-  /// the health scores reach 100. These are the tiers with a load (ENV-25), and tiers that may take
-  /// load back: their health would be unknown without connections. A priority in panic is connected
-  /// with all of its hosts as well.
+  /// the health scores reach 100. These are the tiers with a load (ENV-25), and failed tiers before
+  /// them: without connections it would stay unknown that such a tier is healthy again. A priority
+  /// in panic is connected with all of its hosts as well.
   std::vector<TierSet> connected;
 
   friend bool operator==(const TierPlan&, const TierPlan&) = default;

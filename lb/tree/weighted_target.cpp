@@ -39,7 +39,7 @@ struct TargetState {
 
 /// The targets that take part in the draw (`in`), and the others (`out`).
 struct TargetStates {
-  LbConfigPtr config;  ///< Owns the names.
+  LbConfigPtr config;  ///< Owns the names in `in` and `out`.
   std::vector<TargetState> in;
   std::vector<TargetState> out;
 
@@ -118,14 +118,14 @@ class WeightedPicker final : public Picker {
            was_tried(args, *complete->connection);
   }
 
-  // For a retry that has tried every endpoint of its locality. A policy that binds calls to
-  // endpoints binds each call within the call's own locality.
+  // For a retry that has tried every endpoint of its drawn locality: asks the pickers of the other
+  // localities. `back` is the answer of the drawn one.
   template <typename Sink>
   [[gnu::noinline]] PickResult ask_others(std::ptrdiff_t drawn,
                                           const PickArgs& args,
                                           PickResult back,
                                           const Sink& sink) const {
-    if (back.ask) return back;  // A picker asks once, so its ask must not be lost.
+    if (back.ask) return back;  // A picker sends an ask once, so `back` must not be discarded.
     for (std::size_t step = 1; step < shares_.size(); ++step) {
       const Share& other = shares_[(static_cast<std::size_t>(drawn) + step) % shares_.size()];
       PickResult result = other.picker.ask(args, sink);
@@ -140,11 +140,11 @@ class WeightedPicker final : public Picker {
     return back;
   }
 
-  std::vector<Share> shares_;  ///< Two or more; `end` rises.
+  std::vector<Share> shares_;  ///< Two or more, with rising `end`.
   TargetStatesPtr targets_;    ///< For explanations; `in` has the order of shares_.
 };
 
-/// The endpoints of one target: its locality and nothing else.
+/// The endpoints of one target, that is, of one locality.
 EndpointsPtr endpoints_in(const EndpointsPtr& endpoints, const LocalityName& name) {
   auto slice = std::make_shared<Endpoints>();
   Priority& only = slice->priorities.emplace_back();
@@ -272,7 +272,7 @@ class WeightedTarget final : public Policy {
       shares.push_back({total, ChildPicker(child.picker)});
     });
     if (shares.empty()) return make_fail_picker(absl::UnavailableError("has no endpoints"));
-    // With one share there is nothing to draw.
+    // With one share no draw is needed.
     if (shares.size() == 1) return only(shares.front().picker.get(), std::move(targets));
     const bool all_in = targets->out.empty();
     PickerPtr picker = std::make_shared<const WeightedPicker>(std::move(shares), targets);

@@ -5,14 +5,15 @@
 //   wrr_locality ─▶ [weighted_target] ─▶ one child policy for each locality
 //
 // Calls go to READY children only. When no child is READY, calls wait while a child is CONNECTING.
-// Else the IDLE children take them. Else the children in TRANSIENT_FAILURE say why calls fail.
+// When no child is CONNECTING either, the IDLE children get the calls. When all children are in
+// TRANSIENT_FAILURE, a call is drawn to one of them too, and fails with that child's reason.
 //
 // Invariants
-//   W1  A child that reports IDLE is told to connect again, because it gets no calls that would
-//       make it connect.
+//   W1  A child that reports IDLE is told to connect (ExitIdleChild), because it may get no calls
+//       that would make it connect.
 //   W2  A change of the aggregated state is published at once. Changes of pickers alone wait for
-//       the end of the burst (RebuildSoon).
-//   W3  Its HostReport is the sum of its children's.
+//       the end of a burst of events (RebuildSoon).
+//   W3  The policy's HostReport is the sum of its children's HostReports.
 
 #pragma once
 

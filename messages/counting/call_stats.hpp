@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallStats — hot-path counters of one cluster as one target uses it: striped, read at scrape.
+// CallStats — counters of one target's calls to one cluster. Picks write them, a scrape of the
+// metrics reads them.
 //
 //   router, data plane ─▶ add() ─▶ [CallStats] ─▶ metrics/exporter ─▶ Prometheus
 
@@ -19,11 +20,11 @@ inline constexpr std::size_t kPickOutcomes = 4;
 /// follows, or the reason why none does (gRFC A6).
 enum class RetryResult : std::uint8_t {
   kRetried,
-  kExhausted,   ///< It was the last of max_attempts.
+  kExhausted,   ///< The attempt was the last of max_attempts.
   kThrottled,   ///< Too many of the target's calls fail.
   kPushedBack,  ///< The server asked for no retry.
   kCommitted,   ///< Response headers had come.
-  kTooLarge,    ///< The request is larger than what is kept.
+  kTooLarge,    ///< The request is too large to be kept for a retry.
   kTooLate,     ///< The next attempt would begin after the call's deadline.
 };
 inline constexpr std::size_t kRetryResults = 7;

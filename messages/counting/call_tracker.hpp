@@ -4,12 +4,13 @@
 //
 //   Picker ─▶ PickResult::trackers ─▶ router: begun() ─▶ Tracking, kept by the call ─▶ ended()
 //
-// A picker that completes a pick lists its trackers, the innermost first. Each wrapping picker adds
-// its own trackers. The router calls begun() on each tracker inside the read section. A tracker is
-// Tracked, so it outlives picker and policy. For each call, begun() and ended() are called once, on
-// any thread.
+// A picker that completes a pick lists its trackers in the PickResult. Each picker around it adds
+// its own trackers. The router calls begun() on every listed tracker, inside the snapshot's read
+// section. When the call ends, ended() is called on every one of them, on any thread. A tracker is
+// Tracked, so it outlives picker and policy.
 //
-// One tracker may be a gate. The router asks the gate last. The gate may refuse the call.
+// At most one of the trackers is a gate, which may refuse the call. The router asks the gate after
+// all pickers have chosen, and before any begun(). A refused call therefore begins on no tracker.
 
 #pragma once
 
@@ -29,7 +30,8 @@ namespace signalbox {
 
 /// How a call ended, as the data plane saw it.
 struct CallEnd {
-  /// gRPC's status code; nullopt: the call never reached the endpoint, and says nothing about it.
+  /// gRPC's status code; nullopt: the call never reached the endpoint, so its end says nothing
+  /// about the endpoint.
   std::optional<int> code;
 };
 
@@ -43,9 +45,9 @@ class CallTracker : public Tracked {
 
 using CallTrackerPtr = std::shared_ptr<const CallTracker>;
 
-/// Limits the number of calls that run at a time (A32). The router calls enter() for a complete
-/// pick before any tracker begins. The limit is therefore exact, and a call that waits or fails
-/// takes no place.
+/// Limits the number of calls that run at a time (A32). The router calls enter() only when the pick
+/// is otherwise complete, and nothing can fail after that. The limit is therefore exact, and a call
+/// that waits or fails takes no place.
 class CallGate : public CallTracker {
  public:
   /// Returns whether the call may run. The call then counts against the limit until ended().
@@ -76,8 +78,8 @@ class TrackerList {
     return true;
   }
 
-  /// Like add(), and also returns false for a second gate: a call passes one cluster, hence one
-  /// gate.
+  /// Like add(). Also returns false if the list has a gate already: a call goes to one cluster, and
+  /// a cluster has one gate.
   bool add_gate(const CallGate& gate) {
     if (gate_ != nullptr || !add(gate)) return false;
     gate_ = &gate;
@@ -97,8 +99,8 @@ class TrackerList {
   std::array<const CallTracker*, kMost> trackers_;  // Only the first size_ are set.
 };
 
-/// A call's hold on its trackers. Each tracker's begun() and ended() are called once per hold.
-/// Move-only.
+/// A call's hold on its trackers. begin() calls begun() on each tracker, and end() or the
+/// destructor calls ended() once. Move-only.
 class Tracking {
  public:
   Tracking() = default;
@@ -136,7 +138,7 @@ class Tracking {
   }
 
  private:
-  /// Like a Use, but an empty place costs nothing to destroy.
+  /// Like a Use, but without a destructor, so an unused element of held_ costs nothing.
   struct Held {
     const CallTracker* tracker;
     UseCounter counter;

@@ -18,7 +18,8 @@
 
 namespace signalbox {
 
-/// It outlives the policies, because a call holds the LeafCalls of the leaf that took it.
+/// The counters of one leaf. A call holds the LeafCalls of the leaf that took it, so LeafCalls
+/// outlive the policies.
 class LeafCalls final : public Tracked {
  public:
   LeafCalls(ClusterName leaf, std::shared_ptr<const CallStats> stats)

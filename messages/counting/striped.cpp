@@ -6,7 +6,8 @@
 namespace signalbox {
 namespace {
 
-constinit std::atomic<std::uint32_t> free_stripes{(1U << kOwnStripes) - 1};  // One bit each.
+// A set bit: that stripe has no owner.
+constinit std::atomic<std::uint32_t> free_stripes{(1U << kOwnStripes) - 1};
 
 std::size_t shared_stripe() {
   static std::atomic<std::size_t> next{0};

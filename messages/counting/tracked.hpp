@@ -38,7 +38,7 @@ class Tracked {
   const UseCounter uses_;
 };
 
-/// Receives a Tracked object from its last owner. Thread-safe, never blocks.
+/// Destroys Tracked objects after their last owner has released them. Thread-safe, never blocks.
 class Retirement {
  public:
   virtual ~Retirement() = default;
@@ -47,8 +47,8 @@ class Retirement {
   virtual void retire(std::unique_ptr<const Tracked> object) = 0;
 };
 
-/// Makes a Tracked object that is retired when its last owner releases it. Without a `retirement`,
-/// for tests, it is destroyed at once.
+/// Makes a Tracked object. When its last owner releases it, `retirement` destroys it as soon as no
+/// call uses it. Without a `retirement` (in tests) it is destroyed at once.
 template <typename T, typename... Args>
 std::shared_ptr<const T> make_tracked(const std::shared_ptr<Retirement>& retirement,
                                       Args&&... args) {

@@ -27,7 +27,7 @@
 
 namespace signalbox {
 
-/// A handle that is copied like a pointer; valid until give_back().
+/// A handle to one counter of the store. Copies lead to the same counter, until give_back().
 class UseCounter {
  public:
   /// An empty handle. It must be assigned before it is used.
@@ -69,7 +69,7 @@ class UseCounter {
   static std::atomic<Block*> roomy;
   static std::atomic<std::int64_t> vacancies;
 
-  Counter* first_ = nullptr;  // In stripe 0; the other stripes follow, a page apart.
+  Counter* first_ = nullptr;  // The counter in stripe 0; its other stripes follow, a page apart.
 };
 
 }  // namespace signalbox
