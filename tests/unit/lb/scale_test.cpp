@@ -198,11 +198,12 @@ TEST_CASE("scale: after 100,000 refused endpoints a good one serves for a messag
 TEST_CASE("scale: one of 1,000 clusters changed costs the others a message and its answer",
           "[scale][tree]") {
   const std::size_t alone = messages_of_one_cluster(1);
-  CHECK(messages_of_one_cluster(kClusters) == alone + 2 * (kClusters - 1));
+  CHECK(messages_of_one_cluster(kClusters) == alone + std::size_t{2} * (kClusters - 1));
 }
 
 TEST_CASE("scale: each of 10,000 routes to 1,000 clusters is found", "[scale][A31]") {
   std::vector<Route> routes;
+  routes.reserve(kRoutes);
   for (int number = 0; number < kRoutes; ++number) {
     routes.push_back(testing::route(testing::exact(absl::StrCat("/svc/m", number)),
                                     testing::to(absl::StrCat("c", number % kClusters))));
