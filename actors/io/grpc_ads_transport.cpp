@@ -33,9 +33,6 @@ namespace {
 const char kMethod[] =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 
-// The time for which ~GrpcAdsTransport waits for its calls to end.
-constexpr std::chrono::milliseconds kPatience(500);
-
 // gRPC 1.51's text for a GOAWAY with the code ENHANCE_YOUR_CALM and the text too_many_pings.
 const char kTooManyPings[] = "Too many pings";
 
@@ -345,7 +342,7 @@ class GrpcAdsTransport final : public AdsTransport {
   // write. If the server reads nothing, the write lasts until the kernel gives the connection up
   // after the keepalive timeout (TCP_USER_TIMEOUT). Such calls end later by themselves, without
   // callbacks.
-  ~GrpcAdsTransport() override { calls_->cancel_all(kPatience); }
+  ~GrpcAdsTransport() override { calls_->cancel_all(kMostWaitForCalls); }
 
   std::unique_ptr<Stream> open(Events events) override {
     // The deleter runs when the last operation of the call has ended.

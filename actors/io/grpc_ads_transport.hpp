@@ -27,6 +27,10 @@
 
 namespace signalbox::actors {
 
+/// The time for which a transport's destructor waits for its cancelled calls to end. A call that
+/// takes longer ends by itself. A runtime promises to end within 2 s.
+inline constexpr std::chrono::milliseconds kMostWaitForCalls(500);
+
 struct GrpcAdsOptions {
   std::string server_uri;  ///< A gRPC target: "127.0.0.1:18000", "dns:///xds.example:443".
   CredentialsSource credentials;

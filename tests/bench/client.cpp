@@ -31,6 +31,7 @@ const std::map<std::string, Measure> kMeasures = {
     {"cold_start", measure_cold_start},
     {"refused", measure_refused},
     {"many_targets", measure_many_targets},
+    {"response", measure_response},
 };
 
 int run(int argc, char** argv) {
@@ -56,6 +57,8 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--calls", options.calls)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--targets", options.targets)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--response", options.response)
+      ->check(CLI::IsMember({"empty_resources", "patterns"}));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -229,6 +229,10 @@ class DriverTest(unittest.TestCase):
             "cold_start_10000_ms": "None",
             "all_ready_10000_cpu": "<= 0.05", "cold_start_200_targets_ms": "<= 1",
             "cold_start_200_targets_requests": "<= 1",
+            "empty_resources_64mib_ms": "<= 1",
+            "empty_resources_64mib_memory": "<= 1",
+            "patterns_90000_ms": "<= 1",
+            "patterns_90000_memory": "<= 1",
         })
 
     def test_wrong_arguments_end_it_with_2_and_are_named(self) -> None:

@@ -352,6 +352,26 @@ class ManyTargets(Experiment):
         return {**seen, "requests": self._plane.read(START_SECONDS)["requests"]}
 
 
+class HostileResponse(Experiment):
+    """A response that is made to cost much is decoded until its NACK is known: ours. The peer cannot be asked for that.
+    In its place stand the limits that are promised: the ratio is the used part of a limit."""
+
+    is_repeatable = True
+
+    def __init__(self, response: str, limits: dict[str, float]) -> None:
+        self._response, self._limits = response, limits
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world = world
+        world.serve(resources.route_to("bench"))
+        return "one response; the peer is the promised limit"
+
+    def run(self, side: str, pair: int) -> dict:
+        if side == "peer":
+            return dict(self._limits)
+        return self._world.measure("ours", "response", response=self._response)
+
+
 class Refused(Experiment):
     """10,000 endpoints at which no server listens."""
 

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include <nlohmann/json.hpp>
@@ -32,6 +33,7 @@ struct MeasureOptions {
   double work_ms = 0;     ///< That each call keeps its backend busy.
   int calls = 1000;       ///< That wait.
   int targets = 1;        ///< That are opened at once: `xds:///bench0`, `xds:///bench1`, …
+  std::string response;   ///< That is decoded: `empty_resources` or `patterns`.
 };
 
 using Measured = absl::StatusOr<nlohmann::json>;
@@ -82,5 +84,9 @@ Measured measure_many_targets(const MeasureOptions& options, Side& side);
 /// Endpoints that all refuse. Once a call has failed for it (`refused_ms`), and `length` later:
 /// `rss_mb`, `peak_mb` until then, `cpu_s` so far.
 Measured measure_refused(const MeasureOptions& options, Side& side);
+
+/// A hostile response is decoded: `answered_ms` until the NACK is known, and what memory that takes
+/// at the most with the response itself: `memory_mb`, `bytes_per_byte` of the response. Ours alone.
+Measured measure_response(const MeasureOptions& options, Side& side);
 
 }  // namespace signalbox::bench

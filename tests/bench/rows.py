@@ -8,7 +8,7 @@ from typing import Callable, Optional
 import resources
 from comparison import AtLeast, Bound, Exactly, Target
 from experiments import (Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
-                         ManyRoutes, ManyTargets, Overload, QueuedCalls, Refused, Sessions, Tiered)
+                         HostileResponse, ManyRoutes, ManyTargets, Overload, QueuedCalls, Refused, Sessions, Tiered)
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,12 @@ PLANS = (
     Plan(ManyTargets,
          (Row("cold_start_200_targets_ms", "answered_ms", "ms", Target(1.0)),
           Row("cold_start_200_targets_requests", "requests", "requests", Target(1.0)))),
+    Plan(lambda: HostileResponse("empty_resources", {"answered_ms": 2000.0, "bytes_per_byte": 6.0}),
+         (Row("empty_resources_64mib_ms", "answered_ms", "ms", Target(1.0)),
+          Row("empty_resources_64mib_memory", "bytes_per_byte", "bytes/byte", Target(1.0))), most_pairs=5),
+    Plan(lambda: HostileResponse("patterns", {"answered_ms": 2000.0, "memory_mb": 200.0}),
+         (Row("patterns_90000_ms", "answered_ms", "ms", Target(1.0)),
+          Row("patterns_90000_memory", "memory_mb", "MB", Target(1.0))), most_pairs=5),
 )
 
 NAMES = tuple(row.name for plan in PLANS for row in plan.rows)

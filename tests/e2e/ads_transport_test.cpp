@@ -125,6 +125,12 @@ TEST_CASE("ads transport: keepalive finds a server that was stopped", "[e2e][ads
 }
 
 TEST_CASE("ads transport: it ends soon, whatever the server floods it with", "[e2e][ads][S11]") {
+  // The promise is 2 s, and the destructor waits no longer than its constant says. The clock only
+  // shows that the destructor does not wait for the kernel as well, which takes 15 to 20 s. The
+  // bound between the two leaves room for a slow machine.
+  STATIC_REQUIRE(actors::kMostWaitForCalls <= 2s);
+  constexpr auto kSoon = 10s;
+
   struct Row {
     const char* what;
     std::string frame;
@@ -142,8 +148,7 @@ TEST_CASE("ads transport: it ends soon, whatever the server floods it with", "[e
     REQUIRE(eventually([&] { return server.is_held_up(); }));
     const auto begun = std::chrono::steady_clock::now();
     transport.reset();
-    // The promise is 2 s; without the bound it is the kernel's 20 s.
-    CHECK(std::chrono::steady_clock::now() - begun < 5s);
+    CHECK(std::chrono::steady_clock::now() - begun < kSoon);
   }
 }
 

@@ -6,6 +6,8 @@
 
     presented     a cookie that is written here goes to each side: is its host kept, is it replaced?
     alternating   a session begins on one side, its calls go to both by turns, as a client's would: does its host stay?
+    tiers         a session begins on each side, over an aggregate with loads 70/30, and stays on that side: does its
+                  host stay, too?
     attributes    the text of Set-Cookie around the value
 
 HTTP: the Pick API, beside HTTP/1.1 through Envoy. gRPC: the drop-in channel, beside gRPC's own through Envoy."""
@@ -271,6 +273,8 @@ def run(programs: Programs) -> list[str]:
                     ("begun_by_signalbox_in_envoys_form", in_envoys_form, envoy_side),
                     ("begun_by_signalbox_in_grpcs_form", in_grpcs_form, envoy_side)):
                 judge.compare(f"{mode}/{case}", alternate(listener, first, second), wanted)
+            tiers = f"{mode}.{sessions.TIERS}"
+            judge.compare(f"{mode}/tiers_session", *(alternate(tiers, side, side) for side in (in_grpcs_form, envoy_side)))
             judge.compare(f"{mode}/attributes", *(attributes(side.call(listener, "", "/").set_cookie)
                                                   for side in (in_envoys_form, envoy_side)))
     print(f"{judge.compared} comparisons of cookies")

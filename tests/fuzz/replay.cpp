@@ -6,6 +6,11 @@
 //
 // Usage: TARGET [--mutations N] [--seed S] FILE|FOLDER...
 //
+// Budgets, so that the corpus finds again what ./run fuzz found by its own:
+//
+//   memory   the growth of the most memory that was ever resident: by one input, and by all of them
+//   time     an input's CPU time, on which the load of the machine has no influence
+//
 // The mutations are those of the target's own mutator, where it has one, and know no coverage: they
 // keep what was found from coming back, and the targets from rotting. Finding is `./run fuzz`.
 // What the target dies of is left in the working directory, in the file `crash-TARGET`.
@@ -19,7 +24,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "tests/fuzz/chance.hpp"
@@ -37,11 +45,23 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::size_t kMaxLength = 4096;
 constexpr std::size_t kMaxPool = 4096;
-constexpr int kSignals[] = {SIGABRT, SIGSEGV, SIGFPE, SIGILL, SIGBUS};
+constexpr int kSignals[] = {SIGABRT, SIGSEGV, SIGFPE, SIGILL, SIGBUS, SIGPROF};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr long kSanitizerFactor = 8;  // Shadow memory, and freed memory that is kept back.
+#else
+constexpr long kSanitizerFactor = 1;
+#endif
+// fuzz.py has the same limits: of one allocation, and of the process.
+constexpr long kMostGrowthKiB = kSanitizerFactor * 64 * 1024;
+constexpr long kMostResidentKiB = kSanitizerFactor * 512 * 1024;
+// fuzz.py has 1 s of the clock. Slow builds need more.
+constexpr int kMostSeconds = 20;
 
 Chance byte_chance{0};
 const Bytes* running = nullptr;
 std::string crash_file;
+long resident_at_start_kib = 0;
 
 // Only what a signal handler may do.
 void keep_input(int signal) {
@@ -50,17 +70,44 @@ void keep_input(int signal) {
     [[maybe_unused]] const auto kept = ::write(file, running->data(), running->size());
     ::close(file);
   }
+  constexpr char kSlow[] = "replay: the time's budget is used up\n";
   constexpr char kSaid[] = "replay: the input is kept in ";
-  [[maybe_unused]] auto said = ::write(STDERR_FILENO, kSaid, sizeof kSaid - 1);
+  [[maybe_unused]] ssize_t said = 0;
+  if (signal == SIGPROF) said = ::write(STDERR_FILENO, kSlow, sizeof kSlow - 1);
+  said = ::write(STDERR_FILENO, kSaid, sizeof kSaid - 1);
   said = ::write(STDERR_FILENO, crash_file.c_str(), crash_file.size());
   said = ::write(STDERR_FILENO, "\n", 1);
   std::signal(signal, SIG_DFL);
   ::raise(signal);
 }
 
+// The most that was ever resident, also in the process that started this one. It never falls.
+long most_resident_kib() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return used.ru_maxrss;
+}
+
+// SIGPROF comes after so much CPU time of this process; 0: it does not come.
+void limit_time(int seconds) {
+  const itimerval most{{}, {seconds, 0}};
+  ::setitimer(ITIMER_PROF, &most, nullptr);
+}
+
 void run(const Bytes& input) {
+  const long before = most_resident_kib();
   running = &input;
+  limit_time(kMostSeconds);
   LLVMFuzzerTestOneInput(input.data(), input.size());
+  limit_time(0);
+  const long after = most_resident_kib();
+  SIGNALBOX_FUZZ_EXPECT(
+      after - before <= kMostGrowthKiB && after - resident_at_start_kib <= kMostResidentKiB,
+      "the memory's budget",
+      absl::StrCat(after - before,
+                   " KiB by this input, ",
+                   after - resident_at_start_kib,
+                   " KiB by all so far"));
   running = nullptr;
 }
 
@@ -155,6 +202,7 @@ int main(int argc, char** argv) {
   std::vector<Bytes> inputs;
   const std::string name = std::filesystem::path(argv[0]).filename().string();
   crash_file = "crash-" + name;
+  resident_at_start_kib = most_resident_kib();
   for (const int signal : kSignals)
     std::signal(signal, keep_input);
 

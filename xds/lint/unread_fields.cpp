@@ -15,6 +15,7 @@
 
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "signalbox/envoy/config/core/v3/health_check.pb.h"
+#include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
 #include "signalbox/envoy/config/route/v3/route_components.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
 #include "xds/lint/lint.hpp"
@@ -46,6 +47,8 @@ constexpr absl::string_view kNoCheck =
     "signalbox cannot do this: the health check is left out, as if it were absent";
 constexpr absl::string_view kNoTlsCheck =
     "signalbox cannot do this over TLS: the health check is left out, as if it were absent";
+constexpr absl::string_view kNotOfDns =
+    "signalbox does not read it: the endpoint of a LOGICAL_DNS cluster is the address alone";
 constexpr absl::string_view kNoTarget = "a listener for servers: calls to this target fail";
 
 constexpr UnreadField kUnread[] = {
@@ -59,6 +62,9 @@ constexpr UnreadField kUnread[] = {
      "runtime_key",
      "signalbox does not read it: default_value is the fraction"},
     {"core.v3.SocketAddress", "protocol", "signalbox does not read it: connections use TCP"},
+    {"core.v3.SocketAddress",
+     "resolver_name",
+     "signalbox does not read it: the address is used as it stands"},
     {"listener.v3.Listener", "default_filter_chain", kNoTarget},
     {"listener.v3.Listener", "filter_chains", kNoTarget},
     {"route.v3.Route", "direct_response", kNoCalls},
@@ -175,6 +181,35 @@ void look_at_tls_checks(const ClusterProto& cluster,
   }
 }
 
+// The one endpoint of a LOGICAL_DNS cluster is the address alone (gRFC A37). Weights, the locality,
+// its priority and metadata are left out here: with one endpoint they change nothing in Envoy
+// either.
+void look_at_dns_endpoint(const ClusterProto& cluster,
+                          const std::string& path,
+                          std::vector<LintFinding>& findings) {
+  if (cluster.type() != ClusterProto::LOGICAL_DNS) return;
+  const std::string assignment = below(path, "load_assignment");
+  const auto find = [&](bool is_set, const std::string& place, absl::string_view field) {
+    if (is_set) findings.push_back({absl::StrCat(place, ".", field), std::string(kNotOfDns)});
+  };
+  const auto& policy = cluster.load_assignment().policy();
+  find(policy.drop_overloads_size() > 0, assignment, "policy.drop_overloads");
+  find(policy.has_overprovisioning_factor(), assignment, "policy.overprovisioning_factor");
+  for (const auto& locality : cluster.load_assignment().endpoints()) {
+    for (const auto& entry : locality.lb_endpoints()) {
+      const std::string place = absl::StrCat(assignment, ".endpoints[0].lb_endpoints[0]");
+      const auto& endpoint = entry.endpoint();
+      find(entry.health_status() != envoy::config::core::v3::UNKNOWN &&
+               entry.health_status() != envoy::config::core::v3::HEALTHY,
+           place,
+           "health_status");
+      find(endpoint.additional_addresses_size() > 0, place, "endpoint.additional_addresses");
+      find(endpoint.has_health_check_config(), place, "endpoint.health_check_config");
+      find(!endpoint.hostname().empty(), place, "endpoint.hostname");
+    }
+  }
+}
+
 // Warns of each policy that Envoy would use and signalbox passes over. Stops at the first policy
 // that signalbox may have, because Envoy uses that policy too, and no later one.
 void look_at_policies(const PoliciesProto& list,
@@ -200,8 +235,11 @@ void look_at_values(const protobuf::Message& message,
     return look_at_filter_state(static_cast<const FilterStateProto&>(message), path, findings);
   if (type == HttpCheckProto::descriptor())
     return look_at_http_check(static_cast<const HttpCheckProto&>(message), path, findings);
-  if (type == ClusterProto::descriptor())
-    return look_at_tls_checks(static_cast<const ClusterProto&>(message), path, findings);
+  if (type == ClusterProto::descriptor()) {
+    const auto& cluster = static_cast<const ClusterProto&>(message);
+    look_at_tls_checks(cluster, path, findings);
+    look_at_dns_endpoint(cluster, path, findings);
+  }
   if (type == PoliciesProto::descriptor())
     look_at_policies(static_cast<const PoliciesProto&>(message), path, findings);
 }

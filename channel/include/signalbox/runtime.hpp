@@ -341,7 +341,8 @@ class Runtime {
   ///   REFUSED_STREAM (only once per call). Other failed calls are retried as their route's retry
   ///   policy says. Both rules hold for calls of one batch and of several (streams, a
   ///   ClientUnaryReactor), until the server has responded or more than retry_buffer_bytes were
-  ///   sent.
+  ///   sent. A stream that sends its headers and first message together (corked) counts as
+  ///   processed where gRPC does not say otherwise.
   /// - When a call fails because its connection breaks off, its status names target, cluster and
   ///   endpoint before gRPC's reason.
   /// - A call does not wait for a retry that would begin after its deadline: the call ends at once,

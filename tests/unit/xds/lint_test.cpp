@@ -248,6 +248,73 @@ TEST_CASE("lint: connections of endpoints are TCP", "[xds][lint]") {
               "does not read it: connections use TCP"});
 }
 
+TEST_CASE("lint: no resolver is asked for the address of an endpoint", "[xds][lint]") {
+  CHECK(warnings_of({{"{address: 10.0.0.1", "{resolver_name: r, address: 10.0.0.1"}}) ==
+        Texts{"5: envoy.config.endpoint.v3.ClusterLoadAssignment \"near\": "
+              "endpoints[0].lb_endpoints[0].endpoint.address.socket_address.resolver_name: "
+              "signalbox does not read it: the address is used as it stands"});
+}
+
+namespace {
+
+// The world with a LOGICAL_DNS cluster in place of "near": with more fields in its load_assignment,
+// its locality, its entry of an endpoint, and the endpoint.
+struct Dns {
+  std::string assignment;
+  std::string locality;
+  std::string entry;
+  std::string endpoint;
+};
+
+Texts warnings_with_dns(const Dns& more) {
+  const std::string address = "address: {socket_address: {address: near.example, port_value: 80}}";
+  const std::string cluster = absl::StrCat("    type: LOGICAL_DNS\n    load_assignment: {",
+                                           more.assignment,
+                                           "endpoints: [{",
+                                           more.locality,
+                                           "lb_endpoints: [{",
+                                           more.entry,
+                                           "endpoint: {",
+                                           more.endpoint,
+                                           address,
+                                           "}}]}]}\n");
+  return warnings_of(
+      {{"    type: EDS\n    eds_cluster_config: {eds_config: {self: {}}}\n", cluster}});
+}
+
+}  // namespace
+
+TEST_CASE("lint: fields of a LOGICAL_DNS cluster's endpoint", "[xds][lint][A37]") {
+  struct Row {
+    Dns more;
+    std::string field;
+  };
+
+  const std::string entry = "endpoints[0].lb_endpoints[0].";
+  const auto row = GENERATE_COPY(values<Row>({
+      {{.assignment =
+            "policy: {drop_overloads: [{category: c, drop_percentage: {numerator: 1}}]}, "},
+       "policy.drop_overloads"},
+      {{.assignment = "policy: {overprovisioning_factor: 100}, "},
+       "policy.overprovisioning_factor"},
+      {{.entry = "health_status: DRAINING, "}, entry + "health_status"},
+      {{.endpoint = "hostname: h, "}, entry + "endpoint.hostname"},
+      {{.endpoint = "health_check_config: {port_value: 1}, "},
+       entry + "endpoint.health_check_config"},
+      {{.endpoint = "additional_addresses: [{address: {socket_address: {address: 10.0.0.3, "
+                    "port_value: 80}}}], "},
+       entry + "endpoint.additional_addresses"},
+  }));
+  INFO(row.field);
+  CHECK(warnings_with_dns(row.more) ==
+        Texts{absl::StrCat("3: envoy.config.cluster.v3.Cluster \"near\": load_assignment.",
+                           row.field,
+                           ": signalbox does not read it: the endpoint of a LOGICAL_DNS cluster is "
+                           "the address alone")});
+  CHECK(warnings_with_dns({.locality = "locality: {zone: a}, load_balancing_weight: 2, ",
+                           .entry = "load_balancing_weight: 2, "}) == Texts{});
+}
+
 TEST_CASE("lint: health checks that are left out", "[xds][lint]") {
   struct Row {
     std::string check;
