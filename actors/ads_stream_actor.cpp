@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Hosts xds::AdsSession, the session with one control-plane server. The shell owns the stream. The
-// transport's threads send the stream's bytes as messages.
+#include "actors/ads_stream_actor.hpp"
 
 #include <optional>
 #include <utility>
 
 #include "actors/io/ads_transport.hpp"
 #include "actors/seed.hpp"
-#include "actors/spawn.hpp"
 #include "metrics/instruments.hpp"
 #include "xds/client/ads_session.hpp"
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Hosts lb::ChannelCore, which serves one target. The shell owns the watcher and the root of the
-// policy tree, and publishes snapshots to the data plane.
+#include "actors/channel_actor.hpp"
 
 #include <map>
 #include <memory>
@@ -14,7 +12,7 @@
 #include "actors/child_policies.hpp"
 #include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
-#include "actors/spawn.hpp"
+#include "actors/watcher_actor.hpp"
 #include "lb/channel_core.hpp"
 #include "metrics/instruments.hpp"
 

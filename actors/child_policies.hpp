@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "actors/spawn.hpp"
+#include "actors/policy_birth.hpp"
 #include "actors/supervision.hpp"
 #include "metrics/instruments.hpp"
 

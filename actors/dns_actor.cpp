@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The dns actor looks up one name, then ends. Only dns actors may block, because each has a thread
-// of its own.
+#include "actors/dns_actor.hpp"
 
 #include <utility>
 
 #include "actors/io/name_lookup.hpp"
-#include "actors/spawn.hpp"
 #include "metrics/instruments.hpp"
 
 namespace signalbox::actors {

@@ -16,7 +16,7 @@
 #include "lb/subchannel/subchannel_core.hpp"
 #include "xds/client/client_options.hpp"
 #include "xds/client/discovery_codec.hpp"
-#include "xds/depend/cluster_graph.hpp"
+#include "xds/depend/missing_leaf.hpp"
 
 namespace signalbox::metrics {
 class Instruments;

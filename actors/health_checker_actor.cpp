@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Hosts lb::HealthCheckCore, which decides about the health checks of one address. The shell owns
-// the probes. The prober's threads send the answers as messages.
-//
-//   subchannel_map ─ spawns ─▶ [health_checker] ─ HealthChecked ─▶ subchannel_map
+#include "actors/health_checker_actor.hpp"
 
 #include <memory>
 #include <optional>
@@ -13,7 +9,6 @@
 
 #include "actors/io/health_prober.hpp"
 #include "actors/seed.hpp"
-#include "actors/spawn.hpp"
 #include "lb/subchannel/health_check_core.hpp"
 #include "metrics/instruments.hpp"
 

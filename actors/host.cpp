@@ -8,7 +8,7 @@
 #include <caf/actor_system_config.hpp>
 #include <caf/logger.hpp>
 
-#include "actors/spawn.hpp"
+#include "actors/supervisor_actor.hpp"
 #include "metrics/instruments.hpp"
 
 namespace signalbox::actors {

@@ -9,9 +9,10 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/child_policies.hpp"
+#include "actors/policy_birth.hpp"
 #include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
-#include "actors/spawn.hpp"
+#include "actors/subchannel_map_actor.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/policy_registry.hpp"
 #include "messages/invariant.hpp"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Hosts lb::SubchannelCore, which decides about the connection to one address of one leaf cluster.
-// The shell owns the attempt to connect. The connector's threads send the outcome as messages.
+#include "actors/subchannel_actor.hpp"
 
 #include <optional>
 #include <utility>
@@ -9,7 +7,6 @@
 #include "actors/heap_trimmer.hpp"
 #include "actors/io/connector.hpp"
 #include "actors/seed.hpp"
-#include "actors/spawn.hpp"
 #include "lb/subchannel/subchannel_core.hpp"
 #include "metrics/instruments.hpp"
 

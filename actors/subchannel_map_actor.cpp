@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Hosts lb::SubchannelMapCore: the subchannels of one leaf cluster and their holders. The shell
-// knows the actors of holders, subchannels, health checkers and the sweeper; the core knows
-// everything else.
+#include "actors/subchannel_map_actor.hpp"
 
 #include <algorithm>
 #include <map>
@@ -15,9 +12,12 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/alarms.hpp"
+#include "actors/health_checker_actor.hpp"
+#include "actors/protocol/policy.hpp"
 #include "actors/seed.hpp"
-#include "actors/spawn.hpp"
+#include "actors/subchannel_actor.hpp"
 #include "actors/supervision.hpp"
+#include "actors/sweeper_actor.hpp"
 #include "lb/subchannel/subchannel_map_core.hpp"
 #include "messages/overloaded.hpp"
 #include "metrics/instruments.hpp"

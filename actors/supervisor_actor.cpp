@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The root of a runtime's actors: opens and closes channels, and restarts the xds_client and the
-// channels.
+#include "actors/supervisor_actor.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,9 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "actors/channel_actor.hpp"
 #include "actors/dump_reply.hpp"
-#include "actors/spawn.hpp"
 #include "actors/supervision.hpp"
+#include "actors/xds_client_actor.hpp"
 #include "metrics/instruments.hpp"
 
 namespace signalbox::actors {

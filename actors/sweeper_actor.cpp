@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Hosts lb::SweepCore, which decides when the subchannel map looks for connections that no session
-// uses any more.
-//
-//   subchannel_map ─ IdleTimeoutSet, SweepDone ─▶ [sweeper] ─ SweepAsked ─▶ subchannel_map
+#include "actors/sweeper_actor.hpp"
 
 #include <utility>
 
-#include "actors/spawn.hpp"
 #include "lb/subchannel/sweep.hpp"
 #include "metrics/instruments.hpp"
 

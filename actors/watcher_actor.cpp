@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Hosts xds::DependencyManager, which collects the resources of one target's configuration. When
-// the xds_client is replaced, the shell repeats all watches at the new client. The shell owns the
-// dns actors.
+#include "actors/watcher_actor.hpp"
 
 #include <map>
 #include <optional>
@@ -14,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "actors/dns_actor.hpp"
 #include "actors/seed.hpp"
-#include "actors/spawn.hpp"
 #include "metrics/instruments.hpp"
 #include "xds/client/resource_name.hpp"
 #include "xds/depend/dependency_manager.hpp"

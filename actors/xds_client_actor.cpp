@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Hosts xds::ClientCore: cache, watchers and does-not-exist timers of one bootstrap. The shell
-// knows each watcher's actor, and owns an ads_stream actor for each server in use.
+#include "actors/xds_client_actor.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -13,9 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "actors/ads_stream_actor.hpp"
 #include "actors/dump_reply.hpp"
 #include "actors/io/ads_transport.hpp"
-#include "actors/spawn.hpp"
+#include "actors/protocol/watcher.hpp"
 #include "actors/supervision.hpp"
 #include "metrics/instruments.hpp"
 #include "xds/client/client_core.hpp"

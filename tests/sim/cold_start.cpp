@@ -10,7 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "actors/spawn.hpp"
+#include "actors/channel_port.hpp"
+#include "actors/supervisor_actor.hpp"
 #include "lb/request_limit.hpp"
 #include "metrics/instruments.hpp"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"

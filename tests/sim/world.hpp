@@ -20,7 +20,7 @@
 
 #include "absl/types/optional.h"
 
-#include "actors/spawn.hpp"
+#include "actors/supervisor_actor.hpp"
 #include "lb/request_limit.hpp"
 #include "metrics/instruments.hpp"
 #include "tests/sim/calls.hpp"

@@ -30,6 +30,7 @@
 #include "absl/status/statusor.h"
 
 #include "messages/cluster.hpp"
+#include "xds/depend/missing_leaf.hpp"
 
 namespace signalbox::xds {
 
@@ -39,11 +40,6 @@ using ClusterPtr = std::shared_ptr<const Cluster>;
 
 /// Returns the cluster's resource or its error; nullptr: not answered yet.
 using ClusterLookup = absl::FunctionRef<const absl::StatusOr<ClusterPtr>*(const ClusterName& name)>;
-
-enum class MissingLeaf : std::uint8_t {
-  kSkip,           ///< A74: calls use the other leaves.
-  kFailAggregate,  ///< A37-13: a missing leaf fails the whole aggregate.
-};
 
 /// The leaves of a cluster; a leaf's only leaf is itself. UNAVAILABLE if there is no usable leaf or
 /// the graph is too deep. Unanswered clusters count as missing, so call flatten() only after

@@ -17,8 +17,8 @@
 #include <caf/scheduler/test_coordinator.hpp>
 #include <catch2/catch.hpp>
 
+#include "actors/policy_birth.hpp"
 #include "actors/protocol/policy.hpp"
-#include "actors/spawn.hpp"
 #include "lb/leaf/custom.hpp"
 #include "lb/pick/pickers.hpp"
 #include "metrics/exporter.hpp"

@@ -18,17 +18,21 @@
 #include <caf/scheduler/test_coordinator.hpp>
 #include <catch2/catch.hpp>
 
+#include "actors/channel_actor.hpp"
 #include "actors/dump_reply.hpp"
 #include "actors/io/ads_transport.hpp"
 #include "actors/io/connector.hpp"
 #include "actors/io/name_lookup.hpp"
+#include "actors/policy_birth.hpp"
 #include "actors/protocol/channel.hpp"
 #include "actors/protocol/policy.hpp"
 #include "actors/protocol/subchannel_map.hpp"
 #include "actors/protocol/watcher.hpp"
 #include "actors/protocol/xds_client.hpp"
 #include "actors/reclaimer.hpp"
-#include "actors/spawn.hpp"
+#include "actors/subchannel_map_actor.hpp"
+#include "actors/watcher_actor.hpp"
+#include "actors/xds_client_actor.hpp"
 #include "messages/overloaded.hpp"
 #include "metrics/exporter.hpp"
 #include "metrics/instruments.hpp"

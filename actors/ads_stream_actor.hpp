@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts xds::AdsSession, the session with one control-plane server. The shell owns the stream. The
+// transport's threads send the stream's bytes as messages.
+
+#pragma once
+
+#include "actors/environment.hpp"
+#include "actors/protocol/ads_stream.hpp"
+#include "actors/protocol/xds_client.hpp"
+#include "messages/ids.hpp"
+
+namespace signalbox::actors {
+
+/// One per control-plane server in use: the ADS session.
+protocol::AdsStreamActor spawn_ads_stream(caf::actor_system& system,
+                                          EnvironmentPtr environment,
+                                          ServerId server,
+                                          protocol::ResourceSink sink);
+
+}  // namespace signalbox::actors

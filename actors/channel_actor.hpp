@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts lb::ChannelCore, which serves one target. The shell owns the watcher and the root of the
+// policy tree, and publishes snapshots to the data plane.
+
+#pragma once
+
+#include <memory>
+
+#include "actors/channel_port.hpp"
+#include "actors/environment.hpp"
+#include "actors/protocol/channel.hpp"
+#include "actors/protocol/xds_client.hpp"
+
+namespace signalbox::actors {
+
+/// One per target: applies configurations, publishes snapshots. Owns its watcher and policy tree.
+protocol::ChannelActor spawn_channel(caf::actor_system& system,
+                                     EnvironmentPtr environment,
+                                     std::shared_ptr<const ChannelPort> port,
+                                     protocol::XdsClientActor client);
+
+}  // namespace signalbox::actors

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The dns actor looks up one name, then ends. Only dns actors may block, because each has a thread
+// of its own.
+
+#pragma once
+
+#include "actors/environment.hpp"
+#include "actors/protocol/dns.hpp"
+#include "actors/protocol/watcher.hpp"
+
+namespace signalbox::actors {
+
+/// One per look-up of a LOGICAL_DNS name. The actor blocks, on a thread of its own, and ends once
+/// it has sent the answer.
+protocol::DnsActor spawn_dns(caf::actor_system& system,
+                             EnvironmentPtr environment,
+                             protocol::WatcherActor listener);
+
+}  // namespace signalbox::actors

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PolicyBirth — what a policy actor starts with, and its spawn function. Policies have policies as
+// children: the policy actor and the keeper of its children both include this header.
+//
+//   parent: PolicyBirth ─▶ spawn_policy() ─▶ policy actor
+
+#pragma once
+
+#include <cstdint>
+
+#include "actors/environment.hpp"
+#include "actors/protocol/policy.hpp"
+#include "actors/protocol/subchannel_map.hpp"
+#include "messages/ids.hpp"
+#include "messages/lb_config.hpp"
+
+namespace signalbox::actors {
+
+/// The start values of a node of the policy tree.
+struct PolicyBirth {
+  LbConfigPtr config;  ///< The first configuration. Its type determines the kind of policy.
+  ChildName name;      ///< The child's name at its parent.
+  PolicyPath path;
+  std::uint64_t incarnation = 1;
+  protocol::PolicyParent parent;
+  /// The subchannel map of the leaf cluster; null for policies above the cluster's cds.
+  protocol::SubchannelMapActor subchannels;
+};
+
+/// One per node of the policy tree: hosts any lb::Policy. Owns its children, and at
+/// the root of a leaf cluster its subchannel map.
+protocol::PolicyActor spawn_policy(caf::actor_system& system,
+                                   EnvironmentPtr environment,
+                                   PolicyBirth birth);
+
+}  // namespace signalbox::actors

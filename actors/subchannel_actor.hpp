@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts lb::SubchannelCore, which decides about the connection to one address of one leaf cluster.
+// The shell owns the attempt to connect. The connector's threads send the outcome as messages.
+
+#pragma once
+
+#include "actors/environment.hpp"
+#include "actors/protocol/subchannel.hpp"
+#include "actors/protocol/subchannel_map.hpp"
+#include "messages/ids.hpp"
+#include "messages/subchannel_events.hpp"
+
+namespace signalbox::actors {
+
+/// One per address of a leaf cluster: connects, reports the end of the connection, and backs off.
+protocol::SubchannelActor spawn_subchannel(caf::actor_system& system,
+                                           EnvironmentPtr environment,
+                                           Address address,
+                                           SubchannelSettings settings,
+                                           protocol::SubchannelMapActor map);
+
+}  // namespace signalbox::actors

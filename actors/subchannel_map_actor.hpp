@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts lb::SubchannelMapCore: the subchannels of one leaf cluster and their holders. The shell
+// knows the actors of holders, subchannels, health checkers and the sweeper; the core knows
+// everything else.
+
+#pragma once
+
+#include "actors/environment.hpp"
+#include "actors/protocol/subchannel_map.hpp"
+
+namespace signalbox::actors {
+
+/// One per leaf cluster: the subchannels and their holders. Owns the subchannels, their health
+/// checkers if the cluster has health checks, and the sweeper if calls may belong to sessions.
+protocol::SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,
+                                                  EnvironmentPtr environment);
+
+}  // namespace signalbox::actors

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The root of a runtime's actors: opens and closes channels, and restarts the xds_client and the
+// channels.
+
+#pragma once
+
+#include "actors/environment.hpp"
+#include "actors/protocol/supervisor.hpp"
+
+namespace signalbox::actors {
+
+/// One per runtime, the root of its actors: owns the xds_client and the channels.
+protocol::SupervisorActor spawn_supervisor(caf::actor_system& system, EnvironmentPtr environment);
+
+}  // namespace signalbox::actors

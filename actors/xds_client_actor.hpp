@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts xds::ClientCore: cache, watchers and does-not-exist timers of one bootstrap. The shell
+// knows each watcher's actor, and owns an ads_stream actor for each server in use.
+
+#pragma once
+
+#include "actors/environment.hpp"
+#include "actors/protocol/xds_client.hpp"
+
+namespace signalbox::actors {
+
+/// One per bootstrap: cache, watchers, does-not-exist timers. Owns an ads_stream per server in use.
+protocol::XdsClientActor spawn_xds_client(caf::actor_system& system, EnvironmentPtr environment);
+
+}  // namespace signalbox::actors
