@@ -12,7 +12,7 @@
 namespace signalbox::xds {
 
 enum class MissingLeaf : std::uint8_t {
-  kSkip,           ///< A74: the other leaves serve.
+  kSkip,           ///< A74: calls use the other leaves.
   kFailAggregate,  ///< A37-13: a missing leaf fails the whole aggregate.
 };
 
