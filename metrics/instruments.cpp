@@ -244,7 +244,7 @@ void Instruments::observe(const Observation& observation) {
                                1);
                  },
                  [&](const ConnectionLost& seen) {
-                   series_.add(Metric::kSubchannelDisconnections, {seen.cluster.str()}, 1);
+                   series_.add(Metric::kSubchannelDisconnections, {seen.cluster.str(), "unknown"}, 1);
                  },
                  [&](const OutliersDetected& seen) { count_outliers(series_, seen); },
                  [&](const CircuitBreakerSet& seen) { set_gate(seen); },
@@ -293,7 +293,7 @@ void Instruments::count_endpoints(const EndpointsCounted& seen) {
   for (std::size_t state = 0; state < kEndpointStates; ++state) {
     sum[state] += seen.by_state[state] - seen.before[state];
     series_.set(Metric::kEndpoints,
-                {seen.cluster.str(), std::string(kStates[state])},
+                {seen.cluster.str(), "", std::string(kStates[state])},
                 static_cast<double>(sum[state]));
   }
 }
