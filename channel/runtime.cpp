@@ -271,6 +271,11 @@ void add_settings(const RuntimeOptions& options,
   environment.subchannel.lost_backoff = options.lost_backoff;
 }
 
+metrics::LatencyScale scale_of(const RuntimeOptions& options) {
+  return options.latency_buckets == LatencyBuckets::kGrpc ? metrics::LatencyScale::kGrpc
+                                                          : metrics::LatencyScale::kShort;
+}
+
 // Adds the actors' counters, and the state that all runtimes of the process share.
 void add_counters(const std::shared_ptr<metrics::Instruments>& instruments,
                   actors::Environment& environment) {
@@ -292,7 +297,8 @@ struct Runtime::State {
   ParseOptionsPtr parsing;
   /// True once the runtime ends. Parsers then abandon the response that they are parsing.
   std::shared_ptr<std::atomic<bool>> ending = std::make_shared<std::atomic<bool>>(false);
-  std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>();
+  std::shared_ptr<metrics::Instruments> instruments =
+      std::make_shared<metrics::Instruments>(std::chrono::steady_clock::now, scale_of(options));
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
   actors::ReclaimerThread reclaimer;
@@ -325,6 +331,7 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
     fresh->throttle_retries(
         std::make_shared<lb::RetryThrottle>(throttling->max_tokens, throttling->token_ratio));
   }
+  fresh->count_callers(instruments->caller_stats(name));
   actors::ChannelPort port;
   port.target = name;
   port.listener_resource = *listener;
@@ -476,6 +483,7 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
     // An invalid target gets a closed Target, which fails every call with the reason.
     auto lame =
         std::make_shared<channel::Target>(lb::CallerNames{target, state_->bootstrap.node.id});
+    lame->count_callers(state_->instruments->caller_stats(target));
     lame->close(absl::UnavailableError(found.status().message()), *state_->reclaimer.handle());
     found = std::move(lame);
   }
@@ -489,6 +497,7 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
                                       state_->options.retry_buffer_bytes,
                                       state_->options.retry_elsewhere};
   options.is_wrong_target = is_wrong_target;
+  options.callers = (*found)->callers();
   options.authority = std::move(own.authority);
   if (options.authority.empty())
     options.authority = actors::default_authority(state_->options.channel_arguments);

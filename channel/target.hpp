@@ -26,6 +26,7 @@
 #include "channel/pick/wait_list.hpp"
 #include "lb/pick/router.hpp"
 #include "lb/route/retry.hpp"
+#include "messages/counting/caller_stats.hpp"
 
 namespace signalbox::channel {
 
@@ -54,6 +55,12 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
     retry_throttle_ = std::move(throttle);
   }
 
+  /// The counters of the target's callers; null: nothing counts them.
+  const std::shared_ptr<const CallerStats>& callers() const { return callers_; }
+
+  /// Call it before the target is shared.
+  void count_callers(std::shared_ptr<const CallerStats> callers) { callers_ = std::move(callers); }
+
   /// The channel actor has published a snapshot; never blocks.
   void published(ConnectivityState state);
 
@@ -75,6 +82,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   const std::shared_ptr<lb::SnapshotCell> cell_;
   const std::shared_ptr<WaitList> waiting_;
   std::shared_ptr<lb::RetryThrottle> retry_throttle_;
+  std::shared_ptr<const CallerStats> callers_;
   std::atomic<ConnectivityState> state_{ConnectivityState::kConnecting};
   std::shared_ptr<HostLink> host_;  // Null: the target has no host.
   std::shared_ptr<const actors::ChannelPort> port_;

@@ -5,6 +5,8 @@
 #include <array>
 #include <chrono>
 
+#include "absl/strings/str_cat.h"
+
 #include "messages/overloaded.hpp"
 
 namespace signalbox::metrics {
@@ -57,6 +59,12 @@ constexpr std::array<absl::string_view, kStatusCodes> kCodes{"OK",
                                                              "DATA_LOSS",
                                                              "UNAUTHENTICATED"};
 
+constexpr std::array<absl::string_view, kDelayReasons> kDelays{"resolving",
+                                                               "connecting",
+                                                               "subchannel_state_mismatch",
+                                                               "picker_failing_with_wait_for_ready",
+                                                               "filter_delay"};
+
 template <typename Enum, std::size_t N>
 std::string label_of(const std::array<absl::string_view, N>& labels, Enum value) {
   return std::string(labels[static_cast<std::size_t>(value)]);
@@ -74,6 +82,28 @@ void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
              static_cast<double>(seen.endpoints));
 }
 
+// --- durations ------------------------------------------------------------
+
+Histogram histogram_of(const DurationCounts& counted) {
+  return {{counted.buckets.begin(), counted.buckets.end()},
+          std::chrono::duration<double>(counted.sum).count()};
+}
+
+// "p0:connecting": the priority, then gRPC's word (A121).
+std::string delay_label(const DelayType& type) {
+  const std::string word = label_of(kDelays, type.reason);
+  return type.priority ? absl::StrCat("p", *type.priority, ":", word) : word;
+}
+
+template <typename Visit>
+void each_delay_type(const Visit& visit) {
+  for (std::size_t reason = 0; reason < kDelayReasons; ++reason) {
+    visit(DelayType{static_cast<DelayReason>(reason)});
+    for (std::uint8_t priority = 0; priority <= DelayType::kLastPriority; ++priority)
+      visit(DelayType{static_cast<DelayReason>(reason), priority});
+  }
+}
+
 // --- calls ----------------------------------------------------------------
 
 struct CallCounts {
@@ -84,6 +114,7 @@ struct CallCounts {
   std::array<std::int64_t, kStatusCodes> completed{};
   std::int64_t started = 0;
   std::int64_t active = 0;
+  DurationCounts durations;
 
   // Ended calls are read before started calls; otherwise the sums could show more ended than
   // started calls.
@@ -103,6 +134,7 @@ struct CallCounts {
       affinity[result] = stats.affinity(static_cast<AffinityResult>(result));
     for (std::size_t reason = 0; reason < kCookieSets; ++reason)
       cookies[reason] = stats.cookies(static_cast<CookieSet>(reason));
+    durations = stats.durations().counts();
   }
 
   CallCounts() = default;
@@ -114,6 +146,10 @@ struct CallCounts {
     add(retries, other.retries);
     add(affinity, other.affinity);
     add(cookies, other.cookies);
+    durations.sum += other.durations.sum;
+    durations.buckets.resize(other.durations.buckets.size());
+    for (std::size_t i = 0; i < durations.buckets.size(); ++i)
+      durations.buckets[i] += other.durations.buckets[i];
   }
 
   bool has_sessions() const {
@@ -152,9 +188,14 @@ struct TargetFamilies {
   }
 };
 
+Series one(LabelValues labels, const DurationCounts& counted) {
+  return {std::move(labels), 0, histogram_of(counted)};
+}
+
 // Calls by cluster, of all targets together.
 struct ClusterFamilies {
   Family active{&row_of(Metric::kRpcsActive), {}};
+  Family durations{&row_of(Metric::kRpcDuration), {}};
   Family picks{&row_of(Metric::kPicks), {}};
   Family retries{&row_of(Metric::kRetries), {}};
   Family affinity{&row_of(Metric::kAffinityPicks), {}};
@@ -162,6 +203,9 @@ struct ClusterFamilies {
 
   void add(const std::string& cluster, const std::string& aggregate, const CallCounts& sum) {
     active.series.push_back(one({cluster, aggregate}, sum.active));
+    // A cluster without calls, or with calls of the Pick API alone, has no durations.
+    if (std::ranges::any_of(sum.durations.buckets, [](std::int64_t count) { return count != 0; }))
+      durations.series.push_back(one({cluster, aggregate}, sum.durations));
     for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome) {
       picks.series.push_back(
           one({cluster, std::string(kResults[outcome]), aggregate}, sum.picks[outcome]));
@@ -200,6 +244,11 @@ Family family_of(Metric metric, const Counts& counts) {
   return family;
 }
 
+DurationBounds duration_bounds(LatencyScale scale) {
+  if (scale == LatencyScale::kGrpc) return kGrpcLatencyBounds;
+  return kLatencyBounds;
+}
+
 LabelValues tier_labels(const ClusterName& cluster, const ClusterName& leaf, std::size_t priority) {
   return {cluster.str(), leaf.str(), std::to_string(priority)};
 }
@@ -214,57 +263,58 @@ const EventCountPtr& count_of(std::map<std::string, EventCountPtr>& counts,
 
 }  // namespace
 
-Instruments::Instruments(Clock now) : now_(std::move(now)) {
+Instruments::Instruments(Clock now, LatencyScale scale)
+    : now_(std::move(now)), scale_(scale), series_(scale) {
   series_.set(Metric::kBuildInfo, {SIGNALBOX_VERSION, SIGNALBOX_REVISION, "" __VERSION__}, 1);
 }
 
 // --- from the control plane -----------------------------------------------
 
 void Instruments::observe(const Observation& observation) {
-  std::visit(Overloaded{
-                 [&](const PriorityActive& seen) {
-                   move_priority(seen.cluster, seen.before, seen.priority);
-                 },
-                 [&](const FailedOver& seen) {
-                   series_.add(Metric::kFailovers,
-                               {seen.cluster.str(),
-                                label_of(kDirections, seen.direction),
-                                label_of(kReasons, seen.reason)},
-                               1);
-                 },
-                 [&](const FailoverEnded& seen) {
-                   series_.record(Metric::kFailoverDuration,
-                                  {seen.cluster.str()},
-                                  std::chrono::duration<double>(seen.duration).count());
-                 },
-                 [&](const EndpointsCounted& seen) { count_endpoints(seen); },
-                 [&](const ConnectionAttempted& seen) {
-                   series_.add(Metric::kConnectionAttempts,
-                               {seen.cluster.str(), seen.connected ? "success" : "failure"},
-                               1);
-                 },
-                 [&](const ConnectionLost& seen) {
-                   series_.add(Metric::kSubchannelDisconnections, {seen.cluster.str(), "unknown"}, 1);
-                 },
-                 [&](const OutliersDetected& seen) { count_outliers(series_, seen); },
-                 [&](const CircuitBreakerSet& seen) { set_gate(seen); },
-                 [&](const SessionsHeld& seen) { count_held(seen); },
-                 [&](const SessionsSwept& seen) {
-                   series_.add(Metric::kAffinitySweeps, {seen.cluster.str()}, 1);
-                   series_.add(Metric::kAffinityReleased,
-                               {seen.cluster.str()},
-                               static_cast<double>(seen.released));
-                 },
-                 [](const TierLoad&) {},  // hold_load() exports the load.
-                 [&](const HealthProbed& seen) {
-                   series_.add(Metric::kHealthProbes,
-                               {seen.cluster.str(), seen.passed ? "success" : "failure"},
-                               1);
-                   series_.add(
-                       Metric::kHealthProbesDelayed, {seen.cluster.str()}, seen.delayed ? 1 : 0);
-                 },
-             },
-             observation);
+  std::visit(
+      Overloaded{
+          [&](const PriorityActive& seen) {
+            move_priority(seen.cluster, seen.before, seen.priority);
+          },
+          [&](const FailedOver& seen) {
+            series_.add(Metric::kFailovers,
+                        {seen.cluster.str(),
+                         label_of(kDirections, seen.direction),
+                         label_of(kReasons, seen.reason)},
+                        1);
+          },
+          [&](const FailoverEnded& seen) {
+            series_.record(Metric::kFailoverDuration,
+                           {seen.cluster.str()},
+                           std::chrono::duration<double>(seen.duration).count());
+          },
+          [&](const EndpointsCounted& seen) { count_endpoints(seen); },
+          [&](const ConnectionAttempted& seen) {
+            series_.add(Metric::kConnectionAttempts,
+                        {seen.cluster.str(), seen.connected ? "success" : "failure"},
+                        1);
+          },
+          [&](const ConnectionLost& seen) {
+            series_.add(Metric::kSubchannelDisconnections, {seen.cluster.str(), "unknown"}, 1);
+          },
+          [&](const OutliersDetected& seen) { count_outliers(series_, seen); },
+          [&](const CircuitBreakerSet& seen) { set_gate(seen); },
+          [&](const SessionsHeld& seen) { count_held(seen); },
+          [&](const SessionsSwept& seen) {
+            series_.add(Metric::kAffinitySweeps, {seen.cluster.str()}, 1);
+            series_.add(Metric::kAffinityReleased,
+                        {seen.cluster.str()},
+                        static_cast<double>(seen.released));
+          },
+          [](const TierLoad&) {},  // hold_load() exports the load.
+          [&](const HealthProbed& seen) {
+            series_.add(Metric::kHealthProbes,
+                        {seen.cluster.str(), seen.passed ? "success" : "failure"},
+                        1);
+            series_.add(Metric::kHealthProbesDelayed, {seen.cluster.str()}, seen.delayed ? 1 : 0);
+          },
+      },
+      observation);
 }
 
 void Instruments::forget_priority(const ClusterName& cluster, int reported) {
@@ -409,8 +459,42 @@ std::shared_ptr<const CallStats> Instruments::call_stats(absl::string_view targe
     key = {std::string(kOther), ClusterName(std::string(kOther)), {}};
   }
   auto& stats = call_stats_[std::move(key)];
-  if (stats == nullptr) stats = std::make_shared<const CallStats>();
+  if (stats == nullptr) stats = std::make_shared<const CallStats>(duration_bounds(scale_));
   return stats;
+}
+
+std::shared_ptr<const CallerStats> Instruments::caller_stats(absl::string_view target) {
+  const std::lock_guard lock(registry_mutex_);
+  std::string key(target);
+  if (caller_stats_.size() >= kMaxSeries && !caller_stats_.contains(key)) {
+    series_.count_overflow(Metric::kCalls);
+    key = std::string(kOther);
+  }
+  auto& stats = caller_stats_[std::move(key)];
+  if (stats == nullptr) stats = std::make_shared<const CallerStats>(duration_bounds(scale_));
+  return stats;
+}
+
+// A code or a reason that never occurred has no series, but OK always has its series.
+std::vector<Family> Instruments::collect_callers() const {
+  Family calls{&row_of(Metric::kCalls), {}};
+  Family durations{&row_of(Metric::kCallDuration), {}, bounds_of(Buckets::kLatency, scale_)};
+  Family waits{&row_of(Metric::kPickWait), {}, bounds_of(Buckets::kLatency, scale_)};
+
+  const std::lock_guard lock(registry_mutex_);
+  for (const auto& [target, stats] : caller_stats_) {
+    for (std::size_t code = 0; code < kStatusCodes; ++code) {
+      const std::int64_t count = stats->calls(code);
+      if (code == 0 || count != 0)
+        calls.series.push_back(one({target, std::string(kCodes[code])}, count));
+    }
+    durations.series.push_back(one({target}, stats->durations().counts()));
+    each_delay_type([&](const DelayType& type) {
+      if (const StripedHistogram* const waited = stats->waits_of(type))
+        waits.series.push_back(one({target, delay_label(type)}, waited->counts()));
+    });
+  }
+  return {calls, durations, waits};
 }
 
 EventCountPtr Instruments::drops(const ClusterName& cluster, absl::string_view category) {
@@ -498,6 +582,7 @@ EventCountPtr Instruments::filter_failures(absl::string_view filter) {
 std::vector<Family> Instruments::collect_calls() const {
   TargetFamilies targets;
   ClusterFamilies clusters;
+  clusters.durations.bounds = bounds_of(Buckets::kLatency, scale_);
   Family faults{&row_of(Metric::kFaultsInjected), {}};
   std::map<std::pair<ClusterName, ClusterName>, CallCounts> by_cluster;
 
@@ -515,6 +600,7 @@ std::vector<Family> Instruments::collect_calls() const {
   return {targets.started,
           targets.completed,
           clusters.active,
+          clusters.durations,
           clusters.picks,
           clusters.retries,
           clusters.affinity,
@@ -585,7 +671,7 @@ std::vector<Family> Instruments::collect() const {
     forget_gone();
   }
   std::vector<Family> families = series_.collect();
-  for (auto& some : {collect_calls(), collect_drops()}) {
+  for (auto& some : {collect_calls(), collect_callers(), collect_drops()}) {
     for (const Family& family : some) {
       if (!family.series.empty()) families.push_back(family);
     }

@@ -4,7 +4,7 @@
 //
 //   cores ─▶ Observation ─▶ shells ─▶ observe() ─┐
 //   shells ─▶ set_…, count_…, add_… ─────────────┼▶ [Instruments] ─▶ collect() ─▶ exporter
-//   router, data plane ─▶ CallStats ─────────────┤
+//   router, data plane ─▶ CallStats, CallerStats ┤
 //   pickers ─▶ EventCount, gates ────────────────┘
 //
 // Thread-safe. Each runtime has its own Instruments, so several runtimes in a process do not mix.
@@ -29,6 +29,7 @@
 
 #include "messages/connectivity.hpp"
 #include "messages/counting/call_stats.hpp"
+#include "messages/counting/caller_stats.hpp"
 #include "messages/counting/drop_counts.hpp"
 #include "messages/observation.hpp"
 #include "messages/resource.hpp"
@@ -43,7 +44,8 @@ class Instruments final : public DropCounters {
  public:
   using Clock = std::function<Instant()>;
 
-  explicit Instruments(Clock now = std::chrono::steady_clock::now);
+  explicit Instruments(Clock now = std::chrono::steady_clock::now,
+                       LatencyScale scale = LatencyScale::kShort);
 
   void observe(const Observation& observation);
 
@@ -54,6 +56,10 @@ class Instruments final : public DropCounters {
   std::shared_ptr<const CallStats> call_stats(absl::string_view target,
                                               const ClusterName& cluster,
                                               const ClusterName& aggregate = {});
+
+  /// Returns the counters of what the callers of this target see. Repeated calls return the same
+  /// object. Beyond kMaxSeries objects, new targets share the object of "other".
+  std::shared_ptr<const CallerStats> caller_stats(absl::string_view target);
 
   /// Repeated calls return the same object until the cluster is forgotten. Beyond kMaxSeries
   /// objects, new clusters share the object of "other".
@@ -133,14 +139,17 @@ class Instruments final : public DropCounters {
   };
 
   std::vector<Family> collect_calls() const;
+  std::vector<Family> collect_callers() const;
   std::vector<Family> collect_drops() const;
   void set_gate(const CircuitBreakerSet& seen);
 
   const Clock now_;
+  const LatencyScale scale_;
   // Mutable: collect() forgets clusters that are gone.
   mutable SeriesTable series_;
   mutable std::mutex registry_mutex_;
   mutable std::map<CallKey, std::shared_ptr<const CallStats>> call_stats_;
+  std::map<std::string, std::shared_ptr<const CallerStats>> caller_stats_;
   mutable std::map<std::pair<ClusterName, std::string>, EventCountPtr> drops_;
   mutable std::map<ClusterName, EventCountPtr> breaker_drops_;
   mutable std::map<std::string, Instant> gone_;  ///< Clusters without a hold, and since when.

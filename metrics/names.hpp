@@ -11,10 +11,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "absl/strings/string_view.h"
+
+#include "messages/counting/striped_histogram.hpp"
 
 namespace signalbox::metrics {
 
@@ -160,14 +164,13 @@ inline constexpr std::array kMetrics{
               {kCluster, Label{"result"}, kAggregate},
               "Picks, by what became of them; a call that waits picks more than once. Those that "
               "came to no leaf are the aggregate's."},
-    MetricRow{
-        Metric::kPickWait,
-        MetricKind::kHistogram,
-        "signalbox_pick_wait_seconds",
-        {kTarget, Label{"delay_type"}},
-        "Time that calls waited for an endpoint, by the reason (gRFC A121). A call whose reason "
-        "changes counts once for each reason; a call that does not wait is not counted.",
-        Buckets::kLatency},
+    MetricRow{Metric::kPickWait,
+              MetricKind::kHistogram,
+              "signalbox_pick_wait_seconds",
+              {kTarget, Label{"delay_type"}},
+              "Time that calls waited for an endpoint, by the reason (gRFC A121). A call counts "
+              "once for each of its reasons; a call that does not wait is not counted.",
+              Buckets::kLatency},
     MetricRow{Metric::kRetries,
               MetricKind::kCounter,
               "signalbox_retries_total",
@@ -429,17 +432,36 @@ static_assert(
 inline constexpr std::array kFailoverBuckets{
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 11.0, 15.0, 30.0, 60.0};
 
-/// Upper bounds in seconds. They are fewer than gRPC's, because each bound is a series of every
-/// cluster.
-inline constexpr std::array kLatencyBuckets{
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0};
+/// Upper bounds in seconds.
+inline constexpr std::array kLatencyBuckets = [] {
+  std::array<double, kLatencyBounds.size()> seconds{};
+  for (std::size_t i = 0; i < seconds.size(); ++i)
+    seconds[i] = std::chrono::duration<double>(kLatencyBounds[i]).count();
+  return seconds;
+}();
 
-/// gRPC's bounds of latencies in seconds (gRFC A66).
-inline constexpr std::array kGrpcLatencyBuckets{
-    0.0,   0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002, 0.003, 0.004,
-    0.005, 0.006,   0.008,   0.01,   0.013,  0.016,  0.02,   0.025, 0.03,  0.04,  0.05,
-    0.065, 0.08,    0.1,     0.13,   0.16,   0.2,    0.25,   0.3,   0.4,   0.5,   0.65,
-    0.8,   1.0,     2.0,     5.0,    10.0,   20.0,   50.0,   100.0};
+/// gRPC's bounds of latencies (gRFC A66), in units of 10 µs.
+inline constexpr std::array<std::int64_t, 41> kGrpcLatencyUnits{
+    0,       1,         5,         10,        30,        60,     80,     100,     200,
+    300,     400,       500,       600,       800,       1'000,  1'300,  1'600,   2'000,
+    2'500,   3'000,     4'000,     5'000,     6'500,     8'000,  10'000, 13'000,  16'000,
+    20'000,  25'000,    30'000,    40'000,    50'000,    65'000, 80'000, 100'000, 200'000,
+    500'000, 1'000'000, 2'000'000, 5'000'000, 10'000'000};
+
+inline constexpr std::array kGrpcLatencyBounds = [] {
+  std::array<Duration, kGrpcLatencyUnits.size()> bounds{};
+  for (std::size_t i = 0; i < bounds.size(); ++i)
+    bounds[i] = std::chrono::microseconds(10 * kGrpcLatencyUnits[i]);
+  return bounds;
+}();
+
+/// The same in seconds.
+inline constexpr std::array kGrpcLatencyBuckets = [] {
+  std::array<double, kGrpcLatencyBounds.size()> seconds{};
+  for (std::size_t i = 0; i < seconds.size(); ++i)
+    seconds[i] = std::chrono::duration<double>(kGrpcLatencyBounds[i]).count();
+  return seconds;
+}();
 
 /// gRPC's bounds of sizes in bytes (gRFC A66).
 inline constexpr std::array kSizeBuckets{0.0,
@@ -456,5 +478,24 @@ inline constexpr std::array kSizeBuckets{0.0,
                                          268435456.0,
                                          1073741824.0,
                                          4294967296.0};
+
+/// Which bounds the histograms of latencies have.
+enum class LatencyScale : std::uint8_t {
+  kShort,  ///< kLatencyBuckets.
+  kGrpc,   ///< kGrpcLatencyBuckets, for dashboards that expect gRPC's.
+};
+
+constexpr std::span<const double> bounds_of(Buckets buckets, LatencyScale scale) {
+  switch (buckets) {
+    case Buckets::kFailover:
+      return kFailoverBuckets;
+    case Buckets::kLatency:
+      if (scale == LatencyScale::kGrpc) return kGrpcLatencyBuckets;
+      return kLatencyBuckets;
+    case Buckets::kSize:
+      return kSizeBuckets;
+  }
+  return {};
+}
 
 }  // namespace signalbox::metrics

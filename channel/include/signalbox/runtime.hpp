@@ -130,6 +130,12 @@ struct SessionCookieOptions {
   SessionCookieForm form = SessionCookieForm::kGrpc;
 };
 
+/// The buckets of the latencies among the metrics: calls, attempts, waits, configurations, actors.
+enum class LatencyBuckets : std::uint8_t {
+  kShort,  ///< 14 bounds from 0.5 ms to 10 s.
+  kGrpc,   ///< gRPC's 41 bounds from 0 to 100 s (gRFC A66), which cost three times as many series.
+};
+
 struct RuntimeOptions {
   /// The path of the bootstrap file, or the bootstrap's JSON. When neither is set, environment
   /// variables name the bootstrap (see above). To set both is an error of start().
@@ -270,6 +276,8 @@ struct RuntimeOptions {
   /// (gRFC A39). See filter.hpp. Types are unique. An invalid registration is an error of start()
   /// that names it.
   std::vector<CustomHttpFilter> http_filters;
+
+  LatencyBuckets latency_buckets = LatencyBuckets::kShort;
 
   /// Resolves "host:port" of LOGICAL_DNS clusters to "ip:port" texts; unset: getaddrinfo. Called on
   /// a thread of the runtime; may block.

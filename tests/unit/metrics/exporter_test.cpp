@@ -58,6 +58,10 @@ std::shared_ptr<Instruments> busy_instruments() {
   stats->count_cookie(CookieSet::kNew);
   stats->count_started();
   stats->count_completed(0);
+  stats->record_duration(30ms);
+  const auto callers = instruments->caller_stats("shop");
+  callers->count(0, 30ms);
+  callers->record_wait({DelayReason::kConnecting, 0}, 30ms);
   for (std::size_t i = 0; i < kMaxSeries; ++i)
     instruments->call_stats("shop", ClusterName("c" + std::to_string(i)));
 
