@@ -57,7 +57,14 @@ struct AdsStreamState {
     if (stream) stream->send(std::move(order.bytes));
   }
 
-  void run(ResourcesReceived& order) { protocol::send(self, sink, std::move(order)); }
+  void run(ResourcesReceived& order) {
+    environment->instruments->record_response(order.type, order.bytes);
+    protocol::send(self, sink, std::move(order));
+  }
+
+  void run(StreamEnded& order) {
+    environment->instruments->count_stream_end(transport->server(), order.how);
+  }
 
   void run(ResponseRefused& order) {
     environment->instruments->count_config_rejected(to_string(order.reason));
@@ -91,6 +98,8 @@ protocol::BehaviorOf<AdsStreamActor> ads_stream_behavior(AdsStreamState::Self se
   state.environment = std::move(environment);
   state.transport = state.environment->ads_transports.at(server);
   state.handled = state.environment->instruments->actor_messages("ads_stream");
+  for (const StreamEnd how : {StreamEnd::kOk, StreamEnd::kNoResponse, StreamEnd::kError})
+    state.environment->instruments->count_stream_end(state.transport->server(), how, 0);
   state.sink = std::move(sink);
   xds::AdsSessionOptions options;
   options.node = state.environment->node_bytes;

@@ -3,6 +3,7 @@
 // Hosts lb::ChannelCore, which serves one target. The shell owns the watcher and the root of the
 // policy tree, and publishes snapshots to the data plane.
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "lb/channel_core.hpp"
+#include "lb/connected_text.hpp"
 #include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
@@ -94,6 +96,8 @@ struct ChannelState {
   }
 
   void run(lb::PublishSnapshot& order);
+  void record_applied(Generation generation, const lb::ConfigApplied& applied);
+  void announce(ConnectivityState state);
 
   void run(lb::ReferToClusters& order) {
     std::erase_if(in_metrics,
@@ -122,6 +126,9 @@ struct ChannelState {
   ClustersReferenced referenced;
   std::map<ClusterName, std::shared_ptr<const void>> in_metrics;
   std::optional<lb::ChannelCore> core;
+  XdsConfigPtr newest;        ///< The configuration that came last.
+  ResourceVersions versions;  ///< Of `newest`.
+  bool is_announced = false;  ///< The log has said that the target is served.
   const ChildName root{kRootName};
   ChildPolicies policies;
   protocol::Watches watches;
@@ -140,6 +147,7 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
         environment->instruments->call_stats(port->target, cluster));
   };
   const lb::SnapshotCell::Reader last(*port->cell);
+  is_announced = last->generation != 0;  // An earlier actor may have served the target.
   core.emplace(make_ref, *last, seed_of(environment->seed, port->target), environment->faults);
   if (last->clusters != nullptr) {
     for (const auto& [cluster, ref] : *last->clusters)
@@ -166,12 +174,33 @@ void ChannelState::launch_watcher() {
 
 void ChannelState::run(lb::PublishSnapshot& order) {
   const std::uint64_t sequence = order.snapshot.sequence;
+  const Generation generation = order.snapshot.generation;
   environment->instruments->set_config_generation(port->target, order.snapshot.generation);
   auto old = port->cell->exchange(std::make_unique<const lb::Snapshot>(std::move(order.snapshot)));
   environment->reclaimer->retire(std::move(old), [me = ChannelActor{self}, sequence] {
     protocol::post(me, GracePassed{sequence - 1});
   });
   port->listener->published(sequence, order.state);
+  if (order.applied) record_applied(generation, *order.applied);
+  announce(order.state);
+}
+
+void ChannelState::record_applied(Generation generation, const lb::ConfigApplied& applied) {
+  const WallTime now = std::chrono::system_clock::now();
+  environment->instruments->record_applied(
+      port->target, applied.application, applied.propagation, now);
+  AppliedConfig shown{port->target, generation, applied.origin.versions, std::nullopt, now};
+  if (applied.propagation)
+    shown.received = now - std::chrono::duration_cast<WallTime::duration>(*applied.propagation);
+  port->applied->add(std::move(shown));
+}
+
+// Says once that the target is served. Later news are in the metrics.
+void ChannelState::announce(ConnectivityState state) {
+  if (is_announced || state != ConnectivityState::kReady || newest == nullptr) return;
+  is_announced = true;
+  if (environment->announces_targets && environment->log)
+    environment->log(absl::StrCat(port->target, ": ", lb::connected_text(*newest, versions)));
 }
 
 protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
@@ -186,7 +215,10 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
   return {
       [&state](EmitConfig& event) {
         if (!protocol::sent_by(state.self, state.watcher)) return;
-        state.feed(lb::XdsConfigArrived{std::move(event.config), std::move(event.notes)});
+        state.newest = event.config;
+        state.versions = event.origin.versions;
+        state.feed(lb::XdsConfigArrived{
+            std::move(event.config), std::move(event.notes), std::move(event.origin)});
       },
       [&state](EmitError& event) {
         if (!protocol::sent_by(state.self, state.watcher)) return;

@@ -266,6 +266,7 @@ void add_settings(const RuntimeOptions& options,
   if (options.missing_cluster_fails_aggregate)
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
   environment.log = options.log;
+  environment.announces_targets = options.transport != EndpointTransport::kAssumed;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;
   environment.subchannel.lost_backoff = options.lost_backoff;
@@ -305,7 +306,7 @@ struct Runtime::State {
   std::unique_ptr<actors::Host> host;
   std::shared_ptr<channel::HostLink> link;
   std::optional<channel::SessionCookies> session_cookies;
-  std::mutex mutex;
+  mutable std::mutex mutex;
   std::map<std::string, std::weak_ptr<channel::Target>> targets;
   std::vector<std::unique_ptr<channel::MetricsServer>> servers;
   std::vector<std::unique_ptr<channel::AdminServer>> admins;
@@ -314,6 +315,7 @@ struct Runtime::State {
   absl::Status add_extensions(actors::Environment& environment);
   absl::StatusOr<std::shared_ptr<channel::Target>> target(const std::string& name);
   absl::StatusOr<ResourceDump> dump() const;
+  std::vector<AppliedConfig> applied() const;
   absl::StatusOr<std::string> explain(const channel::ExplainQuestion& question);
 };
 
@@ -382,7 +384,21 @@ absl::StatusOr<ResourceDump> Runtime::State::dump() const {
   reply = nullptr;
   if (answer.wait_for(kDumpPatience) != std::future_status::ready)
     return absl::DeadlineExceededError("the xDS client has not answered in 10 s; it is stuck");
-  return answer.get();
+  auto dump = answer.get();
+  if (dump.ok()) dump->applied = applied();
+  return dump;
+}
+
+std::vector<AppliedConfig> Runtime::State::applied() const {
+  std::vector<AppliedConfig> all;
+  const std::lock_guard lock(mutex);
+  for (const auto& [name, known] : targets) {
+    const auto target = known.lock();
+    if (target == nullptr) continue;
+    for (AppliedConfig& config : target->applied())
+      all.push_back(std::move(config));
+  }
+  return all;
 }
 
 // The parser reads the configurations of custom policies and filters; the policy tree and the

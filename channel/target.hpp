@@ -58,6 +58,9 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   /// The counters of the target's callers; null: nothing counts them.
   const std::shared_ptr<const CallerStats>& callers() const { return callers_; }
 
+  /// The last configurations that picks have seen, the newest last.
+  std::vector<AppliedConfig> applied() const;
+
   /// Call it before the target is shared.
   void count_callers(std::shared_ptr<const CallerStats> callers) { callers_ = std::move(callers); }
 

@@ -39,6 +39,7 @@ namespace signalbox::lb {
 struct XdsConfigArrived {
   XdsConfigPtr config;
   ResolutionNotesPtr notes = nullptr;
+  ConfigOrigin origin = {};
 };
 
 /// There is no configuration, or it is gone.
@@ -83,10 +84,21 @@ struct ApplyToRoot {
 
 struct ExitIdleRoot {};
 
+/// Picks see a configuration for the first time.
+struct ConfigApplied {
+  ConfigOrigin origin;
+  /// Since the configuration was complete.
+  Duration application{};
+  /// Since the last response that changed the configuration; nullopt: no response did.
+  std::optional<Duration> propagation;
+};
+
 /// The snapshot to publish, and the channel's state with it.
 struct PublishSnapshot {
   Snapshot snapshot;
   ConnectivityState state = ConnectivityState::kIdle;
+  /// Set in the first snapshot of a configuration.
+  std::optional<ConfigApplied> applied = std::nullopt;
 };
 
 /// Tells the watcher which clusters must stay in the XdsConfig.
@@ -122,6 +134,8 @@ class ChannelCore {
     ConfigSelectorPtr selector;  // Null: no configuration.
     std::set<ClusterName> clusters;
     absl::Status failure;
+    ConfigOrigin origin;
+    Instant arrived{};  // When the configuration was complete.
   };
 
   /// A cluster in the tree.
@@ -148,6 +162,7 @@ class ChannelCore {
   void refer();
   void apply();
   void publish();
+  void record_applied();
   void retire_clusters(const Routes& old);
   void drop_unreferenced();
 
@@ -160,6 +175,7 @@ class ChannelCore {
   MakeRef make_ref_;
   std::uint64_t channel_id_;
   FaultOptions faults_;
+  Instant now_{};  // The time of this step.
   Generation generation_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint64_t grace_passed_ = 0;

@@ -59,6 +59,7 @@ constexpr std::array<absl::string_view, kStatusCodes> kCodes{"OK",
                                                              "DATA_LOSS",
                                                              "UNAUTHENTICATED"};
 
+constexpr std::array<absl::string_view, 3> kStreamEnds{"ok", "no_response", "error"};
 constexpr std::array<absl::string_view, kDelayReasons> kDelays{"resolving",
                                                                "connecting",
                                                                "subchannel_state_mismatch",
@@ -84,9 +85,12 @@ void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
 
 // --- durations ------------------------------------------------------------
 
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 Histogram histogram_of(const DurationCounts& counted) {
-  return {{counted.buckets.begin(), counted.buckets.end()},
-          std::chrono::duration<double>(counted.sum).count()};
+  return {{counted.buckets.begin(), counted.buckets.end()}, seconds(counted.sum)};
 }
 
 // "p0:connecting": the priority, then gRPC's word (A121).
@@ -372,6 +376,17 @@ void Instruments::count_updates(absl::string_view server,
   series_.add(Metric::kXdsUpdatesInvalid, labels, static_cast<double>(invalid));
 }
 
+void Instruments::count_stream_end(absl::string_view server, StreamEnd how, std::uint64_t times) {
+  series_.add(Metric::kXdsStreams,
+              {std::string(server), label_of(kStreamEnds, how)},
+              static_cast<double>(times));
+}
+
+void Instruments::record_response(ResourceType type, std::size_t bytes) {
+  series_.record(
+      Metric::kXdsResponseBytes, {std::string(to_string(type))}, static_cast<double>(bytes));
+}
+
 void Instruments::set_xds_resources(ResourceType type,
                                     absl::string_view cache_state,
                                     std::uint64_t count) {
@@ -390,6 +405,18 @@ void Instruments::count_actor_death(absl::string_view actor, absl::string_view r
 
 void Instruments::set_config_generation(absl::string_view target, Generation generation) {
   series_.set(Metric::kConfigGeneration, {std::string(target)}, static_cast<double>(generation));
+}
+
+void Instruments::record_applied(absl::string_view target,
+                                 Duration application,
+                                 std::optional<Duration> propagation,
+                                 std::chrono::system_clock::time_point now) {
+  const LabelValues labels{std::string(target)};
+  series_.set(Metric::kConfigLastApplied,
+              labels,
+              std::chrono::duration<double>(now.time_since_epoch()).count());
+  series_.record(Metric::kConfigApplyDuration, labels, seconds(application));
+  if (propagation) series_.record(Metric::kConfigPropagation, labels, seconds(*propagation));
 }
 
 void Instruments::add_policies(absl::string_view policy, int amount) {

@@ -33,6 +33,7 @@
 #include "messages/counting/drop_counts.hpp"
 #include "messages/observation.hpp"
 #include "messages/resource.hpp"
+#include "messages/xds_events.hpp"
 #include "metrics/series.hpp"
 
 namespace signalbox::metrics {
@@ -93,10 +94,20 @@ class Instruments final : public DropCounters {
                      ResourceType type,
                      std::uint64_t valid,
                      std::uint64_t invalid);
+  /// Counts a stream to the server that has ended. `times`: 0 makes the series known.
+  void count_stream_end(absl::string_view server, StreamEnd how, std::uint64_t times = 1);
+  void record_response(ResourceType type, std::size_t bytes);
   void set_xds_resources(ResourceType type, absl::string_view cache_state, std::uint64_t count);
   void count_config_rejected(absl::string_view reason, std::uint64_t times = 1);
   void count_actor_death(absl::string_view actor, absl::string_view reason);
   void set_config_generation(absl::string_view target, Generation generation);
+
+  /// Picks see a configuration of the target for the first time: `application` after it was
+  /// complete and `propagation` after the last response that changed it, if a response did.
+  void record_applied(absl::string_view target,
+                      Duration application,
+                      std::optional<Duration> propagation,
+                      std::chrono::system_clock::time_point now);
 
   /// Live objects: +1 when an object begins or enters the state, -1 when it ends or leaves the
   /// state.

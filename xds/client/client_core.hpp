@@ -137,7 +137,8 @@ class ClientCore {
 
   // The results of this step so far.
   WallTime wall_;
-  std::set<ResourceKey> deserted_;  // A watcher left them; others may remain.
+  std::optional<Instant> response_at_;  // The event is a response.
+  std::set<ResourceKey> deserted_;      // A watcher left them; others may remain.
   std::set<std::pair<ServerId, ResourceType>> to_ask_;
   std::map<WatcherId, ResourcesChanged> pending_;
   ClientEffects effects_;

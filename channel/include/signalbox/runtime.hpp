@@ -283,9 +283,10 @@ struct RuntimeOptions {
   /// a thread of the runtime; may block.
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
 
-  /// Receives messages for the operator: why a changed resource file is not used, which certificate
-  /// file went bad, why a custom policy died. Unset: each message is a line on stderr. Called on a
-  /// thread of the runtime. It must not throw, and must not destroy the runtime.
+  /// Receives messages for the operator: that a target is served (once), why a changed resource
+  /// file is not used, which certificate file went bad, why a custom policy died. Unset: each
+  /// message is a line on stderr. Called on a thread of the runtime. It must not throw, and must
+  /// not destroy the runtime.
   std::function<void(const std::string& text)> log;
 
   /// Abseil can look for deadlocks at every lock that gRPC takes. Debian's build does so in every

@@ -39,6 +39,9 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->count_updates("xds.host:443", ResourceType::kListener, 1, 1);
   instruments->set_xds_resources(ResourceType::kCluster, "acked", 2);
   instruments->set_config_generation("shop", 3);
+  instruments->record_applied("shop", 1ms, 2ms, std::chrono::system_clock::now());
+  instruments->count_stream_end("xds.host:443", StreamEnd::kOk);
+  instruments->record_response(ResourceType::kListener, 100);
   instruments->add_policies("priority", 1);
   instruments->add_subchannels(ConnectivityState::kReady, 1);
   instruments->add_connections(cluster, 1);

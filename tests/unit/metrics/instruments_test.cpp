@@ -160,6 +160,37 @@ TEST_CASE("instruments: latencies have gRPC's buckets if the program asks for th
   }
 }
 
+TEST_CASE("instruments: streams count by server and end, and responses by their size",
+          "[metrics][instruments][A78]") {
+  Instruments instruments;
+  instruments.count_stream_end("cp:1", StreamEnd::kOk, 0);
+  instruments.count_stream_end("cp:1", StreamEnd::kNoResponse);
+  instruments.count_stream_end("cp:1", StreamEnd::kError, 2);
+  CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "ok"}) == 0);
+  CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "no_response"}) == 1);
+  CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "error"}) == 2);
+  instruments.record_response(ResourceType::kEndpoints, 1024);
+  instruments.record_response(ResourceType::kEndpoints, 5 << 20U);
+  const auto sizes = series(instruments, Metric::kXdsResponseBytes, {"EDS"})->histogram;
+  CHECK(sizes.counts.size() == kSizeBuckets.size() + 1);
+  CHECK(sizes.counts[1] == 1);  // ≤ 1 KiB
+  CHECK(sizes.counts[9] == 1);  // ≤ 16 MiB
+  CHECK(sizes.sum == 1024 + (5 << 20U));
+}
+
+TEST_CASE("instruments: a configuration that picks see has its time and its durations",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  const std::chrono::system_clock::time_point now(1'700'000'000s);
+  instruments.record_applied("shop", 2ms, 7s, now);
+  instruments.record_applied("shop", 2ms, std::nullopt, now + 500ms);  // By DNS.
+  CHECK(value(instruments, Metric::kConfigLastApplied, {"shop"}) == 1'700'000'000.5);
+  CHECK(series(instruments, Metric::kConfigApplyDuration, {"shop"})->histogram.counts[2] == 2);
+  const auto propagation = series(instruments, Metric::kConfigPropagation, {"shop"})->histogram;
+  CHECK(propagation.sum == Approx(7));
+  CHECK(propagation.counts[13] == 1);  // ≤ 10 s
+}
+
 TEST_CASE("instruments: targets beyond the limit share other, M1", "[metrics][instruments]") {
   Instruments instruments;
   for (std::size_t i = 0; i < kMaxSeries + 2; ++i)
