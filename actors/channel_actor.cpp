@@ -16,6 +16,7 @@
 #include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
+#include "actors/workload.hpp"
 #include "lb/channel_core.hpp"
 #include "lb/connected_text.hpp"
 #include "metrics/instruments.hpp"
@@ -77,7 +78,7 @@ struct ChannelState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     for (auto& effect : core->step(lb::ChannelEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
@@ -118,7 +119,7 @@ struct ChannelState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   std::shared_ptr<const ChannelPort> port;
   XdsClientActor client;
   WatcherActor watcher;
@@ -138,7 +139,7 @@ struct ChannelState {
 void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const ChannelPort> its_port) {
   self = me;
   environment = std::move(env);
-  handled = environment->instruments->actor_messages("channel");
+  workload = Workload(environment->instruments->actor_stats("channel"));
   port = std::move(its_port);
   const auto make_ref = [this](const ClusterName& cluster) {
     return make_tracked<lb::ClusterRef>(

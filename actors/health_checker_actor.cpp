@@ -14,6 +14,7 @@
 #include "actors/io/health_prober.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
+#include "actors/workload.hpp"
 #include "lb/subchannel/health_check_core.hpp"
 #include "metrics/instruments.hpp"
 
@@ -31,7 +32,7 @@ struct HealthCheckerState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     for (auto& effect : core->step(HealthCheckEvent{std::move(event)}, protocol::now_of(self)))
       std::visit([this](auto& order) { run(order); }, effect);
   }
@@ -57,7 +58,7 @@ struct HealthCheckerState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   Address address;
   protocol::SubchannelMapActor map;
   std::vector<std::unique_ptr<HealthProber::Probe>> probes;  ///< By the check's index.
@@ -71,7 +72,7 @@ protocol::BehaviorOf<HealthCheckerActor> health_checker_behavior(HealthCheckerSt
   HealthCheckerState& state = self->state;
   state.self = self;
   state.environment = std::move(environment);
-  state.handled = state.environment->instruments->actor_messages("health_checker");
+  state.workload = Workload(state.environment->instruments->actor_stats("health_checker"));
   state.address = std::move(order.address);
   state.map = std::move(map);
   const HealthProber::Target target{{order.probed, order.tls, order.authority}, order.cluster};

@@ -12,6 +12,7 @@
 #include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
+#include "actors/workload.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/policy_registry.hpp"
 #include "messages/invariant.hpp"
@@ -58,7 +59,7 @@ struct PolicyState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     run(core->step(LbEvent{std::move(event)}, protocol::now_of(self)));
   }
 
@@ -174,7 +175,7 @@ struct PolicyState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   PolicyBirth birth;
   std::string name_of_policy;
   std::unique_ptr<lb::Policy> core;
@@ -195,7 +196,7 @@ struct PolicyState {
 void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   self = me;
   environment = std::move(env);
-  handled = environment->instruments->actor_messages("policy");
+  workload = Workload(environment->instruments->actor_stats("policy"));
   birth = std::move(born);
   name_of_policy = std::string(policy_name(*birth.config));
   environment->instruments->add_policies(name_of_policy, +1);

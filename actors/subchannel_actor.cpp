@@ -10,6 +10,7 @@
 #include "actors/io/connector.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
+#include "actors/workload.hpp"
 #include "lb/subchannel/subchannel_core.hpp"
 #include "metrics/instruments.hpp"
 
@@ -34,7 +35,7 @@ struct SubchannelState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     for (auto& effect : core->step(SubchannelEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
@@ -94,7 +95,7 @@ struct SubchannelState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   Peer peer;
   ClusterName cluster;
   ConnectivityState state = ConnectivityState::kIdle;
@@ -111,7 +112,7 @@ protocol::BehaviorOf<SubchannelActor> subchannel_behavior(SubchannelState::Self 
   SubchannelState& state = self->state;
   state.self = self;
   state.environment = std::move(environment);
-  state.handled = state.environment->instruments->actor_messages("subchannel");
+  state.workload = Workload(state.environment->instruments->actor_stats("subchannel"));
   state.map = std::move(map);
   lb::SubchannelOptions options = state.environment->subchannel;
   options.address = std::move(address);

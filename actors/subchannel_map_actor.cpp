@@ -18,6 +18,7 @@
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "actors/supervision.hpp"
+#include "actors/workload.hpp"
 #include "lb/subchannel/subchannel_map_core.hpp"
 #include "messages/overloaded.hpp"
 #include "metrics/instruments.hpp"
@@ -63,7 +64,7 @@ struct MapState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     for (auto& effect : core.step(SubchannelMapEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
@@ -154,7 +155,7 @@ struct MapState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   lb::SubchannelMapCore core;
   protocol::Watches watches;
 
@@ -330,7 +331,7 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
   protocol::record_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
-  state.handled = state.environment->instruments->actor_messages("subchannel_map");
+  state.workload = Workload(state.environment->instruments->actor_stats("subchannel_map"));
   return {
       [&state](const SubchannelAcquired& event) {
         state.meet(event.holder);

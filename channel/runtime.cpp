@@ -94,6 +94,18 @@ actors::FileAdsOptions file_options(const RuntimeOptions& options,
           }};
 }
 
+// Has the metrics say when the certificates end that are used at this place.
+actors::ShowFiles shown_in(const std::shared_ptr<metrics::Instruments>& instruments,
+                           const char* place) {
+  return [instruments, place](const std::shared_ptr<actors::TlsFiles>& files) {
+    instruments->watch_certificates(
+        place, [known = std::weak_ptr(files)]() -> std::optional<CertificateEnds> {
+          const auto used = known.lock();
+          return used == nullptr ? std::nullopt : std::optional(used->ends());
+        });
+  };
+}
+
 std::shared_ptr<actors::AdsTransport> make_server_transport(
     const RuntimeOptions& options,
     const xds::ServerConfig& server,
@@ -115,7 +127,8 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(
       [log = options.log, instruments, name = server.server_uri](const std::string& text) {
         instruments->count_config_rejected("certificate");
         log(absl::StrCat("xDS server ", name, ": ", text));
-      });
+      },
+      shown_in(instruments, "control_plane"));
   ads.security = actors::security_of(server.channel_creds);
   ads.max_message_bytes =
       static_cast<int>(std::min<std::size_t>(options.limits.max_message_bytes, INT_MAX));
@@ -164,10 +177,12 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
   if (!bootstrap.certificate_providers.empty())
     instruments->count_config_rejected("certificate", 0);
   connector.cluster_credentials = actors::make_cluster_credentials(
-      bootstrap.certificate_providers, [log = options.log, instruments](const std::string& text) {
+      bootstrap.certificate_providers,
+      [log = options.log, instruments](const std::string& text) {
         instruments->count_config_rejected("certificate");
         log(text);
-      });
+      },
+      shown_in(instruments, "endpoint"));
   connector.credentials = options.channel_credentials;
   connector.arguments = options.channel_arguments;
   if (options.keepalive_time) {

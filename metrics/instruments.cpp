@@ -589,11 +589,66 @@ std::vector<Family> Instruments::collect_drops() const {
   return {drops, open, limits, breaker_drops};
 }
 
-std::shared_ptr<const MessageCount> Instruments::actor_messages(absl::string_view actor) {
+std::shared_ptr<const ActorStats> Instruments::actor_stats(absl::string_view actor) {
   const std::lock_guard lock(registry_mutex_);
-  auto& count = actor_messages_[std::string(actor)];
-  if (count == nullptr) count = std::make_shared<const MessageCount>();
-  return count;
+  auto& stats = actor_stats_[std::string(actor)];
+  if (stats == nullptr) stats = std::make_shared<const ActorStats>(duration_bounds(scale_));
+  return stats;
+}
+
+std::vector<Family> Instruments::collect_actors() const {
+  Family messages{&row_of(Metric::kActorMessages), {}};
+  Family mailboxes{&row_of(Metric::kActorMailbox), {}};
+  Family durations{&row_of(Metric::kActorHandleDuration), {}, bounds_of(Buckets::kLatency, scale_)};
+
+  const std::lock_guard lock(registry_mutex_);
+  for (const auto& [actor, stats] : actor_stats_) {
+    messages.series.push_back(one({actor}, stats->messages()));
+    mailboxes.series.push_back(one({actor}, stats->take_longest()));
+    durations.series.push_back(one({actor}, stats->durations().counts()));
+  }
+  return {messages, mailboxes, durations};
+}
+
+void Instruments::watch_certificates(absl::string_view place,
+                                     std::function<std::optional<CertificateEnds>()> ends) {
+  const std::lock_guard lock(registry_mutex_);
+  certificates_.push_back(std::make_shared<const WatchedCertificates>(
+      WatchedCertificates{std::string(place), std::move(ends)}));
+}
+
+// Of several certificates with one role, the first to end is shown.
+std::vector<Family> Instruments::collect_certificates() const {
+  std::map<std::string, CertificateEnds::Time> first;
+  const auto note = [&](const std::string& role, const std::optional<CertificateEnds::Time>& end) {
+    if (!end) return;
+    const auto [known, is_new] = first.emplace(role, *end);
+    if (!is_new) known->second = std::min(known->second, *end);
+  };
+  std::vector<std::shared_ptr<const WatchedCertificates>> watched;
+  {
+    const std::lock_guard lock(registry_mutex_);
+    watched = certificates_;
+  }
+  // Reading files may call the program's log, which may ask for metrics: no lock is held.
+  const auto lasting = std::ranges::stable_partition(watched, [&](const auto& one) {
+    const std::optional<CertificateEnds> ends = one->ends();
+    if (!ends) return true;
+    note(one->place + "_identity", ends->identity);
+    note(one->place + "_root", ends->roots);
+    return false;
+  });
+  if (lasting.begin() != watched.begin()) {
+    const std::lock_guard lock(registry_mutex_);
+    for (auto gone = watched.begin(); gone != lasting.begin(); ++gone)
+      std::erase(certificates_, *gone);
+  }
+  Family family{&row_of(Metric::kCertificateExpiry), {}};
+  for (const auto& [role, end] : first) {
+    family.series.push_back(
+        {{role}, std::chrono::duration<double>(end.time_since_epoch()).count(), {}});
+  }
+  return {family};
 }
 
 EventCountPtr Instruments::pick_failures(absl::string_view policy) {
@@ -632,7 +687,6 @@ std::vector<Family> Instruments::collect_calls() const {
           clusters.retries,
           clusters.affinity,
           clusters.cookies,
-          family_of(Metric::kActorMessages, actor_messages_),
           family_of(Metric::kPickFailures, pick_failures_),
           family_of(Metric::kFilterFailures, filter_failures_),
           faults};
@@ -698,7 +752,11 @@ std::vector<Family> Instruments::collect() const {
     forget_gone();
   }
   std::vector<Family> families = series_.collect();
-  for (auto& some : {collect_calls(), collect_callers(), collect_drops()}) {
+  for (auto& some : {collect_calls(),
+                     collect_callers(),
+                     collect_drops(),
+                     collect_actors(),
+                     collect_certificates()}) {
     for (const Family& family : some) {
       if (!family.series.empty()) families.push_back(family);
     }

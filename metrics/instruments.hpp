@@ -27,6 +27,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "messages/certificate_ends.hpp"
 #include "messages/connectivity.hpp"
 #include "messages/counting/call_stats.hpp"
 #include "messages/counting/caller_stats.hpp"
@@ -34,12 +35,10 @@
 #include "messages/observation.hpp"
 #include "messages/resource.hpp"
 #include "messages/xds_events.hpp"
+#include "metrics/actor_stats.hpp"
 #include "metrics/series.hpp"
 
 namespace signalbox::metrics {
-
-/// Messages that actors of one kind have handled; add(0, 1) for each.
-using MessageCount = StripedCounters<1>;
 
 class Instruments final : public DropCounters {
  public:
@@ -67,9 +66,14 @@ class Instruments final : public DropCounters {
   EventCountPtr drops(const ClusterName& cluster, absl::string_view category) override;
   EventCountPtr breaker_drops(const ClusterName& cluster) override;
 
-  /// Returns the message counter for this kind of actor. Each kind has one counter for the life of
+  /// Returns the counters for this kind of actor. Each kind has one object for the life of
   /// Instruments. The kinds are few and fixed, so their number has no limit here.
-  std::shared_ptr<const MessageCount> actor_messages(absl::string_view actor);
+  std::shared_ptr<const ActorStats> actor_stats(absl::string_view actor);
+
+  /// `ends` is asked at every collection, on its thread, until it returns nullopt. `place`: where
+  /// the certificates are used, as a part of the label `role`: "control_plane", "endpoint".
+  void watch_certificates(absl::string_view place,
+                          std::function<std::optional<CertificateEnds>()> ends);
 
   /// Returns the counter of failed picks for this custom policy. Each policy has one counter for
   /// the life of Instruments. The program registers the policies, so their number has no limit
@@ -149,6 +153,13 @@ class Instruments final : public DropCounters {
     friend auto operator<=>(const CallKey&, const CallKey&) = default;
   };
 
+  struct WatchedCertificates {
+    std::string place;
+    std::function<std::optional<CertificateEnds>()> ends;
+  };
+
+  std::vector<Family> collect_certificates() const;
+  std::vector<Family> collect_actors() const;
   std::vector<Family> collect_calls() const;
   std::vector<Family> collect_callers() const;
   std::vector<Family> collect_drops() const;
@@ -175,7 +186,8 @@ class Instruments final : public DropCounters {
   std::map<ClusterName, std::int64_t> sessions_held_;  // The sum of all maps of the cluster.
   // How many trees use each priority.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;
-  std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
+  std::map<std::string, std::shared_ptr<const ActorStats>> actor_stats_;
+  mutable std::vector<std::shared_ptr<const WatchedCertificates>> certificates_;
   std::map<std::string, EventCountPtr> pick_failures_;
   std::map<std::string, EventCountPtr> filter_failures_;
   const FaultCountPtr faults_ = std::make_shared<const FaultCount>();

@@ -1069,6 +1069,47 @@ TEST_CASE("channel: says when a target is first served, and when picks saw a con
                           "signalbox_xds_streams_total{xds_server=\"server\",end=\"error\"} 1"));
 }
 
+TEST_CASE("workload: one message in sixteen of each actor is measured, the first included",
+          "[actors][metrics]") {
+  Shells shells;
+  shells.connector->harmless = 0;
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  const auto shown = [&](const std::string& name) {
+    const std::string metrics = shells.metrics();
+    const std::string begin = "signalbox_actor_" + name + "{actor=\"subchannel_map\"} ";
+    const auto at = metrics.find(begin);
+    return at == std::string::npos ? -1 : std::stod(metrics.substr(at + begin.size()));
+  };
+  CHECK(shown("handle_duration_seconds_count") == 0);
+  for (Generation generation = 1; generation <= 18; ++generation)
+    protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, generation});
+  shells.run();
+  const double messages = shown("messages_total");
+  CHECK(messages == 18);
+  CHECK(shown("handle_duration_seconds_count") == 2);
+  // The first message found the others in the mailbox, at the 17th one was left.
+  protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, 19});
+  shells.run();
+  CHECK(shown("handle_duration_seconds_count") == 2);
+  CHECK(shown("mailbox_messages") == 0);
+}
+
+TEST_CASE("workload: a long mailbox shows", "[actors][metrics]") {
+  Shells shells;
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  shells.run();
+  for (Generation generation = 1; generation <= 40; ++generation)
+    protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, generation});
+  shells.run();
+  const std::string metrics = shells.metrics();
+  const std::string begin = "signalbox_actor_mailbox_messages{actor=\"subchannel_map\"} ";
+  const auto at = metrics.find(begin);
+  REQUIRE(at != std::string::npos);
+  const double longest = std::stod(metrics.substr(at + begin.size()));
+  CHECK(longest >= 20);
+  CHECK(longest < 40);
+}
+
 TEST_CASE("policy: the gauges of an aggregate's priorities end with the policy",
           "[actors][policy][metrics][A56]") {
   Shells shells;

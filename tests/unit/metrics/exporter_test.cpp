@@ -47,7 +47,11 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->add_connections(cluster, 1);
   instruments->count_actor_death("policy", "runtime_error");
   instruments->count_config_rejected("parse");
-  instruments->actor_messages("policy")->add(0, 5);
+  instruments->actor_stats("policy")->count_message();
+  instruments->actor_stats("policy")->record_handled(1ms);
+  instruments->watch_certificates("endpoint", [] {
+    return CertificateEnds{std::chrono::system_clock::now(), std::chrono::system_clock::now()};
+  });
   static const auto gate = std::make_shared<const signalbox::testing::FakeGate>(7, false);
   instruments->observe(CircuitBreakerSet{cluster, gate});
   instruments->drops(cluster, "lb")->add(0, 1);

@@ -568,10 +568,48 @@ TEST_CASE("instruments: name every status code", "[metrics][instruments]") {
 
 TEST_CASE("instruments: count what actors handle", "[metrics][instruments]") {
   Instruments instruments;
-  const auto count = instruments.actor_messages("policy");
-  count->add(0, 1);
-  std::thread([&] { instruments.actor_messages("policy")->add(0, 2); }).join();
-  CHECK(value(instruments, Metric::kActorMessages, {"policy"}) == 3);
+  const auto stats = instruments.actor_stats("policy");
+  stats->count_message();
+  std::thread([&] { instruments.actor_stats("policy")->count_message(); }).join();
+  CHECK(value(instruments, Metric::kActorMessages, {"policy"}) == 2);
+  stats->record_handled(2ms);
+  const auto durations = series(instruments, Metric::kActorHandleDuration, {"policy"})->histogram;
+  CHECK(durations.counts.at(2) == 1);  // ≤ 2.5 ms
+}
+
+TEST_CASE("instruments: a mailbox is as long as it was at most since the last collection",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  const auto stats = instruments.actor_stats("policy");
+  for (const std::int64_t length : {3, 12'000, 7})
+    stats->record_waiting(length);
+  CHECK(value(instruments, Metric::kActorMailbox, {"policy"}) == 12'000);
+  CHECK(value(instruments, Metric::kActorMailbox, {"policy"}) == 0);
+}
+
+TEST_CASE("instruments: certificates are asked for at each collection, and the first end is shown",
+          "[metrics][instruments]") {
+  const auto at = [](int seconds) { return CertificateEnds::Time(std::chrono::seconds(seconds)); };
+  Instruments instruments;
+  CertificateEnds ends{at(100), at(300)};
+  bool is_used = true;
+  instruments.watch_certificates("endpoint", [&]() -> std::optional<CertificateEnds> {
+    return is_used ? std::optional(ends) : std::nullopt;
+  });
+  instruments.watch_certificates("endpoint", [&] { return CertificateEnds{at(200), {}}; });
+  instruments.watch_certificates("control_plane", [&] { return CertificateEnds{{}, at(50)}; });
+  const auto shown = [&](const char* role) {
+    return value(instruments, Metric::kCertificateExpiry, {role});
+  };
+  CHECK(shown("endpoint_identity") == 100);
+  CHECK(shown("endpoint_root") == 300);
+  CHECK(shown("control_plane_identity") == std::nullopt);
+  CHECK(shown("control_plane_root") == 50);
+  ends.identity = at(150);  // The file was replaced.
+  CHECK(shown("endpoint_identity") == 150);
+  is_used = false;
+  CHECK(shown("endpoint_identity") == 200);
+  CHECK(shown("endpoint_root") == std::nullopt);
 }
 
 TEST_CASE("instruments: count what a custom policy's pickers fail at", "[metrics][instruments]") {
