@@ -25,6 +25,7 @@ constexpr std::array kGoaways{"GOAWAY NO_ERROR",
                               "GOAWAY ENHANCE_YOUR_CALM",
                               "GOAWAY INADEQUATE_SECURITY",
                               "GOAWAY HTTP_1_1_REQUIRED"};
+constexpr char kOtherGoaway[] = "GOAWAY UNKNOWN";
 
 struct Word {
   const char* text;  ///< In the error.
@@ -51,6 +52,7 @@ constexpr std::array kWords{Word{"Connection reset by peer", "connection reset"}
 const char* goaway(absl::string_view error) {
   for (const char* word : kGoaways)
     if (absl::StrContains(error, word)) return word;
+  if (absl::StrContains(error, kOtherGoaway)) return kOtherGoaway;
   constexpr absl::string_view kBefore = "Error code: ";
   const auto at = error.find(kBefore);
   if (at == absl::string_view::npos) return kGoaways.front();
@@ -58,7 +60,7 @@ const char* goaway(absl::string_view error) {
   digits = digits.substr(0, digits.find_first_not_of("0123456789"));
   std::size_t code = 0;
   return absl::SimpleAtoi(digits, &code) && code < kGoaways.size() ? kGoaways.at(code)
-                                                                   : "GOAWAY UNKNOWN";
+                                                                   : kOtherGoaway;
 }
 
 }  // namespace
