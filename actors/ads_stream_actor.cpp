@@ -6,6 +6,7 @@
 
 #include "actors/io/ads_transport.hpp"
 #include "actors/seed.hpp"
+#include "actors/workload.hpp"
 #include "metrics/instruments.hpp"
 #include "xds/client/ads_session.hpp"
 
@@ -22,7 +23,7 @@ struct AdsStreamState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     for (auto& effect : core->step(AdsSessionEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
@@ -54,7 +55,14 @@ struct AdsStreamState {
     if (stream) stream->send(std::move(order.bytes));
   }
 
-  void run(ResourcesReceived& order) { protocol::send(self, sink, std::move(order)); }
+  void run(ResourcesReceived& order) {
+    environment->instruments->record_response(order.type, order.bytes);
+    protocol::send(self, sink, std::move(order));
+  }
+
+  void run(StreamEnded& order) {
+    environment->instruments->count_stream_end(transport->server(), order.how);
+  }
 
   void run(ResponseRefused& order) {
     environment->instruments->count_config_rejected(to_string(order.reason));
@@ -73,7 +81,7 @@ struct AdsStreamState {
   Self self = nullptr;
   EnvironmentPtr environment;
   std::shared_ptr<AdsTransport> transport;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   protocol::ResourceSink sink;
   std::optional<xds::AdsSession> core;
   std::unique_ptr<AdsTransport::Stream> stream;
@@ -87,7 +95,9 @@ protocol::BehaviorOf<AdsStreamActor> ads_stream_behavior(AdsStreamState::Self se
   state.self = self;
   state.environment = std::move(environment);
   state.transport = state.environment->ads_transports.at(server);
-  state.handled = state.environment->instruments->actor_messages("ads_stream");
+  state.workload = Workload(state.environment->instruments->actor_stats("ads_stream"));
+  for (const StreamEnd how : {StreamEnd::kOk, StreamEnd::kNoResponse, StreamEnd::kError})
+    state.environment->instruments->count_stream_end(state.transport->server(), how, 0);
   state.sink = std::move(sink);
   xds::AdsSessionOptions options;
   options.node = state.environment->node_bytes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/channel_actor.hpp"
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,7 +14,9 @@
 #include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
 #include "actors/watcher_actor.hpp"
+#include "actors/workload.hpp"
 #include "lb/channel_core.hpp"
+#include "lb/connected_text.hpp"
 #include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
@@ -73,7 +76,7 @@ struct ChannelState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     for (auto& effect : core->step(lb::ChannelEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
@@ -92,6 +95,8 @@ struct ChannelState {
   }
 
   void run(lb::PublishSnapshot& order);
+  void record_applied(Generation generation, const lb::ConfigApplied& applied);
+  void announce(ConnectivityState state);
 
   void run(lb::ReferToClusters& order) {
     std::erase_if(in_metrics,
@@ -112,7 +117,7 @@ struct ChannelState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   std::shared_ptr<const ChannelPort> port;
   XdsClientActor client;
   WatcherActor watcher;
@@ -120,6 +125,9 @@ struct ChannelState {
   ClustersReferenced referenced;
   std::map<ClusterName, std::shared_ptr<const void>> in_metrics;
   std::optional<lb::ChannelCore> core;
+  XdsConfigPtr newest;        ///< The configuration that came last.
+  ResourceVersions versions;  ///< Of `newest`.
+  bool is_announced = false;  ///< The log has said that the target is served.
   const ChildName root{kRootName};
   ChildPolicies policies;
   protocol::Watches watches;
@@ -129,7 +137,7 @@ struct ChannelState {
 void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const ChannelPort> its_port) {
   self = me;
   environment = std::move(env);
-  handled = environment->instruments->actor_messages("channel");
+  workload = Workload(environment->instruments->actor_stats("channel"));
   port = std::move(its_port);
   const auto make_ref = [this](const ClusterName& cluster) {
     return make_tracked<lb::ClusterRef>(
@@ -138,6 +146,7 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
         environment->instruments->call_stats(port->target, cluster));
   };
   const lb::SnapshotCell::Reader last(*port->cell);
+  is_announced = last->generation != 0;  // An earlier actor may have served the target.
   core.emplace(make_ref, *last, seed_of(environment->seed, port->target), environment->faults);
   if (last->clusters != nullptr) {
     for (const auto& [cluster, ref] : *last->clusters)
@@ -164,12 +173,33 @@ void ChannelState::launch_watcher() {
 
 void ChannelState::run(lb::PublishSnapshot& order) {
   const std::uint64_t sequence = order.snapshot.sequence;
+  const Generation generation = order.snapshot.generation;
   environment->instruments->set_config_generation(port->target, order.snapshot.generation);
   auto old = port->cell->exchange(std::make_unique<const lb::Snapshot>(std::move(order.snapshot)));
   environment->reclaimer->retire(std::move(old), [me = ChannelActor{self}, sequence] {
     protocol::post(me, GracePassed{sequence - 1});
   });
   port->listener->published(sequence, order.state);
+  if (order.applied) record_applied(generation, *order.applied);
+  announce(order.state);
+}
+
+void ChannelState::record_applied(Generation generation, const lb::ConfigApplied& applied) {
+  const WallTime now = std::chrono::system_clock::now();
+  environment->instruments->record_applied(
+      port->target, applied.application, applied.propagation, now);
+  AppliedConfig shown{port->target, generation, applied.origin.versions, std::nullopt, now};
+  if (applied.propagation)
+    shown.received = now - std::chrono::duration_cast<WallTime::duration>(*applied.propagation);
+  port->applied->add(std::move(shown));
+}
+
+// Says once that the target is served. Later news are in the metrics.
+void ChannelState::announce(ConnectivityState state) {
+  if (is_announced || state != ConnectivityState::kReady || newest == nullptr) return;
+  is_announced = true;
+  if (environment->announces_targets && environment->log)
+    environment->log(absl::StrCat(port->target, ": ", lb::connected_text(*newest, versions)));
 }
 
 protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
@@ -184,7 +214,10 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
   return {
       [&state](EmitConfig& event) {
         if (!protocol::sent_by(state.self, state.watcher)) return;
-        state.feed(lb::XdsConfigArrived{std::move(event.config), std::move(event.notes)});
+        state.newest = event.config;
+        state.versions = event.origin.versions;
+        state.feed(lb::XdsConfigArrived{
+            std::move(event.config), std::move(event.notes), std::move(event.origin)});
       },
       [&state](EmitError& event) {
         if (!protocol::sent_by(state.self, state.watcher)) return;

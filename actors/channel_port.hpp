@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/applied_configs.hpp"
 #include "lb/pick/snapshot_cell.hpp"
 #include "messages/connectivity.hpp"
 
@@ -55,6 +56,7 @@ struct ChannelPort {
   std::shared_ptr<lb::SnapshotCell> cell;
   std::shared_ptr<PublicationListener> listener;
   std::shared_ptr<AwaitedText> awaited = std::make_shared<AwaitedText>();
+  std::shared_ptr<AppliedConfigs> applied = std::make_shared<AppliedConfigs>();
 };
 
 }  // namespace signalbox::actors

@@ -61,6 +61,9 @@ struct Environment {
   lb::SubchannelOptions subchannel;
   /// Actors call it with messages for the operator. It must not throw. Empty: messages are dropped.
   std::function<void(const std::string& text)> log;
+  /// False: the log does not say when a target is first served, because its endpoints are only
+  /// assumed to be connected.
+  bool announces_targets = true;
   /// True: each dns actor has a thread of its own, because look-ups block. False in a simulation.
   bool detached_lookups = true;
   /// True: each ads_stream actor has a thread of its own, because long responses take time to

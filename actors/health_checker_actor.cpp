@@ -9,6 +9,7 @@
 
 #include "actors/io/health_prober.hpp"
 #include "actors/seed.hpp"
+#include "actors/workload.hpp"
 #include "lb/subchannel/health_check_core.hpp"
 #include "metrics/instruments.hpp"
 
@@ -26,7 +27,7 @@ struct HealthCheckerState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     for (auto& effect : core->step(HealthCheckEvent{std::move(event)}, protocol::now_of(self)))
       std::visit([this](auto& order) { run(order); }, effect);
   }
@@ -52,7 +53,7 @@ struct HealthCheckerState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   Address address;
   protocol::SubchannelMapActor map;
   /// One probe for each health check of the cluster, in their order.
@@ -67,7 +68,7 @@ protocol::BehaviorOf<HealthCheckerActor> health_checker_behavior(HealthCheckerSt
   HealthCheckerState& state = self->state;
   state.self = self;
   state.environment = std::move(environment);
-  state.handled = state.environment->instruments->actor_messages("health_checker");
+  state.workload = Workload(state.environment->instruments->actor_stats("health_checker"));
   state.address = std::move(order.address);
   state.map = std::move(map);
   const HealthProber::Target target{{order.probed, order.tls, order.authority}, order.cluster};

@@ -13,6 +13,7 @@
 #include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
 #include "actors/subchannel_map_actor.hpp"
+#include "actors/workload.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/policy_registry.hpp"
 #include "messages/invariant.hpp"
@@ -59,7 +60,7 @@ struct PolicyState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     run(core->step(LbEvent{std::move(event)}, protocol::now_of(self)));
   }
 
@@ -175,7 +176,7 @@ struct PolicyState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   PolicyBirth birth;
   std::string name_of_policy;
   std::unique_ptr<lb::Policy> core;
@@ -201,7 +202,7 @@ struct PolicyState {
 void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   self = me;
   environment = std::move(env);
-  handled = environment->instruments->actor_messages("policy");
+  workload = Workload(environment->instruments->actor_stats("policy"));
   birth = std::move(born);
   name_of_policy = std::string(policy_name(*birth.config));
   environment->instruments->add_policies(name_of_policy, +1);
@@ -232,7 +233,7 @@ void PolicyState::fail_child(const ChildName& child) {
 }
 
 void PolicyState::run(ServeSubchannels& order) {
-  map_config = MapGenerationStarted{order.settings, order.generation};
+  map_config = MapGenerationStarted{order.settings, order.generation, order.endpoints};
   if (!serves()) {
     in_metrics = environment->instruments->hold_cluster(order.settings.cluster);
   }

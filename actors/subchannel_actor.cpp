@@ -7,6 +7,8 @@
 #include "actors/heap_trimmer.hpp"
 #include "actors/io/connector.hpp"
 #include "actors/seed.hpp"
+#include "actors/workload.hpp"
+#include "lb/subchannel/disconnect_reason.hpp"
 #include "lb/subchannel/subchannel_core.hpp"
 #include "metrics/instruments.hpp"
 
@@ -21,7 +23,10 @@ struct SubchannelState {
   ~SubchannelState() {
     if (!environment) return;
     environment->instruments->add_subchannels(state, -1);
-    if (state == ConnectivityState::kReady) environment->instruments->add_connections(cluster, -1);
+    if (state == ConnectivityState::kReady) {
+      environment->instruments->add_connections(cluster, -1);
+      environment->instruments->observe(ConnectionLost{cluster, lb::kSubchannelShutdown});
+    }
     if (environment->trimmer != nullptr) environment->trimmer->record_end();
   }
 
@@ -31,7 +36,7 @@ struct SubchannelState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     for (auto& effect : core->step(SubchannelEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
@@ -91,7 +96,7 @@ struct SubchannelState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   Peer peer;
   ClusterName cluster;
   ConnectivityState state = ConnectivityState::kIdle;
@@ -108,7 +113,7 @@ protocol::BehaviorOf<SubchannelActor> subchannel_behavior(SubchannelState::Self 
   SubchannelState& state = self->state;
   state.self = self;
   state.environment = std::move(environment);
-  state.handled = state.environment->instruments->actor_messages("subchannel");
+  state.workload = Workload(state.environment->instruments->actor_stats("subchannel"));
   state.map = std::move(map);
   lb::SubchannelOptions options = state.environment->subchannel;
   options.address = std::move(address);

@@ -18,6 +18,7 @@
 #include "actors/subchannel_actor.hpp"
 #include "actors/supervision.hpp"
 #include "actors/sweeper_actor.hpp"
+#include "actors/workload.hpp"
 #include "lb/subchannel/subchannel_map_core.hpp"
 #include "messages/overloaded.hpp"
 #include "metrics/instruments.hpp"
@@ -52,8 +53,10 @@ struct MapState {
       if (checks.actor) protocol::stop(checks.actor, reason);
     }
     if (sweeper) protocol::stop(sweeper, reason);
-    if (counted)
-      environment->instruments->observe(EndpointsCounted{counted->cluster, {}, counted->by_state});
+    for (const auto& [priority, last] : counted) {
+      environment->instruments->observe(
+          EndpointsCounted{last.cluster, {}, last.by_state, last.priority});
+    }
     if (sessions)
       environment->instruments->observe(SessionsHeld{sessions->cluster, 0, sessions->held});
   }
@@ -64,7 +67,7 @@ struct MapState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     for (auto& effect : core.step(SubchannelMapEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
@@ -130,8 +133,8 @@ struct MapState {
   void run(Observe& order) {
     if (const auto* now = std::get_if<EndpointsCounted>(&order.observation)) {
       // Holds the cluster's gauges until this map removes its values from them.
-      if (!counted) in_metrics = environment->instruments->hold_cluster(now->cluster);
-      counted = *now;
+      if (counted.empty()) in_metrics = environment->instruments->hold_cluster(now->cluster);
+      counted[now->priority] = *now;
     }
     if (const auto* now = std::get_if<SessionsHeld>(&order.observation)) sessions = *now;
     environment->instruments->observe(order.observation);
@@ -155,7 +158,7 @@ struct MapState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   lb::SubchannelMapCore core;
   protocol::Watches watches;
 
@@ -182,9 +185,10 @@ struct MapState {
   std::uint64_t awaited_number = 0;
   std::map<Holder, SubchannelObserver> holders;
   std::shared_ptr<const void> in_metrics;
-  std::optional<EndpointsCounted> counted;  // The values that this map last set in the metrics.
-  std::optional<SessionsHeld> sessions;     // The values that this map last set in the metrics.
-  SweeperActor sweeper;                     // The sweeper; null unless the map keeps sessions.
+  // The values that this map last set in the metrics, by priority.
+  std::map<std::optional<std::uint32_t>, EndpointsCounted> counted;
+  std::optional<SessionsHeld> sessions;  // The values that this map last set in the metrics.
+  SweeperActor sweeper;                  // The sweeper; null unless the map keeps sessions.
   // The idle timeout of the last ArmSweeper, for a restarted sweeper.
   std::optional<Duration> idle_timeout;
   RestartDelay sweeper_delay;
@@ -333,7 +337,7 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
   protocol::record_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
-  state.handled = state.environment->instruments->actor_messages("subchannel_map");
+  state.workload = Workload(state.environment->instruments->actor_stats("subchannel_map"));
   return {
       [&state](const SubchannelAcquired& event) {
         state.meet(event.holder);

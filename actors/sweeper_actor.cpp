@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "actors/workload.hpp"
 #include "lb/subchannel/sweep.hpp"
 #include "metrics/instruments.hpp"
 
@@ -20,7 +21,7 @@ struct SweeperState {
 
   template <typename Event>
   void feed(const Event& event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     for (const auto& effect : core.step(SweepEvent{event}, protocol::now_of(self)))
       std::visit([this](const auto& order) { run(order); }, effect);
   }
@@ -32,7 +33,7 @@ struct SweeperState {
   }
 
   Self self = nullptr;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   protocol::SubchannelMapActor map;
   lb::SweepCore core;
 };
@@ -42,7 +43,7 @@ protocol::BehaviorOf<SweeperActor> sweeper_behavior(SweeperState::Self self,
                                                     protocol::SubchannelMapActor map) {
   SweeperState& state = self->state;
   state.self = self;
-  state.handled = environment->instruments->actor_messages("sweeper");
+  state.workload = Workload(environment->instruments->actor_stats("sweeper"));
   state.map = std::move(map);
   return {
       [&state](const IdleTimeoutSet& event) { state.feed(event); },

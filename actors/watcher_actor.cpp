@@ -13,6 +13,7 @@
 
 #include "actors/dns_actor.hpp"
 #include "actors/seed.hpp"
+#include "actors/workload.hpp"
 #include "metrics/instruments.hpp"
 #include "xds/client/resource_name.hpp"
 #include "xds/depend/dependency_manager.hpp"
@@ -42,7 +43,7 @@ struct WatcherState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     run(core->step(DependencyEvent{std::move(event)}, protocol::now_of(self)));
     publish_awaited();
   }
@@ -85,7 +86,7 @@ struct WatcherState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   XdsClientActor client;
   protocol::ConfigListener listener;
   std::shared_ptr<const ChannelPort> port;
@@ -164,7 +165,7 @@ protocol::BehaviorOf<WatcherActor> watcher_behavior(WatcherState::Self self,
   protocol::record_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
-  state.handled = state.environment->instruments->actor_messages("xds_watcher");
+  state.workload = Workload(state.environment->instruments->actor_stats("xds_watcher"));
   state.client = std::move(client);
   state.listener = std::move(listener);
   xds::DependencyOptions options;

@@ -16,6 +16,7 @@
 #include "actors/io/ads_transport.hpp"
 #include "actors/protocol/watcher.hpp"
 #include "actors/supervision.hpp"
+#include "actors/workload.hpp"
 #include "metrics/instruments.hpp"
 #include "xds/client/client_core.hpp"
 
@@ -56,7 +57,7 @@ struct XdsClientState {
 
   template <typename Event>
   void feed(Event event) {
-    handled->add(0, 1);
+    const auto measured = workload.begin(self);
     const WallTime wall = std::chrono::system_clock::now();
     for (auto& effect : core->step(ClientEvent{std::move(event)}, protocol::now_of(self), wall)) {
       std::visit([this](auto& order) { run(order); }, effect);
@@ -136,7 +137,7 @@ struct XdsClientState {
 
   Self self = nullptr;
   EnvironmentPtr environment;
-  std::shared_ptr<const metrics::MessageCount> handled;
+  Workload workload;
   std::optional<xds::ClientCore> core;
   std::map<ServerId, Server> servers;
   protocol::Watches watches;
@@ -212,7 +213,7 @@ protocol::BehaviorOf<XdsClientActor> xds_client_behavior(XdsClientState::Self se
   protocol::record_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
-  state.handled = state.environment->instruments->actor_messages("xds_client");
+  state.workload = Workload(state.environment->instruments->actor_stats("xds_client"));
   xds::ClientOptions options = state.environment->client;
   for (ServerId id = 0; id < options.servers.size(); ++id)
     options.servers[id].name = state.name_of(id);

@@ -94,6 +94,18 @@ actors::FileAdsOptions file_options(const RuntimeOptions& options,
           }};
 }
 
+// Has the metrics say when the certificates end that are used at this place.
+actors::ShowFiles shown_in(const std::shared_ptr<metrics::Instruments>& instruments,
+                           const char* place) {
+  return [instruments, place](const std::shared_ptr<actors::TlsFiles>& files) {
+    instruments->watch_certificates(
+        place, [known = std::weak_ptr(files)]() -> std::optional<CertificateEnds> {
+          const auto used = known.lock();
+          return used == nullptr ? std::nullopt : std::optional(used->ends());
+        });
+  };
+}
+
 std::shared_ptr<actors::AdsTransport> make_server_transport(
     const RuntimeOptions& options,
     const xds::ServerConfig& server,
@@ -115,7 +127,8 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(
       [log = options.log, instruments, name = server.server_uri](const std::string& text) {
         instruments->count_config_rejected("certificate");
         log(absl::StrCat("xDS server ", name, ": ", text));
-      });
+      },
+      shown_in(instruments, "control_plane"));
   ads.security = actors::security_of(server.channel_creds);
   ads.max_message_bytes =
       static_cast<int>(std::min<std::size_t>(options.limits.max_message_bytes, INT_MAX));
@@ -164,10 +177,12 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
   if (!bootstrap.certificate_providers.empty())
     instruments->count_config_rejected("certificate", 0);
   connector.cluster_credentials = actors::make_cluster_credentials(
-      bootstrap.certificate_providers, [log = options.log, instruments](const std::string& text) {
+      bootstrap.certificate_providers,
+      [log = options.log, instruments](const std::string& text) {
         instruments->count_config_rejected("certificate");
         log(text);
-      });
+      },
+      shown_in(instruments, "endpoint"));
   connector.credentials = options.channel_credentials;
   connector.arguments = options.channel_arguments;
   if (options.keepalive_time) {
@@ -266,9 +281,15 @@ void add_settings(const RuntimeOptions& options,
   if (options.missing_cluster_fails_aggregate)
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
   environment.log = options.log;
+  environment.announces_targets = options.transport != EndpointTransport::kAssumed;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;
   environment.subchannel.lost_backoff = options.lost_backoff;
+}
+
+metrics::LatencyScale scale_of(const RuntimeOptions& options) {
+  return options.latency_buckets == LatencyBuckets::kGrpc ? metrics::LatencyScale::kGrpc
+                                                          : metrics::LatencyScale::kShort;
 }
 
 // Adds the actors' counters, and the state that all runtimes of the process share.
@@ -292,14 +313,15 @@ struct Runtime::State {
   ParseOptionsPtr parsing;
   /// True once the runtime ends. Parsers then abandon the response that they are parsing.
   std::shared_ptr<std::atomic<bool>> ending = std::make_shared<std::atomic<bool>>(false);
-  std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>();
+  std::shared_ptr<metrics::Instruments> instruments =
+      std::make_shared<metrics::Instruments>(std::chrono::steady_clock::now, scale_of(options));
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
   actors::ReclaimerThread reclaimer;
   std::unique_ptr<actors::Host> host;
   std::shared_ptr<channel::HostLink> link;
   std::optional<channel::SessionCookies> session_cookies;
-  std::mutex mutex;
+  mutable std::mutex mutex;
   std::map<std::string, std::weak_ptr<channel::Target>> targets;
   std::vector<std::unique_ptr<channel::MetricsServer>> servers;
   std::vector<std::unique_ptr<channel::AdminServer>> admins;
@@ -308,6 +330,7 @@ struct Runtime::State {
   absl::Status add_extensions(actors::Environment& environment);
   absl::StatusOr<std::shared_ptr<channel::Target>> target(const std::string& name);
   absl::StatusOr<ResourceDump> dump() const;
+  std::vector<AppliedConfig> applied() const;
   absl::StatusOr<std::string> explain(const channel::ExplainQuestion& question);
 };
 
@@ -325,6 +348,7 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
     fresh->throttle_retries(
         std::make_shared<lb::RetryThrottle>(throttling->max_tokens, throttling->token_ratio));
   }
+  fresh->count_callers(instruments->caller_stats(name));
   actors::ChannelPort port;
   port.target = name;
   port.listener_resource = *listener;
@@ -375,7 +399,21 @@ absl::StatusOr<ResourceDump> Runtime::State::dump() const {
   reply = nullptr;
   if (answer.wait_for(kDumpPatience) != std::future_status::ready)
     return absl::DeadlineExceededError("the xDS client has not answered in 10 s; it is stuck");
-  return answer.get();
+  auto dump = answer.get();
+  if (dump.ok()) dump->applied = applied();
+  return dump;
+}
+
+std::vector<AppliedConfig> Runtime::State::applied() const {
+  std::vector<AppliedConfig> all;
+  const std::lock_guard lock(mutex);
+  for (const auto& [name, known] : targets) {
+    const auto target = known.lock();
+    if (target == nullptr) continue;
+    for (AppliedConfig& config : target->applied())
+      all.push_back(std::move(config));
+  }
+  return all;
 }
 
 // The parser reads the configurations of custom policies and filters; the policy tree and the
@@ -476,6 +514,7 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
     // An invalid target gets a closed Target, which fails every call with the reason.
     auto lame =
         std::make_shared<channel::Target>(lb::CallerNames{target, state_->bootstrap.node.id});
+    lame->count_callers(state_->instruments->caller_stats(target));
     lame->close(absl::UnavailableError(found.status().message()), *state_->reclaimer.handle());
     found = std::move(lame);
   }
@@ -489,6 +528,7 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
                                       state_->options.retry_buffer_bytes,
                                       state_->options.retry_elsewhere};
   options.is_wrong_target = is_wrong_target;
+  options.callers = (*found)->callers();
   options.authority = std::move(own.authority);
   if (options.authority.empty())
     options.authority = actors::default_authority(state_->options.channel_arguments);

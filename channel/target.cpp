@@ -75,6 +75,10 @@ std::string Target::awaited() const {
   return port_ == nullptr ? ConnectivitySource::awaited() : port_->awaited->get();
 }
 
+std::vector<AppliedConfig> Target::applied() const {
+  return port_ == nullptr ? std::vector<AppliedConfig>() : port_->applied->newest_last();
+}
+
 // A target may outlive its channels, so the watchers of destroyed channels are removed here.
 void Target::watch(std::weak_ptr<const void> owner, std::function<void()> changed) {
   const std::lock_guard lock(mutex_);

@@ -26,6 +26,7 @@
 #include "channel/pick/wait_list.hpp"
 #include "lb/pick/router.hpp"
 #include "lb/route/retry.hpp"
+#include "messages/counting/caller_stats.hpp"
 
 namespace signalbox::channel {
 
@@ -54,6 +55,15 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
     retry_throttle_ = std::move(throttle);
   }
 
+  /// The counters of the target's callers; null: nothing counts them.
+  const std::shared_ptr<const CallerStats>& callers() const { return callers_; }
+
+  /// The last configurations that picks have seen, the newest last.
+  std::vector<AppliedConfig> applied() const;
+
+  /// Call it before the target is shared.
+  void count_callers(std::shared_ptr<const CallerStats> callers) { callers_ = std::move(callers); }
+
   /// The channel actor has published a snapshot; never blocks.
   void published(ConnectivityState state);
 
@@ -75,6 +85,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   const std::shared_ptr<lb::SnapshotCell> cell_;
   const std::shared_ptr<WaitList> waiting_;
   std::shared_ptr<lb::RetryThrottle> retry_throttle_;
+  std::shared_ptr<const CallerStats> callers_;
   std::atomic<ConnectivityState> state_{ConnectivityState::kConnecting};
   // The link to the host that serves the target; null: no host serves it.
   std::shared_ptr<HostLink> host_;

@@ -28,7 +28,8 @@ ChannelCore::ChannelCore(MakeRef make_ref,
   record_refs();
 }
 
-ChannelEffects ChannelCore::step(const ChannelEvent& event, Instant /*now*/) {
+ChannelEffects ChannelCore::step(const ChannelEvent& event, Instant now) {
+  now_ = now;
   std::visit([this](const auto& what) { handle(what); }, event);
   return std::exchange(effects_, {});
 }
@@ -50,6 +51,8 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
   }
   record_refs();
   next.selector = make_config_selector(*xds_, refs_, channel_id_, faults_);
+  next.origin = event.origin;
+  next.arrived = now_;
   begin(std::move(next));
 }
 
@@ -119,6 +122,7 @@ void ChannelCore::handle(const RootPublished& event) {
     predecessor_serves_ = false;
     const Routes old = std::exchange(current_, *std::exchange(pending_, std::nullopt));
     publish();
+    record_applied();
     retire_clusters(old);
     return;
   }
@@ -167,6 +171,15 @@ void ChannelCore::publish() {
   const ConnectivityState state =
       current_.failure.ok() ? root_.state : ConnectivityState::kTransientFailure;
   effects_.emplace_back(PublishSnapshot{std::move(snapshot), state});
+}
+
+// The snapshot just published is the first of its configuration. The loss of a configuration is
+// none.
+void ChannelCore::record_applied() {
+  if (current_.selector == nullptr) return;
+  ConfigApplied applied{current_.origin, now_ - current_.arrived, std::nullopt};
+  if (const auto& since = applied.origin.response_at) applied.propagation = now_ - *since;
+  std::get<PublishSnapshot>(effects_.back()).applied = std::move(applied);
 }
 
 // The snapshot just published replaced the old selector. Readers of the snapshot before it can

@@ -41,6 +41,7 @@ namespace signalbox::lb {
 struct XdsConfigArrived {
   XdsConfigPtr config;
   ResolutionNotesPtr notes = nullptr;
+  ConfigOrigin origin = {};
 };
 
 /// The target has no configuration, or none any more; `status` says why.
@@ -85,10 +86,21 @@ struct ApplyToRoot {
 
 struct ExitIdleRoot {};
 
+/// Picks see a configuration for the first time.
+struct ConfigApplied {
+  ConfigOrigin origin;
+  /// Since the configuration was complete.
+  Duration application{};
+  /// Since the last response that changed the configuration; nullopt: no response did.
+  std::optional<Duration> propagation;
+};
+
 /// The snapshot to publish, and the channel's state with it.
 struct PublishSnapshot {
   Snapshot snapshot;
   ConnectivityState state = ConnectivityState::kIdle;
+  /// Set in the first snapshot of a configuration.
+  std::optional<ConfigApplied> applied = std::nullopt;
 };
 
 /// Tells the watcher which clusters must stay in the XdsConfig.
@@ -125,6 +137,8 @@ class ChannelCore {
     ConfigSelectorPtr selector;  // Null: no configuration.
     std::set<ClusterName> clusters;
     absl::Status failure;
+    ConfigOrigin origin;
+    Instant arrived{};  // When the configuration was complete.
   };
 
   /// A cluster in the tree.
@@ -151,6 +165,7 @@ class ChannelCore {
   void refer();
   void apply();
   void publish();
+  void record_applied();
   void retire_clusters(const Routes& old);
   void drop_unreferenced();
 
@@ -163,6 +178,7 @@ class ChannelCore {
   MakeRef make_ref_;
   std::uint64_t channel_id_;
   FaultOptions faults_;
+  Instant now_{};  // The time of this step.
   Generation generation_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint64_t grace_passed_ = 0;

@@ -204,6 +204,11 @@ struct PickResult {
   /// The leaf below an aggregate that the pick chose; the call is counted there. Null: the route's
   /// cluster is itself a leaf, or the pick chose no leaf.
   const LeafCalls* leaf = nullptr;
+  /// When the pick is not complete: the priority that made the call wait or fail, said by the
+  /// outermost priority policy. kNoPriority: no priority policy chose.
+  std::uint8_t priority = kNoPriority;
+
+  static constexpr std::uint8_t kNoPriority = 255;
 };
 
 /// One decision of a pick, as text for people.

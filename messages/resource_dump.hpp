@@ -21,6 +21,7 @@
 #include "absl/strings/string_view.h"
 
 #include "messages/resource.hpp"
+#include "messages/xds_config.hpp"
 
 namespace signalbox {
 
@@ -69,10 +70,23 @@ struct ServerState {
   std::string error;
 };
 
+/// A configuration of a target that picks have seen.
+struct AppliedConfig {
+  std::string target;
+  Generation generation = 0;
+  ResourceVersions versions;
+  /// When the last response came that changed it; nullopt: no response did.
+  std::optional<WallTime> received;
+  WallTime served;  ///< When picks first saw it.
+};
+
 struct ResourceDump {
   std::string node_id;
   std::vector<ServerState> servers;
   std::vector<ResourceState> resources;  ///< In the order of their keys.
+  /// The last configurations of each target, the newest last. They say which version is
+  /// used, and since when.
+  std::vector<AppliedConfig> applied = {};
 };
 
 }  // namespace signalbox

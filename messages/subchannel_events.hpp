@@ -149,6 +149,7 @@ struct HolderGone {
 struct MapGenerationStarted {
   SubchannelSettings settings;
   Generation generation = 0;
+  EndpointsPtr endpoints = nullptr;  ///< See ServeSubchannels.
 };
 
 struct MapGenerationApplied {

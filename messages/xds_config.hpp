@@ -16,8 +16,10 @@
 
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -60,6 +62,19 @@ struct XdsConfig {
 };
 
 using XdsConfigPtr = std::shared_ptr<const XdsConfig>;
+
+/// By ResourceType: the version of the resource of this type that changed last; empty: there is no
+/// such resource.
+using ResourceVersions = std::array<std::string, 4>;
+
+/// Where a configuration comes from, for people and metrics. It is not in XdsConfig, because a new
+/// version may leave the configuration the same.
+struct ConfigOrigin {
+  ResourceVersions versions;
+  /// When the last response came that changed the configuration; nullopt: no response did, but DNS
+  /// or a reference of a call.
+  std::optional<Instant> response_at;
+};
 
 /// Errors that leave the configuration valid. They appear only in the error texts of failed calls
 /// (gRFC A88). They are not in XdsConfig, so that a note can change while the configuration stays

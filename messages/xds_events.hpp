@@ -122,6 +122,8 @@ struct ResourcesReceived {
   std::vector<ResourceError> resource_errors;
   /// The number of refused resources, named or not, by RejectionReason; for the metrics.
   std::array<std::uint64_t, kRejectionReasons> rejected{};
+  std::size_t bytes = 0;  ///< The size of the response.
+  Instant at{};           ///< When the response came.
 };
 
 /// All names of one type in the last request that was sent on the live stream. The set replaces the
@@ -138,6 +140,17 @@ struct ResponseRefused {
   RejectionReason reason = RejectionReason::kParse;
 };
 
+enum class StreamEnd : std::uint8_t {
+  kOk,          ///< The server closed the stream after a response.
+  kNoResponse,  ///< The stream ended before a usable response.
+  kError,       ///< The stream broke after a response, or signalbox closed it for a bad response.
+};
+
+/// A stream has ended that signalbox did not end on purpose. Only metrics use this event.
+struct StreamEnded {
+  StreamEnd how = StreamEnd::kOk;
+};
+
 /// An error for all watchers: the server cannot be reached, closed the stream without a response,
 /// or sent an unusable response. OK: the stream is up again.
 struct ServerStatusChanged {
@@ -150,6 +163,7 @@ using AdsSessionEffect = std::variant<OpenStream,
                                       ReadNext,
                                       ResourcesReceived,
                                       ResponseRefused,
+                                      StreamEnded,
                                       SubscriptionSent,
                                       ServerStatusChanged,
                                       StartTimer,
@@ -196,6 +210,7 @@ using ClientEvent = std::variant<WatchesChanged, WatcherGone, ServerReported, Ti
 struct ResourceChanged {
   ResourceKey key;
   absl::StatusOr<Resource> resource = absl::UnknownError("not set");
+  std::string version = {};  ///< Of the resource; empty: there is none, or it is not known.
 };
 
 /// An error that leaves the watcher's resource valid. OK: the error is over.
@@ -207,6 +222,8 @@ struct AmbientErrorChanged {
 /// All changes that one step of the client reports to one watcher, in order.
 struct ResourcesChanged {
   std::vector<std::variant<ResourceChanged, AmbientErrorChanged>> changes;
+  /// When the response came that made these changes; nullopt: no response made them.
+  std::optional<Instant> response_at = std::nullopt;
 };
 
 struct NotifyWatcher {
@@ -287,6 +304,7 @@ struct ResolveName {
 struct EmitConfig {
   XdsConfigPtr config;
   ResolutionNotesPtr notes;
+  ConfigOrigin origin = {};
 };
 
 /// There is no configuration, or no longer one. Calls fail as UNAVAILABLE with this text.

@@ -2,6 +2,7 @@
 #include "metrics/exporter.hpp"
 
 #include <limits>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -22,19 +23,20 @@ prometheus::MetricType type_of(MetricKind kind) {
   return prometheus::MetricType::Untyped;
 }
 
-prometheus::ClientMetric::Histogram cumulative(const Histogram& histogram) {
+prometheus::ClientMetric::Histogram cumulative(const Histogram& histogram,
+                                               std::span<const double> bounds) {
   prometheus::ClientMetric::Histogram out;
   for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
     out.sample_count += histogram.counts[i];
-    const double bound =
-        i < kFailoverBuckets.size() ? kFailoverBuckets[i] : std::numeric_limits<double>::infinity();
+    const double bound = i < bounds.size() ? bounds[i] : std::numeric_limits<double>::infinity();
     out.bucket.push_back({out.sample_count, bound});
   }
   out.sample_sum = histogram.sum;
   return out;
 }
 
-prometheus::ClientMetric to_prometheus(const MetricRow& row, const Series& series) {
+prometheus::ClientMetric to_prometheus(const Family& family, const Series& series) {
+  const MetricRow& row = *family.row;
   prometheus::ClientMetric metric;
   for (std::size_t i = 0; i < series.labels.size(); ++i) {
     const Label& label = row.labels[i];
@@ -49,7 +51,7 @@ prometheus::ClientMetric to_prometheus(const MetricRow& row, const Series& serie
       metric.gauge.value = series.value;
       break;
     case MetricKind::kHistogram:
-      metric.histogram = cumulative(series.histogram);
+      metric.histogram = cumulative(series.histogram, family.bounds);
       break;
   }
   return metric;
@@ -67,7 +69,7 @@ std::vector<prometheus::MetricFamily> Exporter::Collect() const {
     out.type = type_of(row.kind);
     out.metric.reserve(family.series.size());
     for (const Series& series : family.series)
-      out.metric.push_back(to_prometheus(row, series));
+      out.metric.push_back(to_prometheus(family, series));
   }
   return families;
 }

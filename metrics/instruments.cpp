@@ -5,6 +5,8 @@
 #include <array>
 #include <chrono>
 
+#include "absl/strings/str_cat.h"
+
 #include "messages/overloaded.hpp"
 
 namespace signalbox::metrics {
@@ -57,6 +59,13 @@ constexpr std::array<absl::string_view, kStatusCodes> kCodes{"OK",
                                                              "DATA_LOSS",
                                                              "UNAUTHENTICATED"};
 
+constexpr std::array<absl::string_view, 3> kStreamEnds{"ok", "no_response", "error"};
+constexpr std::array<absl::string_view, kDelayReasons> kDelays{"resolving",
+                                                               "connecting",
+                                                               "subchannel_state_mismatch",
+                                                               "picker_failing_with_wait_for_ready",
+                                                               "filter_delay"};
+
 template <typename Enum, std::size_t N>
 std::string label_of(const std::array<absl::string_view, N>& labels, Enum value) {
   return std::string(labels[static_cast<std::size_t>(value)]);
@@ -74,6 +83,31 @@ void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
              static_cast<double>(seen.endpoints));
 }
 
+// --- durations ------------------------------------------------------------
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+Histogram histogram_of(const DurationCounts& counted) {
+  return {{counted.buckets.begin(), counted.buckets.end()}, seconds(counted.sum)};
+}
+
+// "p0:connecting": the priority, then gRPC's word (A121).
+std::string delay_label(const DelayType& type) {
+  const std::string word = label_of(kDelays, type.reason);
+  return type.priority ? absl::StrCat("p", *type.priority, ":", word) : word;
+}
+
+template <typename Visit>
+void each_delay_type(const Visit& visit) {
+  for (std::size_t reason = 0; reason < kDelayReasons; ++reason) {
+    visit(DelayType{static_cast<DelayReason>(reason)});
+    for (std::uint8_t priority = 0; priority <= DelayType::kLastPriority; ++priority)
+      visit(DelayType{static_cast<DelayReason>(reason), priority});
+  }
+}
+
 // --- calls ----------------------------------------------------------------
 
 struct CallCounts {
@@ -84,6 +118,7 @@ struct CallCounts {
   std::array<std::int64_t, kStatusCodes> completed{};
   std::int64_t started = 0;
   std::int64_t active = 0;
+  DurationCounts durations;
 
   // Ended calls are read before started calls; otherwise the sums could show more ended than
   // started calls.
@@ -103,6 +138,7 @@ struct CallCounts {
       affinity[result] = stats.affinity(static_cast<AffinityResult>(result));
     for (std::size_t reason = 0; reason < kCookieSets; ++reason)
       cookies[reason] = stats.cookies(static_cast<CookieSet>(reason));
+    durations = stats.durations().counts();
   }
 
   CallCounts() = default;
@@ -114,6 +150,10 @@ struct CallCounts {
     add(retries, other.retries);
     add(affinity, other.affinity);
     add(cookies, other.cookies);
+    durations.sum += other.durations.sum;
+    durations.buckets.resize(other.durations.buckets.size());
+    for (std::size_t i = 0; i < durations.buckets.size(); ++i)
+      durations.buckets[i] += other.durations.buckets[i];
   }
 
   bool has_sessions() const {
@@ -152,9 +192,14 @@ struct TargetFamilies {
   }
 };
 
+Series one(LabelValues labels, const DurationCounts& counted) {
+  return {std::move(labels), 0, histogram_of(counted)};
+}
+
 // Calls by cluster, of all targets together.
 struct ClusterFamilies {
   Family active{&row_of(Metric::kRpcsActive), {}};
+  Family durations{&row_of(Metric::kRpcDuration), {}};
   Family picks{&row_of(Metric::kPicks), {}};
   Family retries{&row_of(Metric::kRetries), {}};
   Family affinity{&row_of(Metric::kAffinityPicks), {}};
@@ -162,6 +207,9 @@ struct ClusterFamilies {
 
   void add(const std::string& cluster, const std::string& aggregate, const CallCounts& sum) {
     active.series.push_back(one({cluster, aggregate}, sum.active));
+    // A cluster without calls, or with calls of the Pick API alone, has no durations.
+    if (std::ranges::any_of(sum.durations.buckets, [](std::int64_t count) { return count != 0; }))
+      durations.series.push_back(one({cluster, aggregate}, sum.durations));
     for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome) {
       picks.series.push_back(
           one({cluster, std::string(kResults[outcome]), aggregate}, sum.picks[outcome]));
@@ -200,6 +248,11 @@ Family family_of(Metric metric, const Counts& counts) {
   return family;
 }
 
+DurationBounds duration_bounds(LatencyScale scale) {
+  if (scale == LatencyScale::kGrpc) return kGrpcLatencyBounds;
+  return kLatencyBounds;
+}
+
 LabelValues tier_labels(const ClusterName& cluster, const ClusterName& leaf, std::size_t priority) {
   return {cluster.str(), leaf.str(), std::to_string(priority)};
 }
@@ -214,57 +267,65 @@ const EventCountPtr& count_of(std::map<std::string, EventCountPtr>& counts,
 
 }  // namespace
 
-Instruments::Instruments(Clock now) : now_(std::move(now)) {
+Instruments::Instruments(Clock now, LatencyScale scale)
+    : now_(std::move(now)), scale_(scale), series_(scale) {
   series_.set(Metric::kBuildInfo, {SIGNALBOX_VERSION, SIGNALBOX_REVISION, "" __VERSION__}, 1);
 }
 
 // --- from the control plane -----------------------------------------------
 
 void Instruments::observe(const Observation& observation) {
-  std::visit(Overloaded{
-                 [&](const PriorityActive& seen) {
-                   move_priority(seen.cluster, seen.before, seen.priority);
-                 },
-                 [&](const FailedOver& seen) {
-                   series_.add(Metric::kFailovers,
-                               {seen.cluster.str(),
-                                label_of(kDirections, seen.direction),
-                                label_of(kReasons, seen.reason)},
-                               1);
-                 },
-                 [&](const FailoverEnded& seen) {
-                   series_.record(Metric::kFailoverDuration,
-                                  {seen.cluster.str()},
-                                  std::chrono::duration<double>(seen.duration).count());
-                 },
-                 [&](const EndpointsCounted& seen) { count_endpoints(seen); },
-                 [&](const ConnectionAttempted& seen) {
-                   series_.add(Metric::kConnectionAttempts,
-                               {seen.cluster.str(), seen.connected ? "success" : "failure"},
-                               1);
-                 },
-                 [&](const ConnectionLost& seen) {
-                   series_.add(Metric::kSubchannelDisconnections, {seen.cluster.str()}, 1);
-                 },
-                 [&](const OutliersDetected& seen) { count_outliers(series_, seen); },
-                 [&](const CircuitBreakerSet& seen) { set_gate(seen); },
-                 [&](const SessionsHeld& seen) { count_held(seen); },
-                 [&](const SessionsSwept& seen) {
-                   series_.add(Metric::kAffinitySweeps, {seen.cluster.str()}, 1);
-                   series_.add(Metric::kAffinityReleased,
-                               {seen.cluster.str()},
-                               static_cast<double>(seen.released));
-                 },
-                 [](const TierLoad&) {},  // hold_load() exports the load.
-                 [&](const HealthProbed& seen) {
-                   series_.add(Metric::kHealthProbes,
-                               {seen.cluster.str(), seen.passed ? "success" : "failure"},
-                               1);
-                   series_.add(
-                       Metric::kHealthProbesDelayed, {seen.cluster.str()}, seen.delayed ? 1 : 0);
-                 },
-             },
-             observation);
+  std::visit(
+      Overloaded{
+          [&](const PriorityActive& seen) {
+            move_priority(seen.cluster, seen.before, seen.priority);
+          },
+          [&](const FailedOver& seen) {
+            series_.add(Metric::kFailovers,
+                        {seen.cluster.str(),
+                         label_of(kDirections, seen.direction),
+                         label_of(kReasons, seen.reason)},
+                        1);
+          },
+          [&](const FailoverEnded& seen) {
+            series_.record(Metric::kFailoverDuration,
+                           {seen.cluster.str()},
+                           std::chrono::duration<double>(seen.duration).count());
+          },
+          [&](const EndpointsCounted& seen) { count_endpoints(seen); },
+          [&](const EndpointsChanged& seen) {
+            const std::string cluster = seen.cluster.str();
+            series_.add(
+                Metric::kEndpointChanges, {cluster, "added"}, static_cast<double>(seen.added));
+            series_.add(
+                Metric::kEndpointChanges, {cluster, "removed"}, static_cast<double>(seen.removed));
+          },
+          [&](const ConnectionAttempted& seen) {
+            series_.add(Metric::kConnectionAttempts,
+                        {seen.cluster.str(), seen.connected ? "success" : "failure"},
+                        1);
+          },
+          [&](const ConnectionLost& seen) {
+            series_.add(Metric::kSubchannelDisconnections, {seen.cluster.str(), seen.reason}, 1);
+          },
+          [&](const OutliersDetected& seen) { count_outliers(series_, seen); },
+          [&](const CircuitBreakerSet& seen) { set_gate(seen); },
+          [&](const SessionsHeld& seen) { count_held(seen); },
+          [&](const SessionsSwept& seen) {
+            series_.add(Metric::kAffinitySweeps, {seen.cluster.str()}, 1);
+            series_.add(Metric::kAffinityReleased,
+                        {seen.cluster.str()},
+                        static_cast<double>(seen.released));
+          },
+          [](const TierLoad&) {},  // hold_load() exports the load.
+          [&](const HealthProbed& seen) {
+            series_.add(Metric::kHealthProbes,
+                        {seen.cluster.str(), seen.passed ? "success" : "failure"},
+                        1);
+            series_.add(Metric::kHealthProbesDelayed, {seen.cluster.str()}, seen.delayed ? 1 : 0);
+          },
+      },
+      observation);
 }
 
 void Instruments::forget_priority(const ClusterName& cluster, int reported) {
@@ -289,11 +350,12 @@ void Instruments::move_priority(const ClusterName& cluster,
 // series; a later series then starts with the whole sum.
 void Instruments::count_endpoints(const EndpointsCounted& seen) {
   const std::lock_guard lock(registry_mutex_);
-  EndpointCounts& sum = endpoints_[seen.cluster];
+  const std::string priority = seen.priority ? absl::StrCat(*seen.priority) : std::string();
+  EndpointCounts& sum = endpoints_[seen.cluster][priority];
   for (std::size_t state = 0; state < kEndpointStates; ++state) {
     sum[state] += seen.by_state[state] - seen.before[state];
     series_.set(Metric::kEndpoints,
-                {seen.cluster.str(), std::string(kStates[state])},
+                {seen.cluster.str(), priority, std::string(kStates[state])},
                 static_cast<double>(sum[state]));
   }
 }
@@ -322,6 +384,17 @@ void Instruments::count_updates(absl::string_view server,
   series_.add(Metric::kXdsUpdatesInvalid, labels, static_cast<double>(invalid));
 }
 
+void Instruments::count_stream_end(absl::string_view server, StreamEnd how, std::uint64_t times) {
+  series_.add(Metric::kXdsStreams,
+              {std::string(server), label_of(kStreamEnds, how)},
+              static_cast<double>(times));
+}
+
+void Instruments::record_response(ResourceType type, std::size_t bytes) {
+  series_.record(
+      Metric::kXdsResponseBytes, {std::string(to_string(type))}, static_cast<double>(bytes));
+}
+
 void Instruments::set_xds_resources(ResourceType type,
                                     absl::string_view cache_state,
                                     std::uint64_t count) {
@@ -340,6 +413,18 @@ void Instruments::count_actor_death(absl::string_view actor, absl::string_view r
 
 void Instruments::set_config_generation(absl::string_view target, Generation generation) {
   series_.set(Metric::kConfigGeneration, {std::string(target)}, static_cast<double>(generation));
+}
+
+void Instruments::record_applied(absl::string_view target,
+                                 Duration application,
+                                 std::optional<Duration> propagation,
+                                 std::chrono::system_clock::time_point now) {
+  const LabelValues labels{std::string(target)};
+  series_.set(Metric::kConfigLastApplied,
+              labels,
+              std::chrono::duration<double>(now.time_since_epoch()).count());
+  series_.record(Metric::kConfigApplyDuration, labels, seconds(application));
+  if (propagation) series_.record(Metric::kConfigPropagation, labels, seconds(*propagation));
 }
 
 void Instruments::add_policies(absl::string_view policy, int amount) {
@@ -409,8 +494,42 @@ std::shared_ptr<const CallStats> Instruments::call_stats(absl::string_view targe
     key = {std::string(kOther), ClusterName(std::string(kOther)), {}};
   }
   auto& stats = call_stats_[std::move(key)];
-  if (stats == nullptr) stats = std::make_shared<const CallStats>();
+  if (stats == nullptr) stats = std::make_shared<const CallStats>(duration_bounds(scale_));
   return stats;
+}
+
+std::shared_ptr<const CallerStats> Instruments::caller_stats(absl::string_view target) {
+  const std::lock_guard lock(registry_mutex_);
+  std::string key(target);
+  if (caller_stats_.size() >= kMaxSeries && !caller_stats_.contains(key)) {
+    series_.count_overflow(Metric::kCalls);
+    key = std::string(kOther);
+  }
+  auto& stats = caller_stats_[std::move(key)];
+  if (stats == nullptr) stats = std::make_shared<const CallerStats>(duration_bounds(scale_));
+  return stats;
+}
+
+// A code or a reason that never occurred has no series, but OK always has its series.
+std::vector<Family> Instruments::collect_callers() const {
+  Family calls{&row_of(Metric::kCalls), {}};
+  Family durations{&row_of(Metric::kCallDuration), {}, bounds_of(Buckets::kLatency, scale_)};
+  Family waits{&row_of(Metric::kPickWait), {}, bounds_of(Buckets::kLatency, scale_)};
+
+  const std::lock_guard lock(registry_mutex_);
+  for (const auto& [target, stats] : caller_stats_) {
+    for (std::size_t code = 0; code < kStatusCodes; ++code) {
+      const std::int64_t count = stats->calls(code);
+      if (code == 0 || count != 0)
+        calls.series.push_back(one({target, std::string(kCodes[code])}, count));
+    }
+    durations.series.push_back(one({target}, stats->durations().counts()));
+    each_delay_type([&](const DelayType& type) {
+      if (const StripedHistogram* const waited = stats->waits_of(type))
+        waits.series.push_back(one({target, delay_label(type)}, waited->counts()));
+    });
+  }
+  return {calls, durations, waits};
 }
 
 EventCountPtr Instruments::drops(const ClusterName& cluster, absl::string_view category) {
@@ -478,11 +597,66 @@ std::vector<Family> Instruments::collect_drops() const {
   return {drops, open, limits, breaker_drops};
 }
 
-std::shared_ptr<const MessageCount> Instruments::actor_messages(absl::string_view actor) {
+std::shared_ptr<const ActorStats> Instruments::actor_stats(absl::string_view actor) {
   const std::lock_guard lock(registry_mutex_);
-  auto& count = actor_messages_[std::string(actor)];
-  if (count == nullptr) count = std::make_shared<const MessageCount>();
-  return count;
+  auto& stats = actor_stats_[std::string(actor)];
+  if (stats == nullptr) stats = std::make_shared<const ActorStats>(duration_bounds(scale_));
+  return stats;
+}
+
+std::vector<Family> Instruments::collect_actors() const {
+  Family messages{&row_of(Metric::kActorMessages), {}};
+  Family mailboxes{&row_of(Metric::kActorMailbox), {}};
+  Family durations{&row_of(Metric::kActorHandleDuration), {}, bounds_of(Buckets::kLatency, scale_)};
+
+  const std::lock_guard lock(registry_mutex_);
+  for (const auto& [actor, stats] : actor_stats_) {
+    messages.series.push_back(one({actor}, stats->messages()));
+    mailboxes.series.push_back(one({actor}, stats->take_longest()));
+    durations.series.push_back(one({actor}, stats->durations().counts()));
+  }
+  return {messages, mailboxes, durations};
+}
+
+void Instruments::watch_certificates(absl::string_view place,
+                                     std::function<std::optional<CertificateEnds>()> ends) {
+  const std::lock_guard lock(registry_mutex_);
+  certificates_.push_back(std::make_shared<const WatchedCertificates>(
+      WatchedCertificates{std::string(place), std::move(ends)}));
+}
+
+// Of several certificates with one role, the first to end is shown.
+std::vector<Family> Instruments::collect_certificates() const {
+  std::map<std::string, CertificateEnds::Time> first;
+  const auto note = [&](const std::string& role, const std::optional<CertificateEnds::Time>& end) {
+    if (!end) return;
+    const auto [known, is_new] = first.emplace(role, *end);
+    if (!is_new) known->second = std::min(known->second, *end);
+  };
+  std::vector<std::shared_ptr<const WatchedCertificates>> watched;
+  {
+    const std::lock_guard lock(registry_mutex_);
+    watched = certificates_;
+  }
+  // Reading files may call the program's log, which may ask for metrics: no lock is held.
+  const auto lasting = std::ranges::stable_partition(watched, [&](const auto& one) {
+    const std::optional<CertificateEnds> ends = one->ends();
+    if (!ends) return true;
+    note(one->place + "_identity", ends->identity);
+    note(one->place + "_root", ends->roots);
+    return false;
+  });
+  if (lasting.begin() != watched.begin()) {
+    const std::lock_guard lock(registry_mutex_);
+    for (auto gone = watched.begin(); gone != lasting.begin(); ++gone)
+      std::erase(certificates_, *gone);
+  }
+  Family family{&row_of(Metric::kCertificateExpiry), {}};
+  for (const auto& [role, end] : first) {
+    family.series.push_back(
+        {{role}, std::chrono::duration<double>(end.time_since_epoch()).count(), {}});
+  }
+  return {family};
 }
 
 EventCountPtr Instruments::pick_failures(absl::string_view policy) {
@@ -498,6 +672,7 @@ EventCountPtr Instruments::filter_failures(absl::string_view filter) {
 std::vector<Family> Instruments::collect_calls() const {
   TargetFamilies targets;
   ClusterFamilies clusters;
+  clusters.durations.bounds = bounds_of(Buckets::kLatency, scale_);
   Family faults{&row_of(Metric::kFaultsInjected), {}};
   std::map<std::pair<ClusterName, ClusterName>, CallCounts> by_cluster;
 
@@ -515,11 +690,11 @@ std::vector<Family> Instruments::collect_calls() const {
   return {targets.started,
           targets.completed,
           clusters.active,
+          clusters.durations,
           clusters.picks,
           clusters.retries,
           clusters.affinity,
           clusters.cookies,
-          family_of(Metric::kActorMessages, actor_messages_),
           family_of(Metric::kPickFailures, pick_failures_),
           family_of(Metric::kFilterFailures, filter_failures_),
           faults};
@@ -585,7 +760,11 @@ std::vector<Family> Instruments::collect() const {
     forget_gone();
   }
   std::vector<Family> families = series_.collect();
-  for (auto& some : {collect_calls(), collect_drops()}) {
+  for (auto& some : {collect_calls(),
+                     collect_callers(),
+                     collect_drops(),
+                     collect_actors(),
+                     collect_certificates()}) {
     for (const Family& family : some) {
       if (!family.series.empty()) families.push_back(family);
     }

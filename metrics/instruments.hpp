@@ -4,7 +4,7 @@
 //
 //   cores ─▶ Observation ─▶ shells ─▶ observe() ─┐
 //   shells ─▶ set_…, count_…, add_… ─────────────┼▶ [Instruments] ─▶ collect() ─▶ exporter
-//   router, data plane ─▶ CallStats ─────────────┤
+//   router, data plane ─▶ CallStats, CallerStats ┤
 //   pickers ─▶ EventCount, gates ────────────────┘
 //
 // Thread-safe. Each runtime has its own Instruments, so several runtimes in a process do not mix.
@@ -27,23 +27,25 @@
 
 #include "absl/strings/string_view.h"
 
+#include "messages/certificate_ends.hpp"
 #include "messages/connectivity.hpp"
 #include "messages/counting/call_stats.hpp"
+#include "messages/counting/caller_stats.hpp"
 #include "messages/counting/drop_counts.hpp"
 #include "messages/observation.hpp"
 #include "messages/resource.hpp"
+#include "messages/xds_events.hpp"
+#include "metrics/actor_stats.hpp"
 #include "metrics/series.hpp"
 
 namespace signalbox::metrics {
-
-/// Messages that actors of one kind have handled; add(0, 1) for each.
-using MessageCount = StripedCounters<1>;
 
 class Instruments final : public DropCounters {
  public:
   using Clock = std::function<Instant()>;
 
-  explicit Instruments(Clock now = std::chrono::steady_clock::now);
+  explicit Instruments(Clock now = std::chrono::steady_clock::now,
+                       LatencyScale scale = LatencyScale::kShort);
 
   void observe(const Observation& observation);
 
@@ -55,14 +57,23 @@ class Instruments final : public DropCounters {
                                               const ClusterName& cluster,
                                               const ClusterName& aggregate = {});
 
+  /// Returns the counters of what the callers of this target see. Repeated calls return the same
+  /// object. Beyond kMaxSeries objects, new targets share the object of "other".
+  std::shared_ptr<const CallerStats> caller_stats(absl::string_view target);
+
   /// Repeated calls return the same object until the cluster is forgotten. Beyond kMaxSeries
   /// objects, new clusters share the object of "other".
   EventCountPtr drops(const ClusterName& cluster, absl::string_view category) override;
   EventCountPtr breaker_drops(const ClusterName& cluster) override;
 
-  /// Returns the message counter for this kind of actor. Each kind has one counter for the life of
+  /// Returns the counters for this kind of actor. Each kind has one object for the life of
   /// Instruments. The kinds are few and fixed, so their number has no limit here.
-  std::shared_ptr<const MessageCount> actor_messages(absl::string_view actor);
+  std::shared_ptr<const ActorStats> actor_stats(absl::string_view actor);
+
+  /// `ends` is asked at every collection, on its thread, until it returns nullopt. `place`: where
+  /// the certificates are used, as a part of the label `role`: "control_plane", "endpoint".
+  void watch_certificates(absl::string_view place,
+                          std::function<std::optional<CertificateEnds>()> ends);
 
   /// Returns the counter of failed picks for this custom policy. Each policy has one counter for
   /// the life of Instruments. The program registers the policies, so their number has no limit
@@ -87,10 +98,20 @@ class Instruments final : public DropCounters {
                      ResourceType type,
                      std::uint64_t valid,
                      std::uint64_t invalid);
+  /// Counts a stream to the server that has ended. `times`: 0 makes the series known.
+  void count_stream_end(absl::string_view server, StreamEnd how, std::uint64_t times = 1);
+  void record_response(ResourceType type, std::size_t bytes);
   void set_xds_resources(ResourceType type, absl::string_view cache_state, std::uint64_t count);
   void count_config_rejected(absl::string_view reason, std::uint64_t times = 1);
   void count_actor_death(absl::string_view actor, absl::string_view reason);
   void set_config_generation(absl::string_view target, Generation generation);
+
+  /// Picks see a configuration of the target for the first time: `application` after it was
+  /// complete and `propagation` after the last response that changed it, if a response did.
+  void record_applied(absl::string_view target,
+                      Duration application,
+                      std::optional<Duration> propagation,
+                      std::chrono::system_clock::time_point now);
 
   /// Live objects: +1 when an object begins or enters the state, -1 when it ends or leaves the
   /// state.
@@ -132,15 +153,25 @@ class Instruments final : public DropCounters {
     friend auto operator<=>(const CallKey&, const CallKey&) = default;
   };
 
+  struct WatchedCertificates {
+    std::string place;
+    std::function<std::optional<CertificateEnds>()> ends;
+  };
+
+  std::vector<Family> collect_certificates() const;
+  std::vector<Family> collect_actors() const;
   std::vector<Family> collect_calls() const;
+  std::vector<Family> collect_callers() const;
   std::vector<Family> collect_drops() const;
   void set_gate(const CircuitBreakerSet& seen);
 
   const Clock now_;
+  const LatencyScale scale_;
   // Mutable: collect() forgets clusters that are gone.
   mutable SeriesTable series_;
   mutable std::mutex registry_mutex_;
   mutable std::map<CallKey, std::shared_ptr<const CallStats>> call_stats_;
+  std::map<std::string, std::shared_ptr<const CallerStats>> caller_stats_;
   mutable std::map<std::pair<ClusterName, std::string>, EventCountPtr> drops_;
   mutable std::map<ClusterName, EventCountPtr> breaker_drops_;
   mutable std::map<std::string, Instant> gone_;  ///< Clusters without a hold, and since when.
@@ -151,11 +182,13 @@ class Instruments final : public DropCounters {
   /// The percentages of all statements that hold, in the order of the statements.
   std::map<LabelValues, std::map<std::uint64_t, std::uint32_t>> tier_loads_;
   std::uint64_t loads_claimed_ = 0;
-  std::map<ClusterName, EndpointCounts> endpoints_;    // The sum of all maps of the cluster.
+  /// The sum of all maps of the cluster, by the label `priority`.
+  std::map<ClusterName, std::map<std::string, EndpointCounts>> endpoints_;
   std::map<ClusterName, std::int64_t> sessions_held_;  // The sum of all maps of the cluster.
   // How many trees use each priority.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;
-  std::map<std::string, std::shared_ptr<const MessageCount>> actor_messages_;
+  std::map<std::string, std::shared_ptr<const ActorStats>> actor_stats_;
+  mutable std::vector<std::shared_ptr<const WatchedCertificates>> certificates_;
   std::map<std::string, EventCountPtr> pick_failures_;
   std::map<std::string, EventCountPtr> filter_failures_;
   const FaultCountPtr faults_ = std::make_shared<const FaultCount>();

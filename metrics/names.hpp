@@ -11,19 +11,27 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "absl/strings/string_view.h"
+
+#include "messages/counting/striped_histogram.hpp"
 
 namespace signalbox::metrics {
 
 enum class Metric : std::uint8_t {
   kBuildInfo,
+  kCalls,
+  kCallDuration,
   kRpcsStarted,
   kRpcsCompleted,
   kRpcsActive,
+  kRpcDuration,
   kPicks,
+  kPickWait,
   kRetries,
   kAffinityPicks,
   kAffinityCookies,
@@ -31,6 +39,7 @@ enum class Metric : std::uint8_t {
   kFailovers,
   kFailoverDuration,
   kEndpoints,
+  kEndpointChanges,
   kConnectionsOpen,
   kConnectionAttempts,
   kSubchannelDisconnections,
@@ -47,12 +56,20 @@ enum class Metric : std::uint8_t {
   kCircuitBreakerDrops,
   kFaultsInjected,
   kXdsConnected,
+  kXdsStreams,
+  kXdsResponseBytes,
   kXdsUpdatesValid,
   kXdsUpdatesInvalid,
   kXdsResources,
   kConfigGeneration,
+  kConfigLastApplied,
+  kConfigApplyDuration,
+  kConfigPropagation,
   kConfigRejected,
+  kCertificateExpiry,
   kActorMessages,
+  kActorMailbox,
+  kActorHandleDuration,
   kActorDeaths,
   kPolicies,
   kPickFailures,
@@ -62,6 +79,13 @@ enum class Metric : std::uint8_t {
 };
 
 enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
+
+/// The upper bounds of a histogram's buckets.
+enum class Buckets : std::uint8_t {
+  kFailover,  ///< kFailoverBuckets.
+  kLatency,   ///< kLatencyBuckets, or kGrpcLatencyBuckets if the program asks for them.
+  kSize,      ///< kSizeBuckets.
+};
 
 struct Label {
   absl::string_view name;
@@ -75,6 +99,7 @@ struct MetricRow {
   absl::string_view name;
   std::array<Label, 4> labels;  ///< Unused labels, at the end, have no name.
   absl::string_view help;
+  Buckets buckets = Buckets::kFailover;  ///< Only for histograms.
 
   constexpr std::size_t label_count() const {
     return static_cast<std::size_t>(
@@ -96,6 +121,20 @@ inline constexpr std::array kMetrics{
               "signalbox_build_info",
               {Label{"version"}, Label{"revision"}, Label{"compiler"}},
               "Always 1; its labels say which build this is."},
+    MetricRow{
+        Metric::kCalls,
+        MetricKind::kCounter,
+        "signalbox_calls_total",
+        {kTarget, Label{"code"}},
+        "Calls as they ended for the application, by gRPC status code: each call once, however "
+        "many attempts it had, and also when it reached no endpoint."},
+    MetricRow{Metric::kCallDuration,
+              MetricKind::kHistogram,
+              "signalbox_call_duration_seconds",
+              {kTarget},
+              "Time from the beginning of a call to its end for the application, with all waiting "
+              "and all attempts.",
+              Buckets::kLatency},
     MetricRow{Metric::kRpcsStarted,
               MetricKind::kCounter,
               "signalbox_rpcs_started_total",
@@ -112,12 +151,26 @@ inline constexpr std::array kMetrics{
               "signalbox_rpcs_active",
               {kCluster, kAggregate},
               "Calls that were started and have not ended."},
+    MetricRow{Metric::kRpcDuration,
+              MetricKind::kHistogram,
+              "signalbox_rpc_duration_seconds",
+              {kCluster, kAggregate},
+              "Time from the start of an attempt on an endpoint to the attempt's end, without the "
+              "wait for the endpoint.",
+              Buckets::kLatency},
     MetricRow{Metric::kPicks,
               MetricKind::kCounter,
               "signalbox_picks_total",
               {kCluster, Label{"result"}, kAggregate},
               "Picks, by what became of them; a call that waits picks more than once. Those that "
               "came to no leaf are the aggregate's."},
+    MetricRow{Metric::kPickWait,
+              MetricKind::kHistogram,
+              "signalbox_pick_wait_seconds",
+              {kTarget, Label{"delay_type"}},
+              "Time that calls waited for an endpoint, by the reason (gRFC A121). A call counts "
+              "once for each of its reasons; a call that does not wait is not counted.",
+              Buckets::kLatency},
     MetricRow{Metric::kRetries,
               MetricKind::kCounter,
               "signalbox_retries_total",
@@ -156,11 +209,16 @@ inline constexpr std::array kMetrics{
         Metric::kEndpoints,
         MetricKind::kGauge,
         "signalbox_endpoints",
-        {kCluster, Label{"state"}},
-        "Addresses that policies hold, by state; once for each target that uses the "
+        {kCluster, Label{"priority", false, true}, Label{"state"}},
+        "Addresses that policies hold, by priority and state; once for each target that uses the "
         "cluster. Those that outlier detection has set aside are ejected, those that fail their "
         "health checks are unhealthy, whatever their connection. DRAINING ones are held for "
         "sessions alone."},
+    MetricRow{Metric::kEndpointChanges,
+              MetricKind::kCounter,
+              "signalbox_endpoint_changes_total",
+              {kCluster, Label{"change"}},
+              "Addresses that policies began to hold (added) or gave up (removed)."},
     MetricRow{Metric::kConnectionsOpen,
               MetricKind::kGauge,
               "signalbox_connections_open",
@@ -174,8 +232,8 @@ inline constexpr std::array kMetrics{
     MetricRow{Metric::kSubchannelDisconnections,
               MetricKind::kCounter,
               "signalbox_subchannel_disconnections_total",
-              {kCluster},
-              "Established connections that were lost."},
+              {kCluster, Label{"reason"}},
+              "Established connections that ended, by gRPC's word for the reason (gRFC A94)."},
     MetricRow{Metric::kOutlierEjections,
               MetricKind::kCounter,
               "signalbox_outlier_ejections_total",
@@ -245,6 +303,19 @@ inline constexpr std::array kMetrics{
               "signalbox_xds_connected",
               {kServer},
               "Whether the stream to the control plane works."},
+    MetricRow{
+        Metric::kXdsStreams,
+        MetricKind::kCounter,
+        "signalbox_xds_streams_total",
+        {kServer, Label{"end"}},
+        "Streams to the control plane that ended: after a response (ok, error) or without one "
+        "(no_response)."},
+    MetricRow{Metric::kXdsResponseBytes,
+              MetricKind::kHistogram,
+              "signalbox_xds_response_bytes",
+              {Label{"resource_type"}},
+              "Size of the control plane's responses.",
+              Buckets::kSize},
     MetricRow{Metric::kXdsUpdatesValid,
               MetricKind::kCounter,
               "signalbox_xds_resource_updates_valid_total",
@@ -265,17 +336,56 @@ inline constexpr std::array kMetrics{
               "signalbox_config_generation",
               {kTarget},
               "The generation of the configuration that serves."},
+    MetricRow{Metric::kConfigLastApplied,
+              MetricKind::kGauge,
+              "signalbox_config_last_applied_timestamp_seconds",
+              {kTarget},
+              "When picks first saw the configuration that serves, in seconds since 1970."},
+    MetricRow{Metric::kConfigApplyDuration,
+              MetricKind::kHistogram,
+              "signalbox_config_apply_duration_seconds",
+              {kTarget},
+              "Time from a complete configuration to the first snapshot that shows it to picks.",
+              Buckets::kLatency},
+    MetricRow{
+        Metric::kConfigPropagation,
+        MetricKind::kHistogram,
+        "signalbox_config_propagation_seconds",
+        {kTarget},
+        "Time from the control plane's response, or from reading the changed file, to the first "
+        "snapshot that shows the change to picks.",
+        Buckets::kLatency},
     MetricRow{Metric::kConfigRejected,
               MetricKind::kCounter,
               "signalbox_config_rejected_total",
               {Label{"reason"}},
               "Resources refused (parse, semantic, limit), xDS responses (parse, limit), whole "
               "resource files (unreadable, parse), and certificates (certificate)."},
+    MetricRow{
+        Metric::kCertificateExpiry,
+        MetricKind::kGauge,
+        "signalbox_certificate_expiry_timestamp_seconds",
+        {Label{"role"}},
+        "When the certificates of this role end, in seconds since 1970. Files are read at each "
+        "collection. Of a chain the first end counts, of roots the last."},
     MetricRow{Metric::kActorMessages,
               MetricKind::kCounter,
               "signalbox_actor_messages_total",
               {kActor},
               "Messages that actors have handled."},
+    MetricRow{
+        Metric::kActorMailbox,
+        MetricKind::kGauge,
+        "signalbox_actor_mailbox_messages",
+        {kActor},
+        "Messages in the longest mailbox of this kind of actor since the last collection; one "
+        "message in 16 looks."},
+    MetricRow{Metric::kActorHandleDuration,
+              MetricKind::kHistogram,
+              "signalbox_actor_handle_duration_seconds",
+              {kActor},
+              "Time that actors took for a message; one message in 16 is measured.",
+              Buckets::kLatency},
     MetricRow{Metric::kActorDeaths,
               MetricKind::kCounter,
               "signalbox_actor_deaths_total",
@@ -325,5 +435,71 @@ static_assert(
 /// timer fired, and then a connection was made".
 inline constexpr std::array kFailoverBuckets{
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 11.0, 15.0, 30.0, 60.0};
+
+/// Upper bounds in seconds.
+inline constexpr std::array kLatencyBuckets = [] {
+  std::array<double, kLatencyBounds.size()> seconds{};
+  for (std::size_t i = 0; i < seconds.size(); ++i)
+    seconds[i] = std::chrono::duration<double>(kLatencyBounds[i]).count();
+  return seconds;
+}();
+
+/// gRPC's bounds of latencies (gRFC A66), in units of 10 µs.
+inline constexpr std::array<std::int64_t, 41> kGrpcLatencyUnits{
+    0,       1,         5,         10,        30,        60,     80,     100,     200,
+    300,     400,       500,       600,       800,       1'000,  1'300,  1'600,   2'000,
+    2'500,   3'000,     4'000,     5'000,     6'500,     8'000,  10'000, 13'000,  16'000,
+    20'000,  25'000,    30'000,    40'000,    50'000,    65'000, 80'000, 100'000, 200'000,
+    500'000, 1'000'000, 2'000'000, 5'000'000, 10'000'000};
+
+inline constexpr std::array kGrpcLatencyBounds = [] {
+  std::array<Duration, kGrpcLatencyUnits.size()> bounds{};
+  for (std::size_t i = 0; i < bounds.size(); ++i)
+    bounds[i] = std::chrono::microseconds(10 * kGrpcLatencyUnits[i]);
+  return bounds;
+}();
+
+/// The same in seconds.
+inline constexpr std::array kGrpcLatencyBuckets = [] {
+  std::array<double, kGrpcLatencyBounds.size()> seconds{};
+  for (std::size_t i = 0; i < seconds.size(); ++i)
+    seconds[i] = std::chrono::duration<double>(kGrpcLatencyBounds[i]).count();
+  return seconds;
+}();
+
+/// gRPC's bounds of sizes in bytes (gRFC A66).
+inline constexpr std::array kSizeBuckets{0.0,
+                                         1024.0,
+                                         2048.0,
+                                         4096.0,
+                                         16384.0,
+                                         65536.0,
+                                         262144.0,
+                                         1048576.0,
+                                         4194304.0,
+                                         16777216.0,
+                                         67108864.0,
+                                         268435456.0,
+                                         1073741824.0,
+                                         4294967296.0};
+
+/// Which bounds the histograms of latencies have.
+enum class LatencyScale : std::uint8_t {
+  kShort,  ///< kLatencyBuckets.
+  kGrpc,   ///< kGrpcLatencyBuckets, for dashboards that expect gRPC's.
+};
+
+constexpr std::span<const double> bounds_of(Buckets buckets, LatencyScale scale) {
+  switch (buckets) {
+    case Buckets::kFailover:
+      return kFailoverBuckets;
+    case Buckets::kLatency:
+      if (scale == LatencyScale::kGrpc) return kGrpcLatencyBuckets;
+      return kLatencyBuckets;
+    case Buckets::kSize:
+      return kSizeBuckets;
+  }
+  return {};
+}
 
 }  // namespace signalbox::metrics

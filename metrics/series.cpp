@@ -53,12 +53,14 @@ void SeriesTable::set(Metric metric, LabelValues labels, double value) {
   find_or_share(metric, std::move(labels)).number = value;
 }
 
-void SeriesTable::record(Metric metric, LabelValues labels, double seconds) {
+void SeriesTable::record(Metric metric, LabelValues labels, double amount) {
+  const std::span<const double> bounds = bounds_of(row_of(metric).buckets, scale_);
   const std::lock_guard lock(mutex_);
   Histogram& histogram = find_or_share(metric, std::move(labels)).histogram;
-  const auto bucket = std::ranges::lower_bound(kFailoverBuckets, seconds);
-  ++histogram.counts[static_cast<std::size_t>(bucket - kFailoverBuckets.begin())];
-  histogram.sum += seconds;
+  histogram.counts.resize(bounds.size() + 1);
+  const auto bucket = std::ranges::lower_bound(bounds, amount);
+  ++histogram.counts[static_cast<std::size_t>(bucket - bounds.begin())];
+  histogram.sum += amount;
 }
 
 void SeriesTable::count_overflow(Metric metric) {
@@ -105,7 +107,7 @@ std::vector<Family> SeriesTable::collect() const {
   for (const MetricRow& row : kMetrics) {
     const Values& values = values_[static_cast<std::size_t>(row.metric)];
     if (values.empty()) continue;
-    Family& family = families.emplace_back(Family{&row, {}});
+    Family& family = families.emplace_back(Family{&row, {}, bounds_of(row.buckets, scale_)});
     family.series.reserve(values.size());
     for (const auto& [labels, value] : values)
       family.series.push_back({labels, value.number, value.histogram});

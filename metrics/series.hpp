@@ -19,6 +19,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ using LabelValues = std::vector<std::string>;
 
 /// Counts per bucket, not cumulative. The last bucket is above all bounds.
 struct Histogram {
-  std::array<std::uint64_t, kFailoverBuckets.size() + 1> counts{};
+  std::vector<std::uint64_t> counts;
   double sum = 0;
 };
 
@@ -47,13 +48,17 @@ struct Series {
 struct Family {
   const MetricRow* row = nullptr;
   std::vector<Series> series;
+  std::span<const double> bounds = {};  ///< Only for histogram metrics.
 };
 
 class SeriesTable {
  public:
+  explicit SeriesTable(LatencyScale scale = LatencyScale::kShort) : scale_(scale) {}
+
   void add(Metric metric, LabelValues labels, double amount);
   void set(Metric metric, LabelValues labels, double value);
-  void record(Metric metric, LabelValues labels, double seconds);
+  /// Puts the value into its bucket: seconds or bytes, as the metric's name says.
+  void record(Metric metric, LabelValues labels, double amount);
 
   /// Counts one update of a series that the metric has no room for.
   void count_overflow(Metric metric);
@@ -86,6 +91,7 @@ class SeriesTable {
   // The value to update: the series' own or, when the metric is full, the value of "other".
   Value& find_or_share(Metric metric, LabelValues labels);
 
+  const LatencyScale scale_;
   mutable std::mutex mutex_;
   std::array<Values, kMetrics.size()> values_;
 };

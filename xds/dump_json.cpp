@@ -89,6 +89,20 @@ Json server(const ServerState& state) {
   return out;
 }
 
+Json applied(const AppliedConfig& config) {
+  Json versions = Json::object();
+  for (std::size_t type = 0; type < config.versions.size(); ++type) {
+    if (!config.versions[type].empty())
+      versions[std::string(to_string(static_cast<ResourceType>(type)))] = config.versions[type];
+  }
+  Json out{{"target", config.target},
+           {"generation", config.generation},
+           {"versions", std::move(versions)}};
+  if (config.received) out["received_at"] = rfc3339(*config.received);
+  out["served_at"] = rfc3339(config.served);
+  return out;
+}
+
 }  // namespace
 
 Json to_json(const ResourceDump& dump) {
@@ -99,9 +113,12 @@ Json to_json(const ResourceDump& dump) {
   Json resources = Json::array();
   for (const ResourceState& state : dump.resources)
     resources.push_back(resource(resolver, state));
-  return {{"node", {{"id", dump.node_id}}},
-          {"xds_servers", std::move(servers)},
-          {"generic_xds_configs", std::move(resources)}};
+  Json out{{"node", {{"id", dump.node_id}}},
+           {"xds_servers", std::move(servers)},
+           {"generic_xds_configs", std::move(resources)}};
+  for (const AppliedConfig& config : dump.applied)
+    out["applied_configs"].push_back(applied(config));
+  return out;
 }
 
 std::string to_json_text(const ResourceDump& dump) {

@@ -55,21 +55,29 @@ class Provider {
  public:
   Provider(const std::string& name,
            const xds::CertificateFiles& files,
-           const TlsFiles::Complain& complain)
+           const TlsFiles::Complain& complain,
+           const ShowFiles& show)
       : name_(absl::StrCat("certificate provider instance \"", name, "\"")),
         has_roots_(!files.ca_certificate_file.empty()),
         has_identity_(!files.certificate_file.empty()),
-        roots_({.ca_certificate_file = files.ca_certificate_file},
-               prefixed(complain),
-               std::min(files.refresh_interval, kLongestReuse)),
-        identity_({.certificate_file = files.certificate_file,
-                   .private_key_file = files.private_key_file},
-                  prefixed(complain),
-                  std::min(files.refresh_interval, kLongestReuse)) {}
+        roots_(std::make_shared<TlsFiles>(
+            xds::CertificateFiles{.ca_certificate_file = files.ca_certificate_file},
+            prefixed(complain),
+            std::min(files.refresh_interval, kLongestReuse))),
+        identity_(std::make_shared<TlsFiles>(
+            xds::CertificateFiles{.certificate_file = files.certificate_file,
+                                  .private_key_file = files.private_key_file},
+            prefixed(complain),
+            std::min(files.refresh_interval, kLongestReuse))) {
+    if (show && has_roots_) show(roots_);
+    if (show && has_identity_) show(identity_);
+  }
 
-  absl::StatusOr<PemTexts> roots() { return read(roots_, has_roots_, "ca_certificate_file"); }
+  absl::StatusOr<PemTexts> roots() { return read(*roots_, has_roots_, "ca_certificate_file"); }
 
-  absl::StatusOr<PemTexts> identity() { return read(identity_, has_identity_, "certificate_file"); }
+  absl::StatusOr<PemTexts> identity() {
+    return read(*identity_, has_identity_, "certificate_file");
+  }
 
  private:
   TlsFiles::Complain prefixed(const TlsFiles::Complain& complain) const {
@@ -90,8 +98,8 @@ class Provider {
   const std::string name_;
   const bool has_roots_;
   const bool has_identity_;
-  TlsFiles roots_;
-  TlsFiles identity_;
+  const std::shared_ptr<TlsFiles> roots_;
+  const std::shared_ptr<TlsFiles> identity_;
 };
 
 Credentials make(const UpstreamTls& tls, const PemTexts& texts) {
@@ -111,9 +119,10 @@ Credentials make(const UpstreamTls& tls, const PemTexts& texts) {
 class Source {
  public:
   Source(const std::map<std::string, xds::CertificateFiles>& providers,
-         const TlsFiles::Complain& complain) {
+         const TlsFiles::Complain& complain,
+         const ShowFiles& show) {
     for (const auto& [name, files] : providers)
-      providers_.emplace(name, std::make_unique<Provider>(name, files, complain));
+      providers_.emplace(name, std::make_unique<Provider>(name, files, complain, show));
   }
 
   // Returns the same credentials object for equal `tls` while the files do not change, so that
@@ -170,8 +179,10 @@ class Source {
 }  // namespace
 
 ClusterCredentials make_cluster_credentials(
-    const std::map<std::string, xds::CertificateFiles>& providers, TlsFiles::Complain complain) {
-  return [source = std::make_shared<Source>(providers, complain)](const UpstreamTls& tls) {
+    const std::map<std::string, xds::CertificateFiles>& providers,
+    TlsFiles::Complain complain,
+    const ShowFiles& show) {
+  return [source = std::make_shared<Source>(providers, complain, show)](const UpstreamTls& tls) {
     return source->get(tls);
   };
 }

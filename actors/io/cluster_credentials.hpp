@@ -37,6 +37,8 @@ using ClusterCredentials =
 
 /// `providers` maps the names of provider instances to their files.
 ClusterCredentials make_cluster_credentials(
-    const std::map<std::string, xds::CertificateFiles>& providers, TlsFiles::Complain complain);
+    const std::map<std::string, xds::CertificateFiles>& providers,
+    TlsFiles::Complain complain,
+    const ShowFiles& show = nullptr);
 
 }  // namespace signalbox::actors

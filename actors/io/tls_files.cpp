@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/tls_files.hpp"
 
+#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include <openssl/bio.h>
@@ -44,17 +49,34 @@ BioPtr reader_of(const std::string& pem) {
   return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-// The first certificate; null when there is none or a later one is malformed.
-CertificatePtr first_certificate(const std::string& pem) {
+// Empty when there is no certificate or one is malformed.
+std::vector<CertificatePtr> certificates_in(const std::string& pem) {
   ERR_clear_error();
   const BioPtr reader = reader_of(pem);
-  CertificatePtr first(PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr));
-  if (first == nullptr) return nullptr;
-  while (CertificatePtr(PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)) != nullptr) {
-  }
+  std::vector<CertificatePtr> all;
+  while (CertificatePtr next{PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)})
+    all.push_back(std::move(next));
   const bool is_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
-  return is_end ? std::move(first) : nullptr;
+  return is_end ? std::move(all) : std::vector<CertificatePtr>();
+}
+
+// The moment when the certificate becomes invalid; nullopt: it has no readable time.
+std::optional<CertificateEnds::Time> end_of(const CertificatePtr& certificate) {
+  std::tm fields{};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &fields) != 1) return std::nullopt;
+  return std::chrono::system_clock::from_time_t(timegm(&fields));
+}
+
+// The first or the last end of all.
+template <typename Better>
+std::optional<CertificateEnds::Time> end_of(const std::vector<CertificatePtr>& all, Better better) {
+  std::optional<CertificateEnds::Time> chosen;
+  for (const CertificatePtr& certificate : all) {
+    const auto end = end_of(certificate);
+    if (end && (!chosen || better(*end, *chosen))) chosen = end;
+  }
+  return chosen;
 }
 
 // OpenSSL's callback for the password of a key. It gives none, because no user can be asked.
@@ -75,8 +97,10 @@ absl::StatusOr<PemTexts> read_now(const xds::CertificateFiles& files) {
   if (!files.ca_certificate_file.empty()) {
     auto roots = read_file("ca_certificate_file", files.ca_certificate_file);
     if (!roots.ok()) return roots.status();
-    if (first_certificate(*roots) == nullptr)
+    const auto certificates = certificates_in(*roots);
+    if (certificates.empty())
       return wrong("ca_certificate_file", files.ca_certificate_file, kNoCertificate);
+    texts.ends.roots = end_of(certificates, std::greater());
     texts.roots = *std::move(roots);
   }
   if (files.certificate_file.empty()) return texts;
@@ -85,8 +109,8 @@ absl::StatusOr<PemTexts> read_now(const xds::CertificateFiles& files) {
   if (!chain.ok()) return chain.status();
   auto key_text = read_file("private_key_file", files.private_key_file);
   if (!key_text.ok()) return key_text.status();
-  const CertificatePtr certificate = first_certificate(*chain);
-  if (certificate == nullptr)
+  const auto certificates = certificates_in(*chain);
+  if (certificates.empty())
     return wrong("certificate_file", files.certificate_file, kNoCertificate);
   const KeyPtr key = private_key(*key_text);
   if (key == nullptr) {
@@ -94,13 +118,14 @@ absl::StatusOr<PemTexts> read_now(const xds::CertificateFiles& files) {
                  files.private_key_file,
                  "expected a private key in PEM, without password, found something else");
   }
-  const bool belongs = X509_check_private_key(certificate.get(), key.get()) == 1;
+  const bool belongs = X509_check_private_key(certificates.front().get(), key.get()) == 1;
   ERR_clear_error();
   if (!belongs) {
     return wrong("private_key_file",
                  files.private_key_file,
                  absl::StrCat("expected the key of ", files.certificate_file, ", found another"));
   }
+  texts.ends.identity = end_of(certificates, std::less());
   texts.certificate_chain = *std::move(chain);
   texts.private_key = *std::move(key_text);
   return texts;
@@ -117,6 +142,11 @@ absl::StatusOr<PemTexts> TlsFiles::read() {
   }
   if (!good_) return failure_;
   return *good_;
+}
+
+CertificateEnds TlsFiles::ends() {
+  const auto texts = read();
+  return texts.ok() ? texts->ends : CertificateEnds();
 }
 
 // Reads the files; keeps the last good texts if they are bad. Precondition: the mutex is held.

@@ -18,12 +18,14 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 
+#include "messages/certificate_ends.hpp"
 #include "xds/bootstrap.hpp"
 
 namespace signalbox::actors {
@@ -32,6 +34,7 @@ struct PemTexts {
   std::string roots;  ///< The PEM text of the roots; empty: the system's roots.
   std::string certificate_chain;
   std::string private_key;
+  CertificateEnds ends = {};
 
   friend bool operator==(const PemTexts&, const PemTexts&) = default;
 };
@@ -51,6 +54,10 @@ class TlsFiles {
   /// never good.
   absl::StatusOr<PemTexts> read();
 
+  /// When the certificates of read() end; nothing if they were never good. Reads the files again,
+  /// as read() does, so that a replaced file is seen without a connection.
+  CertificateEnds ends();
+
  private:
   void read_again();
 
@@ -63,5 +70,8 @@ class TlsFiles {
   std::optional<Instant> read_at_;  ///< When the files were last read; nullopt: never.
   std::string complained_;          ///< The fault of the present files; empty: none.
 };
+
+/// Is given all files that are used, once, to ask them for ends(). Empty: nothing asks.
+using ShowFiles = std::function<void(const std::shared_ptr<TlsFiles>&)>;
 
 }  // namespace signalbox::actors

@@ -7,11 +7,13 @@
 namespace signalbox::actors {
 
 CredentialsSource make_credentials(const xds::ChannelCredentials& configured,
-                                   TlsFiles::Complain complain) {
+                                   TlsFiles::Complain complain,
+                                   const ShowFiles& show) {
   const auto* tls = std::get_if<xds::TlsCredentials>(&configured);
   if (tls == nullptr) return [] { return grpc::InsecureChannelCredentials(); };
 
   const auto files = std::make_shared<TlsFiles>(tls->files, std::move(complain));
+  if (show) show(files);
   return [files]() -> absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> {
     const auto texts = files->read();
     if (!texts.ok()) return texts.status();

@@ -26,6 +26,7 @@ using CredentialsSource =
 
 /// `complain` is called if certificates cannot be read and older certificates stay in use.
 CredentialsSource make_credentials(const xds::ChannelCredentials& configured,
-                                   TlsFiles::Complain complain);
+                                   TlsFiles::Complain complain,
+                                   const ShowFiles& show = nullptr);
 
 }  // namespace signalbox::actors

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <map>
@@ -49,6 +50,13 @@ using BehaviorOf = typename Handle::behavior_type;
 template <typename Self>
 Instant now_of(Self* self) {
   return Instant(self->home_system().scheduler().clock().now().time_since_epoch());
+}
+
+/// The number of messages in the actor's mailbox, but for those that came since it was last looked
+/// into. Only the actor itself may ask.
+template <typename Self>
+std::int64_t waiting_messages(Self* self) {
+  return static_cast<std::int64_t>(self->mailbox().size());
 }
 
 template <typename Self, typename Handle, typename Message>

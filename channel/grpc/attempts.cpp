@@ -11,13 +11,17 @@ using grpc::internal::Call;
 using grpc::internal::CallOpSetInterface;
 using grpc::internal::RpcMethod;
 
-Attempts::Attempts(grpc::ClientContext& context, const char* method, RpcType type)
-    : context_(context), method_(method), type_(type) {}
+Attempts::Attempts(grpc::ClientContext& context,
+                   const char* method,
+                   RpcType type,
+                   const CallerStats* callers)
+    : context_(context), method_(method), type_(type), record_(callers) {}
 
 // A started attempt that has received no status counts as cancelled.
 Attempts::~Attempts() {
-  if (started_) intent_.pick.end(grpc::StatusCode::CANCELLED);
-  complete(grpc::StatusCode::CANCELLED);
+  if (!started_) return;
+  intent_.pick.end(grpc::StatusCode::CANCELLED);
+  complete(grpc::StatusCode::CANCELLED, CallRecord::Clock::now());
 }
 
 void Attempts::bound(CallBinder& binder, CallIntent intent) {
@@ -29,20 +33,29 @@ void Attempts::bound(CallBinder& binder, CallIntent intent) {
 
 void Attempts::count_started() {
   started_ = true;
+  started_at_ = CallRecord::Clock::now();
   if (const CallStats* const stats = CallBinder::stats(intent_)) stats->count_started();
 }
 
-void Attempts::complete(grpc::StatusCode code) {
+void Attempts::complete(grpc::StatusCode code, Instant now) {
   if (!std::exchange(started_, false)) return;
-  if (const CallStats* const stats = CallBinder::stats(intent_))
-    stats->count_completed(static_cast<int>(code));
+  const CallStats* const stats = CallBinder::stats(intent_);
+  if (stats == nullptr) return;
+  stats->count_completed(static_cast<int>(code));
+  stats->record_duration(now - started_at_);
+}
+
+// The call ends with its last attempt, so the clock is not read again.
+void Attempts::call_ended(const grpc::Status& status) {
+  record_.ended(status.error_code(), ended_ ? ended_at_ : CallRecord::Clock::now());
 }
 
 std::optional<Duration> Attempts::ended(grpc::Status& status,
                                         std::optional<std::size_t> request_bytes,
                                         bool is_wanted,
                                         bool was_taken) {
-  complete(status.error_code());
+  ended_at_ = CallRecord::Clock::now();
+  complete(status.error_code(), ended_at_);
   ended_ = true;
   const auto delay = binder_->retry(intent_,
                                     {.context = context_,

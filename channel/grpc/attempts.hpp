@@ -8,8 +8,8 @@
 //                  └────────────────── make_again ◀── back_off ◀── a delay ────────────┘
 //
 // It serves unary calls and streams alike. It holds the lb::Pick from binding to the status (D1),
-// counts the attempt in the cluster's CallStats, and adds the session's cookie to the server's
-// response (D5).
+// counts the attempt in the cluster's CallStats and the call in its CallRecord, and adds the
+// session's cookie to the server's response (D5).
 
 #pragma once
 
@@ -29,6 +29,7 @@
 #include "channel/grpc/attempt.hpp"
 #include "channel/grpc/back_off.hpp"
 #include "channel/grpc/call_binder.hpp"
+#include "channel/grpc/call_record.hpp"
 #include "channel/grpc/queued_call.hpp"
 
 namespace signalbox::channel {
@@ -38,7 +39,11 @@ class Attempts {
   using RpcType = grpc::internal::RpcMethod::RpcType;
 
   /// The observation of the call begins with bound().
-  [[gnu::hot]] Attempts(grpc::ClientContext& context, const char* method, RpcType type);
+  /// `callers`: the counters of the target's callers, which outlive the call; null: none.
+  [[gnu::hot]] Attempts(grpc::ClientContext& context,
+                        const char* method,
+                        RpcType type,
+                        const CallerStats* callers);
   [[gnu::hot]] ~Attempts();
   Attempts(const Attempts&) = delete;
   Attempts& operator=(const Attempts&) = delete;
@@ -54,6 +59,12 @@ class Attempts {
   bool is_cancelled() const { return cancelled_; }
 
   // About the call as a whole.
+
+  /// The application has started the call, which may have no attempt.
+  void call_begun() { record_.begun(); }
+
+  /// The application gets this status now.
+  [[gnu::hot]] void call_ended(const grpc::Status& status);
 
   grpc::ClientContext& context() const { return context_; }
 
@@ -126,19 +137,22 @@ class Attempts {
   std::shared_ptr<QueuedCall> wait(const grpc::internal::Call& call,
                                    AttemptedCall& owner,
                                    CallIntent intent);
-  [[gnu::hot]] void complete(grpc::StatusCode code);
+  [[gnu::hot]] void complete(grpc::StatusCode code, Instant now);
 
   grpc::ClientContext& context_;
   const std::string method_;  ///< A copy: generic stubs free the name early.
   const RpcType type_;
   std::atomic<bool> cancelled_{false};
+  CallRecord record_;
   CallBinder* binder_ = nullptr;  ///< Null before the first bound(). Lives as long as the context.
   CallIntent intent_;
   /// The cookie of the current attempt's pick; empty while there is no attempt. A copy, because
   /// headers and status may come on two threads.
   std::string set_cookie_;
   bool started_ = false;
-  bool ended_ = false;  ///< The attempt's end has been counted.
+  Instant started_at_{};  ///< When the current attempt was started.
+  Instant ended_at_{};    ///< When the attempt ended, if ended_.
+  bool ended_ = false;    ///< The attempt's end has been counted.
 };
 
 }  // namespace signalbox::channel

@@ -139,6 +139,9 @@ class CallBinder final : public grpc::internal::CallHook,
 
   const ChannelCounts& counts() const { return *options_.counts; }
 
+  /// The counters of the target's callers; null: nothing counts them.
+  const CallerStats* callers() const { return options_.callers.get(); }
+
   ConnectivitySource& connectivity() const { return *options_.connectivity; }
 
   bool is_wrong_target() const { return options_.is_wrong_target; }

@@ -23,19 +23,27 @@ bool has(InterceptorBatchMethods& batch, InterceptionHookPoints point) {
 
 class CallObserverFactory final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
+  explicit CallObserverFactory(std::shared_ptr<const CallerStats> callers)
+      : callers_(std::move(callers)) {}
+
   grpc::experimental::Interceptor* CreateClientInterceptor(ClientRpcInfo* info) override {
-    auto* const made = new CallObserver(*info);
+    auto* const made = new CallObserver(*info, callers_.get());
     attach_observer(*info->client_context(), *made);
     return made;
   }
+
+ private:
+  const std::shared_ptr<const CallerStats> callers_;
 };
 
 }  // namespace
 
 // The cast is valid, because gRPC documents that both enumerations have equal values.
-CallObserver::CallObserver(ClientRpcInfo& info)
-    : attempts_(
-          *info.client_context(), info.method(), static_cast<RpcMethod::RpcType>(info.type())) {}
+CallObserver::CallObserver(ClientRpcInfo& info, const CallerStats* callers)
+    : attempts_(*info.client_context(),
+                info.method(),
+                static_cast<RpcMethod::RpcType>(info.type()),
+                callers) {}
 
 CallObserver::~CallObserver() {
   if (front_ != nullptr) grpc_call_unref(front_);
@@ -85,12 +93,16 @@ void CallObserver::Intercept(InterceptorBatchMethods* batch) {
     return batch->Proceed();
   }
   release_held_queue();
+  const bool begins = has(*batch, InterceptionHookPoints::PRE_SEND_INITIAL_METADATA);
+  if (begins) attempts_.call_begun();
   if (attempts_.is_bound()) {
-    if (has(*batch, InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) begin(*batch);
+    if (begins) begin(*batch);
     RetriedCall* const retried = retried_;
     if (retried != nullptr && retried->intercept(*batch)) return;
     if (has(*batch, InterceptionHookPoints::POST_RECV_STATUS) && end(*batch)) return;
     attempts_.deliver_cookie(*batch);
+  } else if (has(*batch, InterceptionHookPoints::POST_RECV_STATUS)) {
+    attempts_.call_ended(*batch->GetRecvStatus());  // The call reached no endpoint.
   }
   batch->Proceed();
 }
@@ -122,6 +134,7 @@ bool CallObserver::end(InterceptorBatchMethods& batch) {
     // exist.
     if (unary_.receives && status.ok() && batch.GetRecvMessage() == nullptr)
       status = {grpc::StatusCode::INTERNAL, ""};
+    attempts_.call_ended(status);
     return false;
   }
   const bool is_wanted = !status.ok() && unary_.is_whole(batch);
@@ -131,15 +144,17 @@ bool CallObserver::end(InterceptorBatchMethods& batch) {
     return true;
   }
   unary_.request.Clear();
+  attempts_.call_ended(status);
   return false;
 }
 
 // --- how the observer gets into a call -------------------------------------------
 
-GrpcAccess::Creators with_observer(GrpcAccess::Creators creators) {
+GrpcAccess::Creators with_observer(GrpcAccess::Creators creators,
+                                   std::shared_ptr<const CallerStats> callers) {
   std::erase(creators, nullptr);
   if (!creators.empty()) creators.insert(creators.begin(), queue_releaser());
-  creators.push_back(std::make_unique<CallObserverFactory>());
+  creators.push_back(std::make_unique<CallObserverFactory>(std::move(callers)));
   return creators;
 }
 

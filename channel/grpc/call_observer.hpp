@@ -29,7 +29,8 @@ namespace signalbox::channel {
 
 class CallObserver final : public grpc::experimental::Interceptor, public AttemptedCall {
  public:
-  [[gnu::hot]] explicit CallObserver(grpc::experimental::ClientRpcInfo& info);
+  /// `callers`: see Attempts.
+  [[gnu::hot]] CallObserver(grpc::experimental::ClientRpcInfo& info, const CallerStats* callers);
   [[gnu::hot]] ~CallObserver() override;
 
   [[gnu::hot]] void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
@@ -84,7 +85,9 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
 };
 
 /// The creators of a channel's interceptors: the application's, with the observer's behind them. If
-/// the application has interceptors, a queue_releaser() comes first.
-GrpcAccess::Creators with_observer(GrpcAccess::Creators creators);
+/// the application has interceptors, a queue_releaser() comes first. `callers` counts the channel's
+/// calls; null: nothing does.
+GrpcAccess::Creators with_observer(GrpcAccess::Creators creators,
+                                   std::shared_ptr<const CallerStats> callers);
 
 }  // namespace signalbox::channel

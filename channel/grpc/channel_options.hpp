@@ -17,11 +17,13 @@
 #include "channel/pick/wait_list.hpp"
 #include "lb/pick/router.hpp"
 #include "lb/route/retry.hpp"
+#include "messages/counting/caller_stats.hpp"
 #include "messages/counting/striped.hpp"
 
 namespace signalbox::channel {
 
-/// The channel's own counters; the router counts picks, and CallStats counts attempts.
+/// The channel's own counters; the router counts picks, CallStats counts attempts, and
+/// CallerStats counts calls.
 class ChannelCounts {
  public:
   void count_queued() const { counters_.add(0, 1); }
@@ -55,6 +57,8 @@ struct GrpcChannelOptions {
   /// The :authority of a call that gets none from its context or its route. Empty: such a call gets
   /// GrpcConnection::authority().
   std::string authority = {};
+  /// Counts what the target's callers see; null: nothing does.
+  std::shared_ptr<const CallerStats> callers = nullptr;
   /// The target is invalid: the state is TRANSIENT_FAILURE, even after the runtime's end.
   bool is_wrong_target = false;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/grpc/queued_call.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -156,6 +157,9 @@ bool QueuedCall::keep_waiting() {
   // Read before the claim is released: afterwards another thread may own the pick.
   const std::uint64_t seen = intent_.pick.sequence();
   const bool is_delayed = intent_.pick.delay() > Duration::zero();
+  wait_.goes_on(delay_type(intent_.pick, intent_.is_put_off),
+                std::chrono::steady_clock::now(),
+                binder_->callers());
   {
     const std::lock_guard lock(mutex_);
     state_ = State::kWaiting;
@@ -244,6 +248,7 @@ void QueuedCall::end_early(const absl::Status& status) {
 void QueuedCall::bind(Verdict verdict) {
   const auto self = shared_from_this();
   binder_->waiting().remove(this);
+  wait_.ended(std::chrono::steady_clock::now(), binder_->callers());
   // A cancellation must have its effect now. The holding call's watch reports it too, but perhaps
   // later.
   if (is_cancelled()) end_early(absl::CancelledError("CANCELLED"));

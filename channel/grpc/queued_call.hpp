@@ -37,6 +37,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "channel/grpc/call_binder.hpp"
+#include "channel/pick/pick_wait.hpp"
 
 namespace signalbox::channel {
 
@@ -97,6 +98,7 @@ class QueuedCall final : public grpc::internal::CallHook,
   grpc::ClientContext& context_;
   grpc::CompletionQueue* const cq_;
   CallIntent intent_;
+  PickWait wait_;  ///< Belongs to the thread that has claimed the call.
   Interception interception_;
   /// The timer for a route's timeout, if the route became known while the call waited.
   grpc::Alarm alarm_;

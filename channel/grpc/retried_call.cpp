@@ -430,6 +430,7 @@ void RetriedCall::settle(Lock lock) {
     }
     tell_sent(batch);
     attempts_.deliver_cookie(*batch.methods);
+    if (batch.status != nullptr) attempts_.call_ended(*batch.status);
     held.push_back(batch.methods);
   }
   batches_.remove_if([](const Batch& batch) { return batch.where == Batch::Where::kHeld; });

@@ -138,15 +138,25 @@ Registration Router::on_change(const Pick& pick, std::function<void()> changed) 
 
 Pick Router::pick_until(const CallArgs& call, Clock::time_point deadline, OnFail on_fail) const {
   Pick pick = this->pick(call);
-  if (!channel::has_to_wait(pick, on_fail)) return pick;
+  const CallerStats* const callers = target_->callers().get();
+  if (!channel::has_to_wait(pick, on_fail)) {
+    channel::count_unserved(pick, callers);
+    return pick;
+  }
   const auto begun = Clock::now();
+  channel::PickWait waited;
+  waited.goes_on(channel::delay_type(pick), begun, callers);
   while (channel::has_to_wait(pick, on_fail) &&
          wait(pick, channel::limited(deadline, begun, pick))) {
     repick(pick, call);
+    if (channel::has_to_wait(pick, on_fail))
+      waited.goes_on(channel::delay_type(pick), Clock::now(), callers);
   }
+  waited.ended(Clock::now(), callers);
   // If the runtime has ended, the last snapshot fails the call with that reason.
   if (target_->waiting()->is_closed() && channel::has_to_wait(pick, on_fail))
     channel::repick_last(router_, pick, call);
+  channel::count_unserved(pick, callers);
   return pick;
 }
 
@@ -157,6 +167,7 @@ Registration Router::pick_async(const CallArgs& call,
   Pick pick = this->pick(call);
   if (picked == nullptr) return {};
   if (!channel::has_to_wait(pick, on_fail)) {
+    channel::count_unserved(pick, target_->callers().get());
     picked(std::move(pick));
     return {};
   }
@@ -164,6 +175,7 @@ Registration Router::pick_async(const CallArgs& call,
                                                    deadline,
                                                    list_of(target_),
                                                    router_,
+                                                   target_->callers(),
                                                    call,
                                                    on_fail,
                                                    std::move(pick),
@@ -179,6 +191,14 @@ void Router::started(const Pick& pick) const {
 void Router::finished(Pick& pick, int code) const {
   pick.end(code);
   if (pick.cluster() != nullptr) pick.stats().count_completed(code);
+  if (const auto& callers = target_->callers()) callers->count_call(code);
+}
+
+void Router::unserved(const Pick& pick) const {
+  const CallerStats* const callers = target_->callers().get();
+  if (callers == nullptr) return;
+  if (pick.outcome() != PickOutcome::kComplete) return channel::count_unserved(pick, callers);
+  callers->count_call(static_cast<int>(absl::StatusCode::kUnavailable));
 }
 
 }  // namespace signalbox

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "channel/pick/once_waiter.hpp"
+#include "channel/pick/pick_wait.hpp"
 #include "lb/pick/router.hpp"
 #include "signalbox/router.hpp"
 
@@ -25,6 +26,15 @@ namespace signalbox::channel {
 inline bool has_to_wait(const lb::Pick& pick, OnFail on_fail) {
   const bool failed = pick.outcome() == PickOutcome::kFail;
   return pick.outcome() == PickOutcome::kQueue || (failed && on_fail == OnFail::kWait);
+}
+
+/// Counts a call that ends because its last pick gives it no endpoint: with the pick's status, or
+/// because it waited too long. Does nothing for a complete pick. `callers`: null: nothing counts.
+inline void count_unserved(const lb::Pick& last, const CallerStats* callers) {
+  if (callers == nullptr || last.outcome() == PickOutcome::kComplete) return;
+  const bool waited = last.outcome() == PickOutcome::kQueue;
+  callers->count_call(
+      static_cast<int>(waited ? absl::StatusCode::kDeadlineExceeded : last.status().code()));
 }
 
 /// Whether a filter delays the call (A33). A delayed call waits for the end of its delay, not for a
@@ -72,15 +82,18 @@ class WaitingPick : public OnceWaiter {
  public:
   using Picked = std::function<void(lb::Pick)>;
 
-  /// `pick` is the call's first pick.
+  /// `pick` is the call's first pick. `callers` counts the call's wait and, if the call ends
+  /// without an endpoint, its end; null: nothing does.
   WaitingPick(std::shared_ptr<WaitList> list,
               lb::Router router,
+              std::shared_ptr<const CallerStats> callers,
               const lb::CallArgs& call,
               OnFail on_fail,
               lb::Pick pick,
               Picked picked)
       : OnceWaiter(std::move(list)),
         router_(std::move(router)),
+        callers_(std::move(callers)),
         path_(call.path),
         call_{path_, call.headers, call.seed, call.authority, call.tried},
         on_fail_(on_fail),
@@ -88,6 +101,7 @@ class WaitingPick : public OnceWaiter {
         picked_(std::move(picked)) {}
 
   void begin() {
+    record_wait();
     limit(pick_);
     wait();
   }
@@ -104,10 +118,20 @@ class WaitingPick : public OnceWaiter {
       const bool is_timed = pick_.timeout() || is_delayed(pick_);
       if (!was_routed && is_timed && has_to_wait(pick_, on_fail_)) limit(pick_);
     }
-    return is_closed || !has_to_wait(pick_, on_fail_);
+    const bool is_over = is_closed || !has_to_wait(pick_, on_fail_);
+    if (!is_over) record_wait();
+    return is_over;
   }
 
-  void call() override { picked_(std::move(pick_)); }
+  void call() override {
+    wait_.ended(std::chrono::steady_clock::now(), callers_.get());
+    count_unserved(pick_, callers_.get());
+    picked_(std::move(pick_));
+  }
+
+  void record_wait() {
+    wait_.goes_on(delay_type(pick_), std::chrono::steady_clock::now(), callers_.get());
+  }
 
   /// Sets the timers that call end() when `pick` may wait no longer, and wake() when the delay of
   /// `pick` is over. limit() is called once at the beginning, for the caller's deadline. It is
@@ -116,10 +140,12 @@ class WaitingPick : public OnceWaiter {
   virtual void limit(const lb::Pick& pick) = 0;
 
   const lb::Router router_;
+  const std::shared_ptr<const CallerStats> callers_;
   const std::string path_;
   const lb::CallArgs call_;
   const OnFail on_fail_;
   lb::Pick pick_;
+  PickWait wait_;
   const Picked picked_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/pick/pickers.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <type_traits>
 #include <typeinfo>
@@ -83,6 +84,33 @@ class NotedPicker final : public Picker {
   ChildPicker picker_;
   std::string before_;
   std::string after_;
+};
+
+class PriorityPicker final : public Picker {
+ public:
+  PriorityPicker(PickerPtr picker, std::uint8_t priority)
+      : picker_(std::move(picker)), priority_(priority) {}
+
+  const SessionHint* session_hint() const override { return picker_.session_hint(); }
+
+  PickResult pick(const PickArgs& args) const override { return decide(args, Silent{}); }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    return decide(args, Telling{trace});
+  }
+
+  const PickerPtr& inner() const { return picker_.get(); }
+
+ private:
+  template <typename Sink>
+  PickResult decide(const PickArgs& args, const Sink& sink) const {
+    PickResult result = picker_.ask(args, sink);
+    if (!std::holds_alternative<Complete>(result.outcome)) result.priority = priority_;
+    return result;
+  }
+
+  ChildPicker picker_;
+  std::uint8_t priority_;
 };
 
 class ConnectionPicker final : public Picker {
@@ -168,6 +196,8 @@ PickerPtr make_drop_picker(absl::Status status) {
 
 bool never_completes(const PickerPtr& picker) {
   const Picker& asked = *picker;
+  if (typeid(asked) == typeid(PriorityPicker))
+    return never_completes(static_cast<const PriorityPicker&>(asked).inner());
   return picker == make_queue_picker() || typeid(asked) == typeid(StatusPicker<Fail>) ||
          typeid(asked) == typeid(StatusPicker<Drop>);
 }
@@ -186,6 +216,12 @@ PickerPtr make_noted_picker(PickerPtr picker, std::string before, std::string af
   }
   return std::make_shared<const NotedPicker>(
       std::move(picker), std::move(before), std::move(after));
+}
+
+PickerPtr make_priority_picker(PickerPtr picker, std::size_t priority) {
+  constexpr std::size_t kLast = PickResult::kNoPriority - 1;
+  return std::make_shared<const PriorityPicker>(
+      std::move(picker), static_cast<std::uint8_t>(std::min(priority, kLast)));
 }
 
 PickerPtr make_connection_picker(ConnectionPtr connection, ChosenEndpoint endpoint) {

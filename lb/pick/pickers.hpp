@@ -32,6 +32,9 @@ PickerPtr make_drop_picker(absl::Status status);
 /// Whether the picker is one of the above: it queues, fails or drops every pick.
 bool never_completes(const PickerPtr& picker);
 
+/// As `picker`, but picks that are not complete name this priority (PickResult::priority).
+PickerPtr make_priority_picker(PickerPtr picker, std::size_t priority);
+
 /// Picks as `picker` does, but the texts of failures and drops have `before` and `after` around the
 /// reason. When the reason is always the same, the text is made here, and no pick makes it.
 PickerPtr make_noted_picker(PickerPtr picker, std::string before, std::string after = "");

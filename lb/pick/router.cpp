@@ -166,7 +166,10 @@ Pick::Answer Pick::ask(const Snapshot& snapshot,
     if (authority != nullptr && chosen->endpoint != nullptr &&
         chosen->endpoint->endpoint != nullptr)
       *authority = chosen->endpoint->endpoint->hostname;
-  } else if (auto* fail = std::get_if<Fail>(&result.outcome)) {
+    return {result.affinity, result.leaf};
+  }
+  priority_ = result.priority;
+  if (auto* fail = std::get_if<Fail>(&result.outcome)) {
     refuse(PickOutcome::kFail, std::move(fail->status), kLoadBalancing);
   } else if (auto* drop = std::get_if<Drop>(&result.outcome)) {
     refuse(PickOutcome::kDrop, std::move(drop->status), kLoadBalancing);

@@ -95,6 +95,14 @@ class Pick {
   /// alone (A33). See Router::describe().
   const absl::Status& status() const { return status_; }
 
+  /// The priority that made the call wait or fail; nullopt: no priority policy chose it, or the
+  /// pick is complete.
+  std::optional<std::uint8_t> priority() const {
+    const bool is_known =
+        outcome_ != PickOutcome::kComplete && priority_ != PickResult::kNoPriority;
+    return is_known ? std::optional(priority_) : std::nullopt;
+  }
+
   /// The delay that a filter ordered (A33). While it lasts, the pick is kQueue and publications do
   /// not wake the call. 0: no delay, or it is over.
   Duration delay() const { return filtered_ == nullptr ? Duration::zero() : filtered_->delay; }
@@ -134,6 +142,7 @@ class Pick {
   void put_off() {
     if (outcome_ != PickOutcome::kComplete) return;
     outcome_ = PickOutcome::kQueue;
+    priority_ = PickResult::kNoPriority;
     connection_ = Use();
     leaf_ = Use();
     tracking_ = Tracking();
@@ -166,7 +175,8 @@ class Pick {
   void fail_without(const Snapshot& snapshot);
 
   PickOutcome outcome_ = PickOutcome::kQueue;
-  bool auto_host_rewrite_ = false;  // Fixed once the call is routed.
+  bool auto_host_rewrite_ = false;                   // Fixed once the call is routed.
+  std::uint8_t priority_ = PickResult::kNoPriority;  // Of the last pick that was not complete.
   Use cluster_;
   Use connection_;
   Use leaf_;

@@ -202,7 +202,7 @@ class PriorityPolicy final : public Policy {
     if (!update_.is_pending()) {
       choose(now, effects);
     } else if (current_ == child->name && is_usable(child->state)) {
-      publish(child->state, child->status, explained(child->picker), effects);
+      publish(child->state, child->status, placed(child->state, child->picker), effects);
     }
   }
 
@@ -254,6 +254,7 @@ class PriorityPolicy final : public Policy {
         deactivate(config_.priorities[i], effects);
     }
     current_ = config_.priorities[choice.index];
+    place_ = choice.index;
     record_choice(choice);
     const Child& chosen = *children_.find(*current_);
     watch_.record(config_,
@@ -264,7 +265,7 @@ class PriorityPolicy final : public Policy {
     if (chosen.state == ConnectivityState::kTransientFailure && children.size() > 1) {
       publish_failure(chosen, choice.index, effects);
     } else {
-      publish(chosen.state, chosen.status, explained(chosen.picker), effects);
+      publish(chosen.state, chosen.status, placed(chosen.state, chosen.picker), effects);
     }
   }
 
@@ -299,6 +300,18 @@ class PriorityPolicy final : public Policy {
     return explained_picker_;
   }
 
+  // `picker` with the newest note. While the child is not READY, calls wait or fail, and their
+  // picks say which priority they wait for. A READY child's picker costs picks nothing more.
+  PickerPtr placed(ConnectivityState state, const PickerPtr& picker) {
+    if (state == ConnectivityState::kReady) return explained(picker);
+    if (placed_of_ != picker || placed_at_ != place_) {
+      placed_of_ = picker;
+      placed_at_ = place_;
+      placed_picker_ = make_priority_picker(picker, place_);
+    }
+    return explained(placed_picker_);
+  }
+
   // Publishes the failure of the last child for all children. Its text has the child's place (0 is
   // the primary) and, below an aggregate, the child's cluster.
   void publish_failure(const Child& last, std::size_t place, LbEffects& effects) {
@@ -314,7 +327,7 @@ class PriorityPolicy final : public Policy {
       failure_note_ = note;
       failure_picker_ = make_noted_picker(last.picker, note);
     }
-    publish(last.state, with_note(last.status, note), explained(failure_picker_), effects);
+    publish(last.state, with_note(last.status, note), placed(last.state, failure_picker_), effects);
   }
 
   std::vector<PriorityChild> view() const {
@@ -392,6 +405,7 @@ class PriorityPolicy final : public Policy {
   ChildSet children_;
   std::map<ChildName, Life> lives_;  ///< One Life for each child of children_.
   std::optional<ChildName> current_;
+  std::size_t place_ = 0;     ///< The place of current_ when it was chosen.
   Retention retention_;       ///< The deactivated children.
   PendingUpdate update_;      ///< The half-applied configuration (P5, P6).
   std::uint64_t timers_ = 0;  ///< Generation of the failover timer started last.
@@ -407,6 +421,10 @@ class PriorityPolicy final : public Policy {
   PickerPtr explained_of_;
   std::shared_ptr<const ChoiceNote> explained_note_;
   PickerPtr explained_picker_;
+  // The last result of placed() for a child that is not READY, and its inputs.
+  PickerPtr placed_of_;
+  std::size_t placed_at_ = 0;
+  PickerPtr placed_picker_;
   PriorityWatch watch_;
 };
 

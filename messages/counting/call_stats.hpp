@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include "messages/counting/striped.hpp"
+#include "messages/counting/striped_histogram.hpp"
 #include "messages/session.hpp"
 
 namespace signalbox {
@@ -34,8 +35,18 @@ inline constexpr std::size_t kCookieSets = 2;
 /// gRPC status codes 0 … 16.
 inline constexpr std::size_t kStatusCodes = 17;
 
+/// The place of a gRPC status code in an array of kStatusCodes. A code out of range counts as
+/// UNKNOWN.
+constexpr std::size_t place_of_code(int code) {
+  const bool known = code >= 0 && static_cast<std::size_t>(code) < kStatusCodes;
+  return static_cast<std::size_t>(known ? code : 2);
+}
+
 class CallStats {
  public:
+  /// `bounds`: of the durations of attempts.
+  explicit CallStats(DurationBounds bounds = kLatencyBounds) : durations_(bounds) {}
+
   void count_pick(PickOutcome outcome) const {
     counters_.add(kPicks + static_cast<std::size_t>(outcome), 1);
   }
@@ -46,10 +57,10 @@ class CallStats {
   void count_started() const { counters_.add(kStarted, 1); }
 
   /// `code`: a gRPC status code; a code out of range counts as UNKNOWN.
-  void count_completed(int code) const {
-    const bool known = code >= 0 && static_cast<std::size_t>(code) < kStatusCodes;
-    counters_.add(kCompleted + static_cast<std::size_t>(known ? code : 2), 1);
-  }
+  void count_completed(int code) const { counters_.add(kCompleted + place_of_code(code), 1); }
+
+  /// The time from the start of an attempt to its end.
+  void record_duration(Duration duration) const { durations_.record(duration); }
 
   void count_retry(RetryResult result) const {
     counters_.add(kRetries + static_cast<std::size_t>(result), 1);
@@ -71,6 +82,8 @@ class CallStats {
 
   std::int64_t completed(std::size_t code) const { return counters_.sum(kCompleted + code); }
 
+  const StripedHistogram& durations() const { return durations_; }
+
   std::int64_t retries(RetryResult result) const {
     return counters_.sum(kRetries + static_cast<std::size_t>(result));
   }
@@ -91,6 +104,7 @@ class CallStats {
   static constexpr std::size_t kAffinity = kRetries + kRetryResults;
   static constexpr std::size_t kCookies = kAffinity + kAffinityResults;
   StripedCounters<kCookies + kCookieSets> counters_;
+  const StripedHistogram durations_;
 };
 
 }  // namespace signalbox

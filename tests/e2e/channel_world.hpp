@@ -113,6 +113,7 @@ class ChannelWorld {
                                         std::move(interceptors),
                                         std::move(throttle)};
     options.retry_elsewhere = retry_elsewhere;
+    options.callers = callers;
     channel = channel::make_grpc_channel(std::move(options));
     stub = Echo::NewStub(channel);
     publish(nullptr);
@@ -219,6 +220,7 @@ class ChannelWorld {
   std::shared_ptr<FakeConnectivity> connectivity = std::make_shared<FakeConnectivity>();
   std::shared_ptr<const channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
   std::shared_ptr<const CallStats> stats = std::make_shared<CallStats>();
+  std::shared_ptr<const CallerStats> callers = std::make_shared<const CallerStats>();
   lb::ClusterRefPtr cluster = std::make_shared<lb::ClusterRef>(ClusterName("orders"), stats);
   std::optional<Duration> timeout;
   lb::FilterChainPtr filters;  ///< The filters of snapshots published from now on.

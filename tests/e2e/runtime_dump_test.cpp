@@ -104,6 +104,28 @@ TEST_CASE("runtime: the dump has every resource with its state, version, time an
                                          {ResourceType::kEndpoints, "c"}});
 }
 
+TEST_CASE("runtime: the dump has the configurations that calls have seen, with their versions",
+          "[e2e][runtime][dump]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  const auto before = std::chrono::system_clock::now();
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
+  const ResourceDump dump = dump_of(*runtime);
+  REQUIRE_FALSE(dump.applied.empty());
+  const AppliedConfig& newest = dump.applied.back();
+  CHECK(newest.target == "xds:///orders");
+  for (const std::string& version : newest.versions)
+    CHECK_FALSE(version.empty());
+  REQUIRE(newest.received);
+  CHECK(*newest.received >= before);
+  CHECK(*newest.received <= newest.served);
+  CHECK(newest.served <= std::chrono::system_clock::now());
+  CHECK(metric(*runtime, "signalbox_config_propagation_seconds_count", {"target=\"xds:///orders\""})
+            .value_or(0) >= 1);
+}
+
 TEST_CASE("runtime: a plan of the resources that are in use", "[e2e][runtime][plan][A75-1]") {
   const BackendProcess backend("good");
   const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));

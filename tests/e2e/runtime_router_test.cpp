@@ -54,6 +54,39 @@ TEST_CASE("router: a pick completes with the address of a backend", "[e2e][runti
   }));
 }
 
+TEST_CASE("router: a call counts once for its caller, with or without an endpoint",
+          "[e2e][runtime][router]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto calls = [&](const char* code) {
+    return metric(*runtime, "signalbox_calls_total", {"code=\"" + std::string(code) + "\""})
+        .value_or(0);
+  };
+  const auto router = router_of(*runtime);
+  const CallArgs args{.path = kPath, .seed = 1};
+  Pick pick = pick_until_complete(*router, args);
+  router->started(pick);
+  router->finished(pick, 0);
+  CHECK(calls("OK") == 1);
+
+  const auto missing = router_of(*runtime, "xds:///missing");
+  const Pick late = missing->pick_until(args, Clock::now());
+  CHECK(late.outcome() != PickOutcome::kComplete);
+  const double without = calls("DEADLINE_EXCEEDED") + calls("UNAVAILABLE");
+  CHECK(without == 1);
+  const Pick queued = missing->pick(args);
+  CHECK(calls("DEADLINE_EXCEEDED") + calls("UNAVAILABLE") == without);
+  missing->unserved(queued);
+  CHECK(calls("DEADLINE_EXCEEDED") + calls("UNAVAILABLE") == without + 1);
+  const double unavailable = calls("UNAVAILABLE");
+  router->unserved(router->pick(args));  // Its endpoint was never reached.
+  CHECK(calls("UNAVAILABLE") == unavailable + 1);
+  CHECK(calls("OK") == 1);
+  CHECK(metric(*runtime, "signalbox_pick_wait_seconds_count", {"delay_type=\"resolving\""})
+            .value_or(0) >= 1);
+}
+
 TEST_CASE("router: what started and finished is counted, by code", "[e2e][runtime][router]") {
   const BackendProcess backend("good");
   const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));

@@ -189,6 +189,7 @@ void AdsWorld::run(const AdsSessionEffects& effects) {
             [](const CloseStream&) {},  // The model knows by what came.
             [](const ReadNext&) {},
             [](const ResponseRefused&) {},
+            [](const StreamEnded&) {},
             [&](const auto& report) { tell_client(ServerReported{kServer, report}); },
         },
         effect);

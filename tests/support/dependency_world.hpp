@@ -122,7 +122,8 @@ class DependencyWorld {
   Lines started;
   XdsConfigPtr config;  ///< The configuration emitted last; null after an error.
   ResolutionNotesPtr notes;
-  std::string note;  ///< The target's resolution note.
+  ConfigOrigin origin;  ///< Of `config`.
+  std::string note;     ///< The target's resolution note.
   absl::Status error;
   StartTimer timer;  ///< The timer started last.
 
@@ -158,6 +159,7 @@ class DependencyWorld {
   std::string run(const EmitConfig& emit) {
     config = emit.config;
     notes = emit.notes;
+    origin = emit.origin;
     note = emit.notes->target;
     error = absl::OkStatus();
     return "config";

@@ -52,6 +52,8 @@ void AdsSession::on(const AdsBytesReceived& event, Instant now) {
   auto* live = std::get_if<Live>(&state_);
   if (live == nullptr || live->stream != event.stream) return;
   SIGNALBOX_INVARIANT(!live->decoded, "the next response comes after ReadNext");
+  live->response_bytes = event.bytes.size();
+  live->response_at = now;
   decode(options_.decode(event.bytes), now);
 }
 
@@ -98,6 +100,8 @@ void AdsSession::use(absl::StatusOr<DecodedResponse> response, Instant now) {
   record_answer(*live);
   if (!live->asked.contains(response->received.type)) return;  // The type was never requested.
   answer(*live, *response, now);
+  response->received.bytes = live->response_bytes;
+  response->received.at = live->response_at;
   effects_.emplace_back(std::move(response->received));
 }
 
@@ -129,11 +133,15 @@ void AdsSession::on(const AdsStreamClosed& event, Instant now) {
     return;
   }
   if (live != nullptr) report_lost(*live);
+  const bool had_response = live != nullptr && live->answered;
   if (absl::IsResourceExhausted(event.status)) {
     refuse(event.status, now);
     return;
   }
-  if (live == nullptr || !live->answered) report_failure(event.status);
+  if (!had_response) report_failure(event.status);
+  effects_.emplace_back(StreamEnded{!had_response       ? StreamEnd::kNoResponse
+                                    : event.status.ok() ? StreamEnd::kOk
+                                                        : StreamEnd::kError});
   leave(StreamPace::Ending::kByServer, now);
 }
 
@@ -174,6 +182,7 @@ void AdsSession::leave(StreamPace::Ending ending, Instant now) {
 void AdsSession::refuse(const absl::Status& why, Instant now) {
   effects_.emplace_back(ResponseRefused{absl::IsResourceExhausted(why) ? RejectionReason::kLimit
                                                                        : RejectionReason::kParse});
+  effects_.emplace_back(StreamEnded{StreamEnd::kError});
   report_failure(why);
   leave(StreamPace::Ending::kRefused, now);
 }

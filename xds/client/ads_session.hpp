@@ -151,6 +151,9 @@ class AdsSession {
     std::map<ResourceType, Asked> asked;
     std::deque<ResourceType> unwritten;  // Types of unwritten requests, the oldest first.
     std::optional<Decoded> decoded;
+    // The response that came last.
+    std::size_t response_bytes = 0;
+    Instant response_at{};
   };
 
   struct Waiting {

@@ -45,6 +45,7 @@ ResourceKey canonical(const ResourceKey& key) {
 
 ClientEffects ClientCore::step(const ClientEvent& event, Instant /*now*/, WallTime wall) {
   wall_ = wall;
+  response_at_.reset();
   std::visit([&](const auto& what) { on(what); }, event);
   forget_deserted();
   return take_effects();
@@ -54,8 +55,10 @@ ClientEffects ClientCore::step(const ClientEvent& event, Instant /*now*/, WallTi
 // each server and type (K5).
 ClientEffects ClientCore::take_effects() {
   ask_servers();
-  for (auto& [watcher, what] : std::exchange(pending_, {}))
+  for (auto& [watcher, what] : std::exchange(pending_, {})) {
+    what.response_at = response_at_;
     effects_.emplace_back(NotifyWatcher{watcher, std::move(what)});
+  }
   count_resources();
   return std::exchange(effects_, {});
 }
@@ -84,7 +87,8 @@ void ClientCore::watch(const ResourceKey& key, WatcherId watcher) {
   entry.watchers.insert({watcher, key.name});
 
   const absl::Status error = ambient_error(entry);
-  if (entry.value) pending_[watcher].changes.emplace_back(ResourceChanged{key, *entry.value});
+  if (entry.value)
+    pending_[watcher].changes.emplace_back(ResourceChanged{key, *entry.value, entry.state.version});
   if (error.ok()) return;
   if (entry.value)
     pending_[watcher].changes.emplace_back(AmbientErrorChanged{key, error});
@@ -146,6 +150,7 @@ void ClientCore::on_report(ServerId server, const ResourcesReceived& received) {
   // A response proves that the server is up. A restarted session cannot report the recovery,
   // because it does not know the failures that the dead session reported.
   on_report(server, ServerStatusChanged{absl::OkStatus()});
+  response_at_ = received.at;
   const Response response{server, received};
   return_by(response);
   CountUpdates counts{server,
@@ -329,7 +334,7 @@ absl::Status ClientCore::ambient_error(const CacheEntry& entry) const {
 void ClientCore::tell(const CacheEntry& entry, const absl::StatusOr<Resource>& resource) {
   for (const Watcher& watcher : entry.watchers) {
     pending_[watcher.id].changes.emplace_back(
-        ResourceChanged{{entry.state.key.type, watcher.name}, resource});
+        ResourceChanged{{entry.state.key.type, watcher.name}, resource, entry.state.version});
   }
 }
 

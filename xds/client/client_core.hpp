@@ -137,6 +137,7 @@ class ClientCore {
 
   // The results of this step so far.
   WallTime wall_;
+  std::optional<Instant> response_at_;  // When the event, a response, came.
   // Resources that lost a watcher in this step; other watchers may remain.
   std::set<ResourceKey> deserted_;
   std::set<std::pair<ServerId, ResourceType>> to_ask_;

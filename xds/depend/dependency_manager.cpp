@@ -35,8 +35,12 @@ DependencyEffects DependencyManager::step(const DependencyEvent& event, Instant 
 // Returns the greatest change, so that the consequences of many changes are computed once.
 Changed DependencyManager::on(const ResourcesChanged& event, Instant /*now*/) {
   Changed most = Changed::kNothing;
+  if (event.response_at) origin_.response_at = event.response_at;
   const Overloaded record{
-      [this](const ResourceChanged& change) { return known_.record(change, effects_); },
+      [this](const ResourceChanged& change) {
+        origin_.versions.at(static_cast<std::size_t>(change.key.type)) = change.version;
+        return known_.record(change, effects_);
+      },
       [this](const AmbientErrorChanged& change) { return known_.record(change); },
   };
   for (const auto& change : event.changes)
@@ -214,11 +218,12 @@ bool DependencyManager::try_emit(const Routes& routes, std::string target_note) 
   built->config.authority = authority_;
   ResolutionNotes notes{text_.node(), std::move(target_note), std::move(built->notes)};
   const bool unchanged = emitted_ != nullptr && is_unchanged(built->config, *emitted_);
+  const auto response_at = std::exchange(origin_.response_at, std::nullopt);
   if (unchanged && notes == *emitted_notes_) return true;  // Nothing new to emit (M1, M6).
   if (!unchanged) emitted_ = std::make_shared<const XdsConfig>(std::move(built->config));
   emitted_notes_ = std::make_shared<const ResolutionNotes>(std::move(notes));
   emitted_error_.reset();
-  effects_.emplace_back(EmitConfig{emitted_, emitted_notes_});
+  effects_.emplace_back(EmitConfig{emitted_, emitted_notes_, {origin_.versions, response_at}});
   return true;
 }
 

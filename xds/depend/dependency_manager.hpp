@@ -106,6 +106,7 @@ class DependencyManager {
   XdsConfigPtr emitted_;
   ResolutionNotesPtr emitted_notes_;
   std::optional<absl::Status> emitted_error_;
+  ConfigOrigin origin_;  // Of the configuration to come.
   std::optional<TimerId> settling_;
   std::uint64_t timers_ = 0;
   DependencyEffects effects_;

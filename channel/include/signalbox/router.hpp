@@ -158,11 +158,23 @@ class Router {
   /// Counts the call as started (signalbox_rpcs_started_total). For picks that have a route.
   void started(const Pick& pick) const;
 
-  /// Counts the call as completed with a gRPC status code (signalbox_rpcs_completed_total), and
+  /// Counts the call as completed with a gRPC status code (signalbox_rpcs_completed_total and, for
+  /// the caller, signalbox_calls_total), and
   /// reports it to the policies that count calls: outlier detection takes every code but 0 for a
   /// failure of the endpoint. Do not finish a call that never reached its endpoint: destroy its
   /// Pick, or pick again.
   void finished(Pick& pick, int code) const;
+
+  /// Counts, for the caller (signalbox_calls_total), a call that ends without an endpoint: with the
+  /// status of its last pick; with DEADLINE_EXCEEDED if that pick waits (kQueue); with UNAVAILABLE
+  /// if the pick was complete and the call never reached its endpoint. Call it once for such a call
+  /// of pick() and repick(), which do not know whether another pick follows. pick_until() and
+  /// pick_async() count a result that is not complete themselves.
+  ///
+  /// The Pick API times no call: signalbox_call_duration_seconds and signalbox_rpc_duration_seconds
+  /// have the calls of channels only. signalbox_pick_wait_seconds also has the waits of
+  /// pick_until() and pick_async().
+  void unserved(const Pick& pick) const;
 
  private:
   std::shared_ptr<channel::Target> target_;

@@ -130,6 +130,12 @@ struct SessionCookieOptions {
   SessionCookieForm form = SessionCookieForm::kGrpc;
 };
 
+/// The buckets of the latencies among the metrics: calls, attempts, waits, configurations, actors.
+enum class LatencyBuckets : std::uint8_t {
+  kShort,  ///< 14 bounds from 0.5 ms to 10 s.
+  kGrpc,   ///< gRPC's 41 bounds from 0 to 100 s (gRFC A66), which cost three times as many series.
+};
+
 struct RuntimeOptions {
   /// The path of the bootstrap file, or the bootstrap's JSON. When neither is set, environment
   /// variables name the bootstrap (see above). To set both is an error of start().
@@ -271,13 +277,16 @@ struct RuntimeOptions {
   /// that names it.
   std::vector<CustomHttpFilter> http_filters;
 
+  LatencyBuckets latency_buckets = LatencyBuckets::kShort;
+
   /// Resolves "host:port" of LOGICAL_DNS clusters to "ip:port" texts; unset: getaddrinfo. Called on
   /// a thread of the runtime; may block.
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
 
-  /// Receives messages for the operator: why a changed resource file is not used, which certificate
-  /// file went bad, why a custom policy died. Unset: each message is a line on stderr. Called on a
-  /// thread of the runtime. It must not throw, and must not destroy the runtime.
+  /// Receives messages for the operator: that a target is served (once), why a changed resource
+  /// file is not used, which certificate file went bad, why a custom policy died. Unset: each
+  /// message is a line on stderr. Called on a thread of the runtime. It must not throw, and must
+  /// not destroy the runtime.
   std::function<void(const std::string& text)> log;
 
   /// Abseil can look for deadlocks at every lock that gRPC takes. Debian's build does so in every

@@ -109,6 +109,15 @@ class CountingConnector final : public Connector {
   };
 };
 
+// Connects at once.
+class ReadyConnector final : public Connector {
+ public:
+  std::unique_ptr<Attempt> connect(const Peer& peer, Duration, Events events) override {
+    events.connected(std::make_shared<const Connection>(peer.address));
+    return nullptr;
+  }
+};
+
 // Streams with events that come only when the test says so.
 class ScriptedTransport final : public AdsTransport {
  public:
@@ -991,6 +1000,119 @@ TEST_CASE("channel: the series of a cluster that it no longer refers to end a mi
   CHECK(has_series());      // A scrape still sees how the cluster ended.
   now += seconds(61);
   CHECK_FALSE(has_series());
+}
+
+TEST_CASE("channel: says when a target is first served, and when picks saw a configuration",
+          "[actors][channel][metrics]") {
+  Shells shells;
+  std::vector<std::string> log;
+  Environment made = *shells.environment;
+  made.reclaimer = std::make_shared<ReclaimAtOnce>();
+  made.connector = std::make_shared<ReadyConnector>();
+  made.log = [&](const std::string& text) { log.push_back(text); };
+  shells.environment = std::make_shared<const Environment>(std::move(made));
+  ResourcesReceived listeners{ResourceType::kListener, "7", {}, {}};
+  listeners.resources.push_back(
+      {"orders", Resource{tests::inline_listener("orders", tests::routes_to("r", {"c"}))}});
+  ResourcesReceived clusters{ResourceType::kCluster, "7", {}, {}};
+  clusters.resources.push_back({"c", Resource{tests::eds_cluster("c", "e")}});
+  ResourcesReceived endpoints{ResourceType::kEndpoints, "7", {}, {}};
+  endpoints.resources.push_back(
+      {"e", Resource{tests::endpoints({{tests::locality("l", {"a:1", "b:1"})}})}});
+  ResourcesReceived fewer{ResourceType::kEndpoints, "8", {}, {}};
+  fewer.resources.push_back({"e", Resource{tests::endpoints({{tests::locality("l", {"a:1"})}})}});
+  *shells.responses = {{"LDS", {listeners, "1", ""}},
+                       {"CDS", {clusters, "2", ""}},
+                       {"EDS", {endpoints, "3", ""}},
+                       {"EDS again", {fewer, "4", ""}}};
+  ChannelPort its = *port();
+  its.cell = std::make_shared<lb::SnapshotCell>();
+  its.listener = std::make_shared<Unheard>();
+  const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
+  shells.keep(spawn_channel(
+      shells.system(), shells.environment, std::make_shared<const ChannelPort>(its), client));
+  shells.run();
+  shells.transport->streams.at(0).opened();
+  shells.run();
+  const std::string count = "signalbox_config_propagation_seconds_count{target=\"xds:///orders\"} ";
+  for (const char* response : {"LDS", "CDS", "EDS"}) {
+    CHECK_FALSE(absl::StrContains(shells.metrics(), count));
+    CHECK(log.empty());
+    shells.transport->streams.at(0).received(response);
+    shells.pass(milliseconds(100));
+  }
+  CHECK(log ==
+        std::vector<std::string>{"xds:///orders: connected: 2 endpoints in 1 locality, version 7"});
+  CHECK(absl::StrContains(shells.metrics(), count + "1"));
+  REQUIRE(its.applied->newest_last().size() == 1);
+  const AppliedConfig first = its.applied->newest_last()[0];
+  CHECK(first.versions == ResourceVersions{"7", "", "7", "7"});
+  CHECK(first.received);
+  CHECK(*first.received <= first.served);
+
+  shells.transport->streams.at(0).received("EDS again");
+  shells.pass(seconds(1));
+  CHECK(log.size() == 1);
+  CHECK(absl::StrContains(shells.metrics(), count + "2"));
+  REQUIRE(its.applied->newest_last().size() == 2);
+  CHECK(its.applied->newest_last()[1].versions == ResourceVersions{"7", "", "7", "8"});
+  CHECK(its.applied->newest_last()[1].generation > first.generation);
+  const std::string metrics = shells.metrics();
+  for (const char* line :
+       {"signalbox_config_last_applied_timestamp_seconds{target=\"xds:///orders\"} ",
+        "signalbox_config_apply_duration_seconds_count{target=\"xds:///orders\"} 2",
+        "signalbox_xds_response_bytes_count{resource_type=\"EDS\"} 2",
+        "signalbox_xds_response_bytes_sum{resource_type=\"LDS\"} 3",
+        "signalbox_xds_streams_total{xds_server=\"server\",end=\"error\"} 0"}) {
+    INFO(line);
+    CHECK(absl::StrContains(metrics, line));
+  }
+  shells.transport->streams.at(0).closed(absl::UnavailableError("reset"));
+  shells.run();
+  CHECK(absl::StrContains(shells.metrics(),
+                          "signalbox_xds_streams_total{xds_server=\"server\",end=\"error\"} 1"));
+}
+
+TEST_CASE("workload: one message in sixteen of each actor is measured, the first included",
+          "[actors][metrics]") {
+  Shells shells;
+  shells.connector->harmless = 0;
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  const auto shown = [&](const std::string& name) {
+    const std::string metrics = shells.metrics();
+    const std::string begin = "signalbox_actor_" + name + "{actor=\"subchannel_map\"} ";
+    const auto at = metrics.find(begin);
+    return at == std::string::npos ? -1 : std::stod(metrics.substr(at + begin.size()));
+  };
+  shells.run();
+  CHECK(shown("handle_duration_seconds_count") == 0);
+  for (Generation generation = 1; generation <= 18; ++generation)
+    protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, generation});
+  shells.run();
+  const double messages = shown("messages_total");
+  CHECK(messages == 18);
+  CHECK(shown("handle_duration_seconds_count") == 2);
+  // The first message found the others in the mailbox, at the 17th one was left.
+  protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, 19});
+  shells.run();
+  CHECK(shown("handle_duration_seconds_count") == 2);
+  CHECK(shown("mailbox_messages") == 0);
+}
+
+TEST_CASE("workload: a long mailbox shows", "[actors][metrics]") {
+  Shells shells;
+  const auto map = shells.keep(spawn_subchannel_map(shells.system(), shells.environment));
+  shells.run();
+  for (Generation generation = 1; generation <= 40; ++generation)
+    protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, generation});
+  shells.run();
+  const std::string metrics = shells.metrics();
+  const std::string begin = "signalbox_actor_mailbox_messages{actor=\"subchannel_map\"} ";
+  const auto at = metrics.find(begin);
+  REQUIRE(at != std::string::npos);
+  const double longest = std::stod(metrics.substr(at + begin.size()));
+  CHECK(longest >= 20);
+  CHECK(longest < 40);
 }
 
 TEST_CASE("policy: the gauges of an aggregate's priorities end with the policy",

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/tls_files.hpp"
 
+#include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +55,31 @@ class Files {
 
 TEST_CASE("tls files: what is not set is not read", "[actors][io][A65]") {
   CHECK(TlsFiles({}, [](const std::string&) {}).read().value() == PemTexts{});
+}
+
+TEST_CASE("tls files: a chain ends with its first certificate, roots with their last",
+          "[actors][io][metrics]") {
+  using std::chrono::hours;
+  const auto now = std::chrono::system_clock::now();
+  const auto is_in = [&](const std::optional<CertificateEnds::Time>& end, hours from, hours to) {
+    return end && *end > now + from && *end < now + to;
+  };
+  Files files;
+  CHECK(TlsFiles({}, [](const std::string&) {}).ends() == CertificateEnds());
+  TlsFiles tls = files.tls();
+  CHECK(is_in(tls.ends().identity, hours(23), hours(25)));
+  CHECK(is_in(tls.ends().roots, hours(23), hours(25)));
+
+  const Authority other("other");
+  const test::Issued expired = other.issue("old", "", /*has_expired=*/true);
+  files.folder.write("cert.pem", files.issue().certificate);  // Of another key: not used.
+  CHECK(is_in(tls.ends().identity, hours(23), hours(25)));
+  test::Issued client = files.issue();
+  client.certificate += expired.certificate;
+  files.write(client);
+  files.folder.write("ca.pem", expired.certificate + files.ca());
+  CHECK(is_in(tls.ends().identity, hours(-2), hours(0)));
+  CHECK(is_in(tls.ends().roots, hours(23), hours(25)));
 }
 
 TEST_CASE("tls files: a chain and several roots are taken whole", "[actors][io][A65]") {

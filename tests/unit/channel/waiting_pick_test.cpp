@@ -45,10 +45,13 @@ class World {
     // The caller's arguments are gone by the time that the pick is asked again.
     const std::string path = "/a.b/C";
     const lb::CallArgs call{path, nullptr, 7, &authority};
-    return std::make_shared<TestPick>(
-        waiting, fixture.router, call, on_fail, fixture.router.pick(call), [this](lb::Pick pick) {
-          ended.push_back(std::move(pick));
-        });
+    return std::make_shared<TestPick>(waiting,
+                                      fixture.router,
+                                      callers,
+                                      call,
+                                      on_fail,
+                                      fixture.router.pick(call),
+                                      [this](lb::Pick pick) { ended.push_back(std::move(pick)); });
   }
 
   std::shared_ptr<TestPick> begin(OnFail on_fail = OnFail::kReturn) {
@@ -77,6 +80,7 @@ class World {
   RouterFixture fixture;
   ForwardAction action = testing::to("c");
   std::vector<HttpFilter> chain;
+  std::shared_ptr<const CallerStats> callers = std::make_shared<const CallerStats>();
   std::shared_ptr<WaitList> waiting = std::make_shared<WaitList>();
   std::string authority;
   std::vector<lb::Pick> ended;
@@ -183,6 +187,39 @@ TEST_CASE("waiting_pick: the end of the runtime is the last that it waits for", 
   CHECK(world.ended.size() == 2);
 }
 
+TEST_CASE("waiting_pick: its wait counts by its reason, and a call without an endpoint by its code",
+          "[channel][pick]") {
+  World world;
+  const auto waits = [&](DelayReason reason) -> std::int64_t {
+    const StripedHistogram* const known = world.callers->waits_of({reason});
+    if (known == nullptr) return 0;
+    std::int64_t all = 0;
+    for (const std::int64_t count : known->counts().buckets)
+      all += count;
+    return all;
+  };
+  world.publish(Queue{});
+  const auto pick = world.begin(OnFail::kWait);
+  SECTION("complete") {
+    world.publish(Fail{absl::UnavailableError("all failed")});
+    world.publish(world.complete());
+    CHECK(waits(DelayReason::kFailing) == 1);
+    CHECK(world.callers->calls(0) == 0);  // Router::finished() counts it.
+  }
+  SECTION("dropped") {
+    world.publish(Drop{absl::ResourceExhaustedError("too many")});
+    CHECK(waits(DelayReason::kFailing) == 0);
+    CHECK(world.callers->calls(8) == 1);
+  }
+  SECTION("too late") {
+    pick->end();
+    CHECK(world.callers->calls(4) == 1);
+  }
+  REQUIRE(world.ended.size() == 1);
+  CHECK(waits(DelayReason::kConnecting) == 1);
+  CHECK(waits(DelayReason::kResolving) == 0);
+}
+
 TEST_CASE("waiting_pick: one that is cancelled is never told, and lets go", "[channel][pick]") {
   World world;
   auto pick = world.begin();
@@ -203,6 +240,7 @@ TEST_CASE("waiting_pick: may be cancelled, in vain, by whom it tells", "[channel
   bool cancelled = true;
   pick = std::make_shared<TestPick>(world.waiting,
                                     world.fixture.router,
+                                    world.callers,
                                     lb::CallArgs{"/a.b/C", nullptr, 7},
                                     OnFail::kReturn,
                                     lb::Pick(),

@@ -92,12 +92,14 @@ class Channel {
 
   ChannelEffects grace(std::uint64_t sequence) { return step(SnapshotGracePassed{sequence}); }
 
-  ChannelEffects step(const ChannelEvent& event) { return core_.step(event, kNow); }
+  ChannelEffects step(const ChannelEvent& event) { return core_.step(event, now); }
 
   /// A call that chose the cluster, until it is destroyed.
   Use call_to(const char* cluster) { return Use(*refs_.at(ClusterName(cluster)).lock()); }
 
   bool knows(const char* cluster) { return !refs_.at(ClusterName(cluster)).expired(); }
+
+  Instant now = kNow;
 
  private:
   std::map<ClusterName, std::weak_ptr<const ClusterRef>> refs_;
@@ -117,6 +119,37 @@ PublishSnapshot published(const ChannelEffects& effects) {
 }
 
 }  // namespace
+
+TEST_CASE("channel_core: the first snapshot of a configuration says how long it took",
+          "[lb][channel_core][metrics]") {
+  Channel channel;
+  using std::chrono::seconds;
+  const Instant response = kNow - seconds(5);
+  channel.now = kNow;
+  channel.step(XdsConfigArrived{routes_to({"a"}), notes(""), {{"7", "", "8", "9"}, response}});
+  channel.now = kNow + seconds(2);
+  const auto applied = published(channel.root(1)).applied;
+  REQUIRE(applied);
+  CHECK(applied->origin.versions == ResourceVersions{"7", "", "8", "9"});
+  CHECK(applied->application == seconds(2));
+  CHECK(applied->propagation == seconds(7));
+  // A picker alone is no configuration.
+  CHECK_FALSE(published(channel.root(1, ConnectivityState::kTransientFailure)).applied);
+  // A superseded configuration is never seen.
+  channel.config({"a"});
+  channel.now += seconds(1);
+  channel.step(XdsConfigArrived{routes_to({"b"}), notes(""), {{"10", "", "", ""}, std::nullopt}});
+  CHECK(all_of<PublishSnapshot>(channel.root(2, ConnectivityState::kTransientFailure)).empty());
+  channel.now += seconds(3);
+  const auto next = published(channel.root(3)).applied;
+  REQUIRE(next);
+  CHECK(next->origin.versions[0] == "10");
+  CHECK(next->application == seconds(3));
+  CHECK(next->propagation == std::nullopt);
+  // Nor is the loss of a configuration one.
+  channel.step(XdsConfigLost{absl::NotFoundError("deleted")});
+  CHECK_FALSE(published(channel.root(4)).applied);
+}
 
 TEST_CASE("channel_core: a selector is used only after the root has answered its generation",
           "[lb][channel_core][A31-7][A31-18]") {

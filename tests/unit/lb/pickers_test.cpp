@@ -93,9 +93,25 @@ TEST_CASE("pickers: those that never complete are known", "[lb][pickers]") {
   CHECK(never_completes(make_queue_picker()));
   CHECK(never_completes(make_fail_picker(why)));
   CHECK(never_completes(make_drop_picker(why)));
+  CHECK(never_completes(make_priority_picker(make_queue_picker(), 1)));
   CHECK_FALSE(never_completes(std::make_shared<const FicklePicker>()));
   CHECK_FALSE(never_completes(
       make_connection_picker(std::make_shared<const Connection>(Address("10.0.0.1:80")))));
+}
+
+TEST_CASE("pickers: a pick that waits or fails says at which priority, the outermost",
+          "[lb][pickers]") {
+  const auto priority_of = [](const PickerPtr& picker) { return int{picker->pick({}).priority}; };
+  const absl::Status why = absl::UnavailableError("no backend");
+  const PickerPtr connection =
+      make_connection_picker(std::make_shared<const Connection>(Address("10.0.0.1:80")));
+  CHECK(priority_of(make_queue_picker()) == PickResult::kNoPriority);
+  CHECK(priority_of(make_priority_picker(make_queue_picker(), 2)) == 2);
+  CHECK(priority_of(make_priority_picker(make_fail_picker(why), 0)) == 0);
+  CHECK(priority_of(make_priority_picker(make_priority_picker(make_queue_picker(), 2), 0)) == 0);
+  CHECK(priority_of(make_priority_picker(make_queue_picker(), 1'000)) ==
+        PickResult::kNoPriority - 1);
+  CHECK(priority_of(make_priority_picker(connection, 2)) == PickResult::kNoPriority);
 }
 
 TEST_CASE("pickers: the ask picker queues all and asks exactly once", "[lb][pickers]") {

@@ -58,6 +58,26 @@ PolicyHarness second_serves() {
 
 }  // namespace
 
+TEST_CASE("priority: calls that wait or fail say for which priority; a READY one adds nothing",
+          "[lb][priority][A121]") {
+  PolicyHarness policy{make_priority()};
+  const auto priority = [&] { return int{policy.published()->picker->pick({}).priority}; };
+  policy.update(priorities({"a", "b"}));
+  policy.child("a", kConnecting);
+  policy.applied("a");
+  CHECK(priority() == 0);
+  policy.child("a", kFailure);
+  policy.child("b", kConnecting);
+  policy.applied("b");
+  CHECK(priority() == 1);
+  policy.child("b", kFailure);
+  CHECK(priority() == 1);
+  policy.child("b", kReady);
+  CHECK(priority() == PickResult::kNoPriority);
+  policy.child("a", kIdle);
+  CHECK(priority() == 0);
+}
+
 TEST_CASE("priority: chooses the child that should carry traffic", "[lb][priority][A56][A75-1]") {
   struct Row {
     const char* when;

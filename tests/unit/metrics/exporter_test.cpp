@@ -25,6 +25,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->observe(FailoverEnded{cluster, 30ms});
   instruments->observe(FailoverEnded{cluster, 90s});
   instruments->observe(EndpointsCounted{cluster, {2, 1, 0, 0, 0, 0}});
+  instruments->observe(EndpointsChanged{cluster, 1, 0});
   instruments->observe(ConnectionAttempted{cluster, true});
   instruments->observe(ConnectionLost{cluster});
   instruments->observe(SessionsHeld{cluster, 1});
@@ -39,12 +40,19 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->count_updates("xds.host:443", ResourceType::kListener, 1, 1);
   instruments->set_xds_resources(ResourceType::kCluster, "acked", 2);
   instruments->set_config_generation("shop", 3);
+  instruments->record_applied("shop", 1ms, 2ms, std::chrono::system_clock::now());
+  instruments->count_stream_end("xds.host:443", StreamEnd::kOk);
+  instruments->record_response(ResourceType::kListener, 100);
   instruments->add_policies("priority", 1);
   instruments->add_subchannels(ConnectivityState::kReady, 1);
   instruments->add_connections(cluster, 1);
   instruments->count_actor_death("policy", "runtime_error");
   instruments->count_config_rejected("parse");
-  instruments->actor_messages("policy")->add(0, 5);
+  instruments->actor_stats("policy")->count_message();
+  instruments->actor_stats("policy")->record_handled(1ms);
+  instruments->watch_certificates("endpoint", [] {
+    return CertificateEnds{std::chrono::system_clock::now(), std::chrono::system_clock::now()};
+  });
   static const auto gate = std::make_shared<const signalbox::testing::FakeGate>(7, false);
   instruments->observe(CircuitBreakerSet{cluster, gate});
   instruments->drops(cluster, "lb")->add(0, 1);
@@ -58,6 +66,10 @@ std::shared_ptr<Instruments> busy_instruments() {
   stats->count_cookie(CookieSet::kNew);
   stats->count_started();
   stats->count_completed(0);
+  stats->record_duration(30ms);
+  const auto callers = instruments->caller_stats("shop");
+  callers->count(0, 30ms);
+  callers->record_wait({DelayReason::kConnecting, 0}, 30ms);
   for (std::size_t i = 0; i < kMaxSeries; ++i)
     instruments->call_stats("shop", ClusterName("c" + std::to_string(i)));
 

@@ -84,16 +84,161 @@ TEST_CASE("instruments: sort failovers into buckets, the bound included",
   CHECK(histogram.sum == Approx(130.004));
 }
 
+TEST_CASE("instruments: calls count by target and code, as their callers saw them",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  const auto shop = instruments.caller_stats("shop");
+  CHECK(instruments.caller_stats("shop") == shop);
+  instruments.caller_stats("hall")->count(14, 2s);
+  shop->count(0, 1ms);
+  shop->count(0, 20ms);
+  shop->count_call(4);  // Of the Pick API, which times no call.
+  CHECK(value(instruments, Metric::kCalls, {"shop", "OK"}) == 2);
+  CHECK(value(instruments, Metric::kCalls, {"shop", "DEADLINE_EXCEEDED"}) == 1);
+  CHECK(value(instruments, Metric::kCalls, {"shop", "UNAVAILABLE"}) == std::nullopt);
+  CHECK(value(instruments, Metric::kCalls, {"hall", "OK"}) == 0);
+  CHECK(value(instruments, Metric::kCalls, {"hall", "UNAVAILABLE"}) == 1);
+  const auto durations = series(instruments, Metric::kCallDuration, {"shop"})->histogram;
+  CHECK(durations.counts.size() == kLatencyBuckets.size() + 1);
+  CHECK(durations.counts[1] == 1);  // ≤ 1 ms
+  CHECK(durations.counts[5] == 1);  // ≤ 25 ms
+  CHECK(durations.sum == Approx(0.021));
+}
+
+TEST_CASE("instruments: waits for an endpoint count by target and reason, in gRPC's words",
+          "[metrics][instruments][A121]") {
+  Instruments instruments;
+  const auto stats = instruments.caller_stats("shop");
+  CHECK(series_count(instruments, Metric::kPickWait) == 0);
+  stats->record_wait({DelayReason::kResolving}, 3s);
+  stats->record_wait({DelayReason::kConnecting, 0}, 2ms);
+  stats->record_wait({DelayReason::kStalePick}, 2ms);
+  stats->record_wait({DelayReason::kFailing, 12}, 2ms);
+  stats->record_wait({DelayReason::kFilterDelay}, 2ms);
+  const auto sum = [&](const char* type) {
+    const auto found = series(instruments, Metric::kPickWait, {"shop", type});
+    return found ? found->histogram.sum : -1;
+  };
+  CHECK(sum("resolving") == Approx(3));
+  CHECK(sum("p0:connecting") == Approx(0.002));
+  CHECK(sum("subchannel_state_mismatch") == Approx(0.002));
+  CHECK(sum("p12:picker_failing_with_wait_for_ready") == Approx(0.002));
+  CHECK(sum("filter_delay") == Approx(0.002));
+  CHECK(series_count(instruments, Metric::kPickWait) == 5);
+}
+
+TEST_CASE("instruments: durations of attempts add up over the targets of a cluster",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  const auto durations = [&] {
+    const auto found = series(instruments, Metric::kRpcDuration, {"orders"});
+    return found ? found->histogram : Histogram();
+  };
+  const auto one = instruments.call_stats("shop", kOrders);
+  CHECK(durations().counts.empty());
+  one->record_duration(1ms);
+  instruments.call_stats("hall", kOrders)->record_duration(11s);
+  CHECK(durations().counts.size() == kLatencyBuckets.size() + 1);
+  CHECK(durations().counts[1] == 1);
+  CHECK(durations().counts.back() == 1);
+  CHECK(durations().sum == Approx(11.001));
+}
+
+TEST_CASE("instruments: latencies have gRPC's buckets if the program asks for them",
+          "[metrics][instruments][A66]") {
+  Instruments instruments(std::chrono::steady_clock::now, LatencyScale::kGrpc);
+  instruments.caller_stats("shop")->count(0, 10us);
+  instruments.call_stats("shop", kOrders)->record_duration(200s);
+  const auto calls = series(instruments, Metric::kCallDuration, {"shop"})->histogram;
+  CHECK(calls.counts.size() == kGrpcLatencyBuckets.size() + 1);
+  CHECK(calls.counts[1] == 1);  // ≤ 10 µs
+  const auto attempts = series(instruments, Metric::kRpcDuration, {"orders"})->histogram;
+  CHECK(attempts.counts.back() == 1);  // more than 100 s
+  for (const Family& family : instruments.collect()) {
+    if (family.row->buckets == Buckets::kLatency && family.row->kind == MetricKind::kHistogram)
+      CHECK(family.bounds.size() == kGrpcLatencyBuckets.size());
+  }
+}
+
+TEST_CASE("instruments: streams count by server and end, and responses by their size",
+          "[metrics][instruments][A78]") {
+  Instruments instruments;
+  instruments.count_stream_end("cp:1", StreamEnd::kOk, 0);
+  instruments.count_stream_end("cp:1", StreamEnd::kNoResponse);
+  instruments.count_stream_end("cp:1", StreamEnd::kError, 2);
+  CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "ok"}) == 0);
+  CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "no_response"}) == 1);
+  CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "error"}) == 2);
+  instruments.record_response(ResourceType::kEndpoints, 1024);
+  instruments.record_response(ResourceType::kEndpoints, 5 << 20U);
+  const auto sizes = series(instruments, Metric::kXdsResponseBytes, {"EDS"})->histogram;
+  CHECK(sizes.counts.size() == kSizeBuckets.size() + 1);
+  CHECK(sizes.counts[1] == 1);  // ≤ 1 KiB
+  CHECK(sizes.counts[9] == 1);  // ≤ 16 MiB
+  CHECK(sizes.sum == 1024 + (5 << 20U));
+}
+
+TEST_CASE("instruments: a configuration that picks see has its time and its durations",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  const std::chrono::system_clock::time_point now(1'700'000'000s);
+  instruments.record_applied("shop", 2ms, 7s, now);
+  instruments.record_applied("shop", 2ms, std::nullopt, now + 500ms);  // By DNS.
+  CHECK(value(instruments, Metric::kConfigLastApplied, {"shop"}) == 1'700'000'000.5);
+  CHECK(series(instruments, Metric::kConfigApplyDuration, {"shop"})->histogram.counts[2] == 2);
+  const auto propagation = series(instruments, Metric::kConfigPropagation, {"shop"})->histogram;
+  CHECK(propagation.sum == Approx(7));
+  CHECK(propagation.counts[13] == 1);  // ≤ 10 s
+}
+
+TEST_CASE("instruments: targets beyond the limit share other, M1", "[metrics][instruments]") {
+  Instruments instruments;
+  for (std::size_t i = 0; i < kMaxSeries + 2; ++i)
+    instruments.caller_stats("t" + std::to_string(i))->count_call(0);
+  CHECK(value(instruments, Metric::kCalls, {"other", "OK"}) == 2);
+  CHECK(value(instruments, Metric::kCalls, {"t3", "OK"}) == 1);
+  CHECK(value(instruments, Metric::kSeriesOverflow, {std::string(row_of(Metric::kCalls).name)}) ==
+        2);
+}
+
 TEST_CASE("instruments: show endpoints in every state, zeros too", "[metrics][instruments]") {
   Instruments instruments;
   instruments.observe(EndpointsCounted{kOrders, {3, 0, 1, 2, 0, 4, 5}});
-  CHECK(value(instruments, Metric::kEndpoints, {"orders", "ready"}) == 3);
-  CHECK(value(instruments, Metric::kEndpoints, {"orders", "connecting"}) == 0);
-  CHECK(value(instruments, Metric::kEndpoints, {"orders", "idle"}) == 1);
-  CHECK(value(instruments, Metric::kEndpoints, {"orders", "transient_failure"}) == 2);
-  CHECK(value(instruments, Metric::kEndpoints, {"orders", "draining"}) == 0);
-  CHECK(value(instruments, Metric::kEndpoints, {"orders", "ejected"}) == 4);
-  CHECK(value(instruments, Metric::kEndpoints, {"orders", "unhealthy"}) == 5);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "", "ready"}) == 3);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "", "connecting"}) == 0);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "", "idle"}) == 1);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "", "transient_failure"}) == 2);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "", "draining"}) == 0);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "", "ejected"}) == 4);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "", "unhealthy"}) == 5);
+}
+
+TEST_CASE("instruments: endpoints add up in each priority, and end with the cluster",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  auto held = instruments.hold_cluster(kOrders);
+  instruments.observe(EndpointsCounted{kOrders, {3}, {}, 0});
+  instruments.observe(EndpointsCounted{kOrders, {2}, {}, 0});
+  instruments.observe(EndpointsCounted{kOrders, {1}, {}, 1});
+  instruments.observe(EndpointsCounted{kOrders, {7}, {}});
+  instruments.observe(EndpointsCounted{kOrders, {1}, {3}, 0});
+  const auto ready = [&](const char* priority) {
+    return value(instruments, Metric::kEndpoints, {"orders", priority, "ready"});
+  };
+  CHECK(ready("0") == 3);
+  CHECK(ready("1") == 1);
+  CHECK(ready("") == 7);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "1", "idle"}) == 0);
+  held.reset();
+  CHECK(ready("0") == std::nullopt);
+}
+
+TEST_CASE("instruments: count addresses that come and go", "[metrics][instruments]") {
+  Instruments instruments;
+  instruments.observe(EndpointsChanged{kOrders, 3, 0});
+  instruments.observe(EndpointsChanged{kOrders, 1, 2});
+  CHECK(value(instruments, Metric::kEndpointChanges, {"orders", "added"}) == 4);
+  CHECK(value(instruments, Metric::kEndpointChanges, {"orders", "removed"}) == 2);
 }
 
 TEST_CASE("instruments: count probes by how they ended, and those that waited",
@@ -114,9 +259,11 @@ TEST_CASE("instruments: count attempts and losses of connections", "[metrics][in
   instruments.observe(ConnectionAttempted{kOrders, false});
   instruments.observe(ConnectionAttempted{kOrders, false});
   instruments.observe(ConnectionLost{kOrders});
+  instruments.observe(ConnectionLost{kOrders, "GOAWAY NO_ERROR"});
+  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders", "GOAWAY NO_ERROR"}) == 1);
   CHECK(value(instruments, Metric::kConnectionAttempts, {"orders", "success"}) == 1);
   CHECK(value(instruments, Metric::kConnectionAttempts, {"orders", "failure"}) == 2);
-  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders"}) == 1);
+  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders", "unknown"}) == 1);
 }
 
 TEST_CASE("instruments: what sessions keep adds up over maps, and ends with the cluster",
@@ -451,10 +598,48 @@ TEST_CASE("instruments: name every status code", "[metrics][instruments]") {
 
 TEST_CASE("instruments: count what actors handle", "[metrics][instruments]") {
   Instruments instruments;
-  const auto count = instruments.actor_messages("policy");
-  count->add(0, 1);
-  std::thread([&] { instruments.actor_messages("policy")->add(0, 2); }).join();
-  CHECK(value(instruments, Metric::kActorMessages, {"policy"}) == 3);
+  const auto stats = instruments.actor_stats("policy");
+  stats->count_message();
+  std::thread([&] { instruments.actor_stats("policy")->count_message(); }).join();
+  CHECK(value(instruments, Metric::kActorMessages, {"policy"}) == 2);
+  stats->record_handled(2ms);
+  const auto durations = series(instruments, Metric::kActorHandleDuration, {"policy"})->histogram;
+  CHECK(durations.counts.at(2) == 1);  // ≤ 2.5 ms
+}
+
+TEST_CASE("instruments: a mailbox is as long as it was at most since the last collection",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  const auto stats = instruments.actor_stats("policy");
+  for (const std::int64_t length : {3, 12'000, 7})
+    stats->record_waiting(length);
+  CHECK(value(instruments, Metric::kActorMailbox, {"policy"}) == 12'000);
+  CHECK(value(instruments, Metric::kActorMailbox, {"policy"}) == 0);
+}
+
+TEST_CASE("instruments: certificates are asked for at each collection, and the first end is shown",
+          "[metrics][instruments]") {
+  const auto at = [](int seconds) { return CertificateEnds::Time(std::chrono::seconds(seconds)); };
+  Instruments instruments;
+  CertificateEnds ends{at(100), at(300)};
+  bool is_used = true;
+  instruments.watch_certificates("endpoint", [&]() -> std::optional<CertificateEnds> {
+    return is_used ? std::optional(ends) : std::nullopt;
+  });
+  instruments.watch_certificates("endpoint", [&] { return CertificateEnds{at(200), {}}; });
+  instruments.watch_certificates("control_plane", [&] { return CertificateEnds{{}, at(50)}; });
+  const auto shown = [&](const char* role) {
+    return value(instruments, Metric::kCertificateExpiry, {role});
+  };
+  CHECK(shown("endpoint_identity") == 100);
+  CHECK(shown("endpoint_root") == 300);
+  CHECK(shown("control_plane_identity") == std::nullopt);
+  CHECK(shown("control_plane_root") == 50);
+  ends.identity = at(150);  // The file was replaced.
+  CHECK(shown("endpoint_identity") == 150);
+  is_used = false;
+  CHECK(shown("endpoint_identity") == 200);
+  CHECK(shown("endpoint_root") == std::nullopt);
 }
 
 TEST_CASE("instruments: count what a custom policy's pickers fail at", "[metrics][instruments]") {
@@ -487,12 +672,12 @@ TEST_CASE("instruments: a full metric counts newcomers under other, M1", "[metri
   for (std::size_t i = 0; i < kMaxSeries + 10; ++i)
     instruments.observe(ConnectionLost{name(i)});
   CHECK(series_count(instruments, Metric::kSubchannelDisconnections) == kMaxSeries + 1);
-  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"other"}) == 10);
+  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"other", "unknown"}) == 10);
   const LabelValues metric{std::string(row_of(Metric::kSubchannelDisconnections).name)};
   CHECK(value(instruments, Metric::kSeriesOverflow, metric) == 10);
 
   instruments.observe(ConnectionLost{name(3)});
-  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"c3"}) == 2);
+  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"c3", "unknown"}) == 2);
   CHECK(value(instruments, Metric::kSeriesOverflow, metric) == 10);
 }
 
@@ -552,11 +737,13 @@ TEST_CASE("instruments: the endpoints of a cluster add up over its subchannel ma
   Instruments instruments;
   auto one = instruments.hold_cluster(kOrders);
   auto other = instruments.hold_cluster(kOrders);
-  const auto ready = [&] { return value(instruments, Metric::kEndpoints, {"orders", "ready"}); };
+  const auto ready = [&] {
+    return value(instruments, Metric::kEndpoints, {"orders", "", "ready"});
+  };
   instruments.observe(EndpointsCounted{kOrders, {3, 0, 0, 0, 0, 0}});
   instruments.observe(EndpointsCounted{kOrders, {2, 1, 0, 0, 0, 0}});
   CHECK(ready() == 5);
-  CHECK(value(instruments, Metric::kEndpoints, {"orders", "connecting"}) == 1);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "", "connecting"}) == 1);
   instruments.observe(EndpointsCounted{kOrders, {1, 0, 0, 0, 0, 0}, {3, 0, 0, 0, 0, 0}});
   CHECK(ready() == 3);
   instruments.observe(EndpointsCounted{kOrders, {}, {1, 0, 0, 0, 0, 0}});
@@ -582,16 +769,16 @@ TEST_CASE("instruments: forget the gauges of a cluster that nobody serves any mo
   CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == 0);
   other.reset();
   CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == std::nullopt);
-  CHECK(value(instruments, Metric::kEndpoints, {"orders", "ready"}) == std::nullopt);
-  CHECK(value(instruments, Metric::kEndpoints, {"stock", "ready"}) == 1);
-  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders"}) == 1);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "", "ready"}) == std::nullopt);
+  CHECK(value(instruments, Metric::kEndpoints, {"stock", "", "ready"}) == 1);
+  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders", "unknown"}) == 1);
 
   // Returning series are counted anew.
   const auto again = instruments.hold_cluster(kOrders);
   instruments.observe(PriorityActive{kOrders, -1});
   instruments.observe(EndpointsCounted{kOrders, {2, 0, 0, 0, 0, 0}});
   CHECK(value(instruments, Metric::kPriorityActive, {"orders"}) == -1);
-  CHECK(value(instruments, Metric::kEndpoints, {"orders", "ready"}) == 2);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "", "ready"}) == 2);
 }
 
 TEST_CASE("instruments: the series of a cluster that is gone end a minute later",
@@ -612,7 +799,8 @@ TEST_CASE("instruments: the series of a cluster that is gone end a minute later"
   held.reset();
   const auto is_seen = [&](const ClusterName& cluster) {
     return std::vector<bool>{
-        value(instruments, Metric::kSubchannelDisconnections, {cluster.str()}).has_value(),
+        value(instruments, Metric::kSubchannelDisconnections, {cluster.str(), "unknown"})
+            .has_value(),
         value(instruments, Metric::kRpcsStarted, {"hall", cluster.str()}).has_value(),
         value(instruments, Metric::kDrops, {cluster.str(), "overload"}).has_value(),
         value(instruments, Metric::kCircuitBreakerDrops, {cluster.str()}).has_value()};

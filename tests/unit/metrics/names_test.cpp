@@ -20,7 +20,10 @@ TEST_CASE("names: each metric has a name of its own, in Prometheus' customs", "[
     CHECK(names.insert(std::string(row.name)).second);
     CHECK(absl::StartsWith(row.name, "signalbox_"));
     CHECK(absl::EndsWith(row.name, "_total") == (row.kind == MetricKind::kCounter));
-    CHECK(absl::EndsWith(row.name, "_seconds") == (row.kind == MetricKind::kHistogram));
+    if (row.kind == MetricKind::kHistogram) {
+      const bool is_size = row.buckets == Buckets::kSize;
+      CHECK(absl::EndsWith(row.name, is_size ? "_bytes" : "_seconds"));
+    }
     CHECK(absl::EndsWith(row.help, "."));
   }
 }
@@ -84,9 +87,27 @@ TEST_CASE("names: labels are given from the front", "[metrics][names]") {
   }
 }
 
+TEST_CASE("names: latencies have the bounds that were promised, to the digit", "[metrics][names]") {
+  CHECK(kLatencyBuckets ==
+        std::array{
+            0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0});
+  CHECK(kGrpcLatencyBuckets == std::array{0.0,   0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008,
+                                          0.001, 0.002,   0.003,   0.004,  0.005,  0.006,  0.008,
+                                          0.01,  0.013,   0.016,   0.02,   0.025,  0.03,   0.04,
+                                          0.05,  0.065,   0.08,    0.1,    0.13,   0.16,   0.2,
+                                          0.25,  0.3,     0.4,     0.5,    0.65,   0.8,    1.0,
+                                          2.0,   5.0,     10.0,    20.0,   50.0,   100.0});
+}
+
 TEST_CASE("names: buckets rise", "[metrics][names]") {
-  CHECK(std::ranges::is_sorted(kFailoverBuckets));
-  CHECK(std::ranges::adjacent_find(kFailoverBuckets) == kFailoverBuckets.end());
+  for (const Buckets buckets : {Buckets::kFailover, Buckets::kLatency, Buckets::kSize}) {
+    for (const LatencyScale scale : {LatencyScale::kShort, LatencyScale::kGrpc}) {
+      const auto bounds = bounds_of(buckets, scale);
+      CHECK_FALSE(bounds.empty());
+      CHECK(std::ranges::is_sorted(bounds));
+      CHECK(std::ranges::adjacent_find(bounds) == bounds.end());
+    }
+  }
 }
 
 }  // namespace

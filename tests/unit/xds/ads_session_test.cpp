@@ -92,6 +92,7 @@ std::string describe(const AdsSessionEffect& effect) {
           [](const ResponseRefused& refused) {
             return absl::StrCat("refused: ", to_string(refused.reason));
           },
+          [](const StreamEnded&) { return std::string("ended"); },
           [](const SubscriptionSent& sent) {
             return absl::StrCat(
                 "asked ", to_string(sent.type), " [", absl::StrJoin(sent.names, " "), "]");
@@ -117,6 +118,11 @@ class Session {
         ++reads;
         continue;
       }
+      if (const auto* ended = std::get_if<StreamEnded>(&effect)) {
+        ends.push_back(ended->how);
+        continue;
+      }
+      if (const auto* received = std::get_if<ResourcesReceived>(&effect)) last = *received;
       if (const auto* start = std::get_if<StartTimer>(&effect)) timer = *start;
       lines.push_back(describe(effect));
       const auto* sent = std::get_if<SendBytes>(&effect);
@@ -152,8 +158,10 @@ class Session {
 
   Instant now;
   StartTimer timer;
-  bool is_blocked = false;  // The server lets nothing pass; else requests leave at once.
-  int reads = 0;            // How often the next response was asked for.
+  bool is_blocked = false;      // The server lets nothing pass; else requests leave at once.
+  int reads = 0;                // How often the next response was asked for.
+  std::vector<StreamEnd> ends;  // Of streams.
+  ResourcesReceived last;       // The last report of a response.
 
  private:
   AdsSession core_;
@@ -183,6 +191,54 @@ TEST_CASE("ads session: a response is answered by exactly one ACK or NACK with i
   CHECK(session.bytes(1, "CDS v2 n2 cluster a: bad") ==
         Lines{"send 1: CDS v1/n2 [a] NACK 3: cluster a: bad", "received CDS v2"});
   CHECK(session.bytes(1, "CDS v3 n3") == Lines{"send 1: CDS v3/n3 [a]", "received CDS v3"});
+}
+
+TEST_CASE("ads session: a stream that ends is told with how it ended, once",
+          "[xds][ads_session][metrics]") {
+  using Ends = std::vector<StreamEnd>;
+  Session session;
+  session.subscribe(kCds, {"a"});
+  SECTION("it was never open") {
+    session.closed(1, absl::UnavailableError("refused"));
+    CHECK(session.ends == Ends{StreamEnd::kNoResponse});
+  }
+  SECTION("it had no response") {
+    session.opened(1);
+    session.closed(1);
+    CHECK(session.ends == Ends{StreamEnd::kNoResponse});
+  }
+  SECTION("it had a response") {
+    session.opened(1);
+    session.bytes(1, "CDS v1 n1");
+    session.closed(1);
+    CHECK(session.ends == Ends{StreamEnd::kOk});
+    session.elapse();
+    session.opened(2);
+    session.bytes(2, "CDS v1 n2");
+    session.closed(2, absl::UnavailableError("reset"));
+    CHECK(session.ends == Ends{StreamEnd::kOk, StreamEnd::kError});
+  }
+  SECTION("its response was beyond the limit") {
+    session.opened(1);
+    session.closed(1, absl::ResourceExhaustedError("too large"));
+    CHECK(session.ends == Ends{StreamEnd::kError});
+  }
+  SECTION("it is another stream") {
+    session.opened(1);
+    session.closed(7);
+    CHECK(session.ends.empty());
+  }
+}
+
+TEST_CASE("ads session: a response is told with its size and the time when it came",
+          "[xds][ads_session][metrics]") {
+  Session session;
+  session.now = Instant(std::chrono::hours(3));
+  session.subscribe(kCds, {"a"});
+  session.opened(1);
+  session.bytes(1, "CDS v1 n1");
+  CHECK(session.last.bytes == 9);
+  CHECK(session.last.at == Instant(std::chrono::hours(3)));
 }
 
 TEST_CASE("ads session: what xds/parse finds wrong is what the NACK says",

@@ -43,6 +43,27 @@ TEST_CASE("client core: two watchers of a resource share one subscription, and b
   CHECK(client.unwatch(2, cds("a")).empty());
 }
 
+TEST_CASE("client core: a change is told with its version, and with the time of its response",
+          "[xds][client][metrics]") {
+  const Instant at{3h};
+  Client client;
+  client.watch(1, cds("a"));
+  ResourcesReceived received{kCds, "v42", {good("a")}, {}};
+  received.at = at;
+  client.report(received);
+  REQUIRE(client.told.changes.size() == 1);
+  CHECK(std::get<ResourceChanged>(client.told.changes[0]).version == "v42");
+  CHECK(client.told.response_at == at);
+  // A later watcher gets what is cached, and no response made that change.
+  client.watch(2, cds("a"));
+  CHECK(std::get<ResourceChanged>(client.told.changes.at(0)).version == "v42");
+  CHECK(client.told.response_at == std::nullopt);
+  // Nor did the loss of the server.
+  client.server(kServerLost);
+  CHECK(std::holds_alternative<AmbientErrorChanged>(client.told.changes.at(0)));
+  CHECK(client.told.response_at == std::nullopt);
+}
+
 TEST_CASE("client core: a step asks once for each type, and tells each watcher once",
           "[xds][client][K5]") {
   ClientCore client({});

@@ -76,6 +76,7 @@ class Client {
     Lines lines;
     for (const ClientEffect& effect : core_.step(event, Instant{}, wall)) {
       if (const auto* start = std::get_if<StartTimer>(&effect)) timer = *start;
+      if (const auto* notify = std::get_if<NotifyWatcher>(&effect)) told = notify->what;
       if (const auto* count = std::get_if<CountResources>(&effect))
         gauges[absl::StrCat(to_string(count->type), " ", count->cache_state)] = count->count;
       for (std::string& line : describe(effect))
@@ -115,6 +116,7 @@ class Client {
   ResourceDump dump() const { return core_.dump(); }
 
   StartTimer timer;                             ///< The last that was started.
+  ResourcesChanged told;                        ///< What a watcher was told last.
   std::map<std::string, std::uint64_t> gauges;  ///< "CDS acked"; as they were last told.
   WallTime wall;
 

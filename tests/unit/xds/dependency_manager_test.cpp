@@ -300,6 +300,34 @@ TEST_CASE("dependency manager: a leaf that moves in its aggregate is the same le
   }
 }
 
+TEST_CASE("dependency manager: a configuration says its versions, and when its response came",
+          "[xds][depend][metrics]") {
+  DependencyWorld world;
+  const auto respond = [&](const ResourceKey& key,
+                           Resource resource,
+                           const char* version,
+                           Instant at) {
+    return world.step(ResourcesChanged{{ResourceChanged{key, std::move(resource), version}}, at});
+  };
+  const Instant first{1h};
+  const Instant second{2h};
+  respond(lds("orders"), inline_listener("orders", routes_to("r", {"a"})), "7", first);
+  respond(cds("a"), eds_cluster("a", "e"), "8", first);
+  REQUIRE(respond(eds("e"), endpoints({{locality("l", {"a:1"})}}), "9", second) == Lines{"config"});
+  CHECK(world.origin.versions == ResourceVersions{"7", "", "8", "9"});
+  CHECK(world.origin.response_at == second);
+
+  // A note, a reference and a new version of the same content are no response that changed it.
+  world.ambient(cds("a"), kLost);
+  CHECK(world.origin.response_at == std::nullopt);
+  REQUIRE(respond(eds("e"), endpoints({{locality("l", {"a:2"})}}), "10", first) == Lines{"config"});
+  CHECK(world.origin.versions[3] == "10");
+  CHECK(world.origin.response_at == first);
+  REQUIRE(world.reference({"other"}) == Lines{"watch CDS other"});
+  REQUIRE(world.gone(cds("other")) == Lines{"config"});
+  CHECK(world.origin.response_at == std::nullopt);
+}
+
 TEST_CASE("dependency manager: a burst of changes is answered by one config",
           "[xds][depend][S14]") {
   DependencyManager manager({"xds:///t", "l", "t", "n", 1, MissingLeaf::kSkip, {}});

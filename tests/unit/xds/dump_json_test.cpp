@@ -82,6 +82,23 @@ Json config_of(ResourceType type, std::shared_ptr<const std::string> bytes) {
 
 }  // namespace
 
+TEST_CASE("dump_json: the configurations that picks have seen, with versions and times",
+          "[xds][dump]") {
+  ResourceDump dump;
+  CHECK_FALSE(to_json(dump).contains("applied_configs"));
+  dump.applied = {
+      {"xds:///orders", 1, {"7", "", "8", "9"}, at(1'700'000'000'250), at(1'700'000'000'255)},
+      {"xds:///orders", 2, {"7", "", "8", "9"}, std::nullopt, at(1'700'000'001'005)}};
+  const Json wanted = Json::parse(R"([
+    {"target": "xds:///orders", "generation": 1,
+     "versions": {"LDS": "7", "CDS": "8", "EDS": "9"},
+     "received_at": "2023-11-14T22:13:20.250Z", "served_at": "2023-11-14T22:13:20.255Z"},
+    {"target": "xds:///orders", "generation": 2,
+     "versions": {"LDS": "7", "CDS": "8", "EDS": "9"}, "served_at": "2023-11-14T22:13:21.005Z"}
+  ])");
+  CHECK(to_json(dump).at("applied_configs") == wanted);
+}
+
 TEST_CASE("dump_json: every state has the API's fields, and what is empty is left out",
           "[xds][dump][A40][A88]") {
   ResourceState base;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CallRecord — counts one call of a drop-in channel, once, as it ended for the application.
+//
+//   call_observer: made ─▶ begun() ─▶ ended(code) ─▶ CallerStats
+//
+// The call's time begins when the stub makes the call, and includes all waiting and all attempts. A
+// call that has sent nothing when its context ends was never made, and is not counted. A call that
+// got no status before its context ended was given up, and counts as CANCELLED.
+
+#pragma once
+
+#include <chrono>
+#include <utility>
+
+#include "messages/counting/caller_stats.hpp"
+#include "messages/ids.hpp"
+
+namespace signalbox::channel {
+
+class CallRecord {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `stats` must outlive this object; null: the call is not counted.
+  explicit CallRecord(const CallerStats* stats) : stats_(stats), made_(Clock::now()) {}
+
+  ~CallRecord() {
+    constexpr int kCancelled = 1;
+    if (has_begun_) ended(kCancelled, Clock::now());
+  }
+
+  CallRecord(const CallRecord&) = delete;
+  CallRecord& operator=(const CallRecord&) = delete;
+
+  /// The application has started the call.
+  void begun() { has_begun_ = true; }
+
+  /// The application gets this status at `now`. Only the first end counts.
+  void ended(int code, Instant now) {
+    if (stats_ == nullptr) return;
+    std::exchange(stats_, nullptr)->count(code, now - made_);
+  }
+
+ private:
+  const CallerStats* stats_;  ///< Null: the call is counted, or is not to be.
+  const Instant made_;
+  bool has_begun_ = false;
+};
+
+}  // namespace signalbox::channel

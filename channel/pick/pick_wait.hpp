@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PickWait — how long one call waits for an endpoint, and why (gRFC A121).
+//
+//   queued_call, pick_until, pick_async ─▶ goes_on(type) … goes_on(other type) … ended()
+//                                                              └─ record_wait() ─▶ CallerStats
+//
+// A wait has a part for each reason: a call that first waits for a configuration and then for a
+// connection is recorded twice. A call that does not wait never comes here, and is not timed.
+
+#pragma once
+
+#include <optional>
+
+#include "lb/pick/router.hpp"
+#include "messages/counting/caller_stats.hpp"
+#include "messages/ids.hpp"
+
+namespace signalbox::channel {
+
+/// Why a call with this pick waits. `is_stale`: the picked connection died before the call was
+/// sent.
+inline DelayType delay_type(const lb::Pick& pick, bool is_stale = false) {
+  if (pick.delay() > Duration::zero()) return {DelayReason::kFilterDelay};
+  if (is_stale) return {DelayReason::kStalePick};
+  if (pick.outcome() == PickOutcome::kFail && pick.cluster() != nullptr)
+    return {DelayReason::kFailing, pick.priority()};
+  if (pick.cluster() == nullptr) return {DelayReason::kResolving};
+  return {DelayReason::kConnecting, pick.priority()};
+}
+
+class PickWait {
+ public:
+  /// The call waits at `now`, for this reason.
+  void goes_on(DelayType type, Instant now, const CallerStats* stats) {
+    if (part_ && part_->type == type) return;
+    ended(now, stats);
+    part_ = Part{type, now};
+  }
+
+  /// The call waits no longer. Does nothing for a call that has not waited. `stats`: null: nothing
+  /// counts.
+  void ended(Instant now, const CallerStats* stats) {
+    if (part_ && stats != nullptr) stats->record_wait(part_->type, now - part_->since);
+    part_.reset();
+  }
+
+ private:
+  struct Part {
+    DelayType type;
+    Instant since{};
+  };
+
+  std::optional<Part> part_;
+};
+
+}  // namespace signalbox::channel

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// connected_text — the line that tells operators that a target is served for the first time.
+//
+//   channel actor: the first READY snapshot ─▶ [connected_text] ─▶ log
+//
+//   connected: 4 endpoints in 2 localities, version 7
+
+#pragma once
+
+#include <string>
+
+#include "messages/xds_config.hpp"
+
+namespace signalbox::lb {
+
+/// Counts the endpoints that may get calls, and their localities, over all clusters of the
+/// configuration. Versions that differ between the types of resources are all told.
+std::string connected_text(const XdsConfig& config, const ResourceVersions& versions);
+
+}  // namespace signalbox::lb
