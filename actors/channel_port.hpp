@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/status_board.hpp"
 #include "lb/pick/snapshot_cell.hpp"
 #include "messages/connectivity.hpp"
 
@@ -53,6 +54,8 @@ struct ChannelPort {
   std::shared_ptr<lb::SnapshotCell> cell;
   std::shared_ptr<PublicationListener> listener;
   std::shared_ptr<AwaitedText> awaited = std::make_shared<AwaitedText>();
+  /// Receives what operators may see of the target. Never null.
+  std::shared_ptr<TargetBoard> status = std::make_shared<TargetBoard>();
 };
 
 }  // namespace signalbox::actors

@@ -24,6 +24,8 @@
 
 namespace signalbox::actors {
 
+class SubchannelTable;
+
 /// One per runtime, the root of its actors: owns the xds_client and the channels.
 protocol::SupervisorActor spawn_supervisor(caf::actor_system& system, EnvironmentPtr environment);
 
@@ -73,8 +75,10 @@ protocol::PolicyActor spawn_policy(caf::actor_system& system,
 
 /// One per leaf cluster: the subchannels and their holders. Owns the subchannels, their health
 /// checkers if the cluster has health checks, and the sweeper if calls may belong to sessions.
+/// `table`: where operators see the subchannels; null: nowhere.
 protocol::SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,
-                                                  EnvironmentPtr environment);
+                                                  EnvironmentPtr environment,
+                                                  std::shared_ptr<SubchannelTable> table = nullptr);
 
 /// One per subchannel map with session affinity: a timer that makes the map look for connections
 /// that no session uses any more.

@@ -17,6 +17,7 @@
 #include "actors/alarms.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
+#include "actors/status_board.hpp"
 #include "actors/supervision.hpp"
 #include "lb/subchannel/subchannel_map_core.hpp"
 #include "messages/overloaded.hpp"
@@ -66,6 +67,9 @@ struct MapState {
     handled->add(0, 1);
     for (auto& effect : core.step(SubchannelMapEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
+    }
+    for (const auto& [address, seen] : core.take_changes()) {
+      if (table != nullptr) table->set(address, seen);
     }
   }
 
@@ -155,6 +159,7 @@ struct MapState {
   Self self = nullptr;
   EnvironmentPtr environment;
   std::shared_ptr<const metrics::MessageCount> handled;
+  std::shared_ptr<SubchannelTable> table;  // Null: operators do not see the subchannels.
   lb::SubchannelMapCore core;
   protocol::Watches watches;
 
@@ -325,8 +330,10 @@ void MapState::restart_due(const RestartDue& event) {
 }
 
 protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
-                                                      EnvironmentPtr environment) {
+                                                      EnvironmentPtr environment,
+                                                      std::shared_ptr<SubchannelTable> table) {
   MapState& state = self->state;
+  state.table = std::move(table);
   protocol::record_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
@@ -379,8 +386,10 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
 
 }  // namespace
 
-SubchannelMapActor spawn_subchannel_map(caf::actor_system& system, EnvironmentPtr environment) {
-  return system.spawn(map_behavior, std::move(environment));
+SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,
+                                        EnvironmentPtr environment,
+                                        std::shared_ptr<SubchannelTable> table) {
+  return system.spawn(map_behavior, std::move(environment), std::move(table));
 }
 
 }  // namespace signalbox::actors

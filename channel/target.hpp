@@ -54,6 +54,11 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
     retry_throttle_ = std::move(throttle);
   }
 
+  /// What operators may see of the target; null before open().
+  const actors::TargetBoard* board() const {
+    return port_ == nullptr ? nullptr : port_->status.get();
+  }
+
   /// The channel actor has published a snapshot; never blocks.
   void published(ConnectivityState state);
 

@@ -166,6 +166,7 @@ struct PriorityConfig {
   ClusterName cluster;  ///< The cluster of the priorities: the label of observations.
   std::map<ChildName, Child> children;
   std::vector<ChildName> priorities;  ///< Highest first; each is a key of `children`.
+  ClusterName aggregate = {};         ///< See CdsConfig::aggregate.
 
   friend bool operator==(const PriorityConfig&, const PriorityConfig&) = default;
 };

@@ -48,6 +48,7 @@
 #include "signalbox/plan.hpp"
 #include "signalbox/policy.hpp"
 #include "signalbox/router.hpp"
+#include "signalbox/runtime_status.hpp"
 #include "xds/limits.hpp"
 
 namespace signalbox {
@@ -401,6 +402,16 @@ class Runtime {
   /// A panic threshold of 0 is replaced by the runtime's (an aggregate's own threshold comes
   /// first). Errors are those of plan_text() and dump(); it blocks as dump() does.
   absl::StatusOr<Plan> plan(PlanRequest request = {}) const;
+
+  /// What every target of this runtime is doing now, and why: see runtime_status.hpp. It is copied
+  /// from pieces that the actors have published. No actor is asked, and no call is delayed. Any
+  /// thread may call it, also in a callback; it takes time in proportion to the endpoints.
+  RuntimeStatus status() const;
+
+  /// Whether calls to the target can be sent: a configuration is in use, and the channel's state is
+  /// READY or IDLE. Without a target: whether that holds for every target in use; true while there
+  /// is none. nullopt: no channel or router has the target. Reads atomics only.
+  std::optional<bool> ready(const std::string& target = "") const;
 
   /// Opens a read-only admin server for users of this machine, until the runtime ends: GET
   /// /config_dump (dump_json), /explain (explain_json) and /metrics. It is never opened by default.

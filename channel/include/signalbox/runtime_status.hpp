@@ -121,15 +121,6 @@ struct TargetStatus {
       clusters;  ///< In the order of their names, each leaf after its aggregate.
 };
 
-enum class PriorityChangeReason : std::uint8_t {
-  kFirst,         ///< A first priority carries calls.
-  kFailed,        ///< Every better priority is in TRANSIENT_FAILURE.
-  kTimedOut,      ///< A better priority did not connect within its failover window.
-  kRecovered,     ///< A better priority carries calls again.
-  kReconfigured,  ///< The list of priorities changed.
-  kLost,          ///< No priority carries calls any more.
-};
-
 /// "first", "failed", "timed out", …
 absl::string_view to_string(PriorityChangeReason reason);
 
@@ -139,6 +130,7 @@ struct PriorityChange {
   WallTime at;
   std::string target;
   ClusterName cluster;
+  ClusterName aggregate;            ///< See ClusterStatus::aggregate.
   std::optional<std::size_t> from;  ///< nullopt: no priority carried calls before.
   std::optional<std::size_t> to;    ///< nullopt: no priority carries calls now.
   std::string from_name;            ///< The name of the priority, for an aggregate the leaf.
