@@ -356,6 +356,7 @@ Runtime::State::targets_in_use() {
 RuntimeStatus Runtime::State::status() {
   const channel::Moment now{std::chrono::steady_clock::now(), std::chrono::system_clock::now()};
   RuntimeStatus status;
+  status.version = SIGNALBOX_VERSION;
   status.made = now.wall;
   status.started = started;
   status.node_id = bootstrap.node.id;
@@ -599,7 +600,11 @@ absl::StatusOr<std::string> Runtime::serve_admin(const std::string& address) {
        .explain =
            [state = state_.get()](const channel::ExplainQuestion& question) {
              return state->explain(question);
-           }});
+           },
+       .status = [state = state_.get()] { return state->status(); },
+       .ready = [state = state_.get()](const std::string& target) { return state->ready(target); },
+       .certificates =
+           [state = state_.get()] { return channel::certificate_files(state->bootstrap); }});
   if (!server.ok()) return server.status();
   const std::lock_guard lock(state_->mutex);
   state_->admins.push_back(*std::move(server));

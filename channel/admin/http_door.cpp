@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 namespace signalbox::channel {
 namespace {
@@ -63,6 +64,21 @@ std::optional<std::string> flaw_of_headers(absl::string_view headers) {
   }
   if (hosts <= 1) return std::nullopt;
   return absl::StrCat("Host: expected one, found ", hosts);
+}
+
+absl::string_view path_of_request(absl::string_view headers) {
+  const absl::string_view line = headers.substr(0, headers.find('\n'));
+  const std::size_t begin = line.find(' ');
+  if (begin == absl::string_view::npos) return {};
+  const absl::string_view rest = line.substr(begin + 1);
+  return rest.substr(0, rest.find_first_of(" ?\r"));
+}
+
+void HttpDoor::turn_away(const AcceptedConnection& connection,
+                         absl::string_view status,
+                         absl::string_view why) {
+  refuse(connection.descriptor, status, why);
+  ::close(connection.descriptor);
 }
 
 HttpDoor::HttpDoor(int listener, Enter enter, HttpDoorLimits limits)
@@ -152,7 +168,7 @@ void HttpDoor::look(Place place) {
     refuse(descriptor, status, *flaw);
     return close_waiting(place);
   }
-  if (end) enter_(take(place));
+  if (end) enter_(take(place), seen.substr(0, *end));
 }
 
 void HttpDoor::close_waiting(Place place) {

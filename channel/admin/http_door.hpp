@@ -52,6 +52,10 @@ struct HttpDoorLimits {
 /// The end of a request's headers, after the empty line; nullopt: the headers are incomplete.
 std::optional<std::size_t> end_of_headers(absl::string_view bytes);
 
+/// The path of a request with these headers, as it was sent: neither decoded nor with its query.
+/// Empty: the first line is no request line.
+absl::string_view path_of_request(absl::string_view headers);
+
 /// Why a request with these complete headers is refused; nullopt: it is not refused.
 std::optional<std::string> flaw_of_headers(absl::string_view headers);
 
@@ -60,8 +64,15 @@ class HttpDoor final : private actors::SocketLoop::Handler {
   /// In bytes. Longer headers are refused (431).
   static constexpr std::size_t kLongestHeaders = std::size_t{16} << 10U;
 
-  /// Called on the door's thread; the callee owns the descriptor.
-  using Enter = std::function<void(const AcceptedConnection& connection)>;
+  /// Called on the door's thread; the callee owns the descriptor. `headers` are complete, and still
+  /// in the socket.
+  using Enter =
+      std::function<void(const AcceptedConnection& connection, absl::string_view headers)>;
+
+  /// Sends a response with this status and text, and closes the connection. Never blocks.
+  static void turn_away(const AcceptedConnection& connection,
+                        absl::string_view status,
+                        absl::string_view why);
 
   /// `listener`: a listening socket, which the door owns.
   HttpDoor(int listener, Enter enter, HttpDoorLimits limits = {});

@@ -413,8 +413,10 @@ class Runtime {
   /// is none. nullopt: no channel or router has the target. Reads atomics only.
   std::optional<bool> ready(const std::string& target = "") const;
 
-  /// Opens a read-only admin server for users of this machine, until the runtime ends: GET
-  /// /config_dump (dump_json), /explain (explain_json) and /metrics. It is never opened by default.
+  /// Opens a read-only admin server for users of this machine, until the runtime ends: pages for a
+  /// browser (/, /clusters, /priorities, /certs), and for programs /ready, /status, /config_dump
+  /// (dump_json), /explain (explain_json), /metrics and more, which /help lists. It is never opened
+  /// by default.
   /// `address`: "unix:PATH", a socket of mode 0660, or "HOST:PORT" of the loopback interface, where
   /// every process of the machine has access; port 0 takes a free port. Returns the address as
   /// `signalbox dump --admin` takes it. INVALID_ARGUMENT for any other address, UNAVAILABLE when

@@ -149,8 +149,9 @@ struct RuntimeStatus {
   /// The number of priority changes that are kept.
   static constexpr std::size_t kChanges = 64;
 
-  WallTime made;     ///< When this status was made.
-  WallTime started;  ///< When the runtime was started.
+  std::string version;  ///< signalbox's own: "0.1.0".
+  WallTime made;        ///< When this status was made.
+  WallTime started;     ///< When the runtime was started.
   std::string node_id;
   /// Whether every target is ready. True without targets.
   bool ready = false;

@@ -83,9 +83,8 @@ TEST_CASE("status board: a piece ends with its actor, not with the successor's",
   seen.active = 1;
   auto second = board.show(seen);
   first = nullptr;  // The predecessor ends after its successor has begun.
-  auto pieces = board.pieces();
-  REQUIRE(pieces.priorities.contains(kPlace));
-  CHECK(pieces.priorities.at(kPlace)->active == 1);
+  REQUIRE(board.pieces().priorities.contains(kPlace));
+  CHECK(board.pieces().priorities.at(kPlace)->active == 1);
   second = nullptr;
   CHECK(board.pieces().priorities.empty());
 

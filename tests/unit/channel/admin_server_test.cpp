@@ -36,7 +36,9 @@ using test::TemporaryFolder;
 
 AdminSources sources() {
   return {.dump = [] { return ResourceDump{.node_id = "me"}; },
-          .metrics = [] { return "signalbox_x 1\n"; }};
+          .metrics = [] { return "signalbox_x 1\n"; },
+          .status = [] { return RuntimeStatus{.ready = true}; },
+          .ready = [](const std::string&) { return std::optional(true); }};
 }
 
 std::unique_ptr<AdminServer> start(const std::string& address) {
@@ -159,7 +161,7 @@ TEST_CASE("admin server: only GET, only from this machine's own hands", "[channe
   };
 
   const auto row = GENERATE(values<Row>({
-      {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200", "/config_dump"},
+      {"GET /help HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200", "/config_dump"},
       {"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 403", "evil.example"},
       {"GET / HTTP/1.0\r\n\r\n", "HTTP/1.", "403"},
       {"GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n\r\n",
@@ -168,6 +170,13 @@ TEST_CASE("admin server: only GET, only from this machine's own hands", "[channe
       {"GET / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n\r\n",
        "HTTP/1.1 403",
        "web pages"},
+      {"GET / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: none\r\n\r\n",
+       "HTTP/1.1 200",
+       "Content-Security-Policy: default-src 'none'"},
+      {"GET /style.css HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n\r\n",
+       "HTTP/1.1 200",
+       "Content-Type: text/css"},
+      {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200", "X-Frame-Options: DENY"},
       {"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nquit",
        "HTTP/1.1 405",
        "Allow: GET"},
