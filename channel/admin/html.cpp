@@ -16,7 +16,7 @@ namespace {
 constexpr absl::string_view kStyle = R"(
 :root { color-scheme: light dark; --page: #fff; --text: #1c2024; --quiet: #59636d; --line: #d7dce1;
   --card: #f6f8fa; --link: #0b5cad; --good: #1a7f37; --fair: #8a5a00; --bad: #b3261e;
-  --good-fill: #2da44e; --fair-fill: #bf8700; --far-fill: #bc4c00; --deep-fill: #8250df;
+  --good-fill: #1a7f37; --fair-fill: #9a6700; --far-fill: #bc4c00; --deep-fill: #8250df;
   --bad-fill: #d1242f; --on-fill: #fff; --track: #e9edf0; }
 @media (prefers-color-scheme: dark) { :root { --page: #14181c; --text: #e6e9ec; --quiet: #9ba6b0;
   --line: #333b43; --card: #1b2127; --link: #6cb6ff; --good: #57c26d; --fair: #e0b04a;
@@ -48,7 +48,8 @@ thead th { font-weight: 600; color: var(--quiet); font-size: .85rem; }
 code, .mono { font-family: ui-monospace, monospace; font-size: .9em; }
 svg { display: block; width: 100%; margin: .15rem 0 .6rem; }
 svg text { font: 12px system-ui, sans-serif; fill: var(--text); }
-svg .on text, svg .on { fill: var(--on-fill); } svg .axis { stroke: var(--line); }
+svg .on text { fill: var(--on-fill); } svg .axis { stroke: var(--line); }
+.whole { white-space: nowrap; }
 svg .tick { fill: var(--quiet); }
 .track { fill: var(--track); } .p0 { fill: var(--good-fill); } .p1 { fill: var(--fair-fill); }
 .p2 { fill: var(--far-fill); } .p3 { fill: var(--deep-fill); } .none { fill: var(--bad-fill); }
@@ -79,36 +80,6 @@ constexpr std::array kLinks{Link{"/", "Overview"},
                             Link{"/help", "All pages"}};
 
 }  // namespace
-
-std::string escape(absl::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default: {
-        const auto byte = static_cast<unsigned char>(c);
-        const bool is_control = (byte < 0x20 && c != '\n') || byte == 0x7f;
-        out += is_control ? "\xef\xbf\xbd" : std::string(1, c);
-      }
-    }
-  }
-  return out;
-}
 
 std::string page(absl::string_view title,
                  absl::string_view path,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// html — the parts that all admin pages share: escaping, the frame, the style, times in words.
+// html — the parts that all admin pages share: the frame, the style, times in words.
 //
 //   renderer ─ body ─▶ [page] ─▶ a whole document, which links /style.css and runs no script
 //
@@ -15,13 +15,11 @@
 
 #include "absl/strings/string_view.h"
 
+#include "channel/admin/escape.hpp"
 #include "messages/ids.hpp"
 #include "signalbox/runtime_status.hpp"
 
 namespace signalbox::channel {
-
-/// For text and for attributes in double quotes. Control characters but the newline become U+FFFD.
-std::string escape(absl::string_view text);
 
 /// A document. `title` and `path` (of the page itself) are escaped here; `body` is HTML.
 std::string page(absl::string_view title,

@@ -13,7 +13,7 @@
 //
 // Invariants
 //   D1  At most limits.most connections wait. A further connection replaces the connection that has
-//       waited longest.
+//       waited longest, which enters if its request is complete, and else is closed.
 //   D2  A connection waits for at most limits.patience, however often it sends bytes.
 //   D3  A request with two Host headers, or with a NUL or a lone CR in its headers, never enters.
 //       The library would use the first Host, or the text before the NUL or CR; a proxy may use the
@@ -34,6 +34,7 @@
 
 #include "actors/io/socket_loop.hpp"
 #include "actors/io/sockets.hpp"
+#include "channel/admin/http_headers.hpp"
 
 namespace signalbox::channel {
 
@@ -48,16 +49,6 @@ struct HttpDoorLimits {
   std::size_t most = 256;  ///< Waiting connections.
   std::chrono::milliseconds patience{2000};
 };
-
-/// The end of a request's headers, after the empty line; nullopt: the headers are incomplete.
-std::optional<std::size_t> end_of_headers(absl::string_view bytes);
-
-/// The path of a request with these headers, as it was sent: neither decoded nor with its query.
-/// Empty: the first line is no request line.
-absl::string_view path_of_request(absl::string_view headers);
-
-/// Why a request with these complete headers is refused; nullopt: it is not refused.
-std::optional<std::string> flaw_of_headers(absl::string_view headers);
 
 class HttpDoor final : private actors::SocketLoop::Handler {
  public:
@@ -102,6 +93,7 @@ class HttpDoor final : private actors::SocketLoop::Handler {
   void accept_all();
   void pause();
   void look(Place place);
+  void evict(Place place);
   void close_waiting(Place place);
   AcceptedConnection take(Place place);
 

@@ -63,9 +63,13 @@ MHD_Result send(HttpServer& server, MHD_Connection* connection, AdminResponse re
   return result;
 }
 
-bool is_full(MHD_Daemon* daemon) {
-  const MHD_DaemonInfo* info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-  return info != nullptr && info->num_connections >= HttpServer::kMaxConnections;
+// `count`: the connections of the lane.
+void count_end(void* count,
+               MHD_Connection* /*connection*/,
+               void** /*state*/,
+               MHD_ConnectionNotificationCode event) {
+  if (event == MHD_CONNECTION_NOTIFY_CLOSED)
+    static_cast<std::atomic<unsigned>*>(count)->fetch_sub(1);
 }
 
 // Called once the headers are read. No page reads a request's body.
@@ -91,52 +95,64 @@ MHD_Result handle(void* server,
 
 }  // namespace
 
-MHD_Daemon* HttpServer::start_lane() {
-  return MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET,
-                          /*port=*/0,
-                          nullptr,
-                          nullptr,
-                          &handle,
-                          this,
-                          MHD_OPTION_CONNECTION_LIMIT,
-                          kMaxConnections,
-                          MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                          kMaxConnectionBytes,
-                          MHD_OPTION_CONNECTION_TIMEOUT,
-                          kIdleSeconds,
-                          MHD_OPTION_STRICT_FOR_CLIENT,
-                          1,
-                          MHD_OPTION_END);
+bool HttpServer::start(Lane& lane) {
+  lane.daemon =
+      MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET,
+                       /*port=*/0,
+                       nullptr,
+                       nullptr,
+                       &handle,
+                       this,
+                       // enter() has the limit, because the library would close without a response.
+                       MHD_OPTION_CONNECTION_LIMIT,
+                       2 * kMaxConnections,
+                       MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                       kMaxConnectionBytes,
+                       MHD_OPTION_CONNECTION_TIMEOUT,
+                       kIdleSeconds,
+                       MHD_OPTION_STRICT_FOR_CLIENT,
+                       1,
+                       MHD_OPTION_NOTIFY_CONNECTION,
+                       &count_end,
+                       &lane.connections,
+                       MHD_OPTION_END);
+  return lane.daemon != nullptr;
+}
+
+// Called on the door's thread.
+void HttpServer::enter(Lane& lane, const AcceptedConnection& connection) {
+  if (lane.connections.load() >= kMaxConnections) {
+    HttpDoor::turn_away(connection,
+                        "503 Service Unavailable",
+                        absl::StrCat("busy: ", kMaxConnections, " requests are under way"));
+    return;
+  }
+  lane.connections.fetch_add(1);
+  // MHD_add_connection closes the descriptor when it fails.
+  const MHD_Result entered = MHD_add_connection(lane.daemon,
+                                                connection.descriptor,
+                                                reinterpret_cast<const sockaddr*>(&connection.peer),
+                                                connection.peer_size);
+  if (entered != MHD_YES) lane.connections.fetch_sub(1);
 }
 
 std::unique_ptr<HttpServer> HttpServer::start(int listener,
                                               Handler handler,
                                               const std::string& quick_path) {
   auto server = std::unique_ptr<HttpServer>(new HttpServer(std::move(handler)));
-  server->slow_ = server->start_lane();
-  if (!quick_path.empty()) server->quick_ = server->start_lane();
-  if (server->slow_ == nullptr || (!quick_path.empty() && server->quick_ == nullptr)) {
+  const bool has_lanes =
+      server->start(server->slow_) && (quick_path.empty() || server->start(server->quick_));
+  if (!has_lanes) {
     ::close(listener);
     return nullptr;
   }
-  server->door_.emplace(
-      listener,
-      [slow = server->slow_, quick = server->quick_, quick_path](
-          const AcceptedConnection& connection, absl::string_view headers) {
-        const bool is_quick = quick != nullptr && path_of_request(headers) == quick_path;
-        MHD_Daemon* const lane = is_quick ? quick : slow;
-        if (is_full(lane)) {
-          HttpDoor::turn_away(connection,
-                              "503 Service Unavailable",
-                              absl::StrCat("busy: ", kMaxConnections, " requests are under way"));
-          return;
-        }
-        // MHD_add_connection closes the descriptor when it fails.
-        MHD_add_connection(lane,
-                           connection.descriptor,
-                           reinterpret_cast<const sockaddr*>(&connection.peer),
-                           connection.peer_size);
-      });
+  server->door_.emplace(listener,
+                        [me = server.get(), quick_path](const AcceptedConnection& connection,
+                                                        absl::string_view headers) {
+                          const bool is_quick =
+                              !quick_path.empty() && path_of_request(headers) == quick_path;
+                          enter(is_quick ? me->quick_ : me->slow_, connection);
+                        });
   return server->door_->is_open() ? std::move(server) : nullptr;
 }
 
@@ -154,8 +170,8 @@ AdminResponse HttpServer::respond(AdminRequest request) {
 // The door ends first, because it adds connections to the daemons.
 HttpServer::~HttpServer() {
   door_.reset();
-  for (MHD_Daemon* lane : {quick_, slow_}) {
-    if (lane != nullptr) MHD_stop_daemon(lane);
+  for (Lane* lane : {&quick_, &slow_}) {
+    if (lane->daemon != nullptr) MHD_stop_daemon(lane->daemon);
   }
 }
 

@@ -69,12 +69,20 @@ class HttpServer {
  private:
   explicit HttpServer(Handler handler) : handler_(std::move(handler)) {}
 
-  MHD_Daemon* start_lane();
+  /// A daemon of the HTTP library, which has a thread, and the number of its connections. The door
+  /// counts a connection in, and the library reports its end.
+  struct Lane {
+    MHD_Daemon* daemon = nullptr;
+    std::atomic<unsigned> connections{0};
+  };
+
+  bool start(Lane& lane);
+  static void enter(Lane& lane, const AcceptedConnection& connection);
 
   const Handler handler_;
   std::atomic<std::size_t> waiting_bytes_{0};
-  MHD_Daemon* slow_ = nullptr;
-  MHD_Daemon* quick_ = nullptr;  ///< Null: there is no quick path.
+  Lane slow_;
+  Lane quick_;  ///< Without a daemon: there is no quick path.
   std::optional<HttpDoor> door_;
 };
 

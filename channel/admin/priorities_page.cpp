@@ -31,11 +31,13 @@ WallTime begin_of(const RuntimeStatus& status) {
 // --- the picture ------------------------------------------------------------
 
 // Colours stand for places: 0, 1, 2, 3 and more, none.
-std::string colour(const std::optional<std::size_t>& priority) {
-  return priority ? absl::StrCat("p", std::min<std::size_t>(*priority, 3)) : "none";
+std::string colour(const TimelineSegment& segment) {
+  if (segment.is_before_first) return "track";
+  return segment.priority ? absl::StrCat("p", std::min<std::size_t>(*segment.priority, 3)) : "none";
 }
 
 std::string label(const TimelineSegment& segment) {
+  if (segment.is_before_first) return "not used yet";
   if (!segment.priority) return "none";
   return absl::StrCat(*segment.priority, segment.name.empty() ? "" : " " + segment.name);
 }
@@ -56,7 +58,7 @@ class Picture {
     for (const TimelineSegment& segment : timeline.segments) {
       // A nested svg cuts off a text that does not fit.
       absl::StrAppend(&html,
-                      "<svg class=\"on\" x=\"",
+                      segment.is_before_first ? "<svg x=\"" : "<svg class=\"on\" x=\"",
                       place(segment.begin),
                       "\" width=\"",
                       percent(segment.end - segment.begin),
@@ -68,7 +70,7 @@ class Picture {
                       in_words(std::chrono::duration_cast<Duration>(segment.end - segment.begin)),
                       "</title><rect class=\"");
       absl::StrAppend(&html,
-                      colour(segment.priority),
+                      colour(segment),
                       "\" width=\"100%\" height=\"24\"/><text x=\"6\" y=\"16\">",
                       escape(label(segment)),
                       "</text></svg>\n");
@@ -79,7 +81,7 @@ class Picture {
                       "<svg x=\"",
                       place(timeline.segments[i].begin),
                       "\" width=\"3\" height=\"26\"><rect class=\"",
-                      colour(timeline.segments[i].priority),
+                      colour(timeline.segments[i]),
                       "\" width=\"3\" height=\"26\"/></svg>\n");
     }
     return html + "</svg>\n";
@@ -126,7 +128,8 @@ std::string key() {
                                      std::pair("p1", "priority 1"),
                                      std::pair("p2", "priority 2"),
                                      std::pair("p3", "priority 3 and more"),
-                                     std::pair("none", "no priority")}) {
+                                     std::pair("none", "no priority"),
+                                     std::pair("track", "not used yet")}) {
     absl::StrAppend(&html,
                     "<li><svg><rect class=\"",
                     colour,
@@ -163,9 +166,9 @@ std::string open_windows(const RuntimeStatus& status) {
 std::string change_row(const PriorityChange& change, WallTime now) {
   std::string html = absl::StrCat("<tr><th scope=\"row\" class=\"number\">",
                                   change.number,
-                                  "</th><td data-label=\"at\">",
+                                  "</th><td data-label=\"at\"><span class=\"whole\">",
                                   rfc3339(change.at),
-                                  " (",
+                                  "</span> (",
                                   ago(change.at, now),
                                   " ago)</td><td data-label=\"cluster\">",
                                   escape(place_of(change.cluster, change.aggregate)),
@@ -213,6 +216,7 @@ std::vector<Timeline> timelines(const RuntimeStatus& status) {
     if (!moves.empty()) {
       open.priority = moves.front()->from;
       open.name = moves.front()->from_name;
+      open.is_before_first = moves.front()->reason == PriorityChangeReason::kFirst;
     } else if (const ClusterStatus& cluster = *clusters.at(key);
                *cluster.active < cluster.priorities.size()) {
       open.priority = cluster.active;

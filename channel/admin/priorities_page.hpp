@@ -27,6 +27,7 @@ struct TimelineSegment {
   WallTime end;
   std::optional<std::size_t> priority;  ///< nullopt: none did.
   std::string name;                     ///< Of the priority; may be empty.
+  bool is_before_first = false;         ///< No priority has carried calls yet.
 
   friend bool operator==(const TimelineSegment&, const TimelineSegment&) = default;
 };

@@ -223,7 +223,7 @@ TEST_CASE("timeline: rows are without gaps, from one begin until now", "[channel
   const WallTime begin = at_second(50);  // A tenth of 500 s before the first change.
   CHECK(rows[0].cluster == ClusterName("all"));
   CHECK(rows[0].segments == std::vector<TimelineSegment>{
-                                {begin, at_second(100), std::nullopt, ""},
+                                {begin, at_second(100), std::nullopt, "", true},
                                 {at_second(100), at_second(300), 0, "near"},
                                 {at_second(300), at_second(310), std::nullopt, ""},
                                 {at_second(310), at_second(600), 1, "far"},
@@ -257,7 +257,8 @@ TEST_CASE("priorities page: draws the rows, and lists changes and open windows",
           "[channel][admin][svg]") {
   const std::string html = priorities_page(some_status());
   CHECK(times(html, "role=\"img\"") == 3);  // Two rows, and the axis.
-  CHECK_THAT(html, Contains("calls of all went to: none, then 0 near, then none, then 1 far"));
+  CHECK_THAT(html,
+             Contains("calls of all went to: not used yet, then 0 near, then none, then 1 far"));
   CHECK_THAT(html, Contains("x=\"9.091%\" width=\"36.364%\""));  // 200 s of 550 s.
   CHECK_THAT(html, Contains(">9 min ago</text>") && Contains(">now</text>"));
   CHECK_THAT(html, Contains("all/near: priority 0 connects; the next priority is tried in 5 s"));
