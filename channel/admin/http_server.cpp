@@ -43,15 +43,16 @@ constexpr std::array<std::pair<const char*, const char*>, 7> kHeaders{
      {"Referrer-Policy", "no-referrer"}}};
 
 MHD_Result send(HttpServer& server, MHD_Connection* connection, AdminResponse response) {
-  auto body = std::make_unique<Body>(Body{std::move(response.body), &server.waiting_bytes()});
+  // The library calls destroy_body() when the response ends.
+  Body* const body =
+      std::make_unique<Body>(Body{std::move(response.body), &server.waiting_bytes()}).release();
   body->waiting->fetch_add(body->text.size());
   MHD_Response* out = MHD_create_response_from_buffer_with_free_callback_cls(
-      body->text.size(), body->text.data(), &destroy_body, body.get());
+      body->text.size(), body->text.data(), &destroy_body, body);
   if (out == nullptr) {
-    destroy_body(body.release());
+    destroy_body(body);
     return MHD_NO;
   }
-  (void)body.release();  // The response owns it now.
   MHD_add_response_header(out, MHD_HTTP_HEADER_CONTENT_TYPE, response.content_type.c_str());
   for (const auto& [name, value] : kHeaders)
     MHD_add_response_header(out, name, value);

@@ -5,16 +5,20 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "tests/e2e/runtime_world.hpp"
 #include "tests/support/printed.hpp"
+#include "tools/admin_client.hpp"
 
 namespace signalbox::test {
 namespace {
 
 using Catch::Matchers::Contains;
+using Json = nlohmann::json;
 
 const ClusterStatus* cluster_of(const RuntimeStatus& status, const std::string& name) {
   for (const TargetStatus& target : status.targets) {
@@ -149,6 +153,82 @@ TEST_CASE("runtime: a failover is in the status, with its reason, and so is the 
   }));
   CHECK(last.number == recovered.changes.size());
   CHECK(last.at >= recovered.started);
+}
+
+TEST_CASE("runtime: the admin pages show the status, and readiness",
+          "[e2e][runtime][status][admin]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane(two_leaves(backend.address, backend.address));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto served = runtime->serve_admin("127.0.0.1:0");
+  REQUIRE(served.ok());
+  const auto address = channel::parse_admin_address(*served);
+  REQUIRE(address.ok());
+  const auto get = [&](const std::string& page) {
+    auto answer = tools::admin_get(*address, page);
+    INFO(page << " " << answer.status().ToString());
+    REQUIRE(answer.ok());
+    return *std::move(answer);
+  };
+  CHECK(get("/ready") == "LIVE\n");  // No target is in use.
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(call(channel).ok());
+  CHECK(get("/ready?target=xds:%2F%2F%2Forders") == "LIVE\n");
+  CHECK_FALSE(tools::admin_get(*address, "/ready?target=xds:%2F%2F%2Fother").ok());
+
+  const Json status = Json::parse(get("/status"));
+  CHECK(status["targets"][0]["name"] == "xds:///orders");
+  CHECK(status["targets"][0]["ready"] == true);
+  CHECK(status["targets"][0]["clusters"][0]["active"] == 0);
+  CHECK_FALSE(status["changes"].empty());
+  const Json clusters = Json::parse(get("/clusters?format=json"));
+  REQUIRE(clusters["cluster_statuses"].size() == 2);
+  CHECK(clusters["cluster_statuses"][0]["host_statuses"].size() == 1);
+  CHECK(Json::parse(get("/server_info"))["state"] == "LIVE");
+  CHECK(Json::parse(get("/certs?format=json"))["certificates"].empty());
+  for (const char* page : {"/", "/clusters"})
+    CHECK_THAT(get(page), Contains("all/near") && Contains("<!doctype html>"));
+  CHECK_THAT(get("/clusters"), Contains(backend.address));
+  CHECK_THAT(get("/priorities"), Contains("<svg") && Contains("not used yet"));
+  CHECK_THAT(get("/stats?filter=rpcs_started"),
+             Contains("signalbox_rpcs_started_total") && !Contains("signalbox_build_info"));
+  CHECK(get("/stats/prometheus").starts_with("# HELP"));
+  plane->stop();
+  // Without its control plane the target goes on.
+  CHECK(eventually([&] { return !runtime->dump()->servers.at(0).connected; }));
+  CHECK(get("/ready") == "LIVE\n");
+}
+
+TEST_CASE("runtime: the status of ten thousand endpoints, while they change",
+          "[e2e][runtime][status]") {
+  constexpr int kEndpoints = 10'000;
+  const auto addresses = [&](int from) {
+    std::vector<std::string> all;
+    for (int i = from; i < from + kEndpoints; ++i)
+      all.push_back("10." + std::to_string(i / 65536) + "." + std::to_string(i / 256 % 256) + "." +
+                    std::to_string(i % 256) + ":80");
+    return all;
+  };
+  const auto plane = start_plane(simple_yaml("orders", "c", addresses(0)));
+  RuntimeOptions options = options_for(plane->address());
+  options.transport = EndpointTransport::kAssumed;
+  const auto runtime = start_runtime(std::move(options));
+  const auto router = runtime->router("xds:///orders");
+  REQUIRE(router.ok());
+  const auto ready_count = [&] {
+    const RuntimeStatus status = runtime->status();
+    const ClusterStatus* cluster = cluster_of(status, "c");
+    if (cluster == nullptr || cluster->priorities.empty()) return std::ptrdiff_t{0};
+    REQUIRE(cluster->priorities[0].localities.size() == 1);
+    return std::ranges::count_if(cluster->priorities[0].localities[0].endpoints,
+                                 [](const EndpointStatus& endpoint) {
+                                   return endpoint.addresses.at(0).state == EndpointState::kReady;
+                                 });
+  };
+  REQUIRE(eventually([&] { return ready_count() == kEndpoints; }));
+  CHECK(runtime->ready("xds:///orders") == true);
+  plane->update(resources(endpoints_yaml("c", {addresses(5000)})));
+  REQUIRE(eventually([&] { return ready_count() == kEndpoints; }));
 }
 
 TEST_CASE("runtime: the status of a target without its listener says why",
