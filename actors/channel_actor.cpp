@@ -13,6 +13,7 @@
 #include "actors/child_policies.hpp"
 #include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
+#include "actors/status_board.hpp"
 #include "actors/watcher_actor.hpp"
 #include "actors/workload.hpp"
 #include "lb/channel_core.hpp"
@@ -51,10 +52,11 @@ class TargetCalls final : public CallCounters {
 };
 
 /// Copies the environment for the policies of one target, and adds the counters of that target's
-/// calls.
-EnvironmentPtr environment_of(const Environment& all, const std::string& target) {
+/// calls and its board.
+EnvironmentPtr environment_of(const Environment& all, const ChannelPort& port) {
   auto own = std::make_shared<Environment>(all);
-  own->policy.call_counters = std::make_shared<TargetCalls>(all.instruments, target);
+  own->policy.call_counters = std::make_shared<TargetCalls>(all.instruments, port.target);
+  own->status = port.status;
   return own;
 }
 
@@ -83,6 +85,7 @@ struct ChannelState {
   }
 
   void run(lb::ApplyToRoot& order) {
+    port->status->applied(order.update, protocol::now_of(self));
     if (policies.contains(root)) {
       policies.update(root, order.update);
     } else {
@@ -157,7 +160,7 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
   const auto given_up = [this](const ChildName&) { feed(lb::RootGivenUp{}); };
   policies.open(PolicyPath(port->target),
                 policy_hooks<ChannelActor>(
-                    self, environment_of(*environment, port->target), watches, died, given_up));
+                    self, environment_of(*environment, *port), watches, died, given_up));
 }
 
 void ChannelState::launch_watcher() {
@@ -175,6 +178,11 @@ void ChannelState::run(lb::PublishSnapshot& order) {
   const std::uint64_t sequence = order.snapshot.sequence;
   const Generation generation = order.snapshot.generation;
   environment->instruments->set_config_generation(port->target, order.snapshot.generation);
+  port->status->published(order.snapshot.generation,
+                          order.state,
+                          order.snapshot.failure,
+                          order.snapshot.selector != nullptr,
+                          protocol::now_of(self));
   auto old = port->cell->exchange(std::make_unique<const lb::Snapshot>(std::move(order.snapshot)));
   environment->reclaimer->retire(std::move(old), [me = ChannelActor{self}, sequence] {
     protocol::post(me, GracePassed{sequence - 1});

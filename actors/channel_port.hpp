@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "actors/applied_configs.hpp"
+#include "actors/status_board.hpp"
 #include "lb/pick/snapshot_cell.hpp"
 #include "messages/connectivity.hpp"
 
@@ -57,6 +58,8 @@ struct ChannelPort {
   std::shared_ptr<PublicationListener> listener;
   std::shared_ptr<AwaitedText> awaited = std::make_shared<AwaitedText>();
   std::shared_ptr<AppliedConfigs> applied = std::make_shared<AppliedConfigs>();
+  /// Receives what operators may see of the target. Never null.
+  std::shared_ptr<TargetBoard> status = std::make_shared<TargetBoard>();
 };
 
 }  // namespace signalbox::actors

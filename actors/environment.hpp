@@ -30,6 +30,7 @@ class HealthProber;
 class HeapTrimmer;
 class NameLookup;
 class Reclaimer;
+class TargetBoard;
 
 struct Environment {
   std::shared_ptr<Connector> connector;
@@ -42,6 +43,9 @@ struct Environment {
   /// Returns freed memory to the system; null: freed memory stays in the heap.
   std::shared_ptr<HeapTrimmer> trimmer;
   std::shared_ptr<metrics::Instruments> instruments;
+  /// Receives what operators may see of one target's policies and subchannels; null: nothing is
+  /// shown.
+  std::shared_ptr<TargetBoard> status = nullptr;
   /// Makes the decoder of a session. The decoder turns a server's xDS responses into resources.
   std::function<xds::ResponseDecoder(ServerId)> make_decoder;
 

@@ -12,6 +12,7 @@
 #include "actors/policy_birth.hpp"
 #include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
+#include "actors/status_board.hpp"
 #include "actors/subchannel_map_actor.hpp"
 #include "actors/workload.hpp"
 #include "lb/pick/pickers.hpp"
@@ -155,7 +156,23 @@ struct PolicyState {
       active = *now;
     }
     if (const auto* load = std::get_if<TierLoad>(&order.observation)) hold(*load);
+    if (environment->status != nullptr) show(order.observation);
     environment->instruments->observe(order.observation);
+  }
+
+  void show(const Observation& observation) {
+    if (const auto* seen = std::get_if<PrioritiesSeen>(&observation)) {
+      shown_priorities = environment->status->show(*seen);
+    } else if (const auto* moved = std::get_if<PriorityMoved>(&observation)) {
+      environment->status->moved(*moved);
+    } else if (const auto* load = std::get_if<TierLoad>(&observation)) {
+      const std::pair place(load->leaf, load->priority);
+      if (load->percent) {
+        shown_loads[place] = environment->status->show(*load);
+      } else {
+        shown_loads.erase(place);
+      }
+    }
   }
 
   // Holds a tier's gauge while this policy reports a load of the tier.
@@ -196,6 +213,9 @@ struct PolicyState {
   std::optional<PriorityActive> active;  // The values that this policy last set in the metrics.
   // Holds the gauge of each tier that this policy reports. Keys: leaf and number.
   std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> tiers;
+  // The pieces of this policy on the target's board.
+  std::shared_ptr<const void> shown_priorities;
+  std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> shown_loads;
   bool orderly = false;
 };
 
@@ -247,7 +267,11 @@ void PolicyState::run(ServeSubchannels& order) {
 }
 
 void PolicyState::spawn_map() {
-  map = spawn_subchannel_map(self->home_system(), environment);
+  std::shared_ptr<SubchannelTable> table;
+  if (const auto* cds = std::get_if<CdsConfig>(birth.config.get());
+      cds != nullptr && environment->status != nullptr)
+    table = environment->status->open_table({cds->cluster, cds->aggregate});
+  map = spawn_subchannel_map(self->home_system(), environment, std::move(table));
   children.serve(map);
   watches.add(self, map, [this](const caf::error& reason) {
     environment->instruments->count_actor_death("subchannel_map", protocol::reason_text(reason));

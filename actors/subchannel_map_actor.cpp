@@ -15,6 +15,7 @@
 #include "actors/health_checker_actor.hpp"
 #include "actors/protocol/policy.hpp"
 #include "actors/seed.hpp"
+#include "actors/status_board.hpp"
 #include "actors/subchannel_actor.hpp"
 #include "actors/supervision.hpp"
 #include "actors/sweeper_actor.hpp"
@@ -70,6 +71,9 @@ struct MapState {
     const auto measured = workload.begin(self);
     for (auto& effect : core.step(SubchannelMapEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
+    }
+    for (const auto& [address, seen] : core.take_changes()) {
+      if (table != nullptr) table->set(address, seen);
     }
   }
 
@@ -159,6 +163,7 @@ struct MapState {
   Self self = nullptr;
   EnvironmentPtr environment;
   Workload workload;
+  std::shared_ptr<SubchannelTable> table;  // Null: operators do not see the subchannels.
   lb::SubchannelMapCore core;
   protocol::Watches watches;
 
@@ -332,8 +337,10 @@ void MapState::restart_due(const RestartDue& event) {
 }
 
 protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
-                                                      EnvironmentPtr environment) {
+                                                      EnvironmentPtr environment,
+                                                      std::shared_ptr<SubchannelTable> table) {
   MapState& state = self->state;
+  state.table = std::move(table);
   protocol::record_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
@@ -386,8 +393,10 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
 
 }  // namespace
 
-SubchannelMapActor spawn_subchannel_map(caf::actor_system& system, EnvironmentPtr environment) {
-  return system.spawn(map_behavior, std::move(environment));
+SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,
+                                        EnvironmentPtr environment,
+                                        std::shared_ptr<SubchannelTable> table) {
+  return system.spawn(map_behavior, std::move(environment), std::move(table));
 }
 
 }  // namespace signalbox::actors

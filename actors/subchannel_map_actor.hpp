@@ -6,14 +6,20 @@
 
 #pragma once
 
+#include <memory>
+
 #include "actors/environment.hpp"
 #include "actors/protocol/subchannel_map.hpp"
 
 namespace signalbox::actors {
 
+class SubchannelTable;
+
 /// One per leaf cluster: the subchannels and their holders. Owns the subchannels, their health
 /// checkers if the cluster has health checks, and the sweeper if calls may belong to sessions.
+/// `table`: where operators see the subchannels; null: nowhere.
 protocol::SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,
-                                                  EnvironmentPtr environment);
+                                                  EnvironmentPtr environment,
+                                                  std::shared_ptr<SubchannelTable> table = nullptr);
 
 }  // namespace signalbox::actors

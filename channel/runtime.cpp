@@ -34,6 +34,7 @@
 #include "channel/lb_policies.hpp"
 #include "channel/plan_world.hpp"
 #include "channel/policy_options.hpp"
+#include "channel/status_of.hpp"
 #include "channel/target.hpp"
 #include "lb/request_limit.hpp"
 #include "messages/header_rules.hpp"
@@ -316,6 +317,9 @@ struct Runtime::State {
   std::shared_ptr<metrics::Instruments> instruments =
       std::make_shared<metrics::Instruments>(std::chrono::steady_clock::now, scale_of(options));
   std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
+  const WallTime started = std::chrono::system_clock::now();
+  std::shared_ptr<actors::ChangeLog> changes =
+      std::make_shared<actors::ChangeLog>(RuntimeStatus::kChanges);
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
   actors::ReclaimerThread reclaimer;
   std::unique_ptr<actors::Host> host;
@@ -329,6 +333,9 @@ struct Runtime::State {
   absl::StatusOr<actors::Environment> make_environment();
   absl::Status add_extensions(actors::Environment& environment);
   absl::StatusOr<std::shared_ptr<channel::Target>> target(const std::string& name);
+  std::vector<std::pair<std::string, std::shared_ptr<channel::Target>>> targets_in_use();
+  RuntimeStatus status();
+  std::optional<bool> ready(const std::string& target);
   absl::StatusOr<ResourceDump> dump() const;
   std::vector<AppliedConfig> applied() const;
   absl::StatusOr<std::string> explain(const channel::ExplainQuestion& question);
@@ -353,23 +360,61 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   port.target = name;
   port.listener_resource = *listener;
   port.authority = xds::data_plane_authority(name);
+  port.status = std::make_shared<actors::TargetBoard>(name, changes);
   fresh->open(link, std::move(port));
   known = fresh;
   return fresh;
+}
+
+// In the order of their names.
+std::vector<std::pair<std::string, std::shared_ptr<channel::Target>>>
+Runtime::State::targets_in_use() {
+  std::vector<std::pair<std::string, std::shared_ptr<channel::Target>>> in_use;
+  const std::lock_guard lock(mutex);
+  for (const auto& [name, known] : targets) {
+    if (auto target = known.lock()) in_use.emplace_back(name, std::move(target));
+  }
+  return in_use;
+}
+
+RuntimeStatus Runtime::State::status() {
+  const channel::Moment now{std::chrono::steady_clock::now(), std::chrono::system_clock::now()};
+  RuntimeStatus status;
+  status.version = SIGNALBOX_VERSION;
+  status.made = now.wall;
+  status.started = started;
+  status.node_id = bootstrap.node.id;
+  status.ready = true;
+  for (const auto& [name, target] : targets_in_use()) {
+    status.targets.push_back(
+        channel::status_of(name, target->board()->pieces(), options.aggregate_mode, now));
+    status.ready = status.ready && status.targets.back().ready;
+  }
+  for (const auto& change : changes->last())
+    status.changes.push_back(channel::status_of(change, now));
+  return status;
+}
+
+std::optional<bool> Runtime::State::ready(const std::string& target) {
+  const std::lock_guard lock(mutex);
+  bool all = true;
+  std::optional<bool> one;
+  for (const auto& [name, known] : targets) {
+    const auto open = known.lock();
+    if (open == nullptr) continue;
+    if (name == target) one = open->board()->ready();
+    all = all && open->board()->ready();
+  }
+  return target.empty() ? std::optional(all) : one;
 }
 
 // Explains only targets in use: to open a target would change the state to be explained.
 absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuestion& question) {
   std::shared_ptr<channel::Target> found;
   std::vector<std::string> in_use;
-  {
-    const std::lock_guard lock(mutex);
-    for (const auto& [name, known] : targets) {
-      auto target = known.lock();
-      if (target == nullptr) continue;
-      in_use.push_back(name);
-      if (name == question.target) found = std::move(target);
-    }
+  for (auto& [name, target] : targets_in_use()) {
+    in_use.push_back(name);
+    if (name == question.target) found = std::move(target);
   }
   if (found == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -595,11 +640,23 @@ absl::StatusOr<std::string> Runtime::serve_admin(const std::string& address) {
        .explain =
            [state = state_.get()](const channel::ExplainQuestion& question) {
              return state->explain(question);
-           }});
+           },
+       .status = [state = state_.get()] { return state->status(); },
+       .ready = [state = state_.get()](const std::string& target) { return state->ready(target); },
+       .certificates =
+           [state = state_.get()] { return channel::certificate_files(state->bootstrap); }});
   if (!server.ok()) return server.status();
   const std::lock_guard lock(state_->mutex);
   state_->admins.push_back(*std::move(server));
   return state_->admins.back()->address();
+}
+
+RuntimeStatus Runtime::status() const {
+  return state_->status();
+}
+
+std::optional<bool> Runtime::ready(const std::string& target) const {
+  return state_->ready(target);
 }
 
 std::int64_t Runtime::repicked() const {

@@ -64,6 +64,11 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   /// Call it before the target is shared.
   void count_callers(std::shared_ptr<const CallerStats> callers) { callers_ = std::move(callers); }
 
+  /// What operators may see of the target; null before open().
+  const actors::TargetBoard* board() const {
+    return port_ == nullptr ? nullptr : port_->status.get();
+  }
+
   /// The channel actor has published a snapshot; never blocks.
   void published(ConnectivityState state);
 

@@ -167,6 +167,7 @@ struct PriorityConfig {
   ClusterName cluster;  ///< The cluster of the priorities; the label of the metrics.
   std::map<ChildName, Child> children;
   std::vector<ChildName> priorities;  ///< Highest first; each is a key of `children`.
+  ClusterName aggregate = {};         ///< See CdsConfig::aggregate.
 
   friend bool operator==(const PriorityConfig&, const PriorityConfig&) = default;
 };

@@ -10,7 +10,11 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "absl/status/status.h"
+
+#include "messages/connectivity.hpp"
 #include "messages/counting/call_tracker.hpp"
 #include "messages/ids.hpp"
 
@@ -45,6 +49,56 @@ struct FailoverEnded {
   Duration duration{};
 
   friend bool operator==(const FailoverEnded&, const FailoverEnded&) = default;
+};
+
+/// One priority of a policy, as its policy sees it.
+struct PrioritySeen {
+  ChildName name;
+  bool started = false;  ///< False: the fields below have no meaning.
+  ConnectivityState state = ConnectivityState::kIdle;
+  Instant since{};                     ///< Since when `state` holds.
+  absl::Status status;                 ///< The reason of TRANSIENT_FAILURE; else OK.
+  std::optional<Instant> window_ends;  ///< The end of the open failover window.
+
+  friend bool operator==(const PrioritySeen&, const PrioritySeen&) = default;
+};
+
+/// All priorities of a cluster, reported whenever one of them changed. For the status, not for a
+/// metric.
+struct PrioritiesSeen {
+  ClusterName cluster;
+  ClusterName aggregate;  ///< The aggregate above the cluster; empty: there is none.
+  std::vector<PrioritySeen> priorities;
+  std::optional<std::size_t> active;  ///< The priority that carries the calls.
+
+  friend bool operator==(const PrioritiesSeen&, const PrioritiesSeen&) = default;
+};
+
+enum class PriorityChangeReason : std::uint8_t {
+  kFirst,         ///< A first priority carries calls.
+  kFailed,        ///< Every better priority is in TRANSIENT_FAILURE.
+  kTimedOut,      ///< A better priority did not connect within its failover window.
+  kRecovered,     ///< The priority, or a better one, carries calls again.
+  kReconfigured,  ///< The list of priorities changed.
+  kLost,          ///< No priority carries calls any more.
+};
+
+/// The active priority of a cluster changed. For the status, not for a metric.
+struct PriorityMoved {
+  ClusterName cluster;
+  ClusterName aggregate;  ///< See PrioritiesSeen.
+  Instant at{};
+  std::optional<std::size_t> from;  ///< nullopt: no priority carried calls before.
+  std::optional<std::size_t> to;    ///< nullopt: no priority carries calls now.
+  ChildName from_name;              ///< Empty without `from`.
+  ChildName to_name;                ///< Empty without `to`.
+  PriorityChangeReason reason = PriorityChangeReason::kFirst;
+  std::string details;  ///< The failure of the priority that calls left; may be empty.
+  Duration without{};   ///< How long no priority carried calls before this change.
+  /// The rest of the failover window of the priority that calls left; nullopt: it was not open.
+  std::optional<Duration> window_left;
+
+  friend bool operator==(const PriorityMoved&, const PriorityMoved&) = default;
 };
 
 enum class EndpointState : std::uint8_t {
@@ -179,6 +233,8 @@ using Observation = std::variant<PriorityActive,
                                  SessionsHeld,
                                  SessionsSwept,
                                  TierLoad,
-                                 HealthProbed>;
+                                 HealthProbed,
+                                 PrioritiesSeen,
+                                 PriorityMoved>;
 
 }  // namespace signalbox

@@ -318,6 +318,8 @@ void Instruments::observe(const Observation& observation) {
                         static_cast<double>(seen.released));
           },
           [](const TierLoad&) {},  // hold_load() exports the load.
+          [](const PrioritiesSeen&) {},
+          [](const PriorityMoved&) {},
           [&](const HealthProbed& seen) {
             series_.add(Metric::kHealthProbes,
                         {seen.cluster.str(), seen.passed ? "success" : "failure"},

@@ -4,15 +4,27 @@
 //
 //   AdminServer ─▶ AdminRequest ─▶ [answer] ─▶ AdminResponse
 //
-//   GET /              lists the pages
-//   GET /config_dump   JSON (xds/dump_json.hpp); filters: ?type=LDS|RDS|CDS|EDS, ?name=NAME
-//   GET /explain       JSON (xds/explanation_json.hpp): where a call would go, and why
-//   GET /metrics       Prometheus' text
+//   for people: HTML that needs no script
+//   GET /                    what is wrong, every target and cluster
+//   GET /clusters            every endpoint; ?format=json: envoy.admin.v3.Clusters
+//   GET /priorities          which priority carried calls, and when
+//   GET /certs               certificate files; ?format=json: envoy.admin.v3.Certificates
+//   GET /help                lists the pages, as text
+//
+//   for programs
+//   GET /ready               200 LIVE or 503; ?target=TARGET
+//   GET /status              JSON of RuntimeStatus (status_json.hpp)
+//   GET /server_info         JSON: version, state, uptime
+//   GET /config_dump         JSON (xds/dump_json.hpp); filters: ?type=LDS|RDS|CDS|EDS, ?name=NAME
+//   GET /explain             JSON (xds/explanation_json.hpp): where a call would go, and why
+//   GET /stats               the metrics as "NAME: VALUE"; ?filter=REGEX
+//   GET /metrics, /stats/prometheus   Prometheus' text
 //
 // Invariants
 //   A1  It only reads: every method but GET is refused (405).
-//   A2  A request of a web page is refused (403). Such a request has an Origin or a Sec-Fetch-Site
-//       header, or on a network socket a Host other than the loopback.
+//   A2  A request of another site's web page is refused (403). Such a request has an Origin header,
+//       a Sec-Fetch-Site header that is neither "none" nor "same-origin", or on a network socket a
+//       Host other than the loopback. A browser in which a user opens a page sends none of these.
 //   A3  A request with an unknown parameter or value is refused (400). The response never has more
 //       than the request asked for.
 
@@ -20,12 +32,16 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
+#include "channel/admin/certs_page.hpp"
 #include "channel/admin/explain_page.hpp"
 #include "messages/resource_dump.hpp"
+#include "signalbox/runtime_status.hpp"
 
 namespace signalbox::channel {
 
@@ -34,8 +50,7 @@ struct AdminRequest {
   std::string path;                               ///< Decoded, without the query.
   std::multimap<std::string, std::string> query;  ///< Decoded.
   std::string host;                               ///< The Host header; empty: none.
-  /// Has an Origin or a Sec-Fetch-Site header: browsers send them for web pages.
-  bool has_origin = false;
+  bool is_foreign = false;    ///< A web page of another site asks; see is_foreign().
   bool over_network = false;  ///< Over the loopback interface, not over a unix socket.
 };
 
@@ -51,7 +66,16 @@ struct AdminSources {
   std::function<std::string()> metrics;
   /// Returns JSON. INVALID_ARGUMENT: the error says what is wrong with the question.
   std::function<absl::StatusOr<std::string>(const ExplainQuestion&)> explain;
+  std::function<RuntimeStatus()> status;
+  /// Whether a target is ready, or with an empty name all targets are; nullopt: it is not in use.
+  /// Never blocks.
+  std::function<std::optional<bool>(const std::string& target)> ready;
+  std::function<std::vector<CertificateUse>()> certificates;
 };
+
+/// Whether a browser sent the request for a page of another site. `fetch_site`: the Sec-Fetch-Site
+/// header; empty: none.
+bool is_foreign(bool has_origin, absl::string_view fetch_site);
 
 /// An error is plain text.
 AdminResponse answer(const AdminRequest& request, const AdminSources& sources);

@@ -16,12 +16,13 @@ absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::start(absl::string_vie
   if (!listener.ok()) return listener.status();
   auto server = std::unique_ptr<AdminServer>(new AdminServer(*std::move(listener)));
   const bool over_network = std::holds_alternative<LoopbackAddress>(server->listener_.address());
-  server->http_ =
-      HttpServer::start(server->listener_.release(),
-                        [over_network, sources = std::move(sources)](AdminRequest request) {
-                          request.over_network = over_network;
-                          return answer(request, sources);
-                        });
+  server->http_ = HttpServer::start(
+      server->listener_.release(),
+      [over_network, sources = std::move(sources)](AdminRequest request) {
+        request.over_network = over_network;
+        return answer(request, sources);
+      },
+      /*quick_path=*/"/ready");
   if (server->http_ == nullptr) {
     return absl::UnavailableError(
         absl::StrCat("admin address ", server->address(), ": the HTTP server does not start"));

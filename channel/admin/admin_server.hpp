@@ -2,9 +2,10 @@
 //
 // AdminServer — shows a runtime to users of this machine: HTTP, read-only.
 //
-//   curl, `signalbox dump` ─▶ [AdminServer] ─▶ admin_pages ─▶ Runtime::dump, metrics
+//   curl, a browser, `signalbox dump` ─▶ [AdminServer] ─▶ admin_pages ─▶ Runtime: dump, status, …
 //
-// HttpServer has the threads and limits.
+// HttpServer has the threads and limits. /ready has a lane of its own, so it is answered at once
+// while a large dump is made.
 
 #pragma once
 
@@ -20,8 +21,8 @@ namespace signalbox::channel {
 
 class AdminServer {
  public:
-  /// `sources` are called on the server's thread. INVALID_ARGUMENT: `address` is invalid.
-  /// UNAVAILABLE: the server cannot listen there.
+  /// `sources` are called on the server's threads, by two at a time. INVALID_ARGUMENT: `address` is
+  /// invalid. UNAVAILABLE: the server cannot listen there.
   static absl::StatusOr<std::unique_ptr<AdminServer>> start(absl::string_view address,
                                                             AdminSources sources);
 

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/admin/http_door.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 namespace signalbox::channel {
 namespace {
@@ -39,30 +36,11 @@ void refuse(int descriptor, absl::string_view status, absl::string_view why) {
 
 }  // namespace
 
-std::optional<std::size_t> end_of_headers(absl::string_view bytes) {
-  const std::size_t strict = bytes.find("\n\r\n");
-  const std::size_t lenient = bytes.find("\n\n");
-  if (strict == absl::string_view::npos && lenient == absl::string_view::npos) return std::nullopt;
-  return std::min(strict == absl::string_view::npos ? strict : strict + 3,
-                  lenient == absl::string_view::npos ? lenient : lenient + 2);
-}
-
-std::optional<std::string> flaw_of_headers(absl::string_view headers) {
-  if (absl::StrContains(headers, absl::string_view("\0", 1)))
-    return "a request must have no NUL in its headers";
-  // The library also ends a header at a lone CR, which could hide a second Host.
-  for (std::size_t at = headers.find('\r'); at != absl::string_view::npos;
-       at = headers.find('\r', at + 1)) {
-    if (at + 1 == headers.size() || headers[at + 1] != '\n')
-      return "a request must have no CR without LF in its headers";
-  }
-  std::size_t hosts = 0;
-  for (const absl::string_view line : absl::StrSplit(headers, '\n')) {
-    const absl::string_view name = line.substr(0, line.find(':'));
-    if (absl::EqualsIgnoreCase(absl::StripAsciiWhitespace(name), "host")) ++hosts;
-  }
-  if (hosts <= 1) return std::nullopt;
-  return absl::StrCat("Host: expected one, found ", hosts);
+void HttpDoor::turn_away(const AcceptedConnection& connection,
+                         absl::string_view status,
+                         absl::string_view why) {
+  refuse(connection.descriptor, status, why);
+  ::close(connection.descriptor);
 }
 
 HttpDoor::HttpDoor(int listener, Enter enter, HttpDoorLimits limits)
@@ -108,10 +86,10 @@ void HttpDoor::accept_all() {
           errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
       if (!is_short) return;
       if (waiting_.empty()) return pause();
-      close_waiting(waiting_.begin());  // Frees a descriptor for the new connection.
+      evict(waiting_.begin());  // Frees a descriptor for the new connection.
       continue;
     }
-    if (waiting_.size() == limits_.most) close_waiting(waiting_.begin());
+    if (waiting_.size() == limits_.most) evict(waiting_.begin());
     const Id id = ++last_;
     const auto& waiting =
         waiting_.emplace(id, Waiting{actors::Descriptor(fresh.descriptor), fresh}).first->second;
@@ -152,7 +130,16 @@ void HttpDoor::look(Place place) {
     refuse(descriptor, status, *flaw);
     return close_waiting(place);
   }
-  if (end) enter_(take(place));
+  if (end) enter_(take(place), seen.substr(0, *end));
+}
+
+// A connection makes room for another. Its request may have come without its event being handled
+// yet; then it enters.
+void HttpDoor::evict(Place place) {
+  const Id id = place->first;
+  look(place);
+  const Place still = waiting_.find(id);
+  if (still != waiting_.end()) close_waiting(still);
 }
 
 void HttpDoor::close_waiting(Place place) {

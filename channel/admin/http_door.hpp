@@ -13,7 +13,7 @@
 //
 // Invariants
 //   D1  At most limits.most connections wait. A further connection replaces the connection that has
-//       waited longest.
+//       waited longest, which enters if its request is complete, and else is closed.
 //   D2  A connection waits for at most limits.patience, however often it sends bytes.
 //   D3  A request with two Host headers, or with a NUL or a lone CR in its headers, never enters.
 //       The library would use the first Host, or the text before the NUL or CR; a proxy may use the
@@ -34,6 +34,7 @@
 
 #include "actors/io/socket_loop.hpp"
 #include "actors/io/sockets.hpp"
+#include "channel/admin/http_headers.hpp"
 
 namespace signalbox::channel {
 
@@ -49,19 +50,20 @@ struct HttpDoorLimits {
   std::chrono::milliseconds patience{2000};
 };
 
-/// The end of a request's headers, after the empty line; nullopt: the headers are incomplete.
-std::optional<std::size_t> end_of_headers(absl::string_view bytes);
-
-/// Why a request with these complete headers is refused; nullopt: it is not refused.
-std::optional<std::string> flaw_of_headers(absl::string_view headers);
-
 class HttpDoor final : private actors::SocketLoop::Handler {
  public:
   /// In bytes. Longer headers are refused (431).
   static constexpr std::size_t kLongestHeaders = std::size_t{16} << 10U;
 
-  /// Called on the door's thread; the callee owns the descriptor.
-  using Enter = std::function<void(const AcceptedConnection& connection)>;
+  /// Called on the door's thread; the callee owns the descriptor. `headers` are complete, and still
+  /// in the socket.
+  using Enter =
+      std::function<void(const AcceptedConnection& connection, absl::string_view headers)>;
+
+  /// Sends a response with this status and text, and closes the connection. Never blocks.
+  static void turn_away(const AcceptedConnection& connection,
+                        absl::string_view status,
+                        absl::string_view why);
 
   /// `listener`: a listening socket, which the door owns.
   HttpDoor(int listener, Enter enter, HttpDoorLimits limits = {});
@@ -91,6 +93,7 @@ class HttpDoor final : private actors::SocketLoop::Handler {
   void accept_all();
   void pause();
   void look(Place place);
+  void evict(Place place);
   void close_waiting(Place place);
   AcceptedConnection take(Place place);
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/admin/http_server.hpp"
 
+#include <array>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include <microhttpd.h>
 #include <unistd.h>
 
@@ -20,20 +22,55 @@ std::string header(MHD_Connection* connection, const char* name) {
   return value == nullptr ? "" : value;
 }
 
-MHD_Result send(MHD_Connection* connection, AdminResponse response) {
-  MHD_Response* out = MHD_create_response_from_buffer(
-      response.body.size(), response.body.data(), MHD_RESPMEM_MUST_COPY);
-  if (out == nullptr) return MHD_NO;
+// The body of a response, which the HTTP library destroys.
+struct Body {
+  std::string text;
+  std::atomic<std::size_t>* waiting;  // In the server, which outlives the library's daemons.
+};
+
+void destroy_body(void* body) {
+  const std::unique_ptr<Body> owned(static_cast<Body*>(body));
+  owned->waiting->fetch_sub(owned->text.size());
+}
+
+constexpr std::array<std::pair<const char*, const char*>, 7> kHeaders{
+    {{MHD_HTTP_HEADER_CACHE_CONTROL, "no-store"},
+     {MHD_HTTP_HEADER_CONNECTION, "close"},
+     {"X-Content-Type-Options", "nosniff"},
+     {"Content-Security-Policy", HttpServer::kContentSecurityPolicy},
+     {"X-Frame-Options", "DENY"},
+     {"Cross-Origin-Resource-Policy", "same-origin"},
+     {"Referrer-Policy", "no-referrer"}}};
+
+MHD_Result send(HttpServer& server, MHD_Connection* connection, AdminResponse response) {
+  // The library calls destroy_body() when the response ends.
+  Body* const body =
+      std::make_unique<Body>(Body{std::move(response.body), &server.waiting_bytes()}).release();
+  body->waiting->fetch_add(body->text.size());
+  MHD_Response* out = MHD_create_response_from_buffer_with_free_callback_cls(
+      body->text.size(), body->text.data(), &destroy_body, body);
+  if (out == nullptr) {
+    destroy_body(body);
+    return MHD_NO;
+  }
   MHD_add_response_header(out, MHD_HTTP_HEADER_CONTENT_TYPE, response.content_type.c_str());
-  MHD_add_response_header(out, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-  MHD_add_response_header(out, MHD_HTTP_HEADER_CONNECTION, "close");
-  MHD_add_response_header(out, "X-Content-Type-Options", "nosniff");
+  for (const auto& [name, value] : kHeaders)
+    MHD_add_response_header(out, name, value);
   if (response.status == MHD_HTTP_METHOD_NOT_ALLOWED)
     MHD_add_response_header(out, MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_GET);
   const MHD_Result result =
       MHD_queue_response(connection, static_cast<unsigned>(response.status), out);
   MHD_destroy_response(out);
   return result;
+}
+
+// `count`: the connections of the lane.
+void count_end(void* count,
+               MHD_Connection* /*connection*/,
+               void** /*state*/,
+               MHD_ConnectionNotificationCode event) {
+  if (event == MHD_CONNECTION_NOTIFY_CLOSED)
+    static_cast<std::atomic<unsigned>*>(count)->fetch_sub(1);
 }
 
 // Called once the headers are read. No page reads a request's body.
@@ -49,53 +86,94 @@ MHD_Result handle(void* server,
   request.method = method;
   request.path = path;
   request.host = header(connection, MHD_HTTP_HEADER_HOST);
-  const auto has = [&](const char* name) {
-    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name) != nullptr;
-  };
-  // Browsers send one of these headers with requests of a page.
-  request.has_origin = has(MHD_HTTP_HEADER_ORIGIN) || has("Sec-Fetch-Site");
+  const bool has_origin =
+      MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ORIGIN) != nullptr;
+  request.is_foreign = is_foreign(has_origin, header(connection, "Sec-Fetch-Site"));
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, &request.query);
-  return send(connection, static_cast<const HttpServer*>(server)->respond(std::move(request)));
+  auto& me = *static_cast<HttpServer*>(server);
+  return send(me, connection, me.respond(std::move(request)));
 }
 
 }  // namespace
 
-std::unique_ptr<HttpServer> HttpServer::start(int listener, Handler handler) {
-  auto server = std::unique_ptr<HttpServer>(new HttpServer(std::move(handler)));
-  server->daemon_ =
+bool HttpServer::start(Lane& lane) {
+  lane.daemon =
       MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET,
                        /*port=*/0,
                        nullptr,
                        nullptr,
                        &handle,
-                       server.get(),
+                       this,
+                       // enter() has the limit, because the library would close without a response.
                        MHD_OPTION_CONNECTION_LIMIT,
-                       kMaxConnections,
+                       2 * kMaxConnections,
                        MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                        kMaxConnectionBytes,
                        MHD_OPTION_CONNECTION_TIMEOUT,
                        kIdleSeconds,
                        MHD_OPTION_STRICT_FOR_CLIENT,
                        1,
+                       MHD_OPTION_NOTIFY_CONNECTION,
+                       &count_end,
+                       &lane.connections,
                        MHD_OPTION_END);
-  if (server->daemon_ == nullptr) {
+  return lane.daemon != nullptr;
+}
+
+// Called on the door's thread.
+void HttpServer::enter(Lane& lane, const AcceptedConnection& connection) {
+  if (lane.connections.load() >= kMaxConnections) {
+    HttpDoor::turn_away(connection,
+                        "503 Service Unavailable",
+                        absl::StrCat("busy: ", kMaxConnections, " requests are under way"));
+    return;
+  }
+  lane.connections.fetch_add(1);
+  // MHD_add_connection closes the descriptor when it fails.
+  const MHD_Result entered = MHD_add_connection(lane.daemon,
+                                                connection.descriptor,
+                                                reinterpret_cast<const sockaddr*>(&connection.peer),
+                                                connection.peer_size);
+  if (entered != MHD_YES) lane.connections.fetch_sub(1);
+}
+
+std::unique_ptr<HttpServer> HttpServer::start(int listener,
+                                              Handler handler,
+                                              const std::string& quick_path) {
+  auto server = std::unique_ptr<HttpServer>(new HttpServer(std::move(handler)));
+  const bool has_lanes =
+      server->start(server->slow_) && (quick_path.empty() || server->start(server->quick_));
+  if (!has_lanes) {
     ::close(listener);
     return nullptr;
   }
-  // MHD_add_connection closes the descriptor when it fails.
-  server->door_.emplace(listener, [daemon = server->daemon_](const AcceptedConnection& connection) {
-    MHD_add_connection(daemon,
-                       connection.descriptor,
-                       reinterpret_cast<const sockaddr*>(&connection.peer),
-                       connection.peer_size);
-  });
+  server->door_.emplace(listener,
+                        [me = server.get(), quick_path](const AcceptedConnection& connection,
+                                                        absl::string_view headers) {
+                          const bool is_quick =
+                              !quick_path.empty() && path_of_request(headers) == quick_path;
+                          enter(is_quick ? me->quick_ : me->slow_, connection);
+                        });
   return server->door_->is_open() ? std::move(server) : nullptr;
 }
 
-// The door ends first, because it adds connections to the daemon.
+AdminResponse HttpServer::respond(AdminRequest request) {
+  AdminResponse response;
+  if (waiting_bytes_.load() < kMaxWaitingBytes) response = handler_(std::move(request));
+  const std::size_t waiting = waiting_bytes_.load();
+  const bool fits = waiting == 0 || waiting + response.body.size() <= kMaxWaitingBytes;
+  if (waiting < kMaxWaitingBytes && fits) return response;
+  return {.status = MHD_HTTP_SERVICE_UNAVAILABLE,
+          .body = absl::StrCat(
+              "busy: ", waiting, " bytes of other responses wait for their readers\n")};
+}
+
+// The door ends first, because it adds connections to the daemons.
 HttpServer::~HttpServer() {
   door_.reset();
-  if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
+  for (Lane* lane : {&quick_, &slow_}) {
+    if (lane->daemon != nullptr) MHD_stop_daemon(lane->daemon);
+  }
 }
 
 }  // namespace signalbox::channel

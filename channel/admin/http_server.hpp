@@ -2,22 +2,28 @@
 //
 // HttpServer — answers the HTTP requests of one listening socket.
 //
-//   listening socket ─▶ HttpDoor ─▶ [HttpServer] ─▶ handler(AdminRequest) ─▶ AdminResponse
+//   listening socket ─▶ HttpDoor ─┬ any path ──────▶ [slow lane] ─┐
+//                                 └ the quick path ▶ [quick lane] ┴▶ handler(AdminRequest)
 //
-// Two threads: the door's, and one that answers one request after another. Both sleep while there
-// are no requests. The destructor ends at once and cuts off open connections.
+// Three threads, which sleep while there are no requests: the door's, and one for each lane. A lane
+// answers one request after another, so a long response delays only the requests of its own lane.
+// Without a quick path there is one lane. The destructor ends at once, and cuts off open
+// connections.
 //
-// Limits: those of the door, and behind the door at most kMaxConnections connections at a time. A
-// connection has kMaxConnectionBytes for all bytes that it sends. A larger request is refused (414,
-// 431). A connection that reads nothing of its response is closed after kIdleSeconds. Each server
-// has limits of its own.
+// Limits: those of the door, and behind the door at most kMaxConnections connections at a time in
+// each lane. A further connection gets 503. A connection has kMaxConnectionBytes for all bytes that
+// it sends. A larger request is refused (414, 431). A connection that reads nothing of its response
+// is closed after kIdleSeconds. While responses of kMaxWaitingBytes wait for their readers, further
+// responses are 503. Each server has limits of its own.
 
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "channel/admin/admin_pages.hpp"
@@ -32,26 +38,51 @@ class HttpServer {
   static constexpr unsigned kMaxConnections = 64;
   static constexpr std::size_t kMaxConnectionBytes = HttpDoor::kLongestHeaders;
   static constexpr unsigned kIdleSeconds = 10;
+  static constexpr std::size_t kMaxWaitingBytes = std::size_t{64} << 20U;
 
-  /// Called on the server's thread.
+  /// Sent with every response: a browser runs no script, and loads nothing from elsewhere.
+  static constexpr char kContentSecurityPolicy[] =
+      "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
+      "frame-ancestors 'none'";
+
+  /// Called on the thread of the request's lane: by two threads at a time if there is a quick path.
   using Handler = std::function<AdminResponse(AdminRequest request)>;
 
-  /// Takes the listening socket, and closes it on failure. Returns null when the HTTP library does
-  /// not start, or when the system has no descriptors left for the HttpDoor, which accepts the
+  /// Takes the listening socket, and closes it on failure. `quick_path`: requests of this path are
+  /// answered in a lane of their own; empty: there is one lane. Returns null when the HTTP library
+  /// does not start, or when the system has no descriptors left for the HttpDoor, which accepts the
   /// connections.
-  static std::unique_ptr<HttpServer> start(int listener, Handler handler);
+  static std::unique_ptr<HttpServer> start(int listener,
+                                           Handler handler,
+                                           const std::string& quick_path = "");
 
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  AdminResponse respond(AdminRequest request) const { return handler_(std::move(request)); }
+  /// The handler's response, or 503 while too many bytes wait for their readers.
+  AdminResponse respond(AdminRequest request);
+
+  /// Counts the bytes of a response, from its making until its reader has them or is gone.
+  std::atomic<std::size_t>& waiting_bytes() { return waiting_bytes_; }
 
  private:
   explicit HttpServer(Handler handler) : handler_(std::move(handler)) {}
 
+  /// A daemon of the HTTP library, which has a thread, and the number of its connections. The door
+  /// counts a connection in, and the library reports its end.
+  struct Lane {
+    MHD_Daemon* daemon = nullptr;
+    std::atomic<unsigned> connections{0};
+  };
+
+  bool start(Lane& lane);
+  static void enter(Lane& lane, const AcceptedConnection& connection);
+
   const Handler handler_;
-  MHD_Daemon* daemon_ = nullptr;
+  std::atomic<std::size_t> waiting_bytes_{0};
+  Lane slow_;
+  Lane quick_;  ///< Without a daemon: there is no quick path.
   std::optional<HttpDoor> door_;
 };
 

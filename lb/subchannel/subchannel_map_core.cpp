@@ -89,6 +89,8 @@ bool same_probes(const std::optional<StartHealthChecks>& left,
 
 SubchannelMapEffects SubchannelMapCore::step(const SubchannelMapEvent& event, Instant now) {
   now_ = now;
+  changed_ = {};
+  changed_addresses_.clear();
   SubchannelMapEffects effects;
   std::visit([&](const auto& it) { on(it, effects); }, event);
   retire_unheld(effects);
@@ -114,6 +116,7 @@ void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects
   Entry& entry = found->second;
   if (is_new) {
     entry.raw.address = event.address;
+    entry.since = now_;
     entry.priority = priority_of(event.address);
     count(entry, +1);
     ++changed_.added;
@@ -433,6 +436,7 @@ void SubchannelMapCore::stop(const Address& address, SubchannelMapEffects& effec
   if (found->second.lingers_in.has_value()) lingering_.erase({*found->second.lingers_in, address});
   count(found->second, -1);
   ++changed_.removed;
+  changed_addresses_.push_back(address);
   if (found->second.is_probed) effects.push_back(StopHealthChecks{address});
   effects.push_back(StopSubchannel{address});
   entries_.erase(found);
@@ -537,8 +541,13 @@ const absl::Status* SubchannelMapCore::verdict_on(const Address& address,
 }
 
 void SubchannelMapCore::recount(const Address& address, Entry& entry) {
+  changed_addresses_.push_back(address);
+  const EndpointState state = state_of(address, entry);
+  if (state == entry.counted) return;
+  if (state == EndpointState::kEjected) ++entry.ejections;
   count(entry, -1);
-  entry.counted = state_of(address, entry);
+  entry.counted = state;
+  entry.since = now_;
   count(entry, +1);
 }
 
@@ -579,10 +588,34 @@ SubchannelMapCore::PriorityNumber SubchannelMapCore::priority_of(const Address& 
   return found == priorities_.end() ? kNoPriority : found->second;
 }
 
+std::vector<std::pair<Address, std::optional<SubchannelSeen>>> SubchannelMapCore::take_changes() {
+  std::vector<std::pair<Address, std::optional<SubchannelSeen>>> changes;
+  changes.reserve(changed_.size());
+  for (Address& address : std::exchange(changed_addresses_, {})) {
+    const auto found = entries_.find(address);
+    std::optional<SubchannelSeen> seen;
+    if (found != entries_.end()) {
+      const Entry& entry = found->second;
+      const SubchannelStateChanged report = report_of(address, entry);
+      seen = SubchannelSeen{entry.counted,
+                            entry.raw.state,
+                            entry.since,
+                            report.status,
+                            entry.ejections,
+                            entry.raw.connection};
+    }
+    changes.emplace_back(std::move(address), std::move(seen));
+  }
+  return changes;
+}
+
 void SubchannelMapCore::recount_all(const SessionMarks& marks) {
   for (const auto& [address, host] : marks) {
     const auto found = entries_.find(address);
-    if (found != entries_.end()) recount(address, found->second);
+    if (found == entries_.end()) continue;
+    const EndpointState before = found->second.counted;
+    recount(address, found->second);
+    if (found->second.counted == before) changed_addresses_.pop_back();  // Nothing is new.
   }
 }
 

@@ -58,6 +58,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,11 +68,22 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 #include "messages/subchannel_events.hpp"
 
 namespace signalbox::lb {
+
+/// A subchannel as operators see it.
+struct SubchannelSeen {
+  EndpointState state = EndpointState::kIdle;
+  ConnectivityState raw = ConnectivityState::kIdle;
+  Instant since{};              ///< Since when `state` holds.
+  absl::Status why;             ///< Why no call can or may use it; OK: nothing is known.
+  std::uint32_t ejections = 0;  ///< By outlier detection, since the subchannel began.
+  ConnectionPtr connection;     ///< Set exactly when `raw` is READY.
+};
 
 class SubchannelMapCore {
  public:
@@ -79,6 +91,10 @@ class SubchannelMapCore {
   static constexpr std::int64_t kMostInHurry = 64;
 
   SubchannelMapEffects step(const SubchannelMapEvent& event, Instant now);
+
+  /// The subchannels that the last step changed, or ended (nullopt), in the order of the changes.
+  /// An address may be listed twice.
+  std::vector<std::pair<Address, std::optional<SubchannelSeen>>> take_changes();
 
   /// Throws BrokenInvariant unless all invariants hold. O(n): for tests and the simulator.
   void check_invariants() const;
@@ -113,6 +129,8 @@ class SubchannelMapCore {
     EndpointState counted = EndpointState::kIdle;
     PriorityNumber priority = kNoPriority;  ///< In the configuration.
     bool is_probed = false;
+    std::uint32_t ejections = 0;
+    Instant since{};      ///< Since when `counted` holds.
     absl::Status probed;  ///< The result of the probes (I10); OK while there is none.
   };
 
@@ -201,6 +219,7 @@ class SubchannelMapCore {
   std::map<PriorityNumber, EndpointCounts> observed_;   ///< `counts_of_`, as reported last.
   EndpointsChanged changed_;                            ///< In this step.
   std::optional<Keeper> keeper_;
+  std::vector<Address> changed_addresses_;  ///< See take_changes().
   std::int64_t held_observed_ = 0;  ///< The number of the keeper's holds that was last observed.
 };
 

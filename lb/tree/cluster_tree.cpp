@@ -68,9 +68,11 @@ bool ignores_reresolution(const Cluster& cluster) {
 
 LbConfigPtr priority_tree(const Cluster& cluster,
                           const LbConfigPtr& lb_policy,
-                          const std::vector<ChildName>& priorities) {
+                          const std::vector<ChildName>& priorities,
+                          const ClusterName& aggregate) {
   PriorityConfig priority;
   priority.cluster = cluster.name;
+  priority.aggregate = aggregate;
   priority.priorities = priorities;
   for (std::size_t i = 0; i < priorities.size(); ++i) {
     priority.children[priorities[i]] = {lb_policy, i, ignores_reresolution(cluster)};
@@ -90,7 +92,7 @@ LbConfigPtr leaf_tree(const Cluster& cluster,
                       const ClusterName& aggregate) {
   const LbConfigPtr choice =
       tiers == nullptr
-          ? priority_tree(cluster, lb_policy, priorities)
+          ? priority_tree(cluster, lb_policy, priorities, aggregate)
           : make_lb_config(LeafTiersConfig{
                 cluster.name, lb_policy, priorities, tiers, ignores_reresolution(cluster)});
   const ClusterName& routed = aggregate.str().empty() ? cluster.name : aggregate;

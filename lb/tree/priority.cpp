@@ -114,6 +114,7 @@ struct Life {
   std::optional<TimerId> failover;  ///< Set while the failover window is open.
   Instant failover_ends{};          ///< The end of the failover window.
   bool expired = false;  ///< Its retention ended while a configuration was half applied (P5).
+  Instant since{};       ///< Since when the child has its state.
 };
 
 class PriorityPolicy final : public Policy {
@@ -192,6 +193,7 @@ class PriorityPolicy final : public Policy {
     const Child* child = children_.hear(changed, effects);
     if (child == nullptr) return;
     Life& life = lives_.at(child->name);
+    if (child->state != child->state_before) life.since = now;
     if (child->state == ConnectivityState::kConnecting) {
       const bool began = child->state_before != ConnectivityState::kConnecting;
       if (began && life.was_usable) open_window(child->name, life, now, effects);
@@ -258,7 +260,7 @@ class PriorityPolicy final : public Policy {
     record_choice(choice);
     const Child& chosen = *children_.find(*current_);
     watch_.record(config_,
-                  children,
+                  seen(),
                   is_usable(chosen.state) ? std::optional(choice.index) : std::nullopt,
                   now,
                   effects);
@@ -330,6 +332,25 @@ class PriorityPolicy final : public Policy {
     publish(last.state, with_note(last.status, note), placed(last.state, failure_picker_), effects);
   }
 
+  // What operators see of each priority.
+  std::vector<PrioritySeen> seen() const {
+    std::vector<PrioritySeen> seen;
+    seen.reserve(config_.priorities.size());
+    for (const ChildName& name : config_.priorities) {
+      PrioritySeen& one = seen.emplace_back();
+      one.name = name;
+      const auto life = lives_.find(name);
+      if (life == lives_.end()) continue;
+      const Child& child = *children_.find(name);
+      one.started = true;
+      one.state = child.state;
+      one.since = life->second.since;
+      if (child.state == ConnectivityState::kTransientFailure) one.status = child.status;
+      if (life->second.failover) one.window_ends = life->second.failover_ends;
+    }
+    return seen;
+  }
+
   std::vector<PriorityChild> view() const {
     std::vector<PriorityChild> view;
     view.reserve(config_.priorities.size());
@@ -348,6 +369,7 @@ class PriorityPolicy final : public Policy {
   void activate(const ChildName& name, Instant now, LbEffects& effects) {
     const auto [found, is_new] = lives_.try_emplace(name);
     if (is_new) {
+      found->second.since = now;
       send(name, effects);
       open_window(name, found->second, now, effects);
     } else {

@@ -2,28 +2,34 @@
 #include "lb/tree/priority_watch.hpp"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 namespace signalbox::lb {
 
 void PriorityWatch::record(const PriorityConfig& config,
-                           std::span<const PriorityChild> children,
+                           std::vector<PrioritySeen> seen,
                            std::optional<std::size_t> carrying,
                            Instant now,
                            LbEffects& effects) {
+  PrioritiesSeen fresh{config.cluster, config.aggregate, std::move(seen), carrying};
   const int active = carrying ? static_cast<int>(*carrying) : -1;
   if (reported_ != active) {
     reported_ = active;
     effects.push_back(Observe{PriorityActive{config.cluster, active}});
   }
+  std::optional<FailedOver> moved;
+  if (carrying && carrier_) moved = failover(*carrier_, config, fresh.priorities, *carrying);
+  tell_move(fresh, moved ? std::optional(moved->reason) : std::nullopt, now, effects);
+  if (fresh != told_) {
+    told_ = fresh;
+    effects.push_back(Observe{std::move(fresh)});
+  }
   if (!carrying) {
     if (carrier_ && !lost_at_) lost_at_ = now;
     return;
   }
-  if (carrier_) {
-    if (const auto moved = failover(*carrier_, config, children, *carrying)) {
-      effects.push_back(Observe{*moved});
-    }
-  }
+  if (moved) effects.push_back(Observe{*moved});
   if (lost_at_) {
     effects.push_back(Observe{FailoverEnded{config.cluster, now - *lost_at_}});
     lost_at_.reset();
@@ -31,9 +37,49 @@ void PriorityWatch::record(const PriorityConfig& config,
   carrier_ = Carrier{config.priorities[*carrying], *carrying, config.priorities};
 }
 
+// `failover`: the reason of the metric when calls moved from the last carrier to another priority.
+void PriorityWatch::tell_move(const PrioritiesSeen& now,
+                              std::optional<FailoverReason> failover,
+                              Instant at,
+                              LbEffects& effects) const {
+  if (now.active == told_.active) return;
+  PriorityMoved move{.cluster = now.cluster, .aggregate = now.aggregate, .at = at};
+  move.from = told_.active;
+  move.to = now.active;
+  if (move.from) move.from_name = told_.priorities[*move.from].name;
+  if (move.to) move.to_name = now.priorities[*move.to].name;
+  move.reason = [&] {
+    if (!move.to) return PriorityChangeReason::kLost;
+    if (!carrier_) return PriorityChangeReason::kFirst;
+    if (!failover)
+      return move.from ? PriorityChangeReason::kReconfigured : PriorityChangeReason::kRecovered;
+    switch (*failover) {
+      case FailoverReason::kFailed:
+        return PriorityChangeReason::kFailed;
+      case FailoverReason::kTimedOut:
+        return PriorityChangeReason::kTimedOut;
+      case FailoverReason::kRecovered:
+        return PriorityChangeReason::kRecovered;
+      case FailoverReason::kReconfigured:
+        break;
+    }
+    return PriorityChangeReason::kReconfigured;
+  }();
+  // The calls left the last carrier, also when none carried them in between.
+  const ChildName& left = carrier_ ? carrier_->child : move.from_name;
+  const auto found = std::ranges::find(now.priorities, left, &PrioritySeen::name);
+  const bool is_left = found != now.priorities.end() && left != move.to_name;
+  if (is_left) {
+    move.details = std::string(found->status.message());
+    if (found->window_ends) move.window_left = *found->window_ends - at;
+  }
+  if (lost_at_) move.without = at - *lost_at_;
+  effects.push_back(Observe{std::move(move)});
+}
+
 std::optional<FailedOver> PriorityWatch::failover(const Carrier& from,
                                                   const PriorityConfig& config,
-                                                  std::span<const PriorityChild> children,
+                                                  const std::vector<PrioritySeen>& seen,
                                                   std::size_t to) {
   if (config.priorities[to] == from.child) return std::nullopt;
   const auto found = std::ranges::find(config.priorities, from.child);
@@ -45,8 +91,8 @@ std::optional<FailedOver> PriorityWatch::failover(const Carrier& from,
   const auto reason = [&] {
     if (gone || (up && from.order != config.priorities)) return FailoverReason::kReconfigured;
     if (up) return FailoverReason::kRecovered;
-    return children[position].state == ConnectivityState::kConnecting ? FailoverReason::kTimedOut
-                                                                      : FailoverReason::kFailed;
+    return seen[position].state == ConnectivityState::kConnecting ? FailoverReason::kTimedOut
+                                                                  : FailoverReason::kFailed;
   }();
   return FailedOver{config.cluster, up ? FailoverDirection::kUp : FailoverDirection::kDown, reason};
 }

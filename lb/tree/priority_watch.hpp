@@ -3,6 +3,7 @@
 // PriorityWatch — reports a priority policy's choices to operators.
 //
 //   priority: each choice ─▶ [PriorityWatch] ─▶ Observe{PriorityActive, FailedOver, FailoverEnded}
+//                                     └───────▶ Observe{PrioritiesSeen, PriorityMoved}: the status
 //
 // A priority carries calls when it is chosen and its child is READY or IDLE; while no
 // priority carries calls, the active priority is -1. A failover begins when no priority carries
@@ -11,20 +12,18 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <vector>
 
-#include "lb/tree/priority_rules.hpp"
 #include "messages/lb_events.hpp"
 
 namespace signalbox::lb {
 
 class PriorityWatch {
  public:
-  /// Records a choice. `children` has the order of `config.priorities`. `carrying` is the place of
-  /// the chosen child, if that child can carry calls.
+  /// Records a choice. `seen` has the order of `config.priorities`. `carrying` is the place of the
+  /// chosen child, if that child can carry calls.
   void record(const PriorityConfig& config,
-              std::span<const PriorityChild> children,
+              std::vector<PrioritySeen> seen,
               std::optional<std::size_t> carrying,
               Instant now,
               LbEffects& effects);
@@ -39,13 +38,19 @@ class PriorityWatch {
 
   static std::optional<FailedOver> failover(const Carrier& from,
                                             const PriorityConfig& config,
-                                            std::span<const PriorityChild> children,
+                                            const std::vector<PrioritySeen>& seen,
                                             std::size_t to);
+
+  void tell_move(const PrioritiesSeen& now,
+                 std::optional<FailoverReason> failover,
+                 Instant at,
+                 LbEffects& effects) const;
 
   std::optional<int> reported_;  ///< The PriorityActive reported last.
   std::optional<Carrier> carrier_;
   /// The time since which no priority carries calls; nullopt: one does, or none ever did.
   std::optional<Instant> lost_at_;
+  PrioritiesSeen told_;  ///< The PrioritiesSeen reported last.
 };
 
 }  // namespace signalbox::lb

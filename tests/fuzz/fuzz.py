@@ -35,6 +35,7 @@ TARGETS = {
     "resource_file": 2048,
     "route_match": 256,
     "session_cookie": 8192,
+    "admin": 4096,
     "ads": 512,
     "fallback": 512,
 }

@@ -147,6 +147,12 @@ std::string to_text(const LbEffect& effect) {
       effect);
 }
 
+bool is_for_status(const LbEffect& effect) {
+  const auto* seen = std::get_if<Observe>(&effect);
+  return seen != nullptr && (std::holds_alternative<PrioritiesSeen>(seen->observation) ||
+                             std::holds_alternative<PriorityMoved>(seen->observation));
+}
+
 std::string to_text(AffinityResult result) {
   static constexpr std::array<const char*, kAffinityResults> kWords{"none",
                                                                     "new",
@@ -179,7 +185,7 @@ PickerPtr named_picker(const std::string& name) {
 std::vector<std::string> PolicyHarness::step(const LbEvent& event) {
   std::vector<std::string> texts;
   for (LbEffect& effect : policy_->step(event, now_)) {
-    texts.push_back(to_text(effect));
+    if (!is_for_status(effect)) texts.push_back(to_text(effect));
     if (const auto* start = std::get_if<StartTimer>(&effect)) {
       timers_.emplace(now_ + start->delay, start->timer);
     } else if (const auto* cancel = std::get_if<CancelTimer>(&effect)) {

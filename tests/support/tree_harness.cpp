@@ -382,6 +382,7 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
           [&](Observe& it) {
             // Each leaf's map observes this once at its start. Left out of the log.
             if (std::holds_alternative<CircuitBreakerSet>(it.observation)) return;
+            if (is_for_status(LbEffect{it})) return;
             log(to_text(it.observation));
           },
       },

@@ -48,6 +48,7 @@
 #include "signalbox/plan.hpp"
 #include "signalbox/policy.hpp"
 #include "signalbox/router.hpp"
+#include "signalbox/runtime_status.hpp"
 #include "xds/limits.hpp"
 
 namespace signalbox {
@@ -412,8 +413,20 @@ class Runtime {
   /// first). Errors are those of plan_text() and dump(); it blocks as dump() does.
   absl::StatusOr<Plan> plan(PlanRequest request = {}) const;
 
-  /// Opens a read-only admin server for users of this machine, until the runtime ends: GET
-  /// /config_dump (dump_json), /explain (explain_json) and /metrics. It is never opened by default.
+  /// What every target of this runtime is doing now, and why: see runtime_status.hpp. It is copied
+  /// from pieces that the actors have published. No actor is asked, and no call is delayed. Any
+  /// thread may call it, also in a callback; it takes time in proportion to the endpoints.
+  RuntimeStatus status() const;
+
+  /// Whether calls to the target can be sent: a configuration is in use, and the channel's state is
+  /// READY or IDLE. Without a target: whether that holds for every target in use; true while there
+  /// is none. nullopt: no channel or router has the target. Reads atomics only.
+  std::optional<bool> ready(const std::string& target = "") const;
+
+  /// Opens a read-only admin server for users of this machine, until the runtime ends: pages for a
+  /// browser (/, /clusters, /priorities, /certs), and for programs /ready, /status, /config_dump
+  /// (dump_json), /explain (explain_json), /metrics and more, which /help lists. It is never opened
+  /// by default.
   /// `address`: "unix:PATH", a socket of mode 0660, or "HOST:PORT" of the loopback interface, where
   /// every process of the machine has access; port 0 takes a free port. Returns the address as
   /// `signalbox dump --admin` takes it. INVALID_ARGUMENT for any other address, UNAVAILABLE when

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/admin/admin_pages.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/unit/channel/status_fixture.hpp"
 #include "xds/explanation_json.hpp"
 
 namespace signalbox::channel {
@@ -37,7 +39,14 @@ AdminSources sources() {
             told.outcome = PickOutcome::kComplete;
             return xds::to_json_text({question.target, question.method, question.seed.value_or(7)},
                                      told);
-          }};
+          },
+          .status = [] { return some_status(); },
+          .ready = [](const std::string& target) -> std::optional<bool> {
+            if (target.empty() || target == "xds:///orders") return true;
+            if (target == "xds:///late") return false;
+            return std::nullopt;
+          },
+          .certificates = [] { return std::vector<CertificateUse>{{.use = "xDS server a:1"}}; }};
 }
 
 AdminRequest get(const std::string& path) {
@@ -70,9 +79,56 @@ TEST_CASE("admin pages: the dump, the metrics, and a list of both", "[channel][a
   CHECK_THAT(metrics.content_type, Contains("version=0.0.4"));
   CHECK(metrics.body == "signalbox_x 1\n");
 
-  const AdminResponse index = answer(get("/"), sources());
+  const AdminResponse index = answer(get("/help"), sources());
   CHECK(index.status == 200);
   CHECK_THAT(index.body, Contains("/config_dump") && Contains("/metrics"));
+  CHECK_THAT(index.body, !Contains("/style.css"));
+}
+
+TEST_CASE("admin pages: each page has its type and content", "[channel][admin]") {
+  struct Row {
+    std::string path;
+    std::multimap<std::string, std::string> query;
+    std::string type;
+    std::string says;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"/", {}, "text/html; charset=utf-8", "What is wrong"},
+      {"/clusters", {}, "text/html; charset=utf-8", "10.0.1.1:80"},
+      {"/clusters", {{"format", "html"}}, "text/html; charset=utf-8", "10.0.1.1:80"},
+      {"/clusters", {{"format", "json"}}, "application/json", "cluster_statuses"},
+      {"/priorities", {}, "text/html; charset=utf-8", "<svg"},
+      {"/certs", {}, "text/html; charset=utf-8", "xDS server a:1"},
+      {"/certs", {{"format", "json"}}, "application/json", "certificates"},
+      {"/status", {}, "application/json", "\"targets\""},
+      {"/server_info", {}, "application/json", "LIVE"},
+      {"/ready", {}, "text/plain; charset=utf-8", "LIVE\n"},
+      {"/ready", {{"target", "xds:///orders"}}, "text/plain; charset=utf-8", "LIVE\n"},
+      {"/stats", {}, "text/plain; charset=utf-8", "signalbox_x: 1\n"},
+      {"/stats", {{"filter", "^signalbox"}}, "text/plain; charset=utf-8", "signalbox_x: 1\n"},
+      {"/stats/prometheus", {}, "text/plain; version=0.0.4; charset=utf-8", "signalbox_x 1\n"},
+      {"/style.css", {}, "text/css; charset=utf-8", "color-scheme: light dark"},
+      {"/help", {}, "text/plain; charset=utf-8", "/server_info"},
+  }));
+  AdminRequest request = get(row.path);
+  request.query = row.query;
+  const AdminResponse response = answer(request, sources());
+  INFO(row.path);
+  CHECK(response.status == 200);
+  CHECK(response.content_type == row.type);
+  CHECK_THAT(response.body, Contains(row.says));
+}
+
+TEST_CASE("admin pages: a browser's own request is no page of another site", "[channel][admin]") {
+  CHECK_FALSE(is_foreign(false, ""));
+  CHECK_FALSE(is_foreign(false, "none"));
+  CHECK_FALSE(is_foreign(false, "same-origin"));
+  CHECK(is_foreign(false, "same-site"));
+  CHECK(is_foreign(false, "cross-site"));
+  CHECK(is_foreign(false, "None"));
+  CHECK(is_foreign(true, ""));
+  CHECK(is_foreign(true, "same-origin"));
 }
 
 TEST_CASE("admin pages: a dump is narrowed by type and by name", "[channel][admin]") {
@@ -116,7 +172,24 @@ TEST_CASE("admin pages: what is refused, and how", "[channel][admin]") {
        400,
        "one type and one name"},
       {{.method = "GET", .path = "/metrics", .query = {{"name", "a"}}}, 400, "no query"},
-      {{.method = "GET", .path = "/", .has_origin = true}, 403, "Origin"},
+      {{.method = "GET", .path = "/", .is_foreign = true}, 403, "Origin"},
+      {{.method = "GET", .path = "/ready", .is_foreign = true}, 403, "other sites"},
+      {{.method = "GET", .path = "/clusters", .query = {{"format", "xml"}}},
+       400,
+       "expected html or json, got 'xml'"},
+      {{.method = "GET", .path = "/clusters", .query = {{"formal", "json"}}}, 400, "'formal'"},
+      {{.method = "GET", .path = "/certs", .query = {{"format", "json"}, {"format", "json"}}},
+       400,
+       "at most one format"},
+      {{.method = "GET", .path = "/priorities", .query = {{"a", "b"}}}, 400, "no query"},
+      {{.method = "GET", .path = "/stats", .query = {{"filter", "("}}}, 400, "regular expression"},
+      {{.method = "GET", .path = "/ready", .query = {{"target", "xds:///none"}}},
+       404,
+       "'xds:///none' is not in use here"},
+      {{.method = "GET", .path = "/ready", .query = {{"target", "xds:///late"}}},
+       503,
+       "cannot send calls"},
+      {{.method = "POST", .path = "/ready"}, 405, "read-only"},
       {{.method = "GET", .path = "/", .over_network = true}, 403, "Host"},
       {{.method = "GET", .path = "/", .host = "evil.example", .over_network = true},
        403,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/admin/admin_server.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cstddef>
@@ -17,12 +19,14 @@
 
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "channel/admin/admin_listener.hpp"
+#include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/unit/channel/http_peer.hpp"
 #include "tools/admin_client.hpp"
@@ -36,7 +40,9 @@ using test::TemporaryFolder;
 
 AdminSources sources() {
   return {.dump = [] { return ResourceDump{.node_id = "me"}; },
-          .metrics = [] { return "signalbox_x 1\n"; }};
+          .metrics = [] { return "signalbox_x 1\n"; },
+          .status = [] { return RuntimeStatus{.ready = true}; },
+          .ready = [](const std::string&) { return std::optional(true); }};
 }
 
 std::unique_ptr<AdminServer> start(const std::string& address) {
@@ -115,6 +121,20 @@ class OneAnswer {
   std::thread thread_;
 };
 
+// Restores the limit of open files.
+class FileLimit {
+ public:
+  explicit FileLimit(const rlimit& before) : before_(before) {}
+
+  ~FileLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+ private:
+  const rlimit before_;
+};
+
 mode_t mode_of(const std::string& path) {
   struct stat file{};
 
@@ -159,7 +179,7 @@ TEST_CASE("admin server: only GET, only from this machine's own hands", "[channe
   };
 
   const auto row = GENERATE(values<Row>({
-      {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200", "/config_dump"},
+      {"GET /help HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200", "/config_dump"},
       {"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 403", "evil.example"},
       {"GET / HTTP/1.0\r\n\r\n", "HTTP/1.", "403"},
       {"GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n\r\n",
@@ -168,6 +188,13 @@ TEST_CASE("admin server: only GET, only from this machine's own hands", "[channe
       {"GET / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n\r\n",
        "HTTP/1.1 403",
        "web pages"},
+      {"GET / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: none\r\n\r\n",
+       "HTTP/1.1 200",
+       "Content-Security-Policy: default-src 'none'"},
+      {"GET /style.css HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n\r\n",
+       "HTTP/1.1 200",
+       "Content-Type: text/css"},
+      {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200", "X-Frame-Options: DENY"},
       {"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nquit",
        "HTTP/1.1 405",
        "Allow: GET"},
@@ -203,6 +230,129 @@ TEST_CASE("admin server: a request larger than its limit is refused, and others 
   CHECK((answer.empty() || answer.find(" 431 ") != std::string::npos ||
          answer.find(" 413 ") != std::string::npos));
   CHECK_THAT(ask(server->address(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), Contains("200"));
+}
+
+TEST_CASE("admin server: /ready is answered while a dump is made", "[channel][admin]") {
+  std::promise<void> finish;
+  std::promise<void> begun;
+  AdminSources slow = sources();
+  slow.dump = [&, finished = finish.get_future().share()]() -> absl::StatusOr<ResourceDump> {
+    begun.set_value();
+    finished.wait();
+    return ResourceDump{.node_id = "me"};
+  };
+  auto server = AdminServer::start("127.0.0.1:0", std::move(slow));
+  REQUIRE(server.ok());
+  const std::string address = (*server)->address();
+  auto dump = std::async(std::launch::async, [&] {
+    return channel::ask(port_of(address), "GET /config_dump HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  });
+  begun.get_future().wait();
+  for (int i = 0; i < 100; ++i) {
+    CHECK_THAT(ask(address, "GET /ready?target=a HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+               StartsWith("HTTP/1.1 200") && Contains("LIVE"));
+  }
+  // The quick lane has the same rules.
+  CHECK_THAT(ask(address, "GET /ready HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
+             StartsWith("HTTP/1.1 403"));
+  CHECK_THAT(ask(address, "POST /ready HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+             StartsWith("HTTP/1.1 405"));
+  CHECK(dump.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
+  finish.set_value();
+  CHECK_THAT(dump.get(), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_CASE("admin server: clients that never read hold a bounded number of bytes",
+          "[channel][admin]") {
+  constexpr std::size_t kPage = std::size_t{8} << 20U;
+  AdminSources large = sources();
+  large.metrics = [] { return std::string(kPage, 'x'); };
+  auto server = AdminServer::start("127.0.0.1:0", std::move(large));
+  REQUIRE(server.ok());
+  const int port = port_of((*server)->address());
+  std::vector<std::unique_ptr<HttpPeer>> deaf;
+  for (std::size_t i = 0; i < HttpServer::kMaxWaitingBytes / kPage; ++i) {
+    deaf.push_back(std::make_unique<HttpPeer>(port));
+    REQUIRE(deaf.back()->send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  }
+  const auto asked = [&](const char* page) {
+    return channel::ask(port, absl::StrCat("GET ", page, " HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  };
+  // Soon the responses of the others wait, and there is no room for another.
+  std::string answer;
+  CHECK(test::eventually([&] {
+    answer = asked("/metrics");
+    return answer.starts_with("HTTP/1.1 503");
+  }));
+  CHECK_THAT(answer, Contains("bytes of other responses wait for their readers"));
+  // Clients that go make room.
+  deaf.clear();
+  CHECK(test::eventually([&] { return asked("/metrics").starts_with("HTTP/1.1 200"); }));
+}
+
+TEST_CASE("admin server: ten thousand clients at once are answered, refused or closed",
+          "[channel][admin]") {
+  rlimit files{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &files) == 0);
+  const FileLimit restore(files);
+  files.rlim_cur = files.rlim_max;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &files) == 0);
+  // Each client costs this process one descriptor; the server has a few hundred.
+  const std::size_t clients =
+      std::min<std::size_t>(10'000, static_cast<std::size_t>(files.rlim_max) - 1'500);
+  const auto server = start("127.0.0.1:0");
+  const int port = port_of(server->address());
+  constexpr std::size_t kThreads = 16;
+  std::barrier together(static_cast<std::ptrdiff_t>(kThreads));
+  std::atomic<std::size_t> served{0};
+  std::atomic<std::size_t> busy{0};
+  std::atomic<std::size_t> other{0};
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      std::vector<std::unique_ptr<HttpPeer>> peers;
+      for (std::size_t i = 0; i < clients / kThreads; ++i) {
+        peers.push_back(std::make_unique<HttpPeer>(port));
+        peers.back()->send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      }
+      together.arrive_and_wait();  // All connections are open now.
+      for (auto& peer : peers) {
+        const std::string answer = peer->receive();
+        if (answer.starts_with("HTTP/1.1 200")) {
+          ++served;
+        } else if (answer.starts_with("HTTP/1.1 503")) {
+          ++busy;
+        } else if (!answer.empty()) {
+          ++other;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  INFO(served << " served, " << busy << " busy, of " << clients);
+  CHECK(other == 0);
+  CHECK(served >= clients / 10);
+  for (const char* page : {"/metrics", "/ready"}) {
+    CHECK_THAT(
+        ask(server->address(), absl::StrCat("GET ", page, " HTTP/1.1\r\nHost: localhost\r\n\r\n")),
+        StartsWith("HTTP/1.1 200"));
+  }
+}
+
+TEST_CASE("admin server: a request line of a mebibyte is refused, and costs no mebibyte",
+          "[channel][admin]") {
+  const auto server = start("127.0.0.1:0");
+  const std::string line = "GET /" + std::string(std::size_t{1} << 20U, 'a') + " HTTP/1.1\r\n";
+  for (int i = 0; i < 10; ++i) {
+    const std::string answer = ask(server->address(), line + "Host: localhost\r\n\r\n");
+    // The server may have closed before the client has written everything.
+    CHECK((answer.empty() || answer.starts_with("HTTP/1.1 431 ")));
+  }
+  CHECK_THAT(ask(server->address(), "GET /" + std::string(20'000, 'a')),
+             StartsWith("HTTP/1.1 431 ") && Contains("must not be longer than 16384 bytes"));
+  CHECK_THAT(ask(server->address(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+             StartsWith("HTTP/1.1 200"));
 }
 
 TEST_CASE("admin server: silent connections stop no page", "[channel][admin]") {

@@ -57,7 +57,7 @@ class Door {
     return ntohs(name.sin_port);
   }
 
-  static void answer(const AcceptedConnection& connection) {
+  static void answer(const AcceptedConnection& connection, absl::string_view /*headers*/) {
     // A socket that is closed with unread bytes resets the connection.
     char request[1024];
     [[maybe_unused]] const auto heard =
@@ -85,6 +85,25 @@ TEST_CASE("http door: knows where headers end", "[channel][http]") {
   CHECK(end_of_headers("GET / HTTP/1.1\r\n\r\nbody\r\n\r\n") == 18U);
   CHECK(end_of_headers("GET / HTTP/1.1\n\nbody\r\n\r\n") == 16U);
   CHECK(end_of_headers("GET / HTTP/1.1\n\r\nbody") == 17U);
+}
+
+TEST_CASE("http door: knows the path of a request", "[channel][http]") {
+  struct Row {
+    const char* headers;
+    const char* path;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"GET /ready HTTP/1.1\r\nHost: a\r\n\r\n", "/ready"},
+      {"GET /ready?target=/a HTTP/1.1\r\n\r\n", "/ready"},
+      {"GET /ready\r\n\r\n", "/ready"},
+      {"GET /ready\n\n", "/ready"},
+      {"GET /%72eady HTTP/1.1\n\n", "/%72eady"},
+      {"GET  /ready HTTP/1.1\n\n", ""},
+      {"GET\r\nX: /ready \r\n\r\n", ""},
+      {"", ""},
+  }));
+  CHECK(path_of_request(row.headers) == row.path);
 }
 
 TEST_CASE("http door: knows headers that servers read in different ways", "[channel][http]") {

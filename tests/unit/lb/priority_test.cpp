@@ -260,8 +260,10 @@ TEST_CASE("priority: a move upwards is a recovery, or what the configuration's o
       for (const std::string& name : order)
         config.priorities.emplace_back(name);
       LbEffects effects;
-      const std::vector<PriorityChild> children(order.size(), in(kReady));
-      watch.record(config, children, to, Instant{}, effects);
+      std::vector<PrioritySeen> seen;
+      for (const ChildName& name : config.priorities)
+        seen.push_back({.name = name, .started = true, .state = kReady});
+      watch.record(config, seen, to, Instant{}, effects);
       std::vector<FailedOver> all;
       for (const LbEffect& effect : effects) {
         const auto* observed = std::get_if<Observe>(&effect);
@@ -274,6 +276,100 @@ TEST_CASE("priority: a move upwards is a recovery, or what the configuration's o
     CHECK(told(row.before, row.from).empty());
     CHECK(told(row.after, row.to) == row.told);
   }
+}
+
+TEST_CASE("priority: the status has every priority, since when and why", "[lb][priority][status]") {
+  PolicyHarness policy{make_priority()};
+  policy.update(priorities({"a", "b", "c"}));
+  policy.applied("a");
+  policy.advance(3s);
+  policy.child("a", kFailure);
+  policy.advance(1s);
+  policy.applied("b");
+  policy.child("b", kReady);
+  policy.advance(1s);
+  policy.child("a", kReady);
+
+  std::vector<PrioritiesSeen> shown;
+  std::vector<PriorityMoved> moves;
+  for (const LbEffect& effect : policy.effects()) {
+    if (!is_for_status(effect)) continue;
+    const Observation& observation = std::get<Observe>(effect).observation;
+    if (const auto* seen = std::get_if<PrioritiesSeen>(&observation)) shown.push_back(*seen);
+    if (const auto* move = std::get_if<PriorityMoved>(&observation)) moves.push_back(*move);
+  }
+  const Instant start{};
+  const auto failed = absl::UnavailableError("a failed");
+  const PrioritySeen c{.name = ChildName("c")};
+  const PrioritySeen a_fails{ChildName("a"), true, kFailure, start + 3s, failed, std::nullopt};
+  REQUIRE(shown.size() == 4);
+  CHECK(shown[0].priorities ==
+        std::vector<PrioritySeen>{{ChildName("a"), true, kConnecting, start, {}, start + 10s},
+                                  {.name = ChildName("b")},
+                                  c});
+  CHECK(shown[0].active == std::nullopt);
+  CHECK(shown[1].priorities ==
+        std::vector<PrioritySeen>{
+            a_fails, {ChildName("b"), true, kConnecting, start + 3s, {}, start + 13s}, c});
+  CHECK(shown[2].priorities ==
+        std::vector<PrioritySeen>{
+            a_fails, {ChildName("b"), true, kReady, start + 4s, {}, std::nullopt}, c});
+  CHECK(shown[2].active == 1);
+  CHECK(shown[3].active == 0);
+  CHECK(shown[3].priorities[0] ==
+        PrioritySeen{ChildName("a"), true, kReady, start + 5s, {}, std::nullopt});
+
+  REQUIRE(moves.size() == 2);
+  CHECK(moves[0] == PriorityMoved{.at = start + 4s,
+                                  .to = 1,
+                                  .to_name = ChildName("b"),
+                                  .reason = PriorityChangeReason::kFirst});
+  CHECK(moves[1] == PriorityMoved{.at = start + 5s,
+                                  .from = 1,
+                                  .to = 0,
+                                  .from_name = ChildName("b"),
+                                  .to_name = ChildName("a"),
+                                  .reason = PriorityChangeReason::kRecovered});
+}
+
+TEST_CASE("priority: a lost priority and the next one are two changes", "[lb][priority][status]") {
+  PolicyHarness policy{make_priority()};
+  policy.update(priorities({"a", "b"}));
+  policy.applied("a");
+  policy.child("a", kReady);
+  policy.advance(1s);
+  // The first fails at once; the second connects for two seconds.
+  policy.child("a", kFailure);
+  policy.applied("b");
+  policy.advance(2s);
+  policy.child("b", kReady);
+  // The second loses its connection, and its window runs out.
+  policy.child("b", kConnecting);
+  std::vector<PriorityMoved> moves;
+  for (const LbEffect& effect : policy.effects()) {
+    const auto* seen = std::get_if<Observe>(&effect);
+    if (seen == nullptr) continue;
+    if (const auto* move = std::get_if<PriorityMoved>(&seen->observation)) moves.push_back(*move);
+  }
+  const Instant start{};
+  REQUIRE(moves.size() == 4);
+  CHECK(moves[0].reason == PriorityChangeReason::kFirst);
+  CHECK(moves[1] == PriorityMoved{.at = start + 1s,
+                                  .from = 0,
+                                  .from_name = ChildName("a"),
+                                  .reason = PriorityChangeReason::kLost,
+                                  .details = "a failed"});
+  CHECK(moves[2] == PriorityMoved{.at = start + 3s,
+                                  .to = 1,
+                                  .to_name = ChildName("b"),
+                                  .reason = PriorityChangeReason::kFailed,
+                                  .details = "a failed",
+                                  .without = 2s});
+  CHECK(moves[3] == PriorityMoved{.at = start + 3s,
+                                  .from = 1,
+                                  .from_name = ChildName("b"),
+                                  .reason = PriorityChangeReason::kLost,
+                                  .window_left = 10s});
 }
 
 TEST_CASE("priority: a re-resolution request stops where the child's configuration says so",

@@ -30,7 +30,7 @@ std::string name_of(const Holder& it) {
 class MapHarness {
  public:
   SubchannelMapEffects step(const SubchannelMapEvent& event) {
-    SubchannelMapEffects effects = core.step(event, Instant{});
+    SubchannelMapEffects effects = core.step(event, now);
     core.check_invariants();
     notified.clear();
     probed.clear();
@@ -112,6 +112,7 @@ class MapHarness {
   }
 
   SubchannelMapCore core;
+  Instant now{};
   std::set<std::string> living;        ///< Spawned and not stopped.
   std::vector<NotifyHolder> notified;  ///< By the last step.
   std::vector<EndpointsCounted> counted;
@@ -163,6 +164,75 @@ TEST_CASE("subchannel_map: lives from the first acquisition to the last release"
   CHECK(map.living == kA);
   map.release("a", holder("y"));
   CHECK(map.living == kNothing);
+}
+
+TEST_CASE("subchannel_map: operators see every change of a subchannel, since when and why",
+          "[lb][subchannel_map][status]") {
+  using std::chrono::seconds;
+  MapHarness map;
+  const auto only = [&] {
+    auto changes = map.core.take_changes();
+    REQUIRE(changes.size() == 1);
+    CHECK(changes[0].first == Address{"a"});
+    return std::move(changes[0].second);
+  };
+  map.start(1);
+  map.applied(1);
+  CHECK(map.core.take_changes().empty());
+  map.acquire("a", holder("x"));
+  auto seen = only();
+  REQUIRE(seen);
+  CHECK(seen->state == EndpointState::kIdle);
+  CHECK(seen->since == Instant{});
+  map.acquire("a", holder("y"));
+  CHECK(map.core.take_changes().empty());
+
+  map.now += seconds(1);
+  map.tell("a", ConnectivityState::kReady);
+  seen = only();
+  REQUIRE(seen);
+  CHECK(seen->state == EndpointState::kReady);
+  CHECK(seen->since == map.now);
+  REQUIRE(seen->connection);
+  CHECK(seen->connection->address() == Address{"a"});
+
+  // An ejected endpoint keeps its connection. Each ejection counts; a new reason does not.
+  map.now += seconds(1);
+  map.unhealthy({"a"});
+  seen = only();
+  REQUIRE(seen);
+  CHECK(seen->state == EndpointState::kEjected);
+  CHECK(seen->raw == ConnectivityState::kReady);
+  CHECK(seen->why == absl::UnavailableError("ejected"));
+  CHECK(seen->ejections == 1);
+  CHECK(seen->connection);
+  const Instant ejected = map.now;
+  map.now += seconds(1);
+  map.unhealthy({"a"}, HealthJudge::kOutlierDetection, "worse");
+  seen = only();
+  REQUIRE(seen);
+  CHECK(seen->since == ejected);
+  CHECK(seen->why == absl::UnavailableError("worse"));
+  CHECK(seen->ejections == 1);
+  map.unhealthy({});
+  map.unhealthy({"a"});
+  seen = only();
+  REQUIRE(seen);
+  CHECK(seen->ejections == 2);
+  map.unhealthy({});
+
+  map.now += seconds(1);
+  map.tell("a", ConnectivityState::kTransientFailure);
+  seen = only();
+  REQUIRE(seen);
+  CHECK(seen->state == EndpointState::kTransientFailure);
+  CHECK(seen->why == absl::UnavailableError("refused"));
+  CHECK_FALSE(seen->connection);
+
+  map.release("a", holder("x"));
+  CHECK(map.core.take_changes().empty());
+  map.release("a", holder("y"));
+  CHECK_FALSE(only());
 }
 
 TEST_CASE("subchannel_map: settings of TLS that change replace every subchannel",

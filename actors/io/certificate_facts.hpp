@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// certificate_facts — what operators ask about a certificate: its subject, and how long it is
+// valid.
+//
+//   PEM of a file ─▶ [facts_in] ─▶ one CertificateFacts for each certificate ─▶ GET /certs
+
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace signalbox::actors {
+
+struct CertificateFacts {
+  std::string subject;             ///< "CN = orders, O = Shop".
+  std::string serial;              ///< In hexadecimal, lower case.
+  std::vector<std::string> dns;    ///< Names of the subject: DNS.
+  std::vector<std::string> other;  ///< Names of the subject: URIs, addresses, e-mail addresses.
+  std::chrono::system_clock::time_point valid_from;
+  std::chrono::system_clock::time_point expires;
+};
+
+/// The certificates of a PEM text, in order, up to 1,000. A text that is no certificate has none.
+std::vector<CertificateFacts> facts_in(absl::string_view pem);
+
+}  // namespace signalbox::actors

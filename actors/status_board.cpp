@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/status_board.hpp"
+
+namespace signalbox::actors {
+// --- changes ---
+
+void ChangeLog::add(const std::string& target, PriorityMoved move) {
+  const std::lock_guard lock(mutex_);
+  changes_.push_back({++number_, target, std::move(move)});
+  if (changes_.size() > most_) changes_.pop_front();
+}
+
+std::vector<ChangeLog::Change> ChangeLog::last() const {
+  const std::lock_guard lock(mutex_);
+  return {changes_.begin(), changes_.end()};
+}
+
+// --- subchannels ---
+
+void SubchannelTable::set(const Address& address, const std::optional<lb::SubchannelSeen>& seen) {
+  Shard& shard = shard_of(address);
+  const std::lock_guard lock(shard.mutex);
+  if (!seen) {
+    shard.pieces.erase(address);
+    return;
+  }
+  shard.pieces[address] = {
+      seen->state, seen->raw, seen->since, seen->why, seen->ejections, seen->connection};
+}
+
+SubchannelPieces SubchannelTable::copy() const {
+  SubchannelPieces all;
+  for (const Shard& shard : shards_) {
+    SubchannelPieces some;
+    {
+      const std::lock_guard lock(shard.mutex);
+      some = shard.pieces;
+    }
+    all.merge(some);
+  }
+  return all;
+}
+
+// --- a target ---
+
+void TargetBoard::applied(ConfigUpdated update, Instant now) {
+  const std::lock_guard lock(mutex_);
+  std::swap(applied_, update);  // The old configuration is destroyed after the lock.
+  applied_at_ = now;
+}
+
+void TargetBoard::published(Generation generation,
+                            ConnectivityState state,
+                            const absl::Status& failure,
+                            bool is_configured,
+                            Instant now) {
+  const bool can_send = state == ConnectivityState::kReady || state == ConnectivityState::kIdle;
+  const std::lock_guard lock(mutex_);
+  if (!since_ || state != state_) since_ = now;
+  generation_ = generation;
+  state_ = state;
+  failure_ = failure;
+  ready_.store(is_configured && failure.ok() && can_send, std::memory_order_release);
+}
+
+std::shared_ptr<SubchannelTable> TargetBoard::open_table(const ClusterPlace& place) {
+  auto table = std::make_shared<SubchannelTable>();
+  const std::lock_guard lock(mutex_);
+  tables_.keep(place, table);
+  return table;
+}
+
+std::shared_ptr<const void> TargetBoard::show(PrioritiesSeen seen) {
+  auto piece = std::make_shared<const PrioritiesSeen>(std::move(seen));
+  const std::lock_guard lock(mutex_);
+  priorities_.keep({piece->cluster, piece->aggregate}, piece);
+  return piece;
+}
+
+std::shared_ptr<const void> TargetBoard::show(const TierLoad& load) {
+  auto piece = std::make_shared<const std::uint32_t>(*load.percent);
+  const std::lock_guard lock(mutex_);
+  loads_.keep({{load.leaf, load.cluster}, load.priority}, piece);
+  return piece;
+}
+
+void TargetBoard::moved(PriorityMoved move) {
+  if (changes_ != nullptr) changes_->add(target_, std::move(move));
+}
+
+TargetPieces TargetBoard::pieces() const {
+  TargetPieces pieces;
+  std::vector<std::pair<ClusterPlace, std::shared_ptr<SubchannelTable>>> tables;
+  {
+    const std::lock_guard lock(mutex_);
+    pieces.applied = applied_;
+    pieces.applied_at = applied_at_;
+    pieces.generation = generation_;
+    pieces.state = state_;
+    pieces.since = since_;
+    pieces.failure = failure_;
+    pieces.ready = ready();
+    for (auto& [place, piece] : priorities_.all())
+      pieces.priorities.emplace(place, std::move(piece));
+    for (const auto& [place, load] : loads_.all())
+      pieces.loads.emplace(place, *load);
+    tables = tables_.all();
+  }
+  for (const auto& [place, table] : tables)
+    pieces.subchannels.emplace(place, table->copy());
+  return pieces;
+}
+
+}  // namespace signalbox::actors

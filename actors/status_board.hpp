@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StatusBoard — where actors publish what operators may see of them.
+//
+//   channel, policy, subchannel_map ─ a piece with each change ─▶ [TargetBoard] ─▶ pieces()
+//                        policy ─ PriorityMoved ─▶ [ChangeLog] ─▶ last()     └▶ Runtime::status
+//                                                          ready() ─▶ /ready, health
+//
+// The actor that decides a fact publishes it here, and no reader asks an actor. A publication
+// replaces one piece, and costs O(1), whatever the number of endpoints. A reader copies pieces. It
+// never keeps an actor waiting for longer than the copy of one shard of a table.
+//
+// Thread-safe. A board outlives the actors of its target: a restarted actor replaces the piece of
+// the actor that died.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+
+#include "lb/subchannel/subchannel_map_core.hpp"
+#include "messages/lb_events.hpp"
+#include "messages/observation.hpp"
+
+namespace signalbox::actors {
+
+/// The last changes of priority of all targets of a runtime.
+class ChangeLog {
+ public:
+  struct Change {
+    std::uint64_t number = 0;  ///< The first is 1.
+    std::string target;
+    PriorityMoved move;
+  };
+
+  explicit ChangeLog(std::size_t most = 64) : most_(most) {}
+
+  void add(const std::string& target, PriorityMoved move);
+
+  /// The last `most` changes, oldest first.
+  std::vector<Change> last() const;
+
+ private:
+  const std::size_t most_;
+  mutable std::mutex mutex_;
+  std::uint64_t number_ = 0;
+  std::deque<Change> changes_;
+};
+
+/// A subchannel, as its map published it.
+struct SubchannelPiece {
+  EndpointState state = EndpointState::kIdle;
+  ConnectivityState raw = ConnectivityState::kIdle;
+  Instant since{};
+  absl::Status why;
+  std::uint32_t ejections = 0;
+  /// Never keeps the connection alive.
+  std::weak_ptr<const Connection> connection;
+};
+
+using SubchannelPieces = absl::flat_hash_map<Address, SubchannelPiece>;
+
+/// The subchannels of one subchannel map. One actor writes, any thread reads.
+class SubchannelTable {
+ public:
+  void set(const Address& address, const std::optional<lb::SubchannelSeen>& seen);
+
+  /// Copies the table, shard by shard.
+  SubchannelPieces copy() const;
+
+ private:
+  static constexpr std::size_t kShards = 16;
+
+  struct Shard {
+    mutable std::mutex mutex;
+    SubchannelPieces pieces;
+  };
+
+  Shard& shard_of(const Address& address) { return shards_[absl::HashOf(address) % kShards]; }
+
+  std::array<Shard, kShards> shards_;
+};
+
+/// A cluster in the tree of one target: the leaf or aggregate, and the aggregate above it.
+struct ClusterPlace {
+  ClusterName cluster;
+  ClusterName aggregate;  ///< Empty: there is none.
+
+  friend auto operator<=>(const ClusterPlace&, const ClusterPlace&) = default;
+};
+
+/// The pieces of one target at one moment.
+struct TargetPieces {
+  /// The configuration that the policies got last; its config and xds are null before the first.
+  ConfigUpdated applied;
+  Instant applied_at{};
+  /// The snapshot that picks see.
+  Generation generation = 0;
+  ConnectivityState state = ConnectivityState::kConnecting;
+  std::optional<Instant> since;  ///< nullopt: nothing was published.
+  absl::Status failure;
+  bool ready = false;
+  std::map<ClusterPlace, std::shared_ptr<const PrioritiesSeen>> priorities;
+  std::map<ClusterPlace, SubchannelPieces> subchannels;
+  /// In tiered mode, by the leaf's place and priority: the leaf's share in percent.
+  std::map<std::pair<ClusterPlace, std::size_t>, std::uint32_t> loads;
+};
+
+/// Pieces that their actors own, by a key.
+template <typename Key, typename Piece>
+class WeakPieces {
+ public:
+  void keep(const Key& key, const std::shared_ptr<Piece>& piece) {
+    pieces_.insert_or_assign(key, piece);
+    if (pieces_.size() <= swept_ * 2 + 16) return;
+    std::erase_if(pieces_, [](const auto& entry) { return entry.second.expired(); });
+    swept_ = pieces_.size();
+  }
+
+  std::vector<std::pair<Key, std::shared_ptr<Piece>>> all() const {
+    std::vector<std::pair<Key, std::shared_ptr<Piece>>> all;
+    for (const auto& [key, piece] : pieces_) {
+      if (auto known = piece.lock()) all.emplace_back(key, std::move(known));
+    }
+    return all;
+  }
+
+ private:
+  std::map<Key, std::weak_ptr<Piece>> pieces_;
+  std::size_t swept_ = 0;  // The number of entries after the last sweep.
+};
+
+class TargetBoard {
+ public:
+  /// `changes`: null in tests that have no runtime.
+  explicit TargetBoard(std::string target = {}, std::shared_ptr<ChangeLog> changes = nullptr)
+      : target_(std::move(target)), changes_(std::move(changes)) {}
+
+  // --- for actors ---
+
+  void applied(ConfigUpdated update, Instant now);
+
+  /// `failure`: why no configuration is in use. `is_configured`: one is.
+  void published(Generation generation,
+                 ConnectivityState state,
+                 const absl::Status& failure,
+                 bool is_configured,
+                 Instant now);
+
+  /// The table ends with its last owner, unless another map has opened the place meanwhile.
+  std::shared_ptr<SubchannelTable> open_table(const ClusterPlace& place);
+
+  /// The piece ends with the returned object, unless a later piece has replaced it.
+  std::shared_ptr<const void> show(PrioritiesSeen seen);
+
+  /// As show(). Precondition: `load` has a percentage.
+  std::shared_ptr<const void> show(const TierLoad& load);
+
+  void moved(PriorityMoved move);
+
+  // --- for readers ---
+
+  /// Whether calls can be sent: a configuration is in use, and the channel is READY or IDLE. Reads
+  /// an atomic.
+  bool ready() const { return ready_.load(std::memory_order_acquire); }
+
+  TargetPieces pieces() const;
+
+ private:
+  const std::string target_;
+  const std::shared_ptr<ChangeLog> changes_;
+  std::atomic<bool> ready_{false};
+  mutable std::mutex mutex_;
+  ConfigUpdated applied_;
+  Instant applied_at_{};
+  Generation generation_ = 0;
+  ConnectivityState state_ = ConnectivityState::kConnecting;
+  std::optional<Instant> since_;
+  absl::Status failure_;
+  WeakPieces<ClusterPlace, const PrioritiesSeen> priorities_;
+  WeakPieces<ClusterPlace, SubchannelTable> tables_;
+  WeakPieces<std::pair<ClusterPlace, std::size_t>, const std::uint32_t> loads_;
+};
+
+}  // namespace signalbox::actors

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// http_headers — what HttpDoor reads of a request before the HTTP library does.
+//
+//   bytes of a socket ─▶ [end_of_headers] ─▶ complete headers ─▶ [flaw_of_headers] ─▶ 400
+//                                                            └─▶ [path_of_request] ─▶ a lane
+//
+// Pure, and fuzzed (tests/fuzz/fuzz_admin.cpp): the bytes come from any process of the machine.
+
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace signalbox::channel {
+
+/// The end of a request's headers, after the empty line; nullopt: the headers are incomplete.
+std::optional<std::size_t> end_of_headers(absl::string_view bytes);
+
+/// The path of a request with these headers, as it was sent: neither decoded nor with its query.
+/// Empty: the first line is no request line.
+absl::string_view path_of_request(absl::string_view headers);
+
+/// Why a request with these complete headers is refused; nullopt: it is not refused.
+std::optional<std::string> flaw_of_headers(absl::string_view headers);
+
+}  // namespace signalbox::channel

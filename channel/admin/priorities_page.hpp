@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// priorities_page — which priority carried the calls of each cluster, and when: a timeline.
+//
+//   RuntimeStatus ─▶ [timelines] ─▶ rows of segments ─▶ [priorities_page] ─▶ GET /priorities
+//                                                      SVG, and a table of the changes
+//
+//   all/near   ████ 0 ████████████▌ none ▌▒▒▒ 1 ▒▒▒▒▒▌████ 0 ████
+//              12:00:00                  12:05:00               now
+//
+// Pure. The pictures have no fixed width: horizontal places are percentages, so texts keep their
+// size on every screen.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "signalbox/runtime_status.hpp"
+
+namespace signalbox::channel {
+
+/// A time in which one priority carried the calls.
+struct TimelineSegment {
+  WallTime begin;
+  WallTime end;
+  std::optional<std::size_t> priority;  ///< nullopt: none did.
+  std::string name;                     ///< Of the priority; may be empty.
+  bool is_before_first = false;         ///< No priority has carried calls yet.
+
+  friend bool operator==(const TimelineSegment&, const TimelineSegment&) = default;
+};
+
+struct Timeline {
+  std::string target;
+  ClusterName cluster;
+  ClusterName aggregate;
+  std::vector<TimelineSegment> segments;  ///< Without gaps, from the begin of all rows until now.
+};
+
+/// One row for each cluster that has changes or an active priority. All rows begin at the same
+/// time: before the oldest change by a tenth of the whole time, but not before the runtime.
+std::vector<Timeline> timelines(const RuntimeStatus& status);
+
+std::string priorities_page(const RuntimeStatus& status);
+
+}  // namespace signalbox::channel

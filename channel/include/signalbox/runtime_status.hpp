@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RuntimeStatus — what a runtime is doing at one moment: its targets, clusters, priorities,
+// localities and endpoints, each with its state and the reason, and the last changes of priority.
+//
+//   signalbox::RuntimeStatus status = runtime->status();
+//   for (const auto& target : status.targets) use(target.name, target.ready);
+//
+//   actors ─ immutable pieces ─▶ actors/status_board ─▶ Runtime::status ─▶ [RuntimeStatus]
+//                                   admin pages, `signalbox top`, channelz, health ◀─┘
+//
+// A RuntimeStatus is a plain value. It owns all that it contains, and never changes after it was
+// made. Any thread may read it, also after the runtime has ended.
+//
+// Each piece was true at the moment when its actor published it, so two pieces may differ by the
+// messages that were under way between their actors. Calendar times are computed from the steady
+// clock when the status is made: the same event may differ by a microsecond between two statuses.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+#include "messages/cluster.hpp"
+#include "messages/connectivity.hpp"
+#include "messages/endpoints.hpp"
+#include "messages/ids.hpp"
+#include "messages/observation.hpp"
+#include "messages/resource_dump.hpp"
+
+namespace signalbox {
+
+/// One address of an endpoint, which is one subchannel.
+struct AddressStatus {
+  Address address;
+  /// The state of the subchannel, or the reason why a connected endpoint gets no calls (kEjected,
+  /// kUnhealthy, kDraining). nullopt: no policy holds the address, so it has no subchannel.
+  std::optional<EndpointState> state;
+  /// The raw connectivity, whatever the health. IDLE without a subchannel.
+  ConnectivityState connectivity = ConnectivityState::kIdle;
+  /// Since when `state` holds. nullopt without a subchannel.
+  std::optional<WallTime> since;
+  /// Why the address is not usable: in kTransientFailure the last failed attempt, in kEjected and
+  /// kUnhealthy the judge's reason. OK: there is nothing to say.
+  absl::Status reason;
+  /// How often outlier detection has ejected the address since its subchannel began.
+  std::uint32_t ejections = 0;
+  /// Calls that run on the subchannel's present connection now, from all targets and clusters that
+  /// share the connection.
+  std::int64_t calls_in_flight = 0;
+};
+
+/// One endpoint of EDS or DNS.
+struct EndpointStatus {
+  std::vector<AddressStatus> addresses;  ///< The preferred address is first; never empty.
+  std::string hostname;                  ///< Empty: unknown.
+  HealthStatus eds_health = HealthStatus::kUnknown;
+  std::uint32_t weight = 1;  ///< Within its locality.
+};
+
+struct LocalityStatus {
+  LocalityName name;
+  std::uint32_t weight = 1;               ///< Within its priority.
+  std::vector<EndpointStatus> endpoints;  ///< In the order of the configuration.
+};
+
+/// One priority of a leaf, or one leaf of an aggregate.
+struct PriorityStatus {
+  /// The name of the leaf in an aggregate's list; the policy's own name in a leaf.
+  std::string name;
+  /// True: the priority has been tried, and `state`, `since` and `reason` say how it is. False: no
+  /// better priority has failed yet, so nothing was connected here.
+  bool started = false;
+  ConnectivityState state = ConnectivityState::kIdle;
+  std::optional<WallTime> since;  ///< Since when `state` holds; nullopt unless started.
+  absl::Status reason;            ///< The reason of TRANSIENT_FAILURE; else OK.
+  /// The end of the failover window that is open. At this time the next priority is tried too.
+  std::optional<WallTime> window_ends;
+  /// In tiered mode: the share of the aggregate's calls that this priority gets, in percent.
+  std::optional<std::uint32_t> load_percent;
+  std::vector<LocalityStatus> localities;  ///< Empty in an aggregate.
+};
+
+enum class ClusterKind : std::uint8_t { kEds, kDns, kAggregate, kFailed };
+
+/// A cluster in the policy tree of one target. A leaf that is used directly and below an aggregate
+/// is listed twice, because it has policies and subchannels of its own in each place.
+struct ClusterStatus {
+  ClusterName name;
+  ClusterName aggregate;  ///< The aggregate above this leaf; empty: there is none.
+  ClusterKind kind = ClusterKind::kEds;
+  /// Why the cluster has no valid configuration (kFailed); else OK.
+  absl::Status failure;
+  AggregateMode mode = AggregateMode::kPriority;  ///< Only of an aggregate.
+  std::vector<ClusterName> leaves;                ///< Only of an aggregate, in order.
+  std::string service_name;                       ///< The EDS resource or the DNS name.
+  std::uint32_t max_requests = 0;                 ///< The limit of concurrent calls; 0: aggregate.
+  /// The place in `priorities` that carries the calls; nullopt: none does, or mode kTiered.
+  std::optional<std::size_t> active;
+  std::vector<PriorityStatus> priorities;
+};
+
+struct TargetStatus {
+  std::string name;  ///< As the program wrote it: "xds:///orders".
+  ConnectivityState state = ConnectivityState::kConnecting;
+  std::optional<WallTime> since;  ///< Since when `state` holds.
+  /// Calls can be sent: a configuration is in use, and `state` is READY or IDLE.
+  bool ready = false;
+  /// Why no configuration is in use; OK: one is, or the first is awaited.
+  absl::Status failure;
+  /// The number of the configuration that picks see; 0: none yet. It rises with each change.
+  Generation generation = 0;
+  std::optional<WallTime> configured;  ///< When that configuration was given to the policies.
+  std::vector<ClusterStatus>
+      clusters;  ///< In the order of their names, each leaf after its aggregate.
+};
+
+/// "first", "failed", "timed out", …
+absl::string_view to_string(PriorityChangeReason reason);
+
+/// The calls of a cluster moved to another priority, or lost the last one.
+struct PriorityChange {
+  std::uint64_t number = 0;  ///< Rises by one with each change of the runtime; the first is 1.
+  WallTime at;
+  std::string target;
+  ClusterName cluster;
+  ClusterName aggregate;            ///< See ClusterStatus::aggregate.
+  std::optional<std::size_t> from;  ///< nullopt: no priority carried calls before.
+  std::optional<std::size_t> to;    ///< nullopt: no priority carries calls now.
+  std::string from_name;            ///< The name of the priority, for an aggregate the leaf.
+  std::string to_name;
+  PriorityChangeReason reason = PriorityChangeReason::kFirst;
+  /// What was wrong with the priority that calls left: the text of its failure. May be empty.
+  std::string details;
+  /// How long no priority carried calls before this change; zero: one always did.
+  Duration without{};
+  /// The failover window of the priority that was left, when it was still open; nullopt: it was
+  /// over, or there was none.
+  std::optional<Duration> window_left;
+};
+
+struct RuntimeStatus {
+  /// The number of priority changes that are kept.
+  static constexpr std::size_t kChanges = 64;
+
+  std::string version;  ///< signalbox's own: "0.1.0".
+  WallTime made;        ///< When this status was made.
+  WallTime started;     ///< When the runtime was started.
+  std::string node_id;
+  /// Whether every target is ready. True without targets.
+  bool ready = false;
+  std::vector<TargetStatus> targets;    ///< In the order of their names.
+  std::vector<PriorityChange> changes;  ///< The last kChanges, oldest first.
+};
+
+}  // namespace signalbox

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// status_of — makes a RuntimeStatus from the pieces that actors have published.
+//
+//   TargetPieces, changes, the time ─▶ [status_of] ─▶ TargetStatus, PriorityChange
+//
+// Pure. The configuration gives the structure (which clusters, priorities, endpoints); the pieces
+// give the states. A piece that belongs to no part of the configuration is left out: it is older
+// than the configuration, and its actor is about to end.
+
+#pragma once
+
+#include <string>
+
+#include "actors/status_board.hpp"
+#include "signalbox/runtime_status.hpp"
+
+namespace signalbox::channel {
+
+/// One moment on both clocks.
+struct Moment {
+  Instant steady{};
+  WallTime wall{};
+
+  /// The calendar time of an instant.
+  WallTime of(Instant instant) const {
+    return wall + std::chrono::duration_cast<WallTime::duration>(instant - steady);
+  }
+};
+
+/// `mode`: for aggregates that name no mode (RuntimeOptions::aggregate_mode).
+TargetStatus status_of(const std::string& target,
+                       const actors::TargetPieces& pieces,
+                       AggregateMode mode,
+                       const Moment& now);
+
+PriorityChange status_of(const actors::ChangeLog::Change& change, const Moment& now);
+
+}  // namespace signalbox::channel

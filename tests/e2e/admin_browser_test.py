@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The admin pages of a demo in headless Chromium, at three moments: healthy, failed over, back.
+
+    signalbox demo --admin ─▶ HTML, style ─▶ a frame of 400 and of 1,400 pixels ─▶ its text, and what sticks out
+                                        └──▶ the page itself, by its address: no refusal by its own policy
+
+Usage: admin_browser_test.py SIGNALBOX [FOLDER for screenshots]
+
+The pages allow no script, and so no measuring. The test therefore puts the HTML with its style into a frame of a file of
+its own; the script of that file measures the frame. Without Chromium the test is skipped (77).
+"""
+import html
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+from pathlib import Path
+
+SIGNALBOX = ""
+SHOTS: Path | None = None
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+WIDTHS = (400, 1400)
+PAGES = ("/", "/clusters", "/priorities", "/certs")
+PATIENCE = 120  # Seconds, for one run of the browser.
+
+MEASURE = """
+<!doctype html><meta charset="utf-8"><body>
+<iframe id="frame" style="border:0;width:%dpx;height:3000px" srcdoc="%s"></iframe><pre id="out"></pre>
+<script>
+addEventListener("load", () => {
+  const page = document.getElementById("frame").contentDocument;
+  const wide = page.documentElement.clientWidth;
+  const out = [...page.querySelectorAll("body *")].filter(e => !e.closest("svg") || e.matches("main > svg"))
+      .filter(e => e.getBoundingClientRect().right > wide + 1 && getComputedStyle(e).position !== "absolute")
+      .map(e => e.tagName + " " + e.className + " " + e.textContent.slice(0, 60));
+  document.getElementById("out").textContent = JSON.stringify({
+      text: page.body.innerText, wide, scroll: page.documentElement.scrollWidth, out,
+      rows: page.querySelectorAll("main > svg").length,
+      font: getComputedStyle(page.body).fontFamily});
+});
+</script>
+"""
+
+
+def browser(*arguments: str) -> subprocess.CompletedProcess:
+    with tempfile.TemporaryDirectory() as profile:
+        return subprocess.run(
+            [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+             "--disable-extensions", "--disable-background-networking", "--enable-logging=stderr",
+             f"--user-data-dir={profile}", *arguments],
+            capture_output=True, text=True, timeout=PATIENCE, check=True)
+
+
+def measured(page: str, style: str, width: int) -> dict:
+    """The page as a browser lays it out in a frame of this width."""
+    inlined = page.replace('<link rel="stylesheet" href="/style.css">', f"<style>{style}</style>")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "measure.html")
+        file.write_text(MEASURE % (width, html.escape(inlined)), encoding="utf-8")
+        dom = browser(f"--window-size={width + 100},1000", "--virtual-time-budget=5000", "--dump-dom",
+                      f"file://{file}").stdout
+    return json.loads(html.unescape(re.search(r'<pre id="out">(.*?)</pre>', dom, re.S).group(1)))
+
+
+class Demo:
+    def __enter__(self):
+        self.process = subprocess.Popen([SIGNALBOX, "demo", "--seconds", "40", "--admin", "127.0.0.1:0"],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.address = self.read_until(r"admin pages on (\S+)").group(1)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.communicate()
+
+    def read_until(self, pattern: str) -> re.Match:
+        for line in self.process.stdout:
+            found = re.search(pattern, line)
+            if found:
+                return found
+        raise AssertionError(f"the demo ended before {pattern!r}")
+
+    def get(self, page: str) -> str:
+        with urllib.request.urlopen(f"http://{self.address}{page}", timeout=PATIENCE) as answer:
+            return answer.read().decode()
+
+
+class Browser(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with Demo() as demo:
+            cls.style = demo.get("/style.css")
+            demo.read_until(r"^ *2\.0 s ")
+            cls.healthy = {page: demo.get(page) for page in PAGES}
+            demo.read_until("SIGKILL to orders-primary")
+            demo.read_until(r" 100 % .* 1 ")  # All calls go to priority 1.
+            cls.failed_over = {page: demo.get(page) for page in PAGES}
+            demo.read_until("orders-primary comes back")
+            demo.read_until(r" s +\d+ +100 % ")
+            cls.back = {page: demo.get(page) for page in PAGES}
+            cls.refusals = {}
+            for page in PAGES:
+                folder = SHOTS or Path(tempfile.mkdtemp())
+                picture = folder / f"admin{page.replace('/', '-')}.png"
+                said = browser("--window-size=1400,1000", f"--screenshot={picture}", f"http://{demo.address}{page}")
+                cls.refusals[page] = (picture.stat().st_size, re.findall(r".*(?:Refused|violat).*", said.stderr))
+                if not SHOTS:
+                    shutil.rmtree(folder)
+
+    def moments(self):
+        for moment in ("healthy", "failed_over", "back"):
+            for page, text in getattr(self, moment).items():
+                yield moment, page, text
+
+    def test_nothing_sticks_out(self):
+        for moment, page, text in self.moments():
+            for width in WIDTHS:
+                with self.subTest(moment=moment, page=page, width=width):
+                    seen = measured(text, self.style, width)
+                    self.assertEqual(width, seen["wide"])
+                    self.assertLessEqual(seen["scroll"], width)
+                    self.assertEqual([], seen["out"])
+                    self.assertIn("system-ui", seen["font"], "the style applies")
+                    self.assertIn("signalbox", seen["text"])
+
+    def test_the_text_of_each_moment_is_there(self):
+        for width in WIDTHS:
+            healthy = measured(self.healthy["/"], self.style, width)["text"]
+            self.assertIn("Nothing: every target can send calls.", healthy)
+            self.assertIn("priority 0 orders-primary", healthy)
+            failed = measured(self.failed_over["/"], self.style, width)["text"]
+            self.assertIn("orders of xds:///orders is on priority 1", failed)
+            self.assertIn("priority 1 orders-secondary", failed)
+            back = measured(self.back["/"], self.style, width)["text"]
+            self.assertIn("priority 0 orders-primary", back)
+            clusters = measured(self.failed_over["/clusters"], self.style, width)["text"]
+            self.assertIn("127.0.0.", clusters)
+            self.assertIn("transient_failure", clusters)
+
+    def test_the_timeline_is_drawn(self):
+        for width in WIDTHS:
+            seen = measured(self.back["/priorities"], self.style, width)
+            self.assertGreaterEqual(seen["rows"], 3)  # A row for each cluster that was used, and the axis.
+            self.assertIn("orders-secondary", seen["text"])
+            self.assertIn("recovered", seen["text"])
+        self.assertRegex(self.back["/priorities"],
+                         "calls of orders went to: .*0 orders-primary, then .*1 orders-secondary")
+
+    def test_the_browser_refuses_nothing(self):
+        for page, (size, refused) in self.refusals.items():
+            with self.subTest(page=page):
+                self.assertGreater(size, 10_000, "a picture of a page, not of nothing")
+                self.assertEqual([], refused)
+
+
+if __name__ == "__main__":
+    if CHROMIUM is None:
+        print("skipped: Chromium is not installed")
+        sys.exit(77)
+    SIGNALBOX = sys.argv[1]
+    SHOTS = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    unittest.main(argv=sys.argv[:1])
