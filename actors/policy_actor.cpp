@@ -226,7 +226,7 @@ void PolicyState::fail_child(const ChildName& child) {
 }
 
 void PolicyState::run(ServeSubchannels& order) {
-  map_config = MapGenerationStarted{order.settings, order.generation};
+  map_config = MapGenerationStarted{order.settings, order.generation, order.endpoints};
   if (!serves()) {
     in_metrics = environment->instruments->hold_cluster(order.settings.cluster);
   }

@@ -11,6 +11,7 @@
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
 #include "actors/workload.hpp"
+#include "lb/subchannel/disconnect_reason.hpp"
 #include "lb/subchannel/subchannel_core.hpp"
 #include "metrics/instruments.hpp"
 
@@ -25,7 +26,10 @@ struct SubchannelState {
   ~SubchannelState() {
     if (!environment) return;
     environment->instruments->add_subchannels(state, -1);
-    if (state == ConnectivityState::kReady) environment->instruments->add_connections(cluster, -1);
+    if (state == ConnectivityState::kReady) {
+      environment->instruments->add_connections(cluster, -1);
+      environment->instruments->observe(ConnectionLost{cluster, lb::kSubchannelShutdown});
+    }
     if (environment->trimmer != nullptr) environment->trimmer->record_end();
   }
 

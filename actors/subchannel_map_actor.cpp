@@ -52,8 +52,10 @@ struct MapState {
       if (checks.actor) protocol::stop(checks.actor, reason);
     }
     if (sweeper) protocol::stop(sweeper, reason);
-    if (counted)
-      environment->instruments->observe(EndpointsCounted{counted->cluster, {}, counted->by_state});
+    for (const auto& [priority, last] : counted) {
+      environment->instruments->observe(
+          EndpointsCounted{last.cluster, {}, last.by_state, last.priority});
+    }
     if (sessions)
       environment->instruments->observe(SessionsHeld{sessions->cluster, 0, sessions->held});
   }
@@ -130,8 +132,8 @@ struct MapState {
   void run(Observe& order) {
     if (const auto* now = std::get_if<EndpointsCounted>(&order.observation)) {
       // Holds the cluster's gauges until this map removes its values from them.
-      if (!counted) in_metrics = environment->instruments->hold_cluster(now->cluster);
-      counted = *now;
+      if (counted.empty()) in_metrics = environment->instruments->hold_cluster(now->cluster);
+      counted[now->priority] = *now;
     }
     if (const auto* now = std::get_if<SessionsHeld>(&order.observation)) sessions = *now;
     environment->instruments->observe(order.observation);
@@ -181,10 +183,11 @@ struct MapState {
   std::uint64_t awaited_number = 0;
   std::map<Holder, SubchannelObserver> holders;
   std::shared_ptr<const void> in_metrics;
-  std::optional<EndpointsCounted> counted;  // The value that the metrics show.
-  std::optional<SessionsHeld> sessions;     // The value that the metrics show.
-  SweeperActor sweeper;                     // Null unless sessions are kept.
-  std::optional<Duration> idle_timeout;     // From the last ArmSweeper.
+  // The values that the metrics show, by priority.
+  std::map<std::optional<std::uint32_t>, EndpointsCounted> counted;
+  std::optional<SessionsHeld> sessions;  // The value that the metrics show.
+  SweeperActor sweeper;                  // Null unless sessions are kept.
+  std::optional<Duration> idle_timeout;  // From the last ArmSweeper.
   RestartDelay sweeper_delay;
   bool sweeper_awaited = false;  // The sweeper died, and its RestartDue is pending.
   bool orderly = false;

@@ -223,6 +223,8 @@ struct SubchannelSettings {
 struct ServeSubchannels {
   SubchannelSettings settings;
   Generation generation = 0;
+  /// The cluster's endpoints; the metrics show their priorities. Null: none are known.
+  EndpointsPtr endpoints = nullptr;
 };
 
 /// All descendants have applied `generation`, so the map drops the subchannels that it kept only

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "messages/counting/call_tracker.hpp"
@@ -59,15 +60,26 @@ inline constexpr std::size_t kEndpointStates = 7;
 
 using EndpointCounts = std::array<std::int64_t, kEndpointStates>;
 
-/// The number of subchannels of one subchannel map in each state. A cluster may have several maps,
-/// one in each tree that leads to it. The metric is the sum over the maps, so each map reports its
-/// counts and its previous counts.
+/// The number of subchannels of one subchannel map in each state, in one priority. A cluster may
+/// have several maps, one in each tree that leads to it. The metric is the sum over the maps, so
+/// each map reports its counts and its previous counts.
 struct EndpointsCounted {
   ClusterName cluster;
   EndpointCounts by_state{};
   EndpointCounts before{};  ///< The counts that the map reported last.
+  /// nullopt: the addresses that no priority of the configuration has.
+  std::optional<std::uint32_t> priority = std::nullopt;
 
   friend bool operator==(const EndpointsCounted&, const EndpointsCounted&) = default;
+};
+
+/// A subchannel map has got new addresses, and has given up others.
+struct EndpointsChanged {
+  ClusterName cluster;
+  std::uint64_t added = 0;
+  std::uint64_t removed = 0;
+
+  friend bool operator==(const EndpointsChanged&, const EndpointsChanged&) = default;
 };
 
 /// A connection attempt ended.
@@ -78,9 +90,10 @@ struct ConnectionAttempted {
   friend bool operator==(const ConnectionAttempted&, const ConnectionAttempted&) = default;
 };
 
-/// An established connection was lost.
+/// An established connection has ended.
 struct ConnectionLost {
   ClusterName cluster;
+  std::string reason = "unknown";  ///< From lb/subchannel/disconnect_reason.
 
   friend bool operator==(const ConnectionLost&, const ConnectionLost&) = default;
 };
@@ -158,6 +171,7 @@ using Observation = std::variant<PriorityActive,
                                  FailedOver,
                                  FailoverEnded,
                                  EndpointsCounted,
+                                 EndpointsChanged,
                                  ConnectionAttempted,
                                  ConnectionLost,
                                  OutliersDetected,

@@ -148,6 +148,7 @@ struct HolderGone {
 struct MapGenerationStarted {
   SubchannelSettings settings;
   Generation generation = 0;
+  EndpointsPtr endpoints = nullptr;  ///< See ServeSubchannels.
 };
 
 struct MapGenerationApplied {

@@ -293,13 +293,20 @@ void Instruments::observe(const Observation& observation) {
                            std::chrono::duration<double>(seen.duration).count());
           },
           [&](const EndpointsCounted& seen) { count_endpoints(seen); },
+          [&](const EndpointsChanged& seen) {
+            const std::string cluster = seen.cluster.str();
+            series_.add(
+                Metric::kEndpointChanges, {cluster, "added"}, static_cast<double>(seen.added));
+            series_.add(
+                Metric::kEndpointChanges, {cluster, "removed"}, static_cast<double>(seen.removed));
+          },
           [&](const ConnectionAttempted& seen) {
             series_.add(Metric::kConnectionAttempts,
                         {seen.cluster.str(), seen.connected ? "success" : "failure"},
                         1);
           },
           [&](const ConnectionLost& seen) {
-            series_.add(Metric::kSubchannelDisconnections, {seen.cluster.str(), "unknown"}, 1);
+            series_.add(Metric::kSubchannelDisconnections, {seen.cluster.str(), seen.reason}, 1);
           },
           [&](const OutliersDetected& seen) { count_outliers(series_, seen); },
           [&](const CircuitBreakerSet& seen) { set_gate(seen); },
@@ -343,11 +350,12 @@ void Instruments::move_priority(const ClusterName& cluster,
 // series; a later series then starts with the whole sum.
 void Instruments::count_endpoints(const EndpointsCounted& seen) {
   const std::lock_guard lock(registry_mutex_);
-  EndpointCounts& sum = endpoints_[seen.cluster];
+  const std::string priority = seen.priority ? absl::StrCat(*seen.priority) : std::string();
+  EndpointCounts& sum = endpoints_[seen.cluster][priority];
   for (std::size_t state = 0; state < kEndpointStates; ++state) {
     sum[state] += seen.by_state[state] - seen.before[state];
     series_.set(Metric::kEndpoints,
-                {seen.cluster.str(), "", std::string(kStates[state])},
+                {seen.cluster.str(), priority, std::string(kStates[state])},
                 static_cast<double>(sum[state]));
   }
 }

@@ -182,7 +182,8 @@ class Instruments final : public DropCounters {
   /// The percentages of all statements that hold, in the order of the statements.
   std::map<LabelValues, std::map<std::uint64_t, std::uint32_t>> tier_loads_;
   std::uint64_t loads_claimed_ = 0;
-  std::map<ClusterName, EndpointCounts> endpoints_;    // The sum of all maps of the cluster.
+  /// The sum of all maps of the cluster, by the label `priority`.
+  std::map<ClusterName, std::map<std::string, EndpointCounts>> endpoints_;
   std::map<ClusterName, std::int64_t> sessions_held_;  // The sum of all maps of the cluster.
   // How many trees use each priority.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;

@@ -233,7 +233,7 @@ inline constexpr std::array kMetrics{
               MetricKind::kCounter,
               "signalbox_subchannel_disconnections_total",
               {kCluster, Label{"reason"}},
-              "Established connections that were lost, by gRPC's word for the reason (gRFC A94)."},
+              "Established connections that ended, by gRPC's word for the reason (gRFC A94)."},
     MetricRow{Metric::kOutlierEjections,
               MetricKind::kCounter,
               "signalbox_outlier_ejections_total",

@@ -25,6 +25,7 @@
 #include "actors/io/connection_security.hpp"
 #include "actors/io/grpc_access.hpp"
 #include "actors/io/grpc_poller.hpp"
+#include "lb/subchannel/disconnect_reason.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -199,9 +200,13 @@ bool leaves_ready(const GrpcConnection& connection) {
 // but then the connection has left READY. That second entry may be lost when gRPC cancels the call.
 // A call in progress on a connection that breaks off after a GOAWAY ends with the same text.
 Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken) {
-  if (GrpcAccess::has_headers(context)) return Reach::kServer;
   const std::string error = context.debug_error_string();
   const std::size_t entries = GrpcAccess::trailer_entries(context);
+  if (entries <= 1 || absl::StrContains(error, "grpc_message:\"GOAWAY received")) {
+    const char* const reason = lb::disconnect_reason(error);
+    if (reason != absl::string_view(lb::kUnknownReason)) connection.record_loss(reason);
+  }
+  if (GrpcAccess::has_headers(context)) return Reach::kServer;
   const auto says = [&error](absl::string_view message) {
     return absl::StrContains(error, absl::StrCat("grpc_message:\"", message, "\""));
   };
@@ -258,6 +263,7 @@ class GrpcConnector::Pool {
              const ListenerPtr& listener,
              grpc_connectivity_state last);
   void on_watch(const Watch& watch, bool changed);
+  absl::Status closed(const TransportPtr& transport);
   void on_connecting(const Watch& watch,
                      const std::shared_ptr<grpc::Channel>& channel,
                      bool changed);
@@ -503,17 +509,26 @@ void GrpcConnector::Pool::watch(const TransportPtr& transport,
 
 void GrpcConnector::Pool::on_watch(const Watch& watch, bool changed) {
   const auto channel = watch.channel.lock();
-  if (watch.listener == nullptr) {
-    return end(watch.transport,
-               absl::UnavailableError(absl::StrCat(
-                   "connection to ", watch.transport->address().str(), " was closed")));
-  }
+  if (watch.listener == nullptr) return end(watch.transport, closed(watch.transport));
   if (channel == nullptr) return;  // It was abandoned, and its attempts with it.
   std::unique_lock lock(mutex_);
   const auto phase = watch.transport->phase;
   lock.unlock();
   if (phase == Transport::Phase::kReady) return tell_connected(watch.transport);
   if (phase == Transport::Phase::kConnecting) on_connecting(watch, channel, changed);
+}
+
+absl::Status GrpcConnector::Pool::closed(const TransportPtr& transport) {
+  ConnectionPtr connection;  // Released after the unlock.
+  const std::lock_guard lock(mutex_);
+  connection = transport->connection.lock();
+  const char* const reason =
+      connection == nullptr ? nullptr : static_cast<const GrpcConnection&>(*connection).loss();
+  return absl::UnavailableError(absl::StrCat("connection to ",
+                                             transport->address().str(),
+                                             " was closed",
+                                             reason == nullptr ? "" : ": ",
+                                             reason == nullptr ? "" : reason));
 }
 
 void GrpcConnector::Pool::on_connecting(const Watch& watch,

@@ -71,12 +71,24 @@ class GrpcConnection final : public Connection {
   /// end with this text do not wait for the connection to leave READY.
   void record_goaway_text() const { server_says_goaway_.store(true, std::memory_order_relaxed); }
 
+  /// A call has learned why the connection is lost: a word of lb::disconnect_reason(). gRPC tells
+  /// calls alone, so the reason is not known if the connection ends without calls, or before the
+  /// first of them has ended. The first reason stays.
+  void record_loss(const char* reason) const {
+    const char* none = nullptr;
+    loss_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
+  }
+
+  /// Null: not known.
+  const char* loss() const { return loss_.load(std::memory_order_relaxed); }
+
   bool server_says_goaway() const { return server_says_goaway_.load(std::memory_order_relaxed); }
 
  private:
   // Fields that a call reads share one cache line.
   alignas(kCacheLine) grpc_channel* const c_channel_;
   mutable std::atomic<bool> server_says_goaway_{false};
+  mutable std::atomic<const char*> loss_{nullptr};
   const std::string authority_;
   const std::shared_ptr<grpc::Channel> channel_;
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "lb/subchannel/disconnect_reason.hpp"
 #include "messages/back_off.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
@@ -61,7 +62,8 @@ void SubchannelCore::on(const ConnectionClosed& event,
   if (!std::holds_alternative<Ready>(state_) || event.attempt != attempt_) return;
   state_ = Idle{};
   effects.push_back(DropConnection{event.attempt});
-  effects.push_back(Observe{ConnectionLost{options_.settings.cluster}});
+  effects.push_back(Observe{
+      ConnectionLost{options_.settings.cluster, disconnect_reason(event.status.message())}});
   notify(effects);
 }
 

@@ -114,7 +114,9 @@ void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects
   Entry& entry = found->second;
   if (is_new) {
     entry.raw.address = event.address;
-    ++counts_[index(entry.counted)];
+    entry.priority = priority_of(event.address);
+    count(entry, +1);
+    ++changed_.added;
     recount(event.address, entry);
     effects.push_back(SpawnSubchannel{event.address, settings_});
     begin_probes(event.address, entry, effects);
@@ -177,6 +179,7 @@ void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffec
   started_ = event.generation;
   // New subchannels get these settings. Living subchannels keep theirs, except for I7 and I10.
   const SubchannelSettings before = std::exchange(settings_, event.settings);
+  record_priorities(event.endpoints);
   if (!same_tls(before.tls, settings_.tls)) replace_all(effects);
   probe_anew(before, effects);
 }
@@ -424,7 +427,8 @@ void SubchannelMapCore::stop(const Address& address, SubchannelMapEffects& effec
   SIGNALBOX_INVARIANT(found != entries_.end() && found->second.holds.empty(),
                       "I1: only a subchannel without a hold is stopped");
   if (found->second.lingers_in.has_value()) lingering_.erase({*found->second.lingers_in, address});
-  --counts_[index(found->second.counted)];
+  count(found->second, -1);
+  ++changed_.removed;
   if (found->second.is_probed) effects.push_back(StopHealthChecks{address});
   effects.push_back(StopSubchannel{address});
   entries_.erase(found);
@@ -529,9 +533,46 @@ const absl::Status* SubchannelMapCore::verdict_on(const Address& address,
 }
 
 void SubchannelMapCore::recount(const Address& address, Entry& entry) {
-  --counts_[index(entry.counted)];
+  count(entry, -1);
   entry.counted = state_of(address, entry);
-  ++counts_[index(entry.counted)];
+  count(entry, +1);
+}
+
+void SubchannelMapCore::count(const Entry& entry, std::int64_t amount) {
+  counts_[index(entry.counted)] += amount;
+  counts_of_[entry.priority][index(entry.counted)] += amount;
+}
+
+// I11. The endpoints of all healths count: some policies connect to unfit ones.
+void SubchannelMapCore::record_priorities(const EndpointsPtr& endpoints) {
+  if (endpoints == endpoints_) return;
+  priorities_.clear();
+  endpoints_ = endpoints;
+  if (endpoints_ != nullptr) {
+    constexpr std::size_t kLast = kNoPriority - 1;
+    for (std::size_t place = 0; place < endpoints_->priorities.size(); ++place) {
+      const Priority& priority = endpoints_->priorities[place];
+      for (const auto* part : {&priority.localities, &priority.degraded, &priority.unhealthy}) {
+        for (const LocalityPtr& locality : *part) {
+          for (const Endpoint& endpoint : locality->endpoints) {
+            for (const Address& address : endpoint.addresses)
+              priorities_.emplace(address.str(),
+                                  static_cast<PriorityNumber>(std::min(place, kLast)));
+          }
+        }
+      }
+    }
+  }
+  for (auto& [address, entry] : entries_) {
+    count(entry, -1);
+    entry.priority = priority_of(address);
+    count(entry, +1);
+  }
+}
+
+SubchannelMapCore::PriorityNumber SubchannelMapCore::priority_of(const Address& address) const {
+  const auto found = priorities_.find(address.str());
+  return found == priorities_.end() ? kNoPriority : found->second;
 }
 
 void SubchannelMapCore::recount_all(const SessionMarks& marks) {
@@ -557,10 +598,26 @@ void SubchannelMapCore::observe_counts(SubchannelMapEffects& effects) {
     effects.push_back(
         Observe{SessionsHeld{settings_.cluster, held, std::exchange(held_observed_, held)}});
   }
-  if (observed_.has_value() ? observed_->by_state == counts_ : entries_.empty()) return;
-  const EndpointCounts before = observed_ ? observed_->by_state : EndpointCounts{};
-  observed_ = EndpointsCounted{settings_.cluster, counts_, before};
-  effects.push_back(Observe{*observed_});
+  if (changed_.added != 0 || changed_.removed != 0) {
+    changed_.cluster = settings_.cluster;
+    effects.push_back(Observe{std::exchange(changed_, {})});
+  }
+  // If the configuration has no endpoint, the cluster shows zeros.
+  const bool is_empty = endpoints_ != nullptr && priorities_.empty() && entries_.empty();
+  if (is_empty && observed_.empty()) {
+    effects.push_back(Observe{EndpointsCounted{settings_.cluster, {}, {}}});
+    observed_[kNoPriority] = {};
+  }
+  for (const auto& [priority, counts] : counts_of_) {
+    const auto known = observed_.find(priority);
+    if (known != observed_.end() && known->second == counts) continue;
+    EndpointCounts& before = observed_[priority];
+    effects.push_back(Observe{EndpointsCounted{
+        settings_.cluster,
+        counts,
+        std::exchange(before, counts),
+        priority == kNoPriority ? std::nullopt : std::optional<std::uint32_t>(priority)}});
+  }
 }
 
 // --- invariants ---
@@ -568,7 +625,8 @@ void SubchannelMapCore::observe_counts(SubchannelMapEffects& effects) {
 void SubchannelMapCore::check_invariants() const {
   std::size_t holds = 0;
   std::size_t lingering = 0;
-  std::array<std::int64_t, kEndpointStates> counts{};
+  EndpointCounts counts{};
+  std::map<PriorityNumber, EndpointCounts> counts_of;
   for (const auto& [address, entry] : entries_) {
     SIGNALBOX_INVARIANT(entry.holds.empty() == entry.lingers_in.has_value(),
                         "I1: an entry is held, or it lingers");
@@ -587,6 +645,8 @@ void SubchannelMapCore::check_invariants() const {
     }
     holds += entry.holds.size();
     ++counts[index(entry.counted)];
+    ++counts_of[entry.priority][index(entry.counted)];
+    SIGNALBOX_INVARIANT(entry.priority == priority_of(address), "I11: the first priority");
     SIGNALBOX_INVARIANT(entry.is_probed == probes_of(settings_, address).has_value() &&
                             (entry.is_probed || entry.probed.ok()),
                         "I10: which addresses are probed, and with which result");
@@ -604,6 +664,9 @@ void SubchannelMapCore::check_invariants() const {
   check_keeper();
   SIGNALBOX_INVARIANT(lingering == lingering_.size(), "I3: every listed subchannel lingers");
   SIGNALBOX_INVARIANT(counts == counts_, "the counts are those of the entries");
+  for (const auto& [priority, shown] : counts_of_) {
+    SIGNALBOX_INVARIANT(shown == counts_of[priority], "I11: counts are those of the priority");
+  }
 }
 
 void SubchannelMapCore::check_keeper() const {

@@ -42,6 +42,8 @@
 //   I10 An address with a subchannel is probed, if the newest settings say so and do not exempt it.
 //       The result of its probes stays until these probes, or their replacements, report another
 //       result. It ends when the address is not probed any more.
+//   I11 An address counts in the first priority that has it in the newest configuration, for
+//       metrics alone.
 //
 // Precondition: the shell passes on reports of the *present* subchannel of an address. It drops
 // late reports of a stopped subchannel of the same address.
@@ -59,6 +61,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
 
 #include "messages/subchannel_events.hpp"
 
@@ -81,6 +84,10 @@ class SubchannelMapCore {
   std::size_t remembered_holders() const { return parties_.size(); }
 
  private:
+  /// A priority, or the greatest number for all priorities from that one on.
+  using PriorityNumber = std::uint8_t;
+  static constexpr PriorityNumber kNoPriority = 255;
+
   /// The knowledge of one path. It is kept for a while after the holder is gone, so that late
   /// events of the holder are recognised.
   struct Party {
@@ -97,6 +104,7 @@ class SubchannelMapCore {
     std::vector<Party*> holds;             ///< In order of path.
     std::optional<Generation> lingers_in;  ///< Set exactly while there are no holds.
     EndpointState counted = EndpointState::kIdle;
+    PriorityNumber priority = kNoPriority;  ///< In the configuration.
     bool is_probed = false;
     absl::Status probed;  ///< The result of the probes (I10); OK while there is none.
   };
@@ -154,6 +162,9 @@ class SubchannelMapCore {
                                  const Address& address,
                                  const Entry& entry) const;
   const absl::Status* verdict_on(const Address& address, const Entry& entry) const;
+  void record_priorities(const EndpointsPtr& endpoints);
+  PriorityNumber priority_of(const Address& address) const;
+  void count(const Entry& entry, std::int64_t amount);
   void recount(const Address& address, Entry& entry);
   void recount_all(const SessionMarks& marks);
   EndpointState state_of(const Address& address, const Entry& entry) const;
@@ -174,8 +185,13 @@ class SubchannelMapCore {
   /// again.
   std::array<std::shared_ptr<const UnhealthyEndpoints>, kHealthJudges> unhealthy_;
   std::shared_ptr<const TrackEndpoints::Table> trackers_;
-  std::array<std::int64_t, kEndpointStates> counts_{};
-  std::optional<EndpointsCounted> observed_;
+  EndpointsPtr endpoints_;  ///< The cluster's; null: none are known.
+  /// The first priority of each address of `endpoints_`, which owns the texts.
+  absl::flat_hash_map<absl::string_view, PriorityNumber> priorities_;
+  EndpointCounts counts_{};
+  std::map<PriorityNumber, EndpointCounts> counts_of_;  ///< By priority.
+  std::map<PriorityNumber, EndpointCounts> observed_;   ///< `counts_of_`, as reported last.
+  EndpointsChanged changed_;                            ///< In this step.
   std::optional<Keeper> keeper_;
   std::int64_t held_observed_ = 0;  ///< The holds of the keeper, as reported last.
 };

@@ -125,8 +125,8 @@ class Cds final : public Policy {
                   const LeafEndpoints& leaf,
                   const ClusterName& aggregate,
                   LbEffects& effects) {
-    effects.push_back(
-        ServeSubchannels{subchannel_settings(cluster, leaf, authority_), children_.generation()});
+    effects.push_back(ServeSubchannels{
+        subchannel_settings(cluster, leaf, authority_), children_.generation(), leaf.endpoints});
     map_ = Map::kOpen;
     unsettled_ = children_.generation();
     note_ = leaf.resolution_note;

@@ -2,6 +2,7 @@
 //
 // Each call counts once for its caller, as it ended for the application, through every API and
 // however far it came. Waits for an endpoint count by their reason.
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -81,48 +82,61 @@ TEST_CASE("calls: a call that is retried counts once, and its attempts as often 
 
 TEST_CASE("calls: a call that reaches no endpoint counts with the code that its caller gets",
           "[channel][calls]") {
+  struct Row {
+    std::string name;
+    std::function<void(ChannelWorld&)> publish;
+    std::function<void(grpc::ClientContext&)> prepare;
+    Code code;
+  };
+
+  const auto fails = [](ChannelWorld& world) {
+    world.publish_failure(absl::UnavailableError("all endpoints failed"));
+  };
+  const std::vector<Row> rows{
+      {"its pick fails", fails, nullptr, Code::UNAVAILABLE},
+      {"its pick fails, and its retry policy gives up",
+       [&](ChannelWorld& world) {
+         world.retry = rules_of(3);
+         fails(world);
+       },
+       nullptr,
+       Code::UNAVAILABLE},
+      {"it is dropped",
+       [](ChannelWorld& world) {
+         world.publish([](const PickArgs&) {
+           PickResult result;
+           result.outcome = Drop{absl::ResourceExhaustedError("too many")};
+           return result;
+         });
+       },
+       nullptr,
+       Code::RESOURCE_EXHAUSTED},
+      {"its deadline passes while it waits",
+       [](ChannelWorld&) {},
+       [](grpc::ClientContext& context) {
+         context.set_deadline(std::chrono::system_clock::now() + 20ms);
+       },
+       Code::DEADLINE_EXCEEDED},
+      {"its metadata cannot be sent",
+       fails,
+       [](grpc::ClientContext& context) { context.AddMetadata("Upper", "case"); },
+       Code::INTERNAL}};
+  EchoServer server;  // Nothing leads to it.
   for (const Way& way : ways()) {
-    INFO(way.name);
-    EchoServer server;  // Nothing leads to it.
-    ChannelWorld world;
-    SECTION("its pick fails") {
-      world.publish_failure(absl::UnavailableError("all endpoints failed"));
-      converse(way, two_messages(), world.channel, server.service());
-      CHECK(calls_of(world) == Calls{{Code::UNAVAILABLE, 1}});
-    }
-    SECTION("it is dropped") {
-      world.publish([](const PickArgs&) {
-        PickResult result;
-        result.outcome = Drop{absl::ResourceExhaustedError("too many")};
-        return result;
-      });
-      converse(way, two_messages(), world.channel, server.service());
-      CHECK(calls_of(world) == Calls{{Code::RESOURCE_EXHAUSTED, 1}});
-    }
-    SECTION("its pick fails, and its retry policy gives up") {
-      world.retry = rules_of(3);
-      world.publish_failure(absl::UnavailableError("all endpoints failed"));
-      converse(way, two_messages(), world.channel, server.service());
-      CHECK(calls_of(world) == Calls{{Code::UNAVAILABLE, 1}});
-    }
-    SECTION("its deadline passes while it waits") {
+    for (const Row& row : rows) {
+      INFO(way.name << ": " << row.name);
+      ChannelWorld world;
+      row.publish(world);
       Manner manner = two_messages();
-      manner.prepare = [](grpc::ClientContext& context) {
-        context.set_deadline(std::chrono::system_clock::now() + 20ms);
-      };
+      manner.prepare = row.prepare;
       converse(way, manner, world.channel, server.service());
-      CHECK(calls_of(world) == Calls{{Code::DEADLINE_EXCEEDED, 1}});
-      CHECK(waits(world, {DelayReason::kResolving}) == 1);
+      CHECK(calls_of(world) == Calls{{row.code, 1}});
+      CHECK(sum_of(&world.callers->durations()) == 1);
+      CHECK(world.stats->started() == 0);
+      CHECK(sum_of(&world.stats->durations()) == 0);
+      const bool waited = row.code == Code::DEADLINE_EXCEEDED;
+      CHECK(waits(world, {DelayReason::kResolving}) == (waited ? 1 : 0));
     }
-    SECTION("its metadata cannot be sent") {
-      Manner manner = two_messages();
-      manner.prepare = [](grpc::ClientContext& context) { context.AddMetadata("Upper", "case"); };
-      converse(way, manner, world.channel, server.service());
-      CHECK(calls_of(world) == Calls{{Code::INTERNAL, 1}});
-    }
-    CHECK(sum_of(&world.callers->durations()) == 1);
-    CHECK(world.stats->started() == 0);
-    CHECK(sum_of(&world.stats->durations()) == 0);
   }
 }
 

@@ -352,7 +352,7 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
           [&](RebuildSoon&) { post(node.id, RebuildDue{}); },
           [&](ServeSubchannels& it) {
             if (!node.map) node.map.emplace();
-            tell_map(&node, MapGenerationStarted{it.settings, it.generation});
+            tell_map(&node, MapGenerationStarted{it.settings, it.generation, it.endpoints});
           },
           [&](SettleSubchannels& it) { tell_map(&node, MapGenerationApplied{it.generation}); },
           [&](CloseSubchannels&) { close_map(node); },

@@ -1080,6 +1080,7 @@ TEST_CASE("workload: one message in sixteen of each actor is measured, the first
     const auto at = metrics.find(begin);
     return at == std::string::npos ? -1 : std::stod(metrics.substr(at + begin.size()));
   };
+  shells.run();
   CHECK(shown("handle_duration_seconds_count") == 0);
   for (Generation generation = 1; generation <= 18; ++generation)
     protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, generation});

@@ -46,7 +46,7 @@ ConnectFailed refused(std::uint64_t attempt) {
 }
 
 ConnectionClosed closed(std::uint64_t attempt) {
-  return {attempt, absl::UnavailableError("goaway")};
+  return {attempt, absl::UnavailableError("Connection reset by peer")};
 }
 
 template <typename Effect>
@@ -159,7 +159,7 @@ TEST_CASE("subchannel: attempts and losses are observed under the cluster", "[lb
   core.step(TimerFired{{"backoff", 1}}, {});
   core.step(ConnectRequested{}, {});
   CHECK(seen(core.step(connected(2), {})) == Observation{ConnectionAttempted{cluster, true}});
-  CHECK(seen(core.step(closed(2), {})) == Observation{ConnectionLost{cluster}});
+  CHECK(seen(core.step(closed(2), {})) == Observation{ConnectionLost{cluster, "connection reset"}});
 }
 
 // Fails one attempt, begun and ended at `now`. Returns the back-off after it.

@@ -115,6 +115,7 @@ class MapHarness {
   std::set<std::string> living;        ///< Spawned and not stopped.
   std::vector<NotifyHolder> notified;  ///< By the last step.
   std::vector<EndpointsCounted> counted;
+  std::vector<EndpointsChanged> changed;
   int spawned = 0;
   Strings connects;
   SubchannelSettings last_settings;
@@ -136,8 +137,12 @@ class MapHarness {
     if (const auto* connect = std::get_if<ConnectSubchannel>(&effect))
       connects.push_back(connect->address.str());
     if (const auto* notify = std::get_if<NotifyHolder>(&effect)) notified.push_back(*notify);
-    if (const auto* observe = std::get_if<Observe>(&effect))
-      counted.push_back(std::get<EndpointsCounted>(observe->observation));
+    const auto* observe = std::get_if<Observe>(&effect);
+    if (observe == nullptr) return;
+    if (const auto* seen = std::get_if<EndpointsCounted>(&observe->observation))
+      counted.push_back(*seen);
+    if (const auto* seen = std::get_if<EndpointsChanged>(&observe->observation))
+      changed.push_back(*seen);
   }
 };
 
@@ -687,6 +692,76 @@ TEST_CASE("subchannel_map: counts its endpoints, and tells when the counts chang
                                                counts(0, 1, 0),
                                                counts(0, 0, 0)};
   CHECK(map.counted == expected);
+}
+
+TEST_CASE("subchannel_map: an address counts in the first priority that has it",
+          "[lb][subchannel_map][metrics]") {
+  const auto endpoints = [](const std::vector<Strings>& priorities) {
+    auto made = std::make_shared<Endpoints>();
+    for (const Strings& addresses : priorities) {
+      auto locality = std::make_shared<Locality>();
+      for (const std::string& address : addresses)
+        locality->endpoints.push_back({.addresses = {Address(address)}});
+      made->priorities.push_back({.localities = {locality}});
+    }
+    return made;
+  };
+  MapHarness map;
+  // What the metrics would show: idle endpoints by priority.
+  const auto idle = [&](std::optional<std::uint32_t> priority) {
+    std::int64_t sum = 0;
+    for (const EndpointsCounted& seen : map.counted) {
+      const auto state = static_cast<std::size_t>(EndpointState::kIdle);
+      if (seen.priority == priority) sum += seen.by_state[state] - seen.before[state];
+    }
+    return sum;
+  };
+  const SubchannelSettings settings{ClusterName{"orders"}};
+  map.step(MapGenerationStarted{settings, 1, endpoints({{"a", "b"}, {"b", "c"}})});
+  for (const char* address : {"a", "b", "c", "d"})
+    map.acquire(address, holder("x"));
+  CHECK(idle(0) == 2);
+  CHECK(idle(1) == 1);
+  CHECK(idle(std::nullopt) == 1);  // The configuration does not name "d".
+  map.core.check_invariants();
+  map.step(MapGenerationStarted{settings, 2, endpoints({{"c"}, {"a"}})});
+  CHECK(idle(0) == 1);
+  CHECK(idle(1) == 1);
+  CHECK(idle(std::nullopt) == 2);
+  map.step(MapGenerationStarted{settings, 3, nullptr});
+  CHECK(idle(0) == 0);
+  CHECK(idle(std::nullopt) == 4);
+  map.core.check_invariants();
+}
+
+TEST_CASE("subchannel_map: a cluster without endpoints shows zeros",
+          "[lb][subchannel_map][metrics]") {
+  MapHarness map;
+  map.start(1);
+  CHECK(map.counted.empty());  // Nothing is known of its endpoints.
+  const SubchannelSettings settings{ClusterName{"orders"}};
+  map.step(MapGenerationStarted{settings, 2, std::make_shared<const Endpoints>()});
+  CHECK(map.counted == std::vector<EndpointsCounted>{{ClusterName{"orders"}, {}, {}}});
+  map.step(MapGenerationStarted{settings, 3, std::make_shared<const Endpoints>()});
+  CHECK(map.counted.size() == 1);
+}
+
+TEST_CASE("subchannel_map: tells which addresses come and go, and not which move",
+          "[lb][subchannel_map][metrics]") {
+  MapHarness map;
+  map.start(1);
+  map.applied(1);
+  map.acquire("a", holder("x"));
+  map.acquire("a", holder("y"));
+  map.release("a", holder("x"));
+  CHECK(map.changed == std::vector<EndpointsChanged>{{ClusterName{"orders"}, 1, 0}});
+  map.start(2);
+  map.release("a", holder("y"));  // It lingers, and another policy takes it.
+  map.acquire("a", holder("z"));
+  map.applied(2);
+  CHECK(map.changed.size() == 1);
+  map.release("a", holder("z"));
+  CHECK(map.changed.back() == EndpointsChanged{ClusterName{"orders"}, 0, 1});
 }
 
 // --- a small obvious model ---

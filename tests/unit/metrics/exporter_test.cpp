@@ -25,6 +25,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->observe(FailoverEnded{cluster, 30ms});
   instruments->observe(FailoverEnded{cluster, 90s});
   instruments->observe(EndpointsCounted{cluster, {2, 1, 0, 0, 0, 0}});
+  instruments->observe(EndpointsChanged{cluster, 1, 0});
   instruments->observe(ConnectionAttempted{cluster, true});
   instruments->observe(ConnectionLost{cluster});
   instruments->observe(SessionsHeld{cluster, 1});

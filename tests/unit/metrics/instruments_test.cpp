@@ -213,6 +213,34 @@ TEST_CASE("instruments: show endpoints in every state, zeros too", "[metrics][in
   CHECK(value(instruments, Metric::kEndpoints, {"orders", "", "unhealthy"}) == 5);
 }
 
+TEST_CASE("instruments: endpoints add up in each priority, and end with the cluster",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  auto held = instruments.hold_cluster(kOrders);
+  instruments.observe(EndpointsCounted{kOrders, {3}, {}, 0});
+  instruments.observe(EndpointsCounted{kOrders, {2}, {}, 0});
+  instruments.observe(EndpointsCounted{kOrders, {1}, {}, 1});
+  instruments.observe(EndpointsCounted{kOrders, {7}, {}});
+  instruments.observe(EndpointsCounted{kOrders, {1}, {3}, 0});
+  const auto ready = [&](const char* priority) {
+    return value(instruments, Metric::kEndpoints, {"orders", priority, "ready"});
+  };
+  CHECK(ready("0") == 3);
+  CHECK(ready("1") == 1);
+  CHECK(ready("") == 7);
+  CHECK(value(instruments, Metric::kEndpoints, {"orders", "1", "idle"}) == 0);
+  held.reset();
+  CHECK(ready("0") == std::nullopt);
+}
+
+TEST_CASE("instruments: count addresses that come and go", "[metrics][instruments]") {
+  Instruments instruments;
+  instruments.observe(EndpointsChanged{kOrders, 3, 0});
+  instruments.observe(EndpointsChanged{kOrders, 1, 2});
+  CHECK(value(instruments, Metric::kEndpointChanges, {"orders", "added"}) == 4);
+  CHECK(value(instruments, Metric::kEndpointChanges, {"orders", "removed"}) == 2);
+}
+
 TEST_CASE("instruments: count probes by how they ended, and those that waited",
           "[metrics][instruments][health_check]") {
   Instruments instruments;
@@ -231,6 +259,8 @@ TEST_CASE("instruments: count attempts and losses of connections", "[metrics][in
   instruments.observe(ConnectionAttempted{kOrders, false});
   instruments.observe(ConnectionAttempted{kOrders, false});
   instruments.observe(ConnectionLost{kOrders});
+  instruments.observe(ConnectionLost{kOrders, "GOAWAY NO_ERROR"});
+  CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders", "GOAWAY NO_ERROR"}) == 1);
   CHECK(value(instruments, Metric::kConnectionAttempts, {"orders", "success"}) == 1);
   CHECK(value(instruments, Metric::kConnectionAttempts, {"orders", "failure"}) == 2);
   CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders", "unknown"}) == 1);
