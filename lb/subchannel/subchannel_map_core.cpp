@@ -89,7 +89,6 @@ bool same_probes(const std::optional<StartHealthChecks>& left,
 
 SubchannelMapEffects SubchannelMapCore::step(const SubchannelMapEvent& event, Instant now) {
   now_ = now;
-  changed_ = {};
   changed_addresses_.clear();
   SubchannelMapEffects effects;
   std::visit([&](const auto& it) { on(it, effects); }, event);

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/names.hpp"
 
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 namespace signalbox::metrics {
 namespace {
@@ -26,57 +23,6 @@ TEST_CASE("names: each metric has a name of its own, in Prometheus' customs", "[
     }
     CHECK(absl::EndsWith(row.help, "."));
   }
-}
-
-// All words of the text that look like one of signalbox's metrics.
-std::set<std::string> metrics_in(const std::string& text) {
-  constexpr char kPrefix[] = "signalbox_";
-  std::set<std::string> names;
-  for (auto at = text.find(kPrefix); at != std::string::npos; at = text.find(kPrefix, at + 1)) {
-    const auto end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at);
-    names.insert(text.substr(at, end - at));
-  }
-  return names;
-}
-
-bool is_exported(const std::string& name) {
-  return std::ranges::any_of(kMetrics, [&](const MetricRow& row) {
-    if (row.kind != MetricKind::kHistogram) return name == row.name;
-    return std::ranges::any_of(std::array{"_bucket", "_sum", "_count"}, [&](const char* suffix) {
-      return name == std::string(row.name) + suffix;
-    });
-  });
-}
-
-std::string conf_file(const std::string& name) {
-  std::ifstream file(std::string(SIGNALBOX_CONF) + "/" + name);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-TEST_CASE("names: dashboard and alerts ask for metrics that are exported", "[metrics][names]") {
-  for (const char* name : {"grafana/signalbox.json", "prometheus/alerts.yml"}) {
-    const std::set<std::string> asked = metrics_in(conf_file(name));
-    CHECK(asked.size() >= 1);
-    for (const std::string& metric : asked) {
-      CAPTURE(name, metric);
-      CHECK(is_exported(metric));
-    }
-  }
-}
-
-TEST_CASE("names: the dashboard is JSON, and each of its panels has a place of its own",
-          "[metrics][names]") {
-  const auto dashboard = nlohmann::json::parse(conf_file("grafana/signalbox.json"));
-  std::set<int> ids;
-  for (const auto& panel : dashboard.at("panels")) {
-    CHECK(ids.insert(panel.at("id").get<int>()).second);
-    const auto& place = panel.at("gridPos");
-    CHECK(place.at("x").get<int>() + place.at("w").get<int>() <= 24);
-    CHECK((panel.at("type") == "row") == panel.value("targets", nlohmann::json()).empty());
-  }
-  CHECK(ids.size() > 1);
 }
 
 TEST_CASE("names: labels are given from the front", "[metrics][names]") {

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the files of conf/prometheus and conf/grafana and the runbooks say of each other."""
+
+import re
+import sys
+import unittest
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+RULES, ALERTS = CHECKOUT / "conf/prometheus/rules.yml", CHECKOUT / "conf/prometheus/alerts.yml"
+CASES = CHECKOUT / "conf/prometheus/alerts_test.yml"
+sys.path.insert(0, str(CHECKOUT / "conf/grafana"))
+import dashboard  # noqa: E402
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+class Alerts(unittest.TestCase):
+    names = re.findall(r"^ *- alert: (\w+)$", read(ALERTS), re.MULTILINE)
+
+    def test_each_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not(self) -> None:
+        cases = [case.splitlines()[0] + "\n" + case for case in read(CASES).split("  - name: ")[1:]]
+        self.assertEqual(len(self.names), 14)
+        for name in self.names:
+            with self.subTest(name):
+                own = [case for case in cases if f"alertname: {name}" in case]
+                self.assertTrue(any("exp_labels" in case for case in own), "no case in which it fires")
+                self.assertTrue(any("exp_labels" not in case for case in own), "no case in which it never fires")
+
+    def test_each_alert_names_its_runbook(self) -> None:
+        headings = re.findall(r"^### (Signalbox\w+)$", read(CHECKOUT / "docs/operate.md"), re.MULTILINE)
+        self.assertEqual(sorted(headings), sorted(self.names))
+        runbooks = re.findall(r'^ *runbook: "docs/operate\.md#(\w+)"$', read(ALERTS), re.MULTILINE)
+        self.assertEqual(runbooks, [name.lower() for name in self.names])
+
+    def test_each_alert_has_a_severity(self) -> None:
+        self.assertEqual(len(re.findall(r"labels: \{severity: (?:warning|critical)\}", read(ALERTS))), len(self.names))
+
+
+class Dashboard(unittest.TestCase):
+    def test_the_file_is_what_the_table_makes(self) -> None:
+        self.assertEqual(read(CHECKOUT / "conf/grafana/signalbox.json"), dashboard.text(),
+                         "run conf/grafana/dashboard.py --write")
+
+    def test_rules_and_dashboard_count_the_same_calls_as_failed(self) -> None:
+        selectors = set(re.findall(r'code=~"[^"]*"', read(RULES)))
+        self.assertEqual(selectors, {dashboard.FAILED})
+        self.assertTrue(set(re.findall(r'code=~"[^"]*"', " ".join(
+            query.expr for row in dashboard.ROWS.values() for panel in row for query in panel.queries))) <= selectors)
+
+    def test_the_alerts_that_it_names_exist(self) -> None:
+        named = set(re.findall(r"Signalbox[A-Z]\w+", dashboard.text()))
+        self.assertTrue(named)
+        self.assertLessEqual(named, set(Alerts.names))
+
+    def test_it_has_the_eight_rows(self) -> None:
+        self.assertEqual(list(dashboard.ROWS), ["Overview", "Failover", "Clusters", "Picks", "Sessions", "Control plane",
+                                                "Runtime", "Load test"])
+
+
+if __name__ == "__main__":
+    unittest.main()
