@@ -270,9 +270,10 @@ void add_serve(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app,
                                   "serve",
                                   "A control plane (ADS) that serves a file",
-                                  "The file is read again when it changes; while it is wrong, what "
-                                  "was good before\nis served. Writes one line of JSON with the "
-                                  "address when it is ready.\n"
+                                  "The file is read again when it changes, and on SIGHUP; while it "
+                                  "is wrong, what\nwas good before is served. Writes one line of "
+                                  "JSON with the address when it is\nready. SIGTERM, Ctrl-C and "
+                                  "the end of its terminal stop it.\n"
                                   "\nExample:\n"
                                   "  signalbox serve --resources resources.yaml\n");
   command->add_option("--resources", options.resources, "YAML or JSON: xDS resources")
