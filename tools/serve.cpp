@@ -23,7 +23,7 @@ namespace {
 // Says nothing when a demo has started this process, because the demo prints its own report.
 void say_what_is_served(const ServeOptions& options, std::size_t resources) {
   if (options.parent > 0) return;
-  say("serve", absl::StrCat(options.resources, ": ", resources, " resources"));
+  say("serve", absl::StrCat(options.resources, ": ", resources, " resources"), LogLevel::kInfo);
 }
 
 void serve_text(const ServeOptions& options, const actors::WatchedFile& file, ControlPlane& plane) {
