@@ -137,6 +137,16 @@ struct ReadyOptions {
 /// Asks a running process whether it is ready. kExitFailed: it is not, or it does not answer.
 int run_ready(const ReadyOptions& options);
 
+struct TopOptions {
+  std::string admin;
+  double interval_seconds = 1;
+  double timeout_seconds = 5;
+  std::uint64_t count = 0;  ///< Ends after so many intervals; 0: runs until it is stopped.
+};
+
+/// Shows a running process's clusters, again and again: a table in a terminal, else lines.
+int run_top(const TopOptions& options);
+
 struct ExplainOptions {
   std::string admin;                     ///< A process's admin address; empty: see `resources`.
   std::string resources;                 ///< A file, explained as if its endpoints were connected.

@@ -40,6 +40,7 @@ struct CommandLine {
   DemoOptions demo;
   DumpOptions dump;
   ReadyOptions ready;
+  TopOptions top;
   ExplainOptions explain;
   PlanOptions plan;
   int status = kExitOk;
@@ -428,6 +429,43 @@ void add_ready(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_ready(line.ready); });
 }
 
+void add_top(CLI::App& app, CommandLine& line) {
+  TopOptions& options = line.top;
+  CLI::App* command = add_command(
+      app,
+      "top",
+      "The clusters of a running process, live",
+      "The process has its admin pages on, as for dump. A table of its clusters: the\n"
+      "priority that carries the calls, calls a second, errors, calls in flight, p50 and\n"
+      "p99 of attempts, endpoints that are READY of all, failovers; below it the last\n"
+      "failovers. `q` or Ctrl-C ends it. Where stdout is no terminal, or TERM is dumb,\n"
+      "each interval writes a line of name=value pairs for each cluster and failover.\n"
+      "\nExamples:\n"
+      "  signalbox top --admin unix:/run/orders/admin.sock\n"
+      "  signalbox top --admin localhost:9901 --interval 10 --count 6 > minute.log\n");
+  command->add_option("--admin", options.admin, "unix:PATH or host:port of the process")
+      ->type_name("ADDRESS")
+      ->check(admin_address())
+      ->required();
+  command
+      ->add_option("--interval", options.interval_seconds, "Seconds between two looks: 0.1 to 3600")
+      ->type_name("SECONDS")
+      ->check(number_between(0.1, 3600))
+      ->capture_default_str();
+  command
+      ->add_option("--count", options.count, "Ends after so many intervals; 0: when it is stopped")
+      ->type_name("NUMBER")
+      ->check(whole_number())
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--timeout", options.timeout_seconds, "Seconds to wait for an answer: 0.1 to\n3600")
+      ->type_name("SECONDS")
+      ->check(number_between(0.1, 3600))
+      ->capture_default_str();
+  command->callback([&line] { line.status = run_top(line.top); });
+}
+
 // Adds the options that choose the source of the answer: a process, or files.
 void add_explained_world(CLI::App& command, ExplainOptions& options) {
   CLI::Option* const admin =
@@ -715,6 +753,7 @@ int run(int argc, char** argv) {
   add_check(app, line);
   add_dump(app, line);
   add_ready(app, line);
+  add_top(app, line);
   add_plan(app, line);
   add_explain(app, line);
   add_version(app, line);
