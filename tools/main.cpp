@@ -50,8 +50,8 @@ constexpr const char* kExitStatusText =
     "Exit status: 0 all went well, 1 it ran and failed, 2 it could not be run as\nasked.";
 
 constexpr const char* kCommonOptionsText =
-    "\nOptions of all commands (--config FILE, --log-format), and names of options in the\n"
-    "environment: signalbox --help.";
+    "\nOptions of all commands (--config FILE, --log-format), and names of options in\n"
+    "the environment: signalbox --help.";
 
 // Replaces CLI::Range. Its errors show numbers with six decimals, and report a text that is no
 // number as a number out of range.
@@ -436,8 +436,8 @@ void add_top(CLI::App& app, CommandLine& line) {
       "top",
       "The clusters of a running process, live",
       "The process has its admin pages on, as for dump. A table of its clusters: the\n"
-      "priority that carries the calls, calls a second, errors, calls in flight, p50 and\n"
-      "p99 of attempts, endpoints that are READY of all, failovers; below it the last\n"
+      "priority that carries the calls, calls a second, errors, calls in flight, p50\n"
+      "and p99 of attempts, endpoints that are READY of all, failovers; below it the last\n"
       "failovers. `q` or Ctrl-C ends it. Where stdout is no terminal, or TERM is dumb,\n"
       "each interval writes a line of name=value pairs for each cluster and failover.\n"
       "\nExamples:\n"
@@ -453,7 +453,7 @@ void add_top(CLI::App& app, CommandLine& line) {
       ->check(number_between(0.1, 3600))
       ->capture_default_str();
   command
-      ->add_option("--count", options.count, "Ends after so many intervals; 0: when it is stopped")
+      ->add_option("--count", options.count, "Ends after so many intervals; 0: when it is\nstopped")
       ->type_name("NUMBER")
       ->check(whole_number())
       ->capture_default_str();
