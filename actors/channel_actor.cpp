@@ -94,6 +94,7 @@ struct ChannelState {
   }
 
   void run(lb::PublishSnapshot& order);
+  void log_applied(Generation generation);
 
   void run(lb::ReferToClusters& order) {
     std::erase_if(in_metrics,
@@ -122,6 +123,7 @@ struct ChannelState {
   ClustersReferenced referenced;
   std::map<ClusterName, std::shared_ptr<const void>> in_metrics;
   std::optional<lb::ChannelCore> core;
+  Generation shown = 0;  ///< The generation that the log has shown.
   const ChildName root{kRootName};
   ChildPolicies policies;
   protocol::Watches watches;
@@ -164,9 +166,18 @@ void ChannelState::launch_watcher() {
   protocol::send(self, watcher, referenced);
 }
 
+// A generation is published many times: whenever its picker changes.
+void ChannelState::log_applied(Generation generation) {
+  if (std::exchange(shown, generation) == generation || !environment->log) return;
+  environment->log({LogLevel::kInfo,
+                    LogKind::kConfigApplied,
+                    absl::StrCat(port->target, ": calls follow configuration ", generation)});
+}
+
 void ChannelState::run(lb::PublishSnapshot& order) {
   const std::uint64_t sequence = order.snapshot.sequence;
   environment->instruments->set_config_generation(port->target, order.snapshot.generation);
+  log_applied(order.snapshot.generation);
   auto old = port->cell->exchange(std::make_unique<const lb::Snapshot>(std::move(order.snapshot)));
   environment->reclaimer->retire(std::move(old), [me = ChannelActor{self}, sequence] {
     protocol::post(me, GracePassed{sequence - 1});

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/child_policies.hpp"
+#include "actors/log_events.hpp"
 #include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
 #include "actors/spawn.hpp"
@@ -154,6 +155,8 @@ struct PolicyState {
     }
     if (const auto* load = std::get_if<TierLoad>(&order.observation)) hold(*load);
     environment->instruments->observe(order.observation);
+    if (!environment->log) return;
+    if (auto line = line_of(order.observation)) environment->log(*std::move(line));
   }
 
   // Holds a tier's gauge while this policy reports a load of the tier.
@@ -293,7 +296,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
   protocol::record_orderly_exit(self, state.orderly);
   protocol::report_exception(
       self, [log = environment->log, who = described(birth)](const std::string& what) {
-        if (log) log(absl::StrCat(who, " died: ", what));
+        if (log) log({LogLevel::kError, LogKind::kActor, absl::StrCat(who, " died: ", what)});
       });
   state.open(self, std::move(environment), std::move(birth));
   return {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace signalbox {
@@ -17,6 +18,35 @@ absl::string_view to_string(LogLevel level) {
       return "error";
   }
   return "?";
+}
+
+absl::string_view to_string(LogKind kind) {
+  switch (kind) {
+    case LogKind::kConfigApplied:
+      return "config_applied";
+    case LogKind::kConfigRefused:
+      return "config_refused";
+    case LogKind::kControlPlane:
+      return "control_plane";
+    case LogKind::kPriority:
+      return "priority";
+    case LogKind::kEjection:
+      return "ejection";
+    case LogKind::kCertificate:
+      return "certificate";
+    case LogKind::kSession:
+      return "session";
+    case LogKind::kSecurity:
+      return "security";
+    case LogKind::kActor:
+      return "actor";
+  }
+  return "?";
+}
+
+std::string text_of(const LogLine& line) {
+  if (line.left_out == 0) return line.text;
+  return absl::StrCat(line.text, " (", line.left_out, " like it were left out before)");
 }
 
 namespace {

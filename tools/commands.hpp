@@ -34,6 +34,7 @@ enum class LogFormat : std::uint8_t {
 
 /// Holds for the whole process from now on.
 void set_log_format(LogFormat format);
+LogFormat log_format();
 
 /// Writes a line to stderr. `time` is UTC. Control characters are escaped; in kText, line ends are
 /// not, because some errors are lists.

@@ -14,7 +14,7 @@
 namespace signalbox::tools {
 namespace {
 
-std::atomic<LogFormat>& log_format() {
+std::atomic<LogFormat>& chosen_format() {
   static std::atomic<LogFormat> format = LogFormat::kText;
   return format;
 }
@@ -40,7 +40,11 @@ std::string text_line(absl::string_view command, absl::string_view text) {
 }  // namespace
 
 void set_log_format(LogFormat format) {
-  log_format() = format;
+  chosen_format() = format;
+}
+
+LogFormat log_format() {
+  return chosen_format();
 }
 
 void say(absl::string_view command, absl::string_view text, LogLevel level) {

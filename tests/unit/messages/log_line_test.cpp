@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "messages/log_line.hpp"
 
+#include <set>
+#include <string>
+
 #include <catch2/catch.hpp>
 
 namespace signalbox {
@@ -26,6 +29,22 @@ TEST_CASE("one line: bytes that are no UTF-8 are escaped", "[messages][log]") {
   CHECK(one_line("\xED\xA0\x80") == "\\xed\\xa0\\x80");  // A surrogate.
   CHECK(one_line("\xF4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");
   CHECK(one_line("\xF0\x9F\x9A") == "\\xf0\\x9f\\x9a");
+}
+
+TEST_CASE("log kinds have names of their own", "[messages][log]") {
+  std::set<std::string> names;
+  for (std::size_t kind = 0; kind < kLogKinds; ++kind)
+    names.emplace(to_string(static_cast<LogKind>(kind)));
+  CHECK(names.size() == kLogKinds);
+  CHECK_FALSE(names.contains("?"));
+  CHECK(to_string(LogKind::kConfigRefused) == "config_refused");
+}
+
+TEST_CASE("log lines: the text says how many were left out", "[messages][log]") {
+  LogLine line{LogLevel::kInfo, LogKind::kPriority, "moved"};
+  CHECK(text_of(line) == "moved");
+  line.left_out = 3;
+  CHECK(text_of(line) == "moved (3 like it were left out before)");
 }
 
 TEST_CASE("log levels have names", "[messages][log]") {
