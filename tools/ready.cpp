@@ -42,8 +42,7 @@ int run_ready(const ReadyOptions& options) {
     std::cout << text << "\n";
     return kExitOk;
   }
-  const std::string where = channel::to_string(*address);
-  return fail(absl::StrCat(where, answer->code == kNotReady ? ": not ready: " : ": ", text),
+  return fail(absl::StrCat(channel::to_string(*address), ": ", text),
               answer->code == kNotReady ? kExitFailed : kExitUsage);
 }
 

@@ -199,9 +199,9 @@ TEST_CASE("signalbox ready: the exit status is the answer", "[e2e][tools]") {
 
   const auto row = GENERATE(values<Row>({
       {http("200 OK", "LIVE\n"), 0, "LIVE\n"},
-      {http("503 Service Unavailable", "xds:///orders: no configuration yet\n"),
+      {http("503 Service Unavailable", "not ready: the target cannot send calls\n"),
        1,
-       ": not ready: xds:///orders: no configuration yet\n"},
+       ": not ready: the target cannot send calls\n"},
       {http("400 Bad Request", "target: 'xds:///x' is not in use here\n"),
        2,
        "'xds:///x' is not in use here"},
