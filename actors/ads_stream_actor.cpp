@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/io/ads_transport.hpp"
+#include "actors/log_events.hpp"
 #include "actors/seed.hpp"
 #include "actors/workload.hpp"
 #include "metrics/instruments.hpp"
@@ -66,6 +67,7 @@ struct AdsStreamState {
 
   void run(ResponseRefused& order) {
     environment->instruments->count_config_rejected(to_string(order.reason));
+    if (environment->log) environment->log(refused_line(transport->server(), order));
   }
 
   void run(SubscriptionSent& order) { protocol::send(self, sink, std::move(order)); }

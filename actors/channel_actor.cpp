@@ -100,6 +100,7 @@ struct ChannelState {
   void run(lb::PublishSnapshot& order);
   void record_applied(Generation generation, const lb::ConfigApplied& applied);
   void announce(ConnectivityState state);
+  void log_applied(Generation generation);
 
   void run(lb::ReferToClusters& order) {
     std::erase_if(in_metrics,
@@ -131,6 +132,7 @@ struct ChannelState {
   XdsConfigPtr newest;        ///< The configuration that came last.
   ResourceVersions versions;  ///< Of `newest`.
   bool is_announced = false;  ///< The log has said that the target is served.
+  Generation shown = 0;       ///< The generation that the log has shown.
   const ChildName root{kRootName};
   ChildPolicies policies;
   protocol::Watches watches;
@@ -174,6 +176,14 @@ void ChannelState::launch_watcher() {
   protocol::send(self, watcher, referenced);
 }
 
+// A generation is published many times: whenever its picker changes.
+void ChannelState::log_applied(Generation generation) {
+  if (std::exchange(shown, generation) == generation || !environment->log) return;
+  environment->log({LogLevel::kInfo,
+                    LogKind::kConfigApplied,
+                    absl::StrCat(port->target, ": calls follow configuration ", generation)});
+}
+
 void ChannelState::run(lb::PublishSnapshot& order) {
   const std::uint64_t sequence = order.snapshot.sequence;
   const Generation generation = order.snapshot.generation;
@@ -183,6 +193,7 @@ void ChannelState::run(lb::PublishSnapshot& order) {
                           order.snapshot.failure,
                           order.snapshot.selector != nullptr,
                           protocol::now_of(self));
+  log_applied(order.snapshot.generation);
   auto old = port->cell->exchange(std::make_unique<const lb::Snapshot>(std::move(order.snapshot)));
   environment->reclaimer->retire(std::move(old), [me = ChannelActor{self}, sequence] {
     protocol::post(me, GracePassed{sequence - 1});
@@ -207,7 +218,9 @@ void ChannelState::announce(ConnectivityState state) {
   if (is_announced || state != ConnectivityState::kReady || newest == nullptr) return;
   is_announced = true;
   if (environment->announces_targets && environment->log)
-    environment->log(absl::StrCat(port->target, ": ", lb::connected_text(*newest, versions)));
+    environment->log({LogLevel::kNotice,
+                      LogKind::kConfigApplied,
+                      absl::StrCat(port->target, ": ", lb::connected_text(*newest, versions))});
 }
 
 protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,

@@ -14,6 +14,7 @@
 #include "lb/policy.hpp"
 #include "lb/route/fault.hpp"
 #include "lb/subchannel/subchannel_core.hpp"
+#include "messages/log_line.hpp"
 #include "xds/client/client_options.hpp"
 #include "xds/client/discovery_codec.hpp"
 #include "xds/depend/missing_leaf.hpp"
@@ -63,8 +64,8 @@ struct Environment {
   /// The back-off of subchannels. The address, the settings and the seed are set later, for each
   /// subchannel.
   lb::SubchannelOptions subchannel;
-  /// Actors call it with messages for the operator. It must not throw. Empty: messages are dropped.
-  std::function<void(const std::string& text)> log;
+  /// Actors call it with lines for the operator. It must not throw. Empty: lines are dropped.
+  std::function<void(LogLine line)> log;
   /// False: the log does not say when a target is first served, because its endpoints are only
   /// assumed to be connected.
   bool announces_targets = true;

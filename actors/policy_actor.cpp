@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/child_policies.hpp"
+#include "actors/log_events.hpp"
 #include "actors/policy_birth.hpp"
 #include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
@@ -158,6 +159,8 @@ struct PolicyState {
     if (const auto* load = std::get_if<TierLoad>(&order.observation)) hold(*load);
     if (environment->status != nullptr) show(order.observation);
     environment->instruments->observe(order.observation);
+    if (!environment->log) return;
+    if (auto line = line_of(order.observation)) environment->log(*std::move(line));
   }
 
   void show(const Observation& observation) {
@@ -326,7 +329,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
   protocol::record_orderly_exit(self, state.orderly);
   protocol::report_exception(
       self, [log = environment->log, who = described(birth)](const std::string& what) {
-        if (log) log(absl::StrCat(who, " died: ", what));
+        if (log) log({LogLevel::kError, LogKind::kActor, absl::StrCat(who, " died: ", what)});
       });
   state.open(self, std::move(environment), std::move(birth));
   return {

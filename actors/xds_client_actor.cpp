@@ -14,6 +14,7 @@
 #include "actors/ads_stream_actor.hpp"
 #include "actors/dump_reply.hpp"
 #include "actors/io/ads_transport.hpp"
+#include "actors/log_events.hpp"
 #include "actors/protocol/watcher.hpp"
 #include "actors/supervision.hpp"
 #include "actors/workload.hpp"
@@ -125,12 +126,15 @@ struct XdsClientState {
   // stream. So the gauge of a server that is no longer used does not come back.
   void record_connected(ServerId id, const ServerStatusChanged& changed) {
     environment->instruments->set_xds_connected(name_of(id), changed.status.ok());
+    if (environment->log) environment->log(server_line(name_of(id), changed));
   }
 
   // A session reports only changes of the server's status, so a new session reports nothing about a
   // healthy server. Received resources show that the server is connected.
-  void record_connected(ServerId id, const ResourcesReceived& /*received*/) {
+  void record_connected(ServerId id, const ResourcesReceived& received) {
     environment->instruments->set_xds_connected(name_of(id), true);
+    if (!environment->log) return;
+    if (auto line = refused_line(name_of(id), received)) environment->log(*std::move(line));
   }
 
   void record_connected(ServerId /*id*/, const SubscriptionSent& /*sent*/) {}

@@ -28,6 +28,11 @@ absl::Status check_bootstrap(const RuntimeOptions& options) {
   return wrong("bootstrap_path, bootstrap_json", "only one of them may be set, found both");
 }
 
+absl::Status check_log(const RuntimeOptions& options) {
+  if (!options.log || !options.log_line) return absl::OkStatus();
+  return wrong("log, log_line", "only one of them may be set, found both");
+}
+
 absl::Status check_durations(const RuntimeOptions& options) {
   using Nanoseconds = std::chrono::nanoseconds;
   const std::pair<const char*, Nanoseconds> all[] = {
@@ -81,6 +86,7 @@ absl::Status check_threads(std::size_t threads) {
 
 absl::Status check_options(const RuntimeOptions& options) {
   absl::Status valid = check_bootstrap(options);
+  valid.Update(check_log(options));
   valid.Update(check_durations(options));
   valid.Update(check_throttling(options.retry_throttling));
   valid.Update(check_panic_threshold(options.panic_threshold));

@@ -24,6 +24,7 @@
 #include "actors/io/grpc_connector.hpp"
 #include "actors/io/health_prober.hpp"
 #include "actors/io/tcp_connector.hpp"
+#include "actors/log.hpp"
 #include "channel/admin/admin_server.hpp"
 #include "channel/admin/explain_page.hpp"
 #include "channel/admin/metrics_server.hpp"
@@ -69,13 +70,29 @@ std::shared_ptr<actors::NameLookup> make_lookup(const RuntimeOptions& options) {
       });
 }
 
-void log_to_stderr(const std::string& text) {
-  std::cerr << absl::StrCat("signalbox: ", text, "\n") << std::flush;
+void log_to_stderr(const LogLine& line) {
+  std::cerr << absl::StrCat("signalbox: ", to_string(line.level), ": ", text_of(line), "\n")
+            << std::flush;
+}
+
+std::shared_ptr<actors::Log> make_log(const RuntimeOptions& options) {
+  actors::Log::Sink sink = log_to_stderr;
+  if (options.log) sink = [log = options.log](const LogLine& line) { log(text_of(line)); };
+  if (options.log_line) sink = options.log_line;
+  return std::make_shared<actors::Log>(options.log_level, std::move(sink));
+}
+
+using LogText = std::function<void(const std::string& text)>;
+
+// For parts that know only texts, all of one kind.
+LogText texts_to(const std::shared_ptr<actors::Log>& log, LogKind kind) {
+  return [log, kind](const std::string& text) { log->write({LogLevel::kWarning, kind, text}); };
 }
 
 // Counts files that are unusable as a whole. An invalid resource in a file is counted where the xDS
 // client refuses it, like a resource of a server.
 actors::FileAdsOptions file_options(const RuntimeOptions& options,
+                                    const std::shared_ptr<actors::Log>& log,
                                     const std::string& path,
                                     const std::shared_ptr<metrics::Instruments>& instruments) {
   instruments->count_config_rejected("unreadable", 0);
@@ -83,8 +100,8 @@ actors::FileAdsOptions file_options(const RuntimeOptions& options,
   instruments->count_config_rejected("limit", 0);
   return {.path = path,
           .limits = options.limits,
-          .complain = [log = options.log, instruments](actors::FileTrouble trouble,
-                                                       const std::string& text) {
+          .complain = [log = texts_to(log, LogKind::kConfigRefused), instruments](
+                          actors::FileTrouble trouble, const std::string& text) {
             if (trouble == actors::FileTrouble::kUnreadable)
               instruments->count_config_rejected("unreadable");
             if (trouble == actors::FileTrouble::kUnparsable)
@@ -109,23 +126,27 @@ actors::ShowFiles shown_in(const std::shared_ptr<metrics::Instruments>& instrume
 
 std::shared_ptr<actors::AdsTransport> make_server_transport(
     const RuntimeOptions& options,
+    const std::shared_ptr<actors::Log>& log,
     const xds::ServerConfig& server,
     const std::shared_ptr<metrics::Instruments>& instruments) {
   for (const char* reason : {"limit", "parse", "certificate"})
     instruments->count_config_rejected(reason, 0);
   if (std::holds_alternative<xds::InsecureCredentials>(server.channel_creds) &&
       !xds::is_loopback(server.server_uri)) {
-    options.log(
-        absl::StrCat("xDS server ",
-                     server.server_uri,
-                     ": channel_creds are \"insecure\": configuration crosses the network in "
-                     "plaintext, and every hop on the way can change it"));
+    log->write(
+        {LogLevel::kWarning,
+         LogKind::kSecurity,
+         absl::StrCat("xDS server ",
+                      server.server_uri,
+                      ": channel_creds are \"insecure\": configuration crosses the network in "
+                      "plaintext, and every hop on the way can change it")});
   }
   actors::GrpcAdsOptions ads;
   ads.server_uri = server.server_uri;
   ads.credentials = actors::make_credentials(
       server.channel_creds,
-      [log = options.log, instruments, name = server.server_uri](const std::string& text) {
+      [log = texts_to(log, LogKind::kCertificate), instruments, name = server.server_uri](
+          const std::string& text) {
         instruments->count_config_rejected("certificate");
         log(absl::StrCat("xDS server ", name, ": ", text));
       },
@@ -143,17 +164,18 @@ using Transports = std::vector<std::shared_ptr<actors::AdsTransport>>;
 // The transports of all servers. A resource file takes the place of a server, and comes first.
 absl::StatusOr<Transports> make_ads_transports(
     const RuntimeOptions& options,
+    const std::shared_ptr<actors::Log>& log,
     const xds::Bootstrap& bootstrap,
     const std::shared_ptr<metrics::Instruments>& instruments) {
   Transports transports;
   if (bootstrap.resources_file) {
     auto file = actors::make_file_ads_transport(
-        file_options(options, *bootstrap.resources_file, instruments));
+        file_options(options, log, *bootstrap.resources_file, instruments));
     if (!file.ok()) return file.status();
     transports.push_back(*std::move(file));
   }
   for (const xds::ServerConfig& server : xds::distinct_servers(bootstrap))
-    transports.push_back(make_server_transport(options, server, instruments));
+    transports.push_back(make_server_transport(options, log, server, instruments));
   return transports;
 }
 
@@ -171,6 +193,7 @@ absl::StatusOr<std::shared_ptr<actors::Connector>> make_tcp_connector(const Runt
 
 std::shared_ptr<actors::Connector> make_grpc_connector(
     const RuntimeOptions& options,
+    const std::shared_ptr<actors::Log>& log,
     const xds::Bootstrap& bootstrap,
     const std::shared_ptr<metrics::Instruments>& instruments,
     Retire retire) {
@@ -179,7 +202,7 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
     instruments->count_config_rejected("certificate", 0);
   connector.cluster_credentials = actors::make_cluster_credentials(
       bootstrap.certificate_providers,
-      [log = options.log, instruments](const std::string& text) {
+      [log = texts_to(log, LogKind::kCertificate), instruments](const std::string& text) {
         instruments->count_config_rejected("certificate");
         log(text);
       },
@@ -199,6 +222,7 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
 // Calls use environment.connector. Health checks by gRPC use the gRPC connector, which is the same
 // connector when the transport is gRPC.
 absl::Status add_connectors(const RuntimeOptions& options,
+                            const std::shared_ptr<actors::Log>& log,
                             const xds::Bootstrap& bootstrap,
                             const std::shared_ptr<metrics::Instruments>& instruments,
                             actors::Environment& environment) {
@@ -209,7 +233,7 @@ absl::Status add_connectors(const RuntimeOptions& options,
     environment.connector = std::make_shared<actors::AssumedConnector>(retire);
     return {};
   }
-  const auto grpc = make_grpc_connector(options, bootstrap, instruments, retire);
+  const auto grpc = make_grpc_connector(options, log, bootstrap, instruments, retire);
   environment.connector = grpc;
   if (options.transport == EndpointTransport::kTcp) {
     auto tcp = make_tcp_connector(options, retire);
@@ -272,6 +296,7 @@ std::uint64_t some_seed() {
 
 // Adds the settings of the actors that are copied from the options and the bootstrap.
 void add_settings(const RuntimeOptions& options,
+                  const std::shared_ptr<actors::Log>& log,
                   const xds::Bootstrap& bootstrap,
                   actors::Environment& environment) {
   environment.name_lookup = make_lookup(options);
@@ -281,7 +306,7 @@ void add_settings(const RuntimeOptions& options,
   environment.client.resource_timeout = options.resource_timeout;
   if (options.missing_cluster_fails_aggregate)
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
-  environment.log = options.log;
+  environment.log = [log](LogLine line) { log->write(std::move(line)); };
   environment.announces_targets = options.transport != EndpointTransport::kAssumed;
   environment.subchannel.initial_backoff = options.initial_backoff;
   environment.subchannel.max_backoff = options.max_backoff;
@@ -309,8 +334,9 @@ struct Runtime::State {
   State(RuntimeOptions checked, xds::Bootstrap from)
       : options(std::move(checked)), bootstrap(std::move(from)) {}
 
-  const RuntimeOptions options;  ///< The options; `log` is never empty here.
+  const RuntimeOptions options;
   const xds::Bootstrap bootstrap;
+  const std::shared_ptr<actors::Log> log = make_log(options);
   ParseOptionsPtr parsing;
   /// True once the runtime ends. Parsers then abandon the response that they are parsing.
   std::shared_ptr<std::atomic<bool>> ending = std::make_shared<std::atomic<bool>>(false);
@@ -483,19 +509,20 @@ absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
       xds::make_node(bootstrap.node, options.aggregate_mode == AggregateMode::kTiered);
   if (!node.ok()) return node.status();
   environment.node_bytes = node->SerializeAsString();
-  auto cookies = channel::SessionCookies::make(options.session_cookies, options.log, instruments);
+  auto cookies = channel::SessionCookies::make(
+      options.session_cookies, texts_to(log, LogKind::kSession), instruments);
   if (!cookies.ok()) return cookies.status();
   session_cookies = *std::move(cookies);
   const absl::Status extensions = add_extensions(environment);
   if (!extensions.ok()) return extensions;
-  auto ads_transports = make_ads_transports(options, bootstrap, instruments);
+  auto ads_transports = make_ads_transports(options, log, bootstrap, instruments);
   if (!ads_transports.ok()) return ads_transports.status();
   environment.ads_transports = *std::move(ads_transports);
   if (options.trim_heap) environment.trimmer = std::make_shared<actors::HeapTrimmer>();
   environment.reclaimer = reclaimer.handle();
-  const absl::Status connectors = add_connectors(options, bootstrap, instruments, environment);
+  const absl::Status connectors = add_connectors(options, log, bootstrap, instruments, environment);
   if (!connectors.ok()) return connectors;
-  add_settings(options, bootstrap, environment);
+  add_settings(options, log, bootstrap, environment);
   add_counters(instruments, environment);
   return environment;
 }
@@ -503,7 +530,6 @@ absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) {
   if (!options.detect_deadlocks)
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  if (!options.log) options.log = log_to_stderr;
   if (absl::Status valid = channel::check_options(options); !valid.ok()) return valid;
   auto bootstrap = read_bootstrap(options);
   if (!bootstrap.ok()) return bootstrap.status();

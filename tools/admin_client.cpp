@@ -156,7 +156,7 @@ std::optional<std::size_t> promised_length(absl::string_view head) {
   return std::nullopt;
 }
 
-absl::StatusOr<std::string> body_of(const std::string& where, const std::string& answer) {
+absl::StatusOr<AdminAnswer> answer_of(const std::string& where, const std::string& answer) {
   const auto bad = [&](absl::string_view why) {
     return absl::UnavailableError(absl::StrCat(where, ": ", why));
   };
@@ -169,17 +169,12 @@ absl::StatusOr<std::string> body_of(const std::string& where, const std::string&
   std::string body = answer.substr(end + 4);
   if (promised_length(head).value_or(body.size()) != body.size())
     return bad("the answer was cut off; did the process end?");
-  if (code == 400) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, ": ", absl::StripTrailingAsciiWhitespace(body)));
-  }
-  if (code != 200) return bad(absl::StripTrailingAsciiWhitespace(body));
-  return body;
+  return AdminAnswer{code, std::move(body)};
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> admin_get(const AdminAddress& address,
+absl::StatusOr<AdminAnswer> admin_ask(const AdminAddress& address,
                                       absl::string_view page,
                                       std::chrono::milliseconds patience) {
   const std::string where = channel::to_string(address);
@@ -202,7 +197,18 @@ absl::StatusOr<std::string> admin_get(const AdminAddress& address,
   const auto answer = is_sent ? socket.receive() : std::nullopt;
   if (!answer && Clock::now() >= deadline) return too_late("answer");
   if (!answer) return absl::UnavailableError(absl::StrCat(where, ": no answer"));
-  return body_of(where, *answer);
+  return answer_of(where, *answer);
+}
+
+absl::StatusOr<std::string> admin_get(const AdminAddress& address,
+                                      absl::string_view page,
+                                      std::chrono::milliseconds patience) {
+  auto answer = admin_ask(address, page, patience);
+  if (!answer.ok()) return answer.status();
+  if (answer->code == 200) return std::move(answer->body);
+  const std::string why = absl::StrCat(
+      channel::to_string(address), ": ", absl::StripTrailingAsciiWhitespace(answer->body));
+  return answer->code == 400 ? absl::InvalidArgumentError(why) : absl::UnavailableError(why);
 }
 
 std::string query_value(absl::string_view text) {

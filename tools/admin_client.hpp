@@ -17,6 +17,17 @@
 
 namespace signalbox::tools {
 
+struct AdminAnswer {
+  int code = 0;  ///< HTTP's.
+  std::string body;
+};
+
+/// A page with whatever code it has. The errors are those of admin_get() that come from no page.
+absl::StatusOr<AdminAnswer> admin_ask(
+    const channel::AdminAddress& address,
+    absl::string_view page,
+    std::chrono::milliseconds patience = std::chrono::seconds(30));
+
 /// The body of a page. NOT_FOUND: nothing listens at the address, and the message says what to do.
 /// PERMISSION_DENIED: this user may not connect to the socket. INVALID_ARGUMENT: the path is no
 /// socket, or the server does not understand the question. Every other failure is UNAVAILABLE, with

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include <sys/types.h>
 
+#include "messages/log_line.hpp"
 #include "signalbox/plan.hpp"
 #include "xds/limits.hpp"
 
@@ -25,8 +26,19 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;  ///< The command ran and failed.
 inline constexpr int kExitUsage = 2;   ///< The command could not be run as asked.
 
-/// Writes `signalbox COMMAND: TEXT` to stderr.
-void say(absl::string_view command, absl::string_view text);
+/// The form of the lines that commands write to stderr.
+enum class LogFormat : std::uint8_t {
+  kText,  ///< `signalbox COMMAND: TEXT`
+  kJson   ///< One JSON object a line, with `time`, `level`, `command` and `text`.
+};
+
+/// Holds for the whole process from now on.
+void set_log_format(LogFormat format);
+LogFormat log_format();
+
+/// Writes a line to stderr. `time` is UTC. Control characters are escaped; in kText, line ends are
+/// not, because some errors are lists.
+void say(absl::string_view command, absl::string_view text, LogLevel level = LogLevel::kError);
 
 struct BackendOptions {
   std::string listen = "127.0.0.1:0";
@@ -116,6 +128,25 @@ struct DumpOptions {
 
 /// Prints what the xDS client of a running process knows.
 int run_dump(const DumpOptions& options);
+
+struct ReadyOptions {
+  std::string admin;
+  std::string target;  ///< The target that must be ready; empty: all targets of the process.
+  double timeout_seconds = 2;
+};
+
+/// Asks a running process whether it is ready. kExitFailed: it is not, or it does not answer.
+int run_ready(const ReadyOptions& options);
+
+struct TopOptions {
+  std::string admin;
+  double interval_seconds = 1;
+  double timeout_seconds = 5;
+  std::uint64_t count = 0;  ///< Ends after so many intervals; 0: runs until it is stopped.
+};
+
+/// Shows a running process's clusters, again and again: a table in a terminal, else lines.
+int run_top(const TopOptions& options);
 
 struct ExplainOptions {
   std::string admin;                     ///< A process's admin address; empty: see `resources`.

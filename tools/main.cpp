@@ -2,6 +2,7 @@
 //
 // signalbox: reads the command line and runs one subcommand. Exit status: 0 all went well, 1 it
 // ran and failed, 2 it could not be run as asked.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -22,6 +24,7 @@
 #include "channel/admin/explain_page.hpp"
 #include "channel/extension_name.hpp"
 #include "tools/commands.hpp"
+#include "tools/settings.hpp"
 #include "tools/stop_signals.hpp"
 
 namespace {
@@ -36,6 +39,8 @@ struct CommandLine {
   VersionOptions version;
   DemoOptions demo;
   DumpOptions dump;
+  ReadyOptions ready;
+  TopOptions top;
   ExplainOptions explain;
   PlanOptions plan;
   int status = kExitOk;
@@ -43,6 +48,10 @@ struct CommandLine {
 
 constexpr const char* kExitStatusText =
     "Exit status: 0 all went well, 1 it ran and failed, 2 it could not be run as\nasked.";
+
+constexpr const char* kCommonOptionsText =
+    "\nOptions of all commands (--config FILE, --log-format), and names of options in\n"
+    "the environment: signalbox --help.";
 
 // Replaces CLI::Range. Its errors show numbers with six decimals, and report a text that is no
 // number as a number out of range.
@@ -180,7 +189,8 @@ std::string limits_text() {
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* what, const std::string& more) {
   CLI::App* command = app.add_subcommand(name, what);
-  command->footer(more.empty() ? kExitStatusText : more + "\n" + kExitStatusText);
+  command->footer(
+      absl::StrCat(more, more.empty() ? "" : "\n", kExitStatusText, kCommonOptionsText));
   return command;
 }
 
@@ -270,9 +280,10 @@ void add_serve(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app,
                                   "serve",
                                   "A control plane (ADS) that serves a file",
-                                  "The file is read again when it changes; while it is wrong, what "
-                                  "was good before\nis served. Writes one line of JSON with the "
-                                  "address when it is ready.\n"
+                                  "The file is read again when it changes, and on SIGHUP; while it "
+                                  "is wrong, what\nwas good before is served. Writes one line of "
+                                  "JSON with the address when it is\nready. SIGTERM, Ctrl-C and "
+                                  "the end of its terminal stop it.\n"
                                   "\nExample:\n"
                                   "  signalbox serve --resources resources.yaml\n");
   command->add_option("--resources", options.resources, "YAML or JSON: xDS resources")
@@ -386,6 +397,73 @@ void add_dump(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   command->add_flag("--json", options.json, "Print JSON, with the resources themselves");
   command->callback([&line] { line.status = run_dump(line.dump); });
+}
+
+void add_ready(CLI::App& app, CommandLine& line) {
+  ReadyOptions& options = line.ready;
+  CLI::App* command = add_command(
+      app,
+      "ready",
+      "Whether a running process can serve calls",
+      "Asks /ready of the process' admin pages: Runtime::serve_admin, or signalbox demo\n"
+      "--admin. For health checks of containers and start scripts.\n"
+      "Exit status 1: the process is not ready, with the reason, or does not answer.\n"
+      "\nExamples:\n"
+      "  signalbox ready --admin unix:/run/orders/admin.sock\n"
+      "  until signalbox ready --admin localhost:9901; do sleep 1; done\n");
+  command->add_option("--admin", options.admin, "unix:PATH or host:port of the process")
+      ->type_name("ADDRESS")
+      ->check(admin_address())
+      ->required();
+  command
+      ->add_option(
+          "--target", options.target, "Only this target must be ready; by default all\ntargets")
+      ->type_name("xds:///NAME")
+      ->check(xds_target());
+  command
+      ->add_option(
+          "--timeout", options.timeout_seconds, "Seconds to wait for the answer: 0.1 to\n3600")
+      ->type_name("SECONDS")
+      ->check(number_between(0.1, 3600))
+      ->capture_default_str();
+  command->callback([&line] { line.status = run_ready(line.ready); });
+}
+
+void add_top(CLI::App& app, CommandLine& line) {
+  TopOptions& options = line.top;
+  CLI::App* command = add_command(
+      app,
+      "top",
+      "The clusters of a running process, live",
+      "The process has its admin pages on, as for dump. A table of its clusters: the\n"
+      "priority that carries the calls, calls a second, errors, calls in flight, p50\n"
+      "and p99 of attempts, endpoints that are READY of all, failovers; below it the last\n"
+      "failovers. `q` or Ctrl-C ends it. Where stdout is no terminal, or TERM is dumb,\n"
+      "each interval writes a line of name=value pairs for each cluster and failover.\n"
+      "\nExamples:\n"
+      "  signalbox top --admin unix:/run/orders/admin.sock\n"
+      "  signalbox top --admin localhost:9901 --interval 10 --count 6 > minute.log\n");
+  command->add_option("--admin", options.admin, "unix:PATH or host:port of the process")
+      ->type_name("ADDRESS")
+      ->check(admin_address())
+      ->required();
+  command
+      ->add_option("--interval", options.interval_seconds, "Seconds between two looks: 0.1 to 3600")
+      ->type_name("SECONDS")
+      ->check(number_between(0.1, 3600))
+      ->capture_default_str();
+  command
+      ->add_option("--count", options.count, "Ends after so many intervals; 0: when it is\nstopped")
+      ->type_name("NUMBER")
+      ->check(whole_number())
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--timeout", options.timeout_seconds, "Seconds to wait for an answer: 0.1 to\n3600")
+      ->type_name("SECONDS")
+      ->check(number_between(0.1, 3600))
+      ->capture_default_str();
+  command->callback([&line] { line.status = run_top(line.top); });
 }
 
 // Adds the options that choose the source of the answer: a process, or files.
@@ -628,10 +706,14 @@ std::string unknown_option(const CLI::App& app) {
 }
 
 // Maps CLI11's statuses to our exit statuses.
-int report(const CLI::App& app, const CLI::ParseError& error, const std::string& first_argument) {
+int report(const CLI::App& app,
+           const CLI::ParseError& error,
+           const std::vector<std::string>& arguments) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
   std::string command = "signalbox";
+  const std::string first_argument = arguments.empty() ? "" : arguments.front();
   std::string what = error.what();
+  what += place_of(app, arguments, what);
   for (const CLI::App* chosen : app.get_subcommands())
     command += " " + chosen->get_name();
   if (const std::string option = unknown_option(app); !option.empty()) {
@@ -648,21 +730,39 @@ int run(int argc, char** argv) {
   ::setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   CLI::App app{"signalbox: a routing runtime that a busy server embeds.", "signalbox"};
   CommandLine line;
-  app.footer(std::string(kExitStatusText) + "\nTry 'signalbox COMMAND --help'.");
+  app.footer(
+      "An option may also come from the environment, such as SIGNALBOX_SERVE_LISTEN for\n"
+      "--listen of serve, or from the file of --config, as serve: {listen: ...}. The\n"
+      "command line counts first, then the environment, then the file. SIGNALBOX_CONFIG\n"
+      "and SIGNALBOX_LOG_FORMAT are the options above. An option that may be repeated\n"
+      "has one value in the environment, and a list in the file.\n\n" +
+      std::string(kExitStatusText) + "\nTry 'signalbox COMMAND --help'.");
+  app.fallthrough();  // The options of all commands may stand behind the command.
+  app.add_option_function<std::string>(
+         "--log-format",
+         [](const std::string& name) {
+           set_log_format(name == "json" ? LogFormat::kJson : LogFormat::kText);
+         },
+         "How lines on stderr are written: text or json")
+      ->type_name("FORMAT")
+      ->check(one_of("text", "json"));
   app.set_version_flag("--version", version_text, "The same as the command version");
   app.require_subcommand(1);
   add_demo(app, line);
   add_serve(app, line);
   add_check(app, line);
   add_dump(app, line);
+  add_ready(app, line);
+  add_top(app, line);
   add_plan(app, line);
   add_explain(app, line);
   add_version(app, line);
   add_backend(app, line);
+  add_settings(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return report(app, error, argc > 1 ? argv[1] : "");
+    return report(app, error, {argv + std::min(argc, 1), argv + argc});
   }
   // A command fails if its output was lost.
   if (!std::cout.flush() && line.status == kExitOk) {

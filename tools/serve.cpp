@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include <nlohmann/json.hpp>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "actors/io/watched_file.hpp"
@@ -22,7 +23,7 @@ namespace {
 // Says nothing when a demo has started this process, because the demo prints its own report.
 void say_what_is_served(const ServeOptions& options, std::size_t resources) {
   if (options.parent > 0) return;
-  say("serve", absl::StrCat(options.resources, ": ", resources, " resources"));
+  say("serve", absl::StrCat(options.resources, ": ", resources, " resources"), LogLevel::kInfo);
 }
 
 void serve_text(const ServeOptions& options, const actors::WatchedFile& file, ControlPlane& plane) {
@@ -45,12 +46,30 @@ void take_change(const ServeOptions& options, actors::WatchedFile& file, Control
   }
 }
 
+// Reads and serves the file whether or not it has changed.
+void read_again(const ServeOptions& options, actors::WatchedFile& file, ControlPlane& plane) {
+  const absl::Status status = file.read_again();
+  if (!status.ok())
+    say("serve", absl::StrCat(status.message(), "; the last good one is still served"));
+  else
+    serve_text(options, file, plane);
+}
+
+// Whether the signal ends the command. SIGHUP ends it only when its terminal has closed.
+bool ends(int signal, const Terminals& terminals) {
+  return signal != SIGHUP || terminals.has_closed();
+}
+
 // Serves changes of the file until a stop signal comes.
 void follow(const ServeOptions& options, actors::WatchedFile& file, ControlPlane& plane, int stop) {
+  const Terminals terminals;
   for (;;) {
     std::array<pollfd, 2> fds{pollfd{file.descriptor(), POLLIN, 0}, pollfd{stop, POLLIN, 0}};
     if (::poll(fds.data(), fds.size(), -1) < 0) continue;
-    if (fds[1].revents != 0) return;
+    while (const auto signal = take_signal(stop)) {
+      if (ends(*signal, terminals)) return;
+      read_again(options, file, plane);
+    }
     if (fds[0].revents != 0) take_change(options, file, plane);
   }
 }

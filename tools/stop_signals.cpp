@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cerrno>
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 namespace signalbox::tools {
 namespace {
@@ -48,6 +50,25 @@ std::optional<int> wait_for_stop(std::chrono::nanoseconds at_most) {
 int open_stop_descriptor() {
   const sigset_t signals = stop_signals();
   return ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+std::optional<int> take_signal(int descriptor) {
+  signalfd_siginfo taken{};
+  if (::read(descriptor, &taken, sizeof taken) != sizeof taken) return std::nullopt;
+  return static_cast<int>(taken.ssi_signo);
+}
+
+Terminals::Terminals() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::isatty(descriptor) == 1) descriptors_.push_back(descriptor);
+  }
+}
+
+bool Terminals::has_closed() const {
+  return std::ranges::any_of(descriptors_, [](int descriptor) {
+    pollfd terminal{descriptor, 0, 0};
+    return ::poll(&terminal, 1, 0) > 0 && (terminal.revents & (POLLHUP | POLLERR)) != 0;
+  });
 }
 
 }  // namespace signalbox::tools

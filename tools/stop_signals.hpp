@@ -4,6 +4,9 @@
 //
 //   main: block_stop_signals() ─▶ every thread inherits the mask ─▶ the command: wait_for_stop(…)
 //
+// A command that reads a file again on SIGHUP uses open_stop_descriptor(), take_signal() and
+// Terminals: SIGHUP also comes when the terminal closes, and then the command has to end.
+//
 // All threads block the signals, so no signal handler runs, and no code has to be
 // async-signal-safe.
 
@@ -11,6 +14,7 @@
 
 #include <chrono>
 #include <optional>
+#include <vector>
 
 namespace signalbox::tools {
 
@@ -23,5 +27,20 @@ std::optional<int> wait_for_stop(std::chrono::nanoseconds at_most);
 /// A descriptor that is readable when a stop signal has come; wait_for_stop() takes the signal. -1
 /// on failure.
 int open_stop_descriptor();
+
+/// Takes one signal from a descriptor of open_stop_descriptor(); nothing if none has come.
+std::optional<int> take_signal(int descriptor);
+
+/// The terminals that stdin, stdout and stderr are connected to when the object is made.
+class Terminals {
+ public:
+  Terminals();
+
+  /// Whether one of the terminals has closed since then. False for a process without terminals.
+  bool has_closed() const;
+
+ private:
+  std::vector<int> descriptors_;
+};
 
 }  // namespace signalbox::tools

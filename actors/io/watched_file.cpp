@@ -178,4 +178,12 @@ absl::StatusOr<std::optional<std::string>> WatchedFile::read_change() {
   return text_;
 }
 
+absl::Status WatchedFile::read_again() {
+  take_events();
+  watched_ = watch().ok();
+  absl::Status status = read();
+  lost_ = !status.ok();
+  return status;
+}
+
 }  // namespace signalbox::actors

@@ -61,6 +61,10 @@ class WatchedFile {
   /// watched. The first text after an error counts as a change, whatever it is.
   absl::StatusOr<std::optional<std::string>> read_change();
 
+  /// Reads the file now, with or without an event: inotify reports no change that another machine
+  /// made. OK: text() is the file's text, changed or not. An error: as from read_change().
+  absl::Status read_again();
+
  private:
   WatchedFile(const std::string& path, std::size_t max_bytes);
 

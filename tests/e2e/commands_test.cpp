@@ -106,6 +106,8 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
       {{"dump", "--admin", "unix:no-such.sock"}, "there is no such socket; is the process running"},
       {{"dump", "--admin", "unix:s", "--type", "XDS"}, "--type"},
       {{"dump", "--admin", "unix:s", "--timeout", "0"}, "expected a number from 0.1 to 3600"},
+      {{"ready"}, "--admin is required"},
+      {{"ready", "--admin", "unix:s", "--target", "orders"}, "--target: expected xds:///NAME"},
       {{"explain"}, "--target is required"},
       {{"explain", "--target", "xds:///a", "--method", "/m"}, "--admin or --resources is required"},
       {{"explain",
@@ -216,7 +218,8 @@ TEST_CASE("signalbox dump: a process that is stopped is waited for as long as --
 TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]") {
   const Finished all = run({"--help"});
   CHECK(all.status == 0);
-  for (const char* command : {"demo", "serve", "plan", "check", "dump", "explain", "version"}) {
+  for (const char* command :
+       {"demo", "serve", "plan", "check", "dump", "ready", "explain", "version"}) {
     CHECK(contains(all.output, command));
   }
   CHECK_FALSE(contains(all.output, "backend"));
@@ -229,7 +232,7 @@ TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]"
 
 TEST_CASE("signalbox: help fits a terminal of 80 columns", "[e2e][tools]") {
   const std::string command =
-      GENERATE("", "demo", "serve", "plan", "check", "dump", "explain", "version");
+      GENERATE("", "demo", "serve", "plan", "check", "dump", "ready", "explain", "version");
   std::vector<std::string> arguments = {"--help"};
   if (!command.empty()) arguments.insert(arguments.begin(), command);
   std::istringstream lines(run(arguments).output);

@@ -2,9 +2,11 @@
 //
 // The main use from outside: `signalbox demo` fails over and back, survives the loss of its control
 // plane, and leaves nothing behind.
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -93,6 +95,26 @@ TEST_CASE("demo: fails over, back, loses only what killed backends had, and keep
     CHECK(data["per_cluster"][cluster] > 0);
   }
   CHECK(are_gone(children));
+}
+
+TEST_CASE("demo: in JSON the runtime's log has the failovers", "[e2e][demo][log]") {
+  auto demo = start_demo({"--seconds", kSeconds, "--rps", "200", "--log-format", "json"});
+  const Finished finished = finish(demo);
+  INFO(finished.errors);
+  CHECK(finished.status == 0);
+  std::set<std::string> texts;
+  std::istringstream lines(finished.errors);
+  for (std::string line; std::getline(lines, line);) {
+    const auto said = nlohmann::json::parse(line);
+    CHECK(said["command"] == "demo");
+    texts.insert(said["level"].get<std::string>() + " " + said["text"].get<std::string>());
+  }
+  CHECK(texts.contains(
+      "warning cluster orders: calls go to a lower priority: the one before failed"));
+  CHECK(texts.contains("info cluster orders: calls go to a higher priority: it has recovered"));
+  CHECK(std::ranges::any_of(texts, [](const std::string& text) {
+    return text.find("info xds:///orders: calls follow configuration ") == 0;
+  }));
 }
 
 TEST_CASE("demo: a stop signal ends it and all that it started", "[e2e][demo]") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `signalbox serve` as a process: it follows its file, and ends regularly.
+#include <filesystem>
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -11,6 +12,7 @@
 #include "tests/e2e/raw_client.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/support/terminal.hpp"
 
 namespace signalbox::test {
 namespace {
@@ -38,6 +40,19 @@ Served serve(const std::string& file, const std::string& listen = "127.0.0.1:0")
   REQUIRE(line.ok());
   served.address = nlohmann::json::parse(*line)["address"];
   return served;
+}
+
+// Waits until the process has written `text` to stderr `times` times.
+bool complains(Served& served, const std::string& text, int times = 1) {
+  return eventually([&] {
+    // Collects the process's output.
+    served.process.wait(std::chrono::milliseconds(0)).IgnoreError();
+    const std::string& errors = served.process.captured_errors();
+    int found = 0;
+    for (auto at = errors.find(text); at != std::string::npos; at = errors.find(text, at + 1))
+      ++found;
+    return found >= times;
+  });
 }
 
 }  // namespace
@@ -84,6 +99,52 @@ TEST_CASE("serve: after a SIGKILL another one serves on the same port", "[e2e][t
   RawClient again(second.address);
   again.ask({"a"});
   CHECK(names_in(received(again)) == Names{"a"});
+}
+
+TEST_CASE("serve: SIGHUP reads the file again and never stops it", "[e2e][tools]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("resources.yaml", file_with({"a"}));
+  Served served = serve(file);
+  RawClient client(served.address);
+  client.ask({"a", "b"});
+  CHECK(names_in(received(client)) == Names{"a"});
+  REQUIRE(complains(served, "1 resources"));
+
+  served.process.send_signal(SIGHUP);  // The same text: read, and nothing to send.
+  CHECK(complains(served, "1 resources", 2));
+
+  folder.write("resources.yaml", "resources: [{}]");
+  REQUIRE(complains(served, "the last good one is still served"));
+  served.process.send_signal(SIGHUP);  // Still wrong: said again.
+  CHECK(complains(served, "the last good one is still served", 2));
+
+  std::filesystem::remove(file);
+  REQUIRE(complains(served, "the last good one is still served", 3));
+  served.process.send_signal(SIGHUP);
+  CHECK(complains(served, "the last good one is still served", 4));
+
+  folder.write("resources.yaml", file_with({"a", "b"}));
+  served.process.send_signal(SIGHUP);
+  CHECK(names_in(received(client)) == Names{"a", "b"});
+  served.process.send_signal(SIGTERM);
+  CHECK(finish(served.process).status == 0);
+}
+
+TEST_CASE("serve: in a terminal SIGHUP reads again, and the end of the terminal stops it",
+          "[e2e][tools]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("resources.yaml", file_with({"a"}));
+  TerminalProgram served(
+      {SIGNALBOX_PROGRAM, "serve", "--resources", file, "--listen", "127.0.0.1:0"});
+  REQUIRE(served.eventually_shows(
+      [](const std::string& shown) { return shown.find("\"address\"") != std::string::npos; }));
+  ::kill(served.pid(), SIGHUP);
+  REQUIRE(served.eventually_shows([](const std::string& shown) {
+    const auto first = shown.find("1 resources");
+    return first != std::string::npos && shown.find("1 resources", first + 1) != std::string::npos;
+  }));
+  served.hang_up();
+  CHECK(served.finish() == 0);
 }
 
 TEST_CASE("serve: SIGINT ends it as SIGTERM does", "[e2e][tools]") {

@@ -43,6 +43,7 @@
 #include <grpcpp/support/client_interceptor.h>
 
 #include "messages/cluster.hpp"
+#include "messages/log_line.hpp"
 #include "messages/resource_dump.hpp"
 #include "signalbox/filter.hpp"
 #include "signalbox/plan.hpp"
@@ -284,11 +285,18 @@ struct RuntimeOptions {
   /// a thread of the runtime; may block.
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
 
-  /// Receives messages for the operator: that a target is served (once), why a changed resource
-  /// file is not used, which certificate file went bad, why a custom policy died. Unset: each
-  /// message is a line on stderr. Called on a thread of the runtime. It must not throw, and must
-  /// not destroy the runtime.
+  /// Receives lines for the operator: that a target is served (once), why a changed resource file is not used, which certificate
+  /// file went bad, why a custom policy died, which control plane was lost. Unset: each line goes
+  /// to stderr. Called on a thread of the runtime, and perhaps on two at once. It must not throw,
+  /// and must not destroy the runtime. Control characters in the text are escaped. Of each kind of
+  /// event 20 lines pass at once, and then one every 3 s; the next one has the number of those that
+  /// were left out.
   std::function<void(const std::string& text)> log;
+  /// As `log`, with level and kind beside the text. Set only one of the two.
+  std::function<void(const LogLine& line)> log_line;
+  /// Lines below this level are dropped. kInfo adds applied configurations, recovered priorities,
+  /// and control planes that are back.
+  LogLevel log_level = LogLevel::kNotice;
 
   /// Abseil can look for deadlocks at every lock that gRPC takes. Debian's build does so in every
   /// process, which costs a good part of gRPC's CPU time, and memory for each of its mutexes. With

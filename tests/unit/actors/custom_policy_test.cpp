@@ -90,7 +90,7 @@ class World {
     system_.await_actors_before_shutdown(false);
     Environment made;
     made.instruments = instruments;
-    made.log = [this](const std::string& text) { log.push_back(text); };
+    made.log = [this](const LogLine& line) { log.push_back(line.text); };
     lb::CustomPolicies policies;
     policies[kName].make = [this, script = std::move(script)](const CustomConfig&,
                                                               lb::PolicyContext) {

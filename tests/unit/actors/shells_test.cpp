@@ -1005,11 +1005,14 @@ TEST_CASE("channel: the series of a cluster that it no longer refers to end a mi
 TEST_CASE("channel: says when a target is first served, and when picks saw a configuration",
           "[actors][channel][metrics]") {
   Shells shells;
-  std::vector<std::string> log;
+  std::vector<LogLine> log;
   Environment made = *shells.environment;
   made.reclaimer = std::make_shared<ReclaimAtOnce>();
   made.connector = std::make_shared<ReadyConnector>();
-  made.log = [&](const std::string& text) { log.push_back(text); };
+  // The lines that a runtime shows by default.
+  made.log = [&](const LogLine& line) {
+    if (line.level >= LogLevel::kNotice) log.push_back(line);
+  };
   shells.environment = std::make_shared<const Environment>(std::move(made));
   ResourcesReceived listeners{ResourceType::kListener, "7", {}, {}};
   listeners.resources.push_back(
@@ -1042,7 +1045,9 @@ TEST_CASE("channel: says when a target is first served, and when picks saw a con
     shells.pass(milliseconds(100));
   }
   CHECK(log ==
-        std::vector<std::string>{"xds:///orders: connected: 2 endpoints in 1 locality, version 7"});
+        std::vector<LogLine>{{LogLevel::kNotice,
+                              LogKind::kConfigApplied,
+                              "xds:///orders: connected: 2 endpoints in 1 locality, version 7"}});
   CHECK(absl::StrContains(shells.metrics(), count + "1"));
   REQUIRE(its.applied->newest_last().size() == 1);
   const AppliedConfig first = its.applied->newest_last()[0];

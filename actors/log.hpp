@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Log — the lines for the operator: filters them by level, limits their rate, makes each one line.
+//
+//   actors, files ─▶ LogLine ─▶ [Log] ─▶ the sink: the program's own, or stderr
+//
+// Thread-safe. The sink is called by the thread that writes, without a lock held, so two lines may
+// reach it at once.
+
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "messages/ids.hpp"
+#include "messages/log_line.hpp"
+
+namespace signalbox::actors {
+
+/// The rate limit of one runtime's log: kBurst lines of a kind at once, then one every kEvery. A
+/// value: time is an argument.
+class LogLimit {
+ public:
+  static constexpr std::uint32_t kBurst = 20;
+  static constexpr Duration kEvery = std::chrono::seconds(3);
+
+  /// The number of lines of the kind that were left out since the last one that was not. nullopt:
+  /// this one is left out.
+  std::optional<std::uint64_t> admit(LogKind kind, Instant now);
+
+ private:
+  struct Kind {
+    Duration used{};  ///< Of kBurst * kEvery; it falls as time goes by.
+    Instant at{};
+    std::uint64_t left_out = 0;
+  };
+
+  std::array<Kind, kLogKinds> kinds_{};
+};
+
+class Log {
+ public:
+  using Sink = std::function<void(const LogLine& line)>;
+  using Clock = std::function<Instant()>;
+
+  /// Lines below `level` are dropped and not counted.
+  Log(LogLevel level, Sink sink, Clock now = std::chrono::steady_clock::now);
+
+  /// `line.left_out` is set here.
+  void write(LogLine line);
+
+ private:
+  const LogLevel level_;
+  const Sink sink_;
+  const Clock now_;
+  std::mutex mutex_;
+  LogLimit limit_;  ///< Guarded by mutex_.
+};
+
+}  // namespace signalbox::actors

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// log_events — the events that are worth a line for the operator, as lines.
+//
+//   Observation, an xDS event ─▶ [log_events] ─▶ LogLine ─▶ Environment::log
+//
+// Pure functions. Most observations are for the metrics alone and have no line.
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+#include "messages/log_line.hpp"
+#include "messages/observation.hpp"
+#include "messages/xds_events.hpp"
+
+namespace signalbox::actors {
+
+std::optional<LogLine> line_of(const Observation& seen);
+
+LogLine server_line(absl::string_view server, const ServerStatusChanged& changed);
+
+/// The refused resources of a response, with their errors. nullopt: none was refused.
+std::optional<LogLine> refused_line(absl::string_view server, const ResourcesReceived& received);
+
+/// A whole response was refused.
+LogLine refused_line(absl::string_view server, const ResponseRefused& refused);
+
+}  // namespace signalbox::actors

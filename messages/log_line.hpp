@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LogLine — a message for the operator, as a value.
+//
+//   actors, files, commands ─▶ LogLine ─▶ the program's own sink, or a line on stderr
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace signalbox {
+
+/// In rising order of weight.
+enum class LogLevel : std::uint8_t {
+  kInfo,     ///< A change that was asked for, or that mends something.
+  kNotice,   ///< An event that an operator waits for: a target is served for the first time.
+  kWarning,  ///< Calls still work, though something is not as it should be.
+  kError,    ///< Something that was asked for is not done.
+};
+
+/// `info`, `notice`, `warning` or `error`.
+absl::string_view to_string(LogLevel level);
+
+/// The kinds of events. Each kind has a rate limit of its own.
+enum class LogKind : std::uint8_t {
+  kConfigApplied,  ///< Calls of a target follow another configuration from now on.
+  kConfigRefused,  ///< A resource, a response or a resource file is not used.
+  kControlPlane,   ///< A control plane was lost, or is back.
+  kPriority,       ///< The priority that carries a cluster's calls has changed.
+  kEjection,       ///< Outlier detection has ejected endpoints.
+  kCertificate,    ///< A certificate or key file is bad.
+  kSession,        ///< Keys of session cookies, or a client's cookie.
+  kSecurity,       ///< A setting is less safe than it could be.
+  kActor,          ///< An actor died of an error and is restarted.
+};
+inline constexpr std::size_t kLogKinds = 9;
+
+/// `config_applied` for kConfigApplied, and so on.
+absl::string_view to_string(LogKind kind);
+
+struct LogLine {
+  LogLevel level = LogLevel::kInfo;
+  LogKind kind = LogKind::kConfigApplied;
+  std::string text;
+  /// Lines of this kind that the rate limit has left out since the last one.
+  std::uint64_t left_out = 0;
+
+  friend bool operator==(const LogLine&, const LogLine&) = default;
+};
+
+/// The text, and how many lines were left out before it.
+std::string text_of(const LogLine& line);
+
+/// The text as one line that cannot steer a terminal: control characters, and bytes that are no
+/// UTF-8, are escaped as in C++ (`\n`, `\x1b`).
+std::string one_line(absl::string_view text);
+
+}  // namespace signalbox
