@@ -285,12 +285,12 @@ struct RuntimeOptions {
   /// a thread of the runtime; may block.
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
 
-  /// Receives lines for the operator: that a target is served (once), why a changed resource file is
-  /// not used, which certificate file went bad, why a custom policy died, which control plane was
-  /// lost. Unset: each line goes to stderr. Called on a thread of the runtime, and perhaps on two at
-  /// once. It must not throw, and must not destroy the runtime. Control characters in the text are
-  /// escaped. Of each kind of event 20 lines pass at once, and then one every 3 s; the next one has
-  /// the number of those that were left out.
+  /// Receives lines for the operator: that a target is served (once), why a changed resource file
+  /// is not used, which certificate file went bad, why a custom policy died, which control plane
+  /// was lost. Unset: each line goes to stderr. Called on a thread of the runtime, and perhaps on
+  /// two at once. It must not throw, and must not destroy the runtime. Control characters in the
+  /// text are escaped. Of each kind of event 20 lines pass at once, and then one every 3 s; the next
+  /// one has the number of those that were left out.
   std::function<void(const std::string& text)> log;
   /// As `log`, with level and kind beside the text. Set only one of the two.
   std::function<void(const LogLine& line)> log_line;
