@@ -589,7 +589,7 @@ SubchannelMapCore::PriorityNumber SubchannelMapCore::priority_of(const Address& 
 
 std::vector<std::pair<Address, std::optional<SubchannelSeen>>> SubchannelMapCore::take_changes() {
   std::vector<std::pair<Address, std::optional<SubchannelSeen>>> changes;
-  changes.reserve(changed_.size());
+  changes.reserve(changed_addresses_.size());
   for (Address& address : std::exchange(changed_addresses_, {})) {
     const auto found = entries_.find(address);
     std::optional<SubchannelSeen> seen;

@@ -289,8 +289,8 @@ struct RuntimeOptions {
   /// is not used, which certificate file went bad, why a custom policy died, which control plane
   /// was lost. Unset: each line goes to stderr. Called on a thread of the runtime, and perhaps on
   /// two at once. It must not throw, and must not destroy the runtime. Control characters in the
-  /// text are escaped. Of each kind of event 20 lines pass at once, and then one every 3 s; the next
-  /// one has the number of those that were left out.
+  /// text are escaped. Of each kind of event 20 lines pass at once, and then one every 3 s; the
+  /// next one has the number of those that were left out.
   std::function<void(const std::string& text)> log;
   /// As `log`, with level and kind beside the text. Set only one of the two.
   std::function<void(const LogLine& line)> log_line;
