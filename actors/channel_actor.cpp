@@ -207,10 +207,10 @@ void ChannelState::record_applied(Generation generation, const lb::ConfigApplied
   const WallTime now = std::chrono::system_clock::now();
   environment->instruments->record_applied(
       port->target, applied.application, applied.propagation, now);
-  AppliedConfig shown{port->target, generation, applied.origin.versions, std::nullopt, now};
+  AppliedConfig seen{port->target, generation, applied.origin.versions, std::nullopt, now};
   if (applied.propagation)
-    shown.received = now - std::chrono::duration_cast<WallTime::duration>(*applied.propagation);
-  port->applied->add(std::move(shown));
+    seen.received = now - std::chrono::duration_cast<WallTime::duration>(*applied.propagation);
+  port->applied->add(std::move(seen));
 }
 
 // Says once that the target is served. Later news are in the metrics.
