@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "actors/channel_port.hpp"
 #include "tests/sim/books.hpp"
 #include "tests/sim/promises.hpp"
 #include "tests/sim/quiescence.hpp"
