@@ -57,7 +57,7 @@ struct RootPublished {
 };
 
 /// The root's actor died, and will be restarted. Its last picker serves until the new root reports
-/// more than IDLE or CONNECTING, or answers the pending configuration.
+/// READY or TRANSIENT_FAILURE, or answers the pending configuration.
 struct RootDied {};
 
 /// The root's actor died with each of its configurations, so none is left to restart it with.

@@ -9,7 +9,8 @@
 //
 // An exception of the user's policy passes through. The shell then ends the actor, counts and
 // reports its death, and restarts it with back-off, never with the configuration that killed it. No
-// effect of such a step is run, not even those before the faulty effect.
+// effect of such a step is run, not even those before the faulty effect. The user's policy does not
+// get ChildAskedReresolution: a child's request goes to the parent.
 //
 // Invariants: the promises of the user's policy. lb/policy.hpp has P1 to P3.
 //   I1  The step that takes the policy's first configuration publishes a picker. The policy reports
@@ -23,7 +24,8 @@
 //       keeps its kind of policy. No child is of a kind that belongs above a cluster, such as
 //       cluster_manager or cds.
 //   I6  It returns no effect that belongs to the policies above it: effects on subchannel maps, on
-//       the health and call counts of endpoints, on sessions, and observations.
+//       the health and call counts of endpoints, on sessions, and observations. It starts no timer
+//       with a negative delay.
 
 #pragma once
 

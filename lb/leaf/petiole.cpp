@@ -14,7 +14,7 @@
 namespace signalbox::lb {
 namespace {
 
-// The most endpoints that an explanation names.
+// The most endpoints that an explanation names as not READY.
 constexpr std::size_t kMostAbsent = 20;
 
 class AbsentNote final : public PickNote {

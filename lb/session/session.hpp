@@ -9,7 +9,7 @@
 //
 // A Session stays for all picks of the call, and outlives the configuration of its cookie: it
 // copies the parts that it needs. Each thread keeps ended Sessions, with their memory, for later
-// calls, so a pick allocates nothing.
+// calls, so a pick usually allocates nothing.
 //
 // Invariants
 //   S1  A Set-Cookie exists only while the pick is complete, and names the endpoint of the pick.
