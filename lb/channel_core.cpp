@@ -175,8 +175,8 @@ void ChannelCore::publish() {
   effects_.emplace_back(PublishSnapshot{std::move(snapshot), state});
 }
 
-// The snapshot just published is the first of its configuration. The loss of a configuration is
-// none.
+// Adds ConfigApplied to the snapshot just published, the first of its configuration. After the loss
+// of a configuration there is nothing to add.
 void ChannelCore::record_applied() {
   if (current_.selector == nullptr) return;
   ConfigApplied applied{current_.origin, now_ - current_.arrived, std::nullopt};

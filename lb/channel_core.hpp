@@ -89,9 +89,9 @@ struct ExitIdleRoot {};
 /// Picks see a configuration for the first time.
 struct ConfigApplied {
   ConfigOrigin origin;
-  /// Since the configuration was complete.
+  /// The time since the configuration was complete.
   Duration application{};
-  /// Since the last response that changed the configuration; nullopt: no response did.
+  /// The time since the last response that changed the configuration; nullopt: no response did.
   std::optional<Duration> propagation;
 };
 

@@ -137,8 +137,9 @@ class Pick {
     if (session_ != nullptr) session_->reached();
   }
 
-  /// Releases everything but the call's cluster, and lets the call wait. For a connection that went
-  /// away before its use, or before another attempt.
+  /// Releases the connection, the leaf and the trackers of a complete pick, drops its Set-Cookie,
+  /// and lets the call wait. Other picks do not change. For a connection that went away before its
+  /// use, or before another attempt.
   void put_off() {
     if (outcome_ != PickOutcome::kComplete) return;
     outcome_ = PickOutcome::kQueue;

@@ -6,8 +6,9 @@
 //   grpc_timeout_header_max ──┼▶ [effective_timeout] ─▶ deadline of the call, waiting included
 //   max_stream_duration ──────┘
 //
-// nullopt means unset on the way in and unlimited on the way out. A setting of 0 says "no limit",
-// which is not the same as being unset: a header maximum of 0 still hides max_stream_duration.
+// nullopt means unset on the way in and unlimited on the way out. A setting of 0, unless it is the
+// application's, says "no limit", which is not the same as being unset: a header maximum of 0 still
+// hides max_stream_duration.
 
 #pragma once
 

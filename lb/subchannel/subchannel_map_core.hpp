@@ -109,7 +109,8 @@ class SubchannelMapCore {
   std::size_t remembered_holders() const { return parties_.size(); }
 
  private:
-  /// A priority, or the greatest number for all priorities from that one on.
+  /// The number of a priority; 254 stands for that priority and all after it. kNoPriority: the
+  /// configuration does not have the address.
   using PriorityNumber = std::uint8_t;
   static constexpr PriorityNumber kNoPriority = 255;
 
