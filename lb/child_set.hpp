@@ -13,7 +13,7 @@
 //
 // Invariants
 //   C1  applied() never falls.
-//   C2  A dead or stopped child delays nothing: it counts as having answered.
+//   C2  A dead, stopped or excused child delays nothing: it counts as having answered.
 //   C3  A child always has a picker; before its first report the picker queues.
 //   C4  A child with a new type of policy is switched gracefully (A37-22). The new policy runs
 //       under a name of its own ("name~2"). An old policy that is READY runs on, and serves, until

@@ -48,7 +48,8 @@ class RetryRules {
   /// The delay of the retry that follows `earlier` retries, before jitter.
   Duration delay(std::uint32_t earlier) const;
 
-  /// Whether retries pass over the endpoints that the call has tried.
+  /// Whether the policy (previous_hosts) has retries pass over the endpoints that the call has
+  /// tried. RuntimeOptions::retry_elsewhere can do so without the policy.
   bool avoids_tried() const { return avoids_tried_; }
 
   friend bool operator==(const RetryRules&, const RetryRules&) = default;

@@ -56,7 +56,7 @@ struct SessionTerms {
   bool accepts_plain = false;
   /// The form in which plain cookies are written; every form is read (A55-45).
   CookieForm form = CookieForm::kGrpc;
-  /// The wall clock, for the expiry of cookies in Envoy's form. Unset: cookies have no expiry.
+  /// The wall clock, for the expiry in cookies of Envoy's form. Unset: these have no expiry.
   std::function<std::uint64_t()> unix_seconds = nullptr;
   /// Receives warnings of unused cookies, on the calls' own threads, at most once in kWarnInterval.
   /// Must neither block nor throw. Unset: no warnings.
