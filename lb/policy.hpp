@@ -59,8 +59,8 @@ struct PolicyOptions {
   std::shared_ptr<CallCounters> call_counters = nullptr;
   /// The policies that the program registered; null: none.
   std::shared_ptr<const CustomPolicies> custom;
-  /// A priority that the configuration no longer names is kept for fifteen minutes, as an unneeded
-  /// priority is. False: it ends at once (A115).
+  /// True: a priority that the configuration no longer names is kept for fifteen minutes, as an
+  /// unneeded priority is. False: it ends as soon as the policy has chosen again (A115).
   bool keep_removed_priorities = false;
   /// The mode of aggregates that set none themselves.
   AggregateMode aggregate_mode = AggregateMode::kPriority;

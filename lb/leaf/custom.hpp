@@ -41,7 +41,7 @@ namespace signalbox::lb {
 /// A policy as the user registered it.
 struct CustomPolicy {
   std::function<std::unique_ptr<Policy>(const CustomConfig& config, PolicyContext context)> make;
-  /// Counts failed picks of the policy's pickers; null: they are not counted.
+  /// Counts picks that failed by a fault of the policy's picker; null: they are not counted.
   std::shared_ptr<const StripedCounters<1>> pick_failures = nullptr;
 };
 

@@ -57,8 +57,9 @@ std::string literal_prefix(absl::string_view pattern);
 class RegexSet {
  public:
   /// Precondition: every pattern compiles. The memory is 1 MiB for each pattern, and at most 64 MiB
-  /// divided by `share` (but at least 1 MiB), because `share` sets have the 64 MiB together. The
-  /// states that match() adds are part of it.
+  /// divided by `share` (but at least 1 MiB). The states that match() adds are part of it. `share`:
+  /// the patterns of all sets divided by those of this set, because all sets have the 64 MiB
+  /// together.
   explicit RegexSet(const std::vector<std::string>& patterns, double share = 1);
 
   /// The patterns that match the whole text, in ascending order. The result is valid until this

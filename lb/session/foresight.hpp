@@ -86,8 +86,8 @@ struct Foresight {
 /// The session's wish for one pick. `seat`: Foresight::seat.
 [[gnu::hot]] SessionArgs wish_of(const Sessions& sessions, Session& session, const Seat* seat);
 
-/// Call it after the pick. Copies the session's data from the configuration and the headers, which
-/// may be gone once the pick returns.
+/// Call it after the pick. Settles the session (Session::settle()), and copies its data from the
+/// configuration and the headers, which may be gone once the pick returns.
 [[gnu::hot]] void settle(Session& session,
                          const Affinity& affinity,
                          PickOutcome outcome,

@@ -242,9 +242,9 @@ struct alignas(kCacheLine) Session final : SessionHint {
   bool is_read_ = false;
   bool strict_ = false;
   bool is_bad_ = false;
-  bool is_outdated_ = false;   // The cookie is usable, but is plain or sealed with an old key.
-  bool is_counted_ = false;    // The Set-Cookie is counted.
-  bool has_moved_ = false;     // The pick is complete, and went to hosts_.
+  bool is_outdated_ = false;  // With a seal: the cookie is plain, or not sealed with the first key.
+  bool is_counted_ = false;   // The Set-Cookie is counted.
+  bool has_moved_ = false;    // The pick is complete, and went to hosts_.
   bool is_elsewhere_ = false;  // The wish is hosts_, not the hosts of the cookie.
   CookieKey key_;              // The key of value_.
   CookieHost own_;             // Points into decoded_; no hosts: no usable cookie.

@@ -39,7 +39,7 @@ enum class CookieFlaw : std::uint8_t {
   kTooLong,       ///< Longer than kLongestCookieValue.
   kEncoding,      ///< It is not base64.
   kSeal,          ///< Not sealed with a known key, or for another cookie or target.
-  kHost,          ///< It does not begin with a list of "ip:port".
+  kHost,          ///< Its text before the first ";" is no list of "ip:port".
   kMessage,       ///< It begins like a cookie in Envoy's form, but cannot be read as one.
   kTwoForms,      ///< gRPC's readers and Envoy's would find different hosts in it.
   kTooManyHosts,  ///< It names more than kMostCookieHosts addresses.
