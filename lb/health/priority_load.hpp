@@ -47,9 +47,9 @@ struct PriorityHealth {
 
 /// The load of a priority, in percent of all calls.
 struct PriorityLoad {
-  std::uint32_t healthy = 0;   ///< The load of its healthy hosts; in panic, of all hosts.
+  std::uint32_t healthy = 0;   ///< The load of its healthy hosts.
   std::uint32_t degraded = 0;  ///< The load of its degraded hosts.
-  bool panic = false;          ///< Too few hosts are fit: the calls go to all hosts alike.
+  bool panic = false;          ///< Too few hosts are fit: both loads go to all hosts alike.
 
   std::uint32_t sum() const { return healthy + degraded; }
 
