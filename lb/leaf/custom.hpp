@@ -8,9 +8,9 @@
 //   pick ─▶ custom_picker ─▶ the user's picker
 //
 // An exception of the user's policy passes through. The shell then ends the actor, counts and
-// reports its death, and restarts it with back-off, never with the configuration that killed it. No
-// effect of such a step is run, not even those before the faulty effect. The user's policy does not
-// get ChildAskedReresolution: a child's request goes to the parent.
+// reports its death, and restarts it with back-off, without the configurations that are blamed for
+// its deaths. No effect of such a step is run, not even those before the faulty effect. The user's
+// policy does not get ChildAskedReresolution: a child's request goes to the parent.
 //
 // Invariants: the promises of the user's policy. lb/policy.hpp has P1 to P3.
 //   I1  The step that takes the policy's first configuration publishes a picker. The policy reports
