@@ -56,7 +56,8 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
   begin(std::move(next));
 }
 
-// New calls fail at once. The clusters of running calls stay until these calls have ended.
+// New calls fail as soon as the root has answered the configuration that begin() sends it. The
+// clusters of running calls stay until these calls have ended.
 void ChannelCore::handle(const XdsConfigLost& event) {
   arrived_ = nullptr;
   // The failure's text includes the other notes. Only the node ID is kept, for the errors of calls
@@ -86,8 +87,9 @@ void ChannelCore::refer() {
   effects_.emplace_back(ReferToClusters{std::move(names)});
 }
 
-// One ApplyToRoot names the clusters of the next selector and the clusters that calls still refer
-// to. The root makes one picker for all of them in one step, so its answer waits for no child.
+// One ApplyToRoot names the clusters of the next selector and the clusters that calls may still
+// refer to. The root makes one picker for all of them in one step, so its answer waits for no
+// child.
 void ChannelCore::apply() {
   ++generation_;
   const Routes& newest = pending_ ? *pending_ : current_;
@@ -106,9 +108,9 @@ void ChannelCore::apply() {
 }
 
 // A31-7: a selector is published only with a picker of the selector's generation, or of a later
-// one. A change of state and the first picker of a generation are published at once; other pickers
-// wait for the end of a burst. C1: a picker of an older generation is dropped, because it may lack
-// clusters that the selector names. A restarted root sends such pickers.
+// one. A change of state, and the picker that answers the pending selector, are published at once.
+// Other pickers wait for the end of a burst. C1: a picker of an older generation is dropped,
+// because it may lack clusters that the selector names. A restarted root sends such pickers.
 void ChannelCore::handle(const RootPublished& event) {
   if (event.generation < current_.generation) return;
   const bool answers_pending = pending_ && event.generation >= pending_->generation;
@@ -173,8 +175,8 @@ void ChannelCore::publish() {
   effects_.emplace_back(PublishSnapshot{std::move(snapshot), state});
 }
 
-// The snapshot just published is the first of its configuration. The loss of a configuration is
-// none.
+// Adds ConfigApplied to the snapshot just published, the first of its configuration. After the loss
+// of a configuration there is nothing to add.
 void ChannelCore::record_applied() {
   if (current_.selector == nullptr) return;
   ConfigApplied applied{current_.origin, now_ - current_.arrived, std::nullopt};

@@ -57,7 +57,7 @@ struct RootPublished {
 };
 
 /// The root's actor died, and will be restarted. Its last picker serves until the new root reports
-/// more than IDLE or CONNECTING, or answers the pending configuration.
+/// READY or TRANSIENT_FAILURE, or answers the pending configuration.
 struct RootDied {};
 
 /// The root's actor died with each of its configurations, so none is left to restart it with.
@@ -89,9 +89,9 @@ struct ExitIdleRoot {};
 /// Picks see a configuration for the first time.
 struct ConfigApplied {
   ConfigOrigin origin;
-  /// Since the configuration was complete.
+  /// The time since the configuration was complete.
   Duration application{};
-  /// Since the last response that changed the configuration; nullopt: no response did.
+  /// The time since the last response that changed the configuration; nullopt: no response did.
   std::optional<Duration> propagation;
 };
 

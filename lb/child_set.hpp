@@ -13,7 +13,7 @@
 //
 // Invariants
 //   C1  applied() never falls.
-//   C2  A dead or stopped child delays nothing: it counts as having answered.
+//   C2  A dead, stopped or excused child delays nothing: it counts as having answered.
 //   C3  A child always has a picker; before its first report the picker queues.
 //   C4  A child with a new type of policy is switched gracefully (A37-22). The new policy runs
 //       under a name of its own ("name~2"). An old policy that is READY runs on, and serves, until
@@ -41,7 +41,8 @@ struct Child {
   absl::Status status;
   PickerPtr picker;
   /// The state that aggregate() uses. After TRANSIENT_FAILURE it stays TRANSIENT_FAILURE until the
-  /// child is READY, so that the aggregate does not flap while a failed child keeps trying.
+  /// child is READY or its policy is replaced, so that the aggregate does not flap while a failed
+  /// child keeps trying.
   ConnectivityState lasting_state = ConnectivityState::kConnecting;
   LbConfigPtr config;
   EndpointsPtr endpoints;
@@ -87,14 +88,17 @@ class ChildSet {
   /// Stops every child.
   void clear(LbEffects& effects);
 
-  /// Each hear() records the event, and returns the child, or null when the child is unknown.
+  /// Each hear() records the event and returns the event's child. Null: the child is unknown, or
+  /// the event is the ChildApplied or ChildDied of an old policy (C4), which changes nothing. A
+  /// ChildAskedReresolution leaves no record.
   const Child* hear(const ChildStateChanged& event, LbEffects& effects);
   const Child* hear(const ChildApplied& event);
   const Child* hear(const ChildDied& event);
   const Child* hear(const ChildAskedReresolution& event);
 
   /// Handles events for which a composite has no rule of its own. ChildApplied and ChildDied are
-  /// recorded. ChildAskedReresolution is passed on to the parent (A37-33).
+  /// recorded. ChildAskedReresolution is passed on to the parent (A37-33). Other events are
+  /// ignored.
   void hear_other(const LbEvent& event, LbEffects& effects);
 
   /// Asks the child, and the policy that is to replace it, to leave IDLE.
@@ -119,7 +123,7 @@ class ChildSet {
   /// The newest generation that the policy itself and all living children have processed.
   Generation reached() const;
 
-  /// The greatest result that reached() has had; it never falls (C1).
+  /// The generation that report_applied() reported last; it never falls (C1).
   Generation applied() const { return applied_; }
 
   /// Adds ReportApplied to `effects` if applied() rises. Call it at the end of every step.
@@ -134,7 +138,7 @@ class ChildSet {
     std::optional<ChildStateChanged> incoming;
     bool fresh = false;       ///< The newest policy serves, and has not reported yet.
     Generation sent = 0;      ///< The newest generation that the child was sent.
-    Generation answered = 0;  ///< The newest generation that the child has answered.
+    Generation answered = 0;  ///< The newest that it answered, or was excused from.
     bool dead = false;
   };
 

@@ -15,7 +15,8 @@
 namespace signalbox::lb {
 
 /// Counts the endpoints that may get calls, and their localities, over all clusters of the
-/// configuration. Versions that differ between the types of resources are all told.
+/// configuration. When the versions differ between the types of resources, the text has the version
+/// of each type.
 std::string connected_text(const XdsConfig& config, const ResourceVersions& versions);
 
 }  // namespace signalbox::lb

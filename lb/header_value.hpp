@@ -26,7 +26,7 @@ namespace signalbox::lb {
 
 class HeaderValue {
  public:
-  /// `name` is lower case; without headers there is no value.
+  /// `name` is lower case. `headers` may be null: then only "content-type" has a value.
   HeaderValue(const HeaderSource* headers, absl::string_view name) {
     if (name == "content-type") {
       view_ = "application/grpc";

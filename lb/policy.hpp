@@ -40,12 +40,13 @@ using CustomPolicies = std::map<std::string, CustomPolicy, std::less<>>;
 
 /// The options that the embedding runtime sets for all its policies.
 struct PolicyOptions {
-  Duration failover_timeout = std::chrono::seconds(
-      10);  ///< How long a priority may connect before the next is tried (A56).
+  /// How long a priority may connect before the next is tried (A56), and how long priority, tiered
+  /// and leaf_tiers wait for their children to answer a configuration.
+  Duration failover_timeout = std::chrono::seconds(10);
   /// The most points on a ring of ring_hash, whatever its configuration says (A42); at least 1.
   std::uint64_t ring_size_cap = 4096;
-  Duration connection_attempt_delay = std::chrono::milliseconds(
-      250);  ///< How long an attempt has before the next address is tried too (A61).
+  /// How long an attempt has before the next address is tried too (A61).
+  Duration connection_attempt_delay = std::chrono::milliseconds(250);
   /// True: pick_first's shuffle and ring_hash's ring weigh endpoints by A113's rule. False:
   /// pick_first shuffles evenly, and ring_hash uses WeightRule::kProduct.
   bool weighted_shuffling = true;
@@ -58,13 +59,13 @@ struct PolicyOptions {
   std::shared_ptr<CallCounters> call_counters = nullptr;
   /// The policies that the program registered; null: none.
   std::shared_ptr<const CustomPolicies> custom;
-  /// A priority that the configuration no longer names is kept for fifteen minutes, as an unneeded
-  /// priority is. False: it ends at once (A115).
+  /// True: a priority that the configuration no longer names is kept for fifteen minutes, as an
+  /// unneeded priority is. False: it ends as soon as the policy has chosen again (A115).
   bool keep_removed_priorities = false;
   /// The mode of aggregates that set none themselves.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
-  /// The policy tiered: a priority with less than this percentage of fit endpoints panics (ENV-17).
-  /// 0: no priority panics.
+  /// The policy tiered, for an aggregate that sets no threshold: a priority with less than this
+  /// percentage of fit endpoints panics (ENV-17). 0: no priority panics.
   std::uint32_t panic_threshold = 0;
   /// The policy tiered: an endpoint that cannot be connected to counts as unhealthy (ENV-24).
   bool unreachable_is_unhealthy = true;

@@ -15,7 +15,8 @@
 //
 // Invariants
 //   Q1  Calls in flight ≤ out_ ≤ the limit, at every moment, while all callers pass the same limit.
-//   Q2  A call is refused only while as many calls are in flight as the limit allows.
+//   Q2  A call is refused only while as many calls are in flight as the limit allows. The count can
+//       miss a token that another thread gives back or calls in at that moment.
 
 #pragma once
 
@@ -39,7 +40,8 @@ namespace signalbox::lb {
 /// Thread-safe, lock-free.
 class RequestLimit {
  public:
-  /// Takes a token for one more call, if fewer than `most` calls are in flight.
+  /// Takes a token for one more call, if fewer than `most` calls are in flight. Returns whether it
+  /// took one.
   [[gnu::hot]] bool take(std::uint32_t most) const noexcept;
 
   /// Gives back the token of a call that has ended.
@@ -49,7 +51,8 @@ class RequestLimit {
   std::int64_t in_flight() const noexcept;
 
  private:
-  /// Tokens that a stripe takes at a time. A stripe keeps at most twice as many.
+  /// Tokens that a stripe takes at a time. A stripe that keeps more than twice as many gives this
+  /// number back.
   static constexpr std::int64_t kBatch = 8;
 
   /// Whether every stripe could take another batch.
@@ -77,7 +80,8 @@ class RequestLimits {
   /// `service_name`: the name in EDS; empty for LOGICAL_DNS.
   RequestLimitPtr of(const ClusterName& cluster, const std::string& service_name);
 
-  /// The number of known limits.
+  /// The number of known limits; limits that have lost their last holder count until they are
+  /// removed.
   std::size_t size();
 
   /// The limits that all runtimes of the process share (A37-29).

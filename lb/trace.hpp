@@ -102,7 +102,8 @@ class TimedTrace final : public PickTrace {
 /// The time of a TimedTrace; nullopt: the time is not known, or the trace is of another type.
 std::optional<Instant> now_of(const PickTrace& trace);
 
-/// The turns of a TimedTrace; any other trace: kAsTheyAre.
+/// Where an explained pick takes its turns from (messages/explanation.hpp), as a TimedTrace knows
+/// it; any other trace: kAsTheyAre.
 Turns turns_of(const PickTrace& trace);
 
 /// Completes the sources of one cluster's steps, in which pickers name only the type of the
@@ -164,7 +165,8 @@ inline constexpr char kFilterSource[] = "LDS http_filters, RDS typed_per_filter_
 /// "3 s", "1.5 s", "20 ms".
 std::string shown(Duration duration);
 
-/// "10.0.0.1:80", with its locality when that has a name.
+/// "10.0.0.1:80", with its locality when that has a name. An endpoint is shown by its first
+/// address. "no connection" when `complete` has none.
 std::string shown(const Complete& complete);
 std::string shown(const Endpoint& endpoint, const LocalityPtr& locality);
 

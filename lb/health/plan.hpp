@@ -47,7 +47,7 @@ struct PlanInput {
 };
 
 /// INVALID_ARGUMENT when the assumptions name something unknown, contradict each other or are out
-/// of range. The text lists the known names.
+/// of range. For an unknown name, the text lists known names.
 absl::StatusOr<Plan> make_plan(const PlanInput& input, const PlanAssumptions& assumptions);
 
 /// Names one of a plan's four answers.

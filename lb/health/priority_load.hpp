@@ -6,7 +6,8 @@
 //
 // The priorities of all clusters are one list: the priorities of the first cluster, then those of
 // the second, and so on (ENV-5). The integers are exactly Envoy's: divisions round down, and the
-// remainder goes to the first priority with a score above 0.
+// remainder goes to the first priority with a healthy score above 0, else to the first with a
+// degraded score above 0.
 //
 // Pure. Loads are computed when health changes, never by a pick.
 //
@@ -46,9 +47,9 @@ struct PriorityHealth {
 
 /// The load of a priority, in percent of all calls.
 struct PriorityLoad {
-  std::uint32_t healthy = 0;   ///< The load of its healthy hosts; in panic, of all hosts.
+  std::uint32_t healthy = 0;   ///< The load of its healthy hosts.
   std::uint32_t degraded = 0;  ///< The load of its degraded hosts.
-  bool panic = false;          ///< Too few hosts are fit: the calls go to all hosts alike.
+  bool panic = false;          ///< Too few hosts are fit: both loads go to all hosts alike.
 
   std::uint32_t sum() const { return healthy + degraded; }
 
@@ -61,9 +62,10 @@ std::uint32_t health_score(std::uint64_t fit, std::uint64_t total, std::uint32_t
 /// The load of each priority in percent (ENV-11, ENV-14 … 16). The loads sum to 100. They are all 0
 /// when there is no host to call.
 ///
-/// A priority's score is its percentage of healthy hosts times the overprovisioning factor, at most
-/// 100. When the scores of all priorities sum to less than 100, a priority panics if less than
-/// `panic_threshold` percent of its hosts are fit (ENV-17). A threshold of 0 turns panic off.
+/// A priority has a score for its healthy hosts and one for its degraded hosts: their percentage of
+/// its hosts times the overprovisioning factor, at most 100. When all scores of all priorities sum
+/// to less than 100, a priority panics if less than `panic_threshold` percent of its hosts are fit
+/// (ENV-17). A threshold of 0 turns panic off.
 ///
 /// When all scores are 0 and panic is on, the loads follow the numbers of hosts (ENV-33). When
 /// panic is off, the first priority with a healthy host gets all calls, else the first with a

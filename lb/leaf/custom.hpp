@@ -8,8 +8,9 @@
 //   pick ─▶ custom_picker ─▶ the user's picker
 //
 // An exception of the user's policy passes through. The shell then ends the actor, counts and
-// reports its death, and restarts it with back-off, never with the configuration that killed it. No
-// effect of such a step is run, not even those before the faulty effect.
+// reports its death, and restarts it with back-off, without the configurations that are blamed for
+// its deaths. No effect of such a step is run, not even those before the faulty effect. The user's
+// policy does not get ChildAskedReresolution: a child's request goes to the parent.
 //
 // Invariants: the promises of the user's policy. lb/policy.hpp has P1 to P3.
 //   I1  The step that takes the policy's first configuration publishes a picker. The policy reports
@@ -23,7 +24,8 @@
 //       keeps its kind of policy. No child is of a kind that belongs above a cluster, such as
 //       cluster_manager or cds.
 //   I6  It returns no effect that belongs to the policies above it: effects on subchannel maps, on
-//       the health and call counts of endpoints, on sessions, and observations.
+//       the health and call counts of endpoints, on sessions, and observations. It starts no timer
+//       with a negative delay.
 
 #pragma once
 
@@ -39,7 +41,7 @@ namespace signalbox::lb {
 /// A policy as the user registered it.
 struct CustomPolicy {
   std::function<std::unique_ptr<Policy>(const CustomConfig& config, PolicyContext context)> make;
-  /// Counts failed picks of the policy's pickers; null: they are not counted.
+  /// Counts picks that failed by a fault of the policy's picker; null: they are not counted.
   std::shared_ptr<const StripedCounters<1>> pick_failures = nullptr;
 };
 

@@ -14,7 +14,7 @@
 // Invariants
 //   I1  An endpoint that stays in the list keeps its PickFirst, and so its connection.
 //   I2  An event of one endpoint costs O(1). A new list costs O(endpoints). For a locality that is
-//       the same object as before, that is only a copy of pointers.
+//       the same object as before, that is usually only a copy of pointers.
 //   I3  An endpoint that a judge (outlier detection, health checks) finds unfit is not READY, but
 //       keeps its connection (A61). Exception: an endpoint that the list marks UNHEALTHY is used
 //       whatever the judges find, because the list belongs to a tier in panic (ENV-17).
@@ -65,7 +65,7 @@ class ReadyEndpoints {
 
 /// The index of the first endpoint from `at` on that the call has not tried; after the last
 /// endpoint the search goes on at the first. `at` if the call has tried all endpoints. The search
-/// passes only tried endpoints, so it takes at most one step more than the call has tried.
+/// passes only tried endpoints, so it is short.
 inline std::size_t first_untried(const ReadyEndpoints& ready,
                                  const PickArgs& args,
                                  std::size_t at) {
@@ -106,11 +106,12 @@ class EndpointSet {
 
   /// The changes since the last take_changes().
   struct Changes {
-    bool list = false;     ///< The members, their order, or a member's configuration.
-    bool states = false;   ///< The state of any member that counts.
-    bool ready = false;    ///< The result of ready().
+    bool list = false;    ///< The members, their order, or a member's configuration.
+    bool states = false;  ///< The state of any member that counts.
+    /// The READY members that count, or what a pick reads of one of them. Not their order.
+    bool ready = false;
     bool failure = false;  ///< The result of last_failure().
-    /// A PickFirst has failed at all its addresses, and requests re-resolution.
+    /// A PickFirst requests re-resolution: it failed at all its addresses, or lost its connection.
     bool unreachable = false;
 
     void merge(const Changes& more);

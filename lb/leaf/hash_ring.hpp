@@ -6,10 +6,11 @@
 //
 // An endpoint has points in proportion to its weight, the n-th at XXH64(key + "_" + n). The
 // lightest endpoint gets a whole number of points, the least for which the ring has `min` points in
-// all. The ring has no more than `max` points. Envoy and gRPC build the same ring, so clients agree
-// on it.
+// all. If that makes more than `max` points, the ring has `max` points instead. Envoy and gRPC
+// build the same ring, so clients agree on it.
 //
-// If there are more endpoints than `max` points, some endpoints have no point and get no call.
+// If `max` cuts the ring, light endpoints may have no point, and then get no call. If there are
+// more endpoints than points, some have none.
 //
 // Immutable. Built in O(points × log points); a pick costs a binary search.
 

@@ -5,8 +5,8 @@
 //   parent ─▶ [least_request] ─▶ subchannel map, one hold per address
 //
 // The policy connects its endpoints and reports its state as round_robin does (petiole.hpp). Each
-// pick draws choice_count READY endpoints, perhaps one of them twice. The call goes to the drawn
-// endpoint with the fewest calls in flight; among equals, to the one drawn first.
+// pick draws choice_count (2 to 10) READY endpoints, perhaps one of them twice. The call goes to
+// the drawn endpoint with the fewest calls in flight; among equals, to the one drawn first.
 //
 // Calls in flight are those that this policy sent. Each endpoint has a CallTracker of the policy's
 // own, and each call under way holds a Use of it. The CallTracker lives as long as the endpoint is

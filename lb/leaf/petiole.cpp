@@ -14,7 +14,7 @@
 namespace signalbox::lb {
 namespace {
 
-// The most endpoints that an explanation names.
+// The most endpoints that an explanation names as not READY.
 constexpr std::size_t kMostAbsent = 20;
 
 class AbsentNote final : public PickNote {
@@ -65,7 +65,7 @@ LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
                  [&](const IdleExitRequested&) { exit_idle(effects); },
                  [&](const RebuildDue&) { rebuild_due(effects); },
                  [&](const TimerFired& fired) { endpoints_.fire(fired.timer, effects); },
-                 // All other events are about children, and a leaf has none.
+                 // A leaf has no children and keeps no sessions, so no other event concerns it.
                  [](const auto&) {},
              },
              event);

@@ -12,8 +12,9 @@
 //       for the end of a burst of events (RebuildSoon). Re-resolution is requested once per burst,
 //       too.
 //   I2  Without endpoints the policy is in TRANSIENT_FAILURE, and its status says so.
-//   I3  An event that changes neither the state nor the picker publishes nothing and builds no
-//       picker.
+//   I3  An event that changes neither the state nor the picker builds no picker. If it changes the
+//       HostReport, the last picker is published again with the new HostReport; else nothing is
+//       published.
 //   I4  The policy reports how many endpoints are fit (HostReport). When it reports a configuration
 //       as applied, the HostReport is already about that configuration's endpoints.
 
@@ -60,7 +61,7 @@ class Petiole : public Policy {
   /// READY endpoints and, in TRANSIENT_FAILURE, of the last failure or the list.
   virtual bool needs_picker(const EndpointSet::Changes& changes) const;
 
-  /// READY while any endpoint is READY, else CONNECTING while any may become READY, else
+  /// READY while any endpoint is READY, else CONNECTING while any is CONNECTING or IDLE, else
   /// TRANSIENT_FAILURE.
   virtual ConnectivityState state() const;
 

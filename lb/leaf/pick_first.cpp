@@ -55,8 +55,8 @@ class PickFirstPolicy final : public Policy {
                    [&](const TimerFired& fired) { first_.fire(fired.timer, effects); },
                    [&](const IdleExitRequested&) { first_.exit_idle(effects); },
                    [&](const PickAsked&) { first_.exit_idle(effects); },
-                   // All other events are about children, which a leaf has not, or about delayed
-                   // pickers (RebuildDue): pick_first publishes its pickers at once.
+                   // A leaf has no children and keeps no sessions, and pick_first publishes its
+                   // pickers at once. So no other event concerns it.
                    [](const auto&) {},
                },
                event);

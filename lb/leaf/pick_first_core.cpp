@@ -148,7 +148,8 @@ void PickFirst::heard(Connecting& connecting,
     if (failed && ++connecting.failures >= addresses_.size()) report_failure(connecting, effects);
     return;
   }
-  // A report of an address before its turn, or after its failure, changes only `state`.
+  // A report of an address before its turn, or after its failure, has no effect but on `state` and
+  // `last_error`.
   if (*at >= connecting.turns || attempt.failed) return;
   if (is_idle) effects.push_back(Connect{event.address});  // The attempt ended without an error.
   if (!failed) return;
@@ -201,7 +202,8 @@ void PickFirst::end_pass(Connecting& connecting, LbEffects& effects) {
   }
 }
 
-// Every address has failed (again): reports why, and asks for better addresses.
+// Every address has failed, or since then as many attempts have failed as there are addresses:
+// reports why, and asks for better addresses.
 void PickFirst::report_failure(Connecting& connecting, LbEffects& effects) {
   connecting.failures = 0;
   connecting.reported = addresses_.empty() ? absl::UnavailableError("address list is empty")

@@ -102,7 +102,7 @@ class PickFirst {
   struct Attempt {
     std::optional<ConnectivityState> state;  ///< nullopt: acquired, but not reported yet.
     bool begun = false;                      ///< This PickFirst began an attempt, in any pass.
-    bool failed = false;                     ///< An attempt failed after the address had its turn.
+    bool failed = false;  ///< It failed since its turn, or was in back-off at its turn.
   };
 
   struct Connecting {

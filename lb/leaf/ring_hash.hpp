@@ -4,7 +4,8 @@
 //
 //   parent ─▶ [ring_hash: HashRing] ─▶ subchannel map, one hold per address that is tried
 //
-//   hash of a call: request_hash_header, where configured ─▶ else its route's ─▶ else random
+//   hash of a call: of its request_hash_header, if one is configured, else its route's hash
+//                   └▶ random, if the call has no such header or the route gives no hash
 //
 // All endpoints of the policy are on one ring. An endpoint's number of points follows its weight
 // (A113); their places follow from its hash key, or else from its first address. A pick walks the
@@ -25,10 +26,9 @@
 //       TRANSIENT_FAILURE if two or more have failed. CONNECTING if any is CONNECTING, or if one of
 //       several has failed. IDLE if any is IDLE. Else TRANSIENT_FAILURE.
 //   I2  A change of state makes a picker with the same ring. A ring is built only when the list, a
-//       weight, a key or the size has changed.
-//   I3  When the ring has fewer points than endpoints, some endpoints have no point. No pick
-//       reaches them. They count neither for the state nor in texts, and are never connected
-//       unasked.
+//       field of an endpoint or locality, or the size has changed.
+//   I3  Endpoints may have no point on the ring (hash_ring.hpp). No pick reaches such endpoints.
+//       They count neither for the state nor in texts, and are never connected unasked.
 
 #pragma once
 

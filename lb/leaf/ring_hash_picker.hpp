@@ -4,8 +4,8 @@
 //
 //   ring, the states of its endpoints ─▶ [RingHashPicker] ─▶ the endpoint of the call
 //
-// A complete pick costs a binary search, and reads one entry in each of three tables. It writes
-// nothing.
+// A pick that ends at its first point costs a binary search, and reads one entry in each of three
+// tables. A pick writes only the ask mark of an IDLE endpoint.
 
 #pragma once
 

@@ -16,9 +16,9 @@ namespace signalbox::lb {
 namespace {
 
 // Each stripe of threads has a position of its own, on a cache line of its own. With a shared
-// position every pick would write what every other pick reads. Within a stripe the shares are
-// exactly even. The stripes start at different positions, so that they do not all use the same
-// endpoint at the same time.
+// position every pick would write what every other pick reads. A thread that has its stripe to
+// itself gives even shares. The stripes start at different positions, so that they do not all use
+// the same endpoint at the same time.
 class RoundRobinPicker final : public Picker {
  public:
   RoundRobinPicker(ReadyEndpoints ready, std::uint64_t seed, std::uint64_t edition)
@@ -79,9 +79,9 @@ class RoundRobinPicker final : public Picker {
     return result;
   }
 
-  // The index of the next endpoint. A pick loads and stores it, and does not increment it
-  // atomically: the increment would wait for all memory accesses of the pick. At worst two threads
-  // of one stripe take the same turn, which is harmless.
+  // The index of the next endpoint. A pick loads and stores it instead of incrementing it
+  // atomically, because an atomic increment would wait for all memory accesses of the pick. Threads
+  // that share a stripe may so repeat turns, which is harmless.
   struct alignas(kCacheLine) Position {
     std::atomic<std::uint64_t> mark{0};
   };

@@ -11,10 +11,11 @@
 // class Petiole (petiole.hpp) decides when the policy publishes.
 //
 // Invariants
-//   I1  The policy is READY while any endpoint is READY, else CONNECTING while any may become
-//       READY, else TRANSIENT_FAILURE.
-//   I2  Each stripe of threads has a position of its own. So the shares of the endpoints are
-//       exactly even on one thread, and no pick writes a cache line that another stripe reads.
+//   I1  The policy is READY while any endpoint is READY, else CONNECTING while any is CONNECTING or
+//       IDLE, else TRANSIENT_FAILURE.
+//   I2  Each stripe of threads has a position of its own. So no pick writes a cache line that
+//       another stripe reads. A thread that has its stripe to itself gives the endpoints even
+//       shares while the picker stays the same.
 
 #pragma once
 

@@ -29,14 +29,16 @@ PickerPtr make_fail_picker(absl::Status status);
 /// Drops every pick with `status`, wait_for_ready or not. `status` is not OK.
 PickerPtr make_drop_picker(absl::Status status);
 
-/// Whether the picker is one of the above: it queues, fails or drops every pick.
+/// Whether the picker is one of the above, alone or in a make_priority_picker(): it queues, fails
+/// or drops every pick.
 bool never_completes(const PickerPtr& picker);
 
-/// As `picker`, but picks that are not complete name this priority (PickResult::priority).
+/// As `picker`, but picks that are not complete name this priority (PickResult::priority). A number
+/// too large for that field is cut to the largest.
 PickerPtr make_priority_picker(PickerPtr picker, std::size_t priority);
 
 /// Picks as `picker` does, but the texts of failures and drops have `before` and `after` around the
-/// reason. When the reason is always the same, the text is made here, and no pick makes it.
+/// reason. The text of a fail picker is made here, so that no pick makes it.
 PickerPtr make_noted_picker(PickerPtr picker, std::string before, std::string after = "");
 
 /// `status` with `before` and `after` around its reason.

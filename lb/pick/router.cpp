@@ -47,7 +47,7 @@ absl::Status allowed(absl::Status status, absl::string_view source) {
                                           status.message()));
 }
 
-// Cuts `reason` to at most kLongestReason bytes, never within a UTF-8 character.
+// Cuts `reason` to at most kLongestReason bytes, never within a UTF-8 character, and marks the cut.
 std::string cut(absl::string_view reason) {
   if (reason.size() <= Router::kLongestReason) return std::string(reason);
   std::size_t end = Router::kLongestReason;

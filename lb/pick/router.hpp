@@ -103,8 +103,8 @@ class Pick {
     return is_known ? std::optional(priority_) : std::nullopt;
   }
 
-  /// The delay that a filter ordered (A33). While it lasts, the pick is kQueue and publications do
-  /// not wake the call. 0: no delay, or it is over.
+  /// The sum of the delays that filters ordered (A33). While it lasts, the pick is kQueue and
+  /// publications do not wake the call. 0: no delay, or it is over.
   Duration delay() const { return filtered_ == nullptr ? Duration::zero() : filtered_->delay; }
 
   /// The end of the delay, set by begin_delay().
@@ -137,8 +137,9 @@ class Pick {
     if (session_ != nullptr) session_->reached();
   }
 
-  /// Releases everything but the call's cluster, and lets the call wait. For a connection that went
-  /// away before its use, or before another attempt.
+  /// Releases the connection, the leaf and the trackers of a complete pick, drops its Set-Cookie,
+  /// and lets the call wait. Other picks do not change. For a connection that went away before its
+  /// use, or before another attempt.
   void put_off() {
     if (outcome_ != PickOutcome::kComplete) return;
     outcome_ = PickOutcome::kQueue;
@@ -161,8 +162,8 @@ class Pick {
     const LeafCalls* leaf = nullptr;
   };
 
-  // The steps of a pick. The Pick begins queued, and empty but for its cluster. When `authority` is
-  // not null, ask() writes the endpoint's hostname there, if the endpoint has one.
+  // The steps of a pick. The Pick begins queued, without connection, leaf and trackers. When
+  // `authority` is not null, ask() writes the endpoint's hostname there, if the endpoint has one.
   template <typename Sink>
   Answer ask(const Snapshot& snapshot,
              const PickArgs& args,

@@ -49,8 +49,8 @@ class ClusterRef : public Tracked {
 using ClusterRefPtr = std::shared_ptr<const ClusterRef>;
 using ClusterRefs = std::map<ClusterName, ClusterRefPtr>;
 
-/// A cluster that a route can choose, the sum of the weights up to and including its own, and the
-/// filters of its calls.
+/// A cluster that a route can choose, and the filters of its calls. `end`: the sum of the weights
+/// up to and including its own. `place`: see PickArgs::cluster_place.
 struct RouteCluster {
   std::uint64_t end = 0;
   ClusterRefPtr cluster;

@@ -14,8 +14,7 @@
 namespace signalbox::lb {
 namespace {
 
-// The longest delay. No call waits this long, and sums of delays that are cut to it cannot
-// overflow.
+// The longest sum of delays. No call waits that long, and a longer sum could overflow.
 constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
 
 class FilteredCall final : public FilterCall {

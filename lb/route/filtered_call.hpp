@@ -29,7 +29,7 @@ using AddedHeaders = std::vector<std::pair<std::string, std::string>>;
 
 /// The filters' orders for one call.
 struct Filtered {
-  Duration delay{};  ///< The delay that is left.
+  Duration delay{};  ///< The sum of all delays; 0 once it is over.
   Instant due{};     ///< The end of the delay; see Pick::begin_delay().
   /// The `hold` arguments of FilterCall::delay(); destroyed when the delay is over.
   std::vector<std::shared_ptr<const void>> holds;
@@ -58,7 +58,7 @@ struct FilterVerdict {
   SessionPtr session;                  ///< Null: the call has none.
 };
 
-/// Precondition: `selection` has a cluster.
+/// Precondition: `selection` has a cluster and filters.
 FilterVerdict apply_filters(const PickArgs& args,
                             Selection& selection,
                             const SessionTerms& sessions);

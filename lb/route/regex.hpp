@@ -33,7 +33,8 @@ using RegexPtr = std::shared_ptr<const re2::RE2>;
 RegexPtr compile_regex(const std::string& pattern);
 
 /// The regular expressions of one snapshot's routes. Each text is compiled once. Matching may make
-/// them grow by 64 MiB together, or by 64 KiB each if that is more. For one thread.
+/// them grow by about 64 MiB together, or by 64 KiB each if that is more; a pattern that needs more
+/// to compile may also grow more. For one thread.
 class RegexPool {
  public:
   /// `patterns`: about how many distinct patterns will be asked for.
@@ -56,8 +57,9 @@ std::string literal_prefix(absl::string_view pattern);
 class RegexSet {
  public:
   /// Precondition: every pattern compiles. The memory is 1 MiB for each pattern, and at most 64 MiB
-  /// divided by `share`, because `share` sets have the 64 MiB together. The states that match()
-  /// adds are part of it.
+  /// divided by `share` (but at least 1 MiB). The states that match() adds are part of it. `share`:
+  /// the patterns of all sets divided by those of this set, because all sets have the 64 MiB
+  /// together.
   explicit RegexSet(const std::vector<std::string>& patterns, double share = 1);
 
   /// The patterns that match the whole text, in ascending order. The result is valid until this

@@ -16,7 +16,8 @@
 //       be tried for ever. The first attempt that a server refused without looking at it does not
 //       count either.
 //   R2  A call is not tried again when the application may have seen something of it. (A6)
-//   R3  An attempt never begins after the call's deadline.
+//   R3  No back-off or pushback lasts until the call's deadline: the call is not tried again
+//       instead.
 
 #pragma once
 
@@ -47,7 +48,8 @@ class RetryRules {
   /// The delay of the retry that follows `earlier` retries, before jitter.
   Duration delay(std::uint32_t earlier) const;
 
-  /// Whether retries pass over the endpoints that the call has tried.
+  /// Whether the policy (previous_hosts) has retries pass over the endpoints that the call has
+  /// tried. RuntimeOptions::retry_elsewhere can do so without the policy.
   bool avoids_tried() const { return avoids_tried_; }
 
   friend bool operator==(const RetryRules&, const RetryRules&) = default;
@@ -91,9 +93,10 @@ struct AttemptEnd {
 };
 
 struct RetryDecision {
-  std::optional<Duration> delay;      ///< Set: another attempt follows, after this delay.
-  std::optional<RetryResult> result;  ///< To be counted; nullopt: there was nothing to decide.
-  bool is_transparent = false;        ///< The attempt that has ended does not count (A6).
+  std::optional<Duration> delay;  ///< Set: another attempt follows, after this delay.
+  /// To be counted. nullopt: the retry is transparent, or there was nothing to decide.
+  std::optional<RetryResult> result;
+  bool is_transparent = false;  ///< The attempt that has ended does not count (A6).
 };
 
 /// A call's memory of its attempts.
@@ -110,7 +113,8 @@ class RetryState {
                                    std::uint64_t seed,
                                    RetryThrottle* throttle);
 
-  /// The attempts that came before the next one: grpc-previous-rpc-attempts.
+  /// The attempts that came before the next one, without those that do not count (R1):
+  /// grpc-previous-rpc-attempts.
   std::uint32_t previous_attempts() const { return retries_; }
 
  private:

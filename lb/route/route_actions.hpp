@@ -9,6 +9,7 @@
 //            action 0 action 1     to other routes have read.
 //
 // Immutable, and read by any thread. Filters and their overrides are part of an action (A39).
+// Unsupported actions are not shared.
 
 #pragma once
 

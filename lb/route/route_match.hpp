@@ -91,7 +91,8 @@ class RouteTable {
   [[gnu::hot]] std::optional<std::size_t> find(const PickArgs& args, const Sink& sink) const;
 
  private:
-  // A header, and the place of its name among all names that routes look at: see CallHeaders.
+  // A header matcher of a route. `place` numbers the matcher's header name among the names of all
+  // routes, for CallHeaders.
   struct PlacedHeader {
     std::size_t place = 0;
     CompiledHeader header;

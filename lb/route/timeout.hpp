@@ -6,8 +6,9 @@
 //   grpc_timeout_header_max ──┼▶ [effective_timeout] ─▶ deadline of the call, waiting included
 //   max_stream_duration ──────┘
 //
-// nullopt means unset on the way in and unlimited on the way out. A setting of 0 says "no limit",
-// which is not the same as being unset: a header maximum of 0 still hides max_stream_duration.
+// nullopt means unset on the way in and unlimited on the way out. A setting of 0, unless it is the
+// application's, says "no limit", which is not the same as being unset: a header maximum of 0 still
+// hides max_stream_duration.
 
 #pragma once
 
@@ -21,7 +22,8 @@ namespace signalbox::lb {
 std::optional<Duration> effective_max_stream_duration(std::optional<Duration> of_route,
                                                       std::optional<Duration> of_listener);
 
-/// The call's timeout, never more than `application` (A31-26). Without an `application`: the cap.
+/// The call's timeout: the lesser of `application` (A31-26) and a cap. The cap is `header_max`, or
+/// `max_stream_duration` if `header_max` is unset; a cap of 0 is no cap. nullopt: no limit.
 std::optional<Duration> effective_timeout(std::optional<Duration> application,
                                           std::optional<Duration> header_max,
                                           std::optional<Duration> max_stream_duration);

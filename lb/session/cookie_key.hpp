@@ -14,8 +14,8 @@
 
 namespace signalbox::lb {
 
-/// A 128-bit hash of a cookie's text. Two cookies do not have the same key by chance. A client that
-/// constructs such a cookie gains nothing: any client may send the plain cookie itself.
+/// A 128-bit hash of a cookie's text. Two cookies practically never have the same key by chance. A
+/// client that constructs such a cookie gains nothing: any client may send the plain cookie itself.
 class CookieKey {
  public:
   /// The key of no cookie; an empty cookie has the same key.

@@ -24,7 +24,7 @@ constexpr unsigned kTypeBits = 3;
 constexpr unsigned kVarintBits = 7;  // In each byte; the eighth bit says that another byte follows.
 constexpr unsigned char kMoreFollows = 1U << kVarintBits;
 
-// The longest tag (in bytes) and the deepest group that protobuf's readers accept.
+// The longest tag, size and number (in bytes) and the deepest group that protobuf's readers accept.
 constexpr unsigned kLongestTag = 5;
 constexpr unsigned kLongestSize = 5;
 constexpr unsigned kLongestVarint = 10;

@@ -63,7 +63,7 @@ class SessionLead {
 /// The session data of a call that is found before the call's route.
 struct Foresight {
   std::optional<FoundCookie> cookie;  ///< The cookie with the lead's name; nullopt: not looked for.
-  CookieKey key{};                    ///< The cookie's key, if there is a cookie.
+  CookieKey key{};                    ///< The cookie's key, if it is not too long.
   const Seat* seat = nullptr;         ///< The cookie's probable seat; null: unknown.
 
   /// Prefetches what the call will write if it goes to the seat's host.
@@ -76,7 +76,8 @@ struct Foresight {
 [[gnu::hot]] Foresight foresee(const SessionLead& lead, const HeaderSource& headers);
 
 /// Begins the call's session as the filter stateful_session does, with the cookie that foresee()
-/// found. Null: the call has no session.
+/// found. Null: the call has no session, because its path is outside the cookie's path.
+/// Precondition: `foresight` is a result of foresee().
 [[gnu::hot]] SessionPtr begin_session(const Sessions& sessions,
                                       const StatefulSession& filter,
                                       absl::string_view path,
@@ -85,8 +86,8 @@ struct Foresight {
 /// The session's wish for one pick. `seat`: Foresight::seat.
 [[gnu::hot]] SessionArgs wish_of(const Sessions& sessions, Session& session, const Seat* seat);
 
-/// Call it after the pick. Copies the session's data from the configuration and the headers, which
-/// may be gone once the pick returns.
+/// Call it after the pick. Settles the session (Session::settle()), and copies its data from the
+/// configuration and the headers, which may be gone once the pick returns.
 [[gnu::hot]] void settle(Session& session,
                          const Affinity& affinity,
                          PickOutcome outcome,

@@ -53,7 +53,8 @@ struct HostSlot {
   mutable std::atomic<bool> asked{false};
 };
 
-/// The first host of each kind among the hosts of a cookie. Null: none.
+/// The first host of each kind among the hosts of a cookie. `known`: any host of the table; the
+/// others are hosts that count. Null: none.
 struct NamedHosts {
   const HostSlot* known = nullptr;
   const HostSlot* ready = nullptr;

@@ -44,9 +44,10 @@ struct Host {
 /// never copied.
 class HostTable {
  public:
-  /// DRAINING endpoints are in the table only if sessions may stay on them (A55-30). A host of
-  /// `before` (null: there is none) keeps its mark. An address of several endpoints belongs to the
-  /// first of them. `cluster`: the name in cookies. `memory`: for marks and seats.
+  /// Reads only Priority::localities. DRAINING endpoints are in the table only if sessions may stay
+  /// on them (A55-30). A host of `before` (null: there is none) keeps its mark. An address of
+  /// several endpoints belongs to the first of them. `cluster`: the name in cookies. `memory`: for
+  /// marks and seats.
   HostTable(const EndpointsPtr& endpoints,
             HealthStatusSet allowed,
             const HostTable* before,

@@ -28,7 +28,8 @@ struct Free {
 
 using Context = std::unique_ptr<EVP_CIPHER_CTX, Free>;
 
-// One context for each thread, because a look-up of the cipher costs more than the work itself.
+// Each thread has one context to seal and one to open, because a look-up of the cipher costs more
+// than the work itself.
 EVP_CIPHER_CTX* context(bool seals) {
   const auto made = [](bool which) {
     Context fresh(EVP_CIPHER_CTX_new());

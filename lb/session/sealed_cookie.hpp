@@ -37,7 +37,8 @@ using SealKeys = std::vector<SealKey>;
 inline constexpr std::size_t kMostSealKeys = 8;
 
 /// Reads one key per line, as `openssl rand -base64 32` writes it. Empty lines and lines that begin
-/// with '#' are skipped. The error names the wrong line, and never its content.
+/// with '#' are skipped. INVALID_ARGUMENT: a line is no key (the text names the line, never its
+/// content), there is no key, or there are more than kMostSealKeys.
 absl::StatusOr<SealKeys> read_seal_keys(absl::string_view text);
 
 class CookieSeal {
@@ -48,8 +49,9 @@ class CookieSeal {
   CookieSeal(const CookieSeal&) = delete;
   CookieSeal& operator=(const CookieSeal&) = delete;
 
-  /// Appends the value to `into`. False, with `into` unchanged: no random bytes could be had.
-  /// Thread-safe, lock-free. Runs inside a read section of any SnapshotCell, and so does open().
+  /// Appends the value to `into`. False, with `into` unchanged: no random bytes could be had, or
+  /// OpenSSL failed. Thread-safe, lock-free. Runs inside a read section of any SnapshotCell, and so
+  /// does open().
   bool seal(absl::string_view text, absl::string_view purpose, std::string& into) const;
 
   enum class Opened : std::uint8_t {

@@ -13,9 +13,8 @@
 //
 // hosts() has all other facts about hosts. Few calls need them.
 //
-// The rest of the code is in this header, is short, and calls nothing, because a function elsewhere
-// in memory would cost a cache miss. Seats are filled, then immutable. They live as long as their
-// picker.
+// The code is in this header, is short, and calls nothing, because a function elsewhere in memory
+// would cost a cache miss. Seats are filled, then immutable. They live as long as their picker.
 
 #pragma once
 

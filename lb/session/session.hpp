@@ -9,7 +9,7 @@
 //
 // A Session stays for all picks of the call, and outlives the configuration of its cookie: it
 // copies the parts that it needs. Each thread keeps ended Sessions, with their memory, for later
-// calls, so a pick allocates nothing.
+// calls, so a pick usually allocates nothing.
 //
 // Invariants
 //   S1  A Set-Cookie exists only while the pick is complete, and names the endpoint of the pick.
@@ -56,7 +56,7 @@ struct SessionTerms {
   bool accepts_plain = false;
   /// The form in which plain cookies are written; every form is read (A55-45).
   CookieForm form = CookieForm::kGrpc;
-  /// The wall clock, for the expiry of cookies in Envoy's form. Unset: cookies have no expiry.
+  /// The wall clock, for the expiry in cookies of Envoy's form. Unset: these have no expiry.
   std::function<std::uint64_t()> unix_seconds = nullptr;
   /// Receives warnings of unused cookies, on the calls' own threads, at most once in kWarnInterval.
   /// Must neither block nor throw. Unset: no warnings.
@@ -242,9 +242,9 @@ struct alignas(kCacheLine) Session final : SessionHint {
   bool is_read_ = false;
   bool strict_ = false;
   bool is_bad_ = false;
-  bool is_outdated_ = false;   // The cookie is usable, but is plain or sealed with an old key.
-  bool is_counted_ = false;    // The Set-Cookie is counted.
-  bool has_moved_ = false;     // The pick is complete, and went to hosts_.
+  bool is_outdated_ = false;  // With a seal: the cookie is plain, or not sealed with the first key.
+  bool is_counted_ = false;   // The Set-Cookie is counted.
+  bool has_moved_ = false;    // The pick is complete, and went to hosts_.
   bool is_elsewhere_ = false;  // The wish is hosts_, not the hosts of the cookie.
   CookieKey key_;              // The key of value_.
   CookieHost own_;             // Points into decoded_; no hosts: no usable cookie.

@@ -29,8 +29,8 @@ namespace signalbox::lb {
 /// written.
 inline constexpr std::size_t kLongestCookieValue = (std::size_t{4} << 10U) / 3 * 4;
 /// The most addresses that a cookie may name. A pick looks up each address in each leaf of an
-/// aggregate, so a forged list would make the pick expensive. Endpoints have one or two addresses
-/// (A61). For an endpoint with more than this, cookies name the first addresses.
+/// aggregate, so a forged list would make the pick expensive. Endpoints usually have one or two
+/// addresses (A61). For an endpoint with more than this, cookies name the first addresses.
 inline constexpr std::size_t kMostCookieHosts = 8;
 
 /// The reason why a call's cookie is not used.
@@ -39,7 +39,7 @@ enum class CookieFlaw : std::uint8_t {
   kTooLong,       ///< Longer than kLongestCookieValue.
   kEncoding,      ///< It is not base64.
   kSeal,          ///< Not sealed with a known key, or for another cookie or target.
-  kHost,          ///< It does not begin with "ip:port".
+  kHost,          ///< Its text before the first ";" is no list of "ip:port".
   kMessage,       ///< It begins like a cookie in Envoy's form, but cannot be read as one.
   kTwoForms,      ///< gRPC's readers and Envoy's would find different hosts in it.
   kTooManyHosts,  ///< It names more than kMostCookieHosts addresses.
@@ -48,7 +48,8 @@ enum class CookieFlaw : std::uint8_t {
 /// The flaw as a clause of a message, such as "it is not base64".
 absl::string_view said_of(CookieFlaw flaw);
 
-/// Decodes base64, with or without padding, into `text`, which keeps its memory. nullopt: success.
+/// Decodes base64, with or without padding, into `text`, which keeps its memory. nullopt: success;
+/// else kTooLong or kEncoding.
 std::optional<CookieFlaw> decode_cookie(absl::string_view value, std::string& text);
 
 /// The form of a cookie's content.

@@ -4,8 +4,9 @@
 //
 //   leaves' pickers ─▶ Picker::session_hint() ─▶ [SessionHomes] ─▶ tiered's picker: the call's leaf
 //
-// A cookie with a known text has a seat in one of the leaves. For any other cookie, each leaf is
-// asked what it can do for the cookie's hosts. Immutable once filled; lives as long as the pickers.
+// The text of a plain cookie of a READY host leads to a seat in one of the leaves. For any other
+// cookie, each leaf is asked what it can do for the cookie's hosts. Immutable once filled; lives as
+// long as the pickers.
 
 #pragma once
 
@@ -42,7 +43,8 @@ class SessionHomes {
     return std::nullopt;
   }
 
-  /// The leaf with the best HostPromise for these hosts; among equals, the first.
+  /// The leaf with the best HostPromise for these hosts; among equals, the first. kUnknown, with
+  /// leaf 0: no leaf knows the hosts.
   SessionHome of(absl::string_view hosts) const;
 
  private:

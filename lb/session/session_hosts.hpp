@@ -5,7 +5,7 @@
 //   HostSlots ─▶ Seats::hosts() ─▶ [SessionHosts] ─▶ SessionHomes, for tiered's picker
 //
 // The promise says what the picker would do: a call that is sent to the leaf with the best promise
-// goes to its host there, or waits for it.
+// goes to its host there, or waits for it, if that promise is kUnheld or better.
 
 #pragma once
 

@@ -9,8 +9,8 @@
 //   the cookie names a host ─▶ override_host's picker looks the host up
 //   the cookie names a cluster ─▶ the call goes there, if the route lists the cluster  (A55-19)
 //
-// The filter only reads the cookie. override_host's picker decides whether the host takes the call.
-// lb/session/session writes the Set-Cookie.
+// The filter only finds the cookie and sends the call to the cookie's cluster. override_host's
+// picker decides whether the host takes the call. lb/session/session writes the Set-Cookie.
 
 #pragma once
 

@@ -10,7 +10,7 @@
 namespace signalbox::lb {
 namespace {
 
-// By HTTP/2's error codes (RFC 9113, section 7).
+// Indexed by HTTP/2's error code (RFC 9113, section 7).
 constexpr std::array kGoaways{"GOAWAY NO_ERROR",
                               "GOAWAY PROTOCOL_ERROR",
                               "GOAWAY INTERNAL_ERROR",
@@ -32,7 +32,7 @@ struct Word {
   const char* reason;
 };
 
-// In this order: a text may have several.
+// Tried in this order, because an error may contain several of these texts.
 constexpr std::array kWords{Word{"Connection reset by peer", "connection reset"},
                             Word{"connection reset", "connection reset"},
                             Word{"Broken pipe", "connection reset"},

@@ -39,7 +39,8 @@ class PeerNameCheck {
  public:
   explicit PeerNameCheck(const std::vector<TextMatcher>& allowed);
 
-  /// UNAUTHENTICATED when no name is allowed; the text has the names and the matchers.
+  /// UNAUTHENTICATED when no name is allowed; the text has the first of the names and of the
+  /// matchers.
   absl::Status check(const PeerNames& names) const;
 
  private:

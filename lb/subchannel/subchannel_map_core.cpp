@@ -229,7 +229,7 @@ void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& 
     if (tracker_in(before.get(), address) != tracker_in(trackers_.get(), address))
       changed.push_back(address);
   }
-  std::ranges::sort(changed);  // I5: not in the order of the hash table.
+  std::ranges::sort(changed);  // I5: the order must not depend on the hash table.
   for (const Address& address : changed)
     notify(address, entries_.at(address), effects);
 }
@@ -307,7 +307,7 @@ void SubchannelMapCore::tell_keeper(const SessionMarks* known,
     if (known != nullptr ? !known->contains(address) : entries_.contains(address))
       news.push_back(address);
   }
-  std::ranges::sort(news);  // I5: not in the order of the hash table.
+  std::ranges::sort(news);  // I5: the order must not depend on the hash table.
   for (const Address& address : news)
     tell_keeper_of(address, effects);
 }
@@ -446,7 +446,7 @@ std::vector<Address> SubchannelMapCore::addresses() const {
   std::vector<Address> all;
   for (const auto& [address, entry] : entries_)
     all.push_back(address);
-  std::ranges::sort(all);  // I5: not in the order of the hash table.
+  std::ranges::sort(all);  // I5: the order must not depend on the hash table.
   return all;
 }
 

@@ -20,15 +20,18 @@
 //       a step* is stopped or lingers (I3). Holds are judged only then, so a step that moves an
 //       address from one holder to another keeps the connection (A75-34, A75-35).
 //   I2  A holder has at most one hold on an address: a second acquisition or release changes
-//       nothing. Events of an incarnation older than the newest are dropped.
+//       nothing. Events of an incarnation older than the newest are dropped, except requests to
+//       connect.
 //   I3  An entry that loses its last hold while a generation is being applied lingers until that
-//       generation has been applied everywhere; then it is stopped. So an endpoint that moves
-//       between priorities keeps its connection. When no generation is being applied, the entry is
-//       stopped at once.
-//   I4  Orphaned holds end when the holder's next incarnation settles, or when a generation later
-//       than the generation of the death has been applied.
+//       generation has been applied everywhere; then it is stopped, unless the keeper takes it
+//       (I9). So an endpoint that moves between priorities keeps its connection. When no generation
+//       is being applied, the entry is stopped at once.
+//   I4  Orphaned holds end when the holder's next incarnation settles, when the holder ends for
+//       good, or when a generation later than the generation of the death has been applied.
 //   I5  Every change of a subchannel is reported to all holders with a live hold, in the order of
-//       their paths. Every acquisition is answered with a report of the present state.
+//       their paths. Every acquisition is answered with a report of the present state, except one
+//       by the keeper of an address that has left its table. Reports on several addresses go out in
+//       the order of the addresses.
 //   I6  Health changes the reports to holders, never a connection (A61). An endpoint is healthy
 //       while no judge finds it unfit; no judge undoes another judge's finding.
 //   I7  A connection is secured as the newest TLS settings say (A29). When the TLS settings change,
@@ -106,7 +109,8 @@ class SubchannelMapCore {
   std::size_t remembered_holders() const { return parties_.size(); }
 
  private:
-  /// A priority, or the greatest number for all priorities from that one on.
+  /// The number of a priority; 254 stands for that priority and all after it. kNoPriority: the
+  /// configuration does not have the address.
   using PriorityNumber = std::uint8_t;
   static constexpr PriorityNumber kNoPriority = 255;
 

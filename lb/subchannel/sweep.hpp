@@ -8,9 +8,10 @@
 //                                            ▲──────────────────── SweepDone ──────────┘
 //
 // Invariants
-//   W1  The first sweep comes an idle timeout after the first IdleTimeoutSet. Each later sweep
-//       comes at SweepDone::next_due, when the next endpoint may be idle (A75-30). Sweeps are at
-//       least kShortestPause apart (A75-31), even if the idle timeout is 0.
+//   W1  The first sweep comes an idle timeout (but at least kShortestPause) after the first
+//       IdleTimeoutSet. Each later sweep comes at SweepDone::next_due, when the next endpoint may
+//       be idle (A75-30). Sweeps are at least kShortestPause apart (A75-31), even if the idle
+//       timeout is 0.
 //   W2  A new idle timeout may make the next sweep earlier, never later.
 //   W3  Sweeps are at most kLongestPause apart, so that sums of times do not overflow. An early
 //       sweep is harmless.

@@ -16,9 +16,10 @@
 //       only when no policy with subchannels from it serves any more.
 //   D2  When the policies below have applied a generation, the map is told so, and stops the
 //       subchannels that lingered for it.
-//   D3  A leaf that did not change gets no update, unless sessions begin or end
-//       (may_have_sessions). A leaf under tiered gets every update, because a policy below it may
-//       have died and restarted with older tiers.
+//   D3  A leaf that did not change gets no update, unless the policy that its aggregate sets for it
+//       changes (CdsConfig::lb_policy), or sessions begin or end (may_have_sessions). A leaf under
+//       tiered gets every update, because a policy below it may have died and restarted with older
+//       tiers.
 //   D4  Policies below see endpoints that are not HEALTHY, UNKNOWN or DRAINING only under tiered,
 //       which counts such endpoints and may send them calls. leaf_tiers then replaces priority.
 

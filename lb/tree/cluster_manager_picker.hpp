@@ -46,7 +46,8 @@ class ClusterTable {
 
  private:
   static constexpr std::size_t kChunk = 32;
-  static constexpr std::size_t kMostWithHint = 32;  ///< Each publication looks at all clusters.
+  /// With more clusters there is no hint, because each publication asks all clusters for theirs.
+  static constexpr std::size_t kMostWithHint = 32;
   using Entry = std::pair<ClusterName, ChildPicker>;
   using Chunk = std::array<Entry, kChunk>;
 

@@ -25,8 +25,8 @@ std::vector<LocalityName> localities_of(const Priority& priority) {
 }  // namespace
 
 // Higher priorities choose first. If several old names match, a priority takes the name of the
-// highest old priority. A priority without localities keeps the name of the old priority in its
-// place if that priority had no localities either.
+// highest old priority that no other has taken. A priority without localities keeps the name of the
+// old priority in its place if that priority had no localities either.
 std::vector<ChildName> PriorityNames::assign(const Endpoints& endpoints) {
   std::vector<Named> named;
   std::vector<bool> taken(last_.size(), false);

@@ -17,8 +17,8 @@
 
 namespace signalbox::lb {
 
-/// Names the priorities of one leaf cluster, so that a priority that moves keeps its child: a name
-/// stays while any of its localities stays (A37-21).
+/// Names the priorities of one leaf cluster, so that a priority that moves keeps its child. A
+/// priority takes the name of an old priority with which it shares a locality (A37-21).
 class PriorityNames {
  public:
   /// Returns a name for each priority of `endpoints`, in their order. Remembers the names and

@@ -185,7 +185,8 @@ class LeafTiers final : public Policy {
     children_.update_if_changed(child, config_.child, std::move(slice), effects);
   }
 
-  // All children have processed the configuration, so the configuration takes effect (L4).
+  // All children have processed the configuration, or time is up, so the configuration takes effect
+  // (L4).
   void conclude(LbEffects& effects) {
     listed_ = list();
     is_listed_ = true;

@@ -13,12 +13,12 @@
 // Invariants
 //   L1  Each tier of LeafTiersConfig::tiers that has endpoints has a running child, which connects
 //       (ENV-25). When such a tier leaves the set, its child runs on for kPriorityRetention (15
-//       minutes).
+//       minutes). The child of a tier that has lost its endpoints is stopped.
 //   L2  Children are named after their priority (PriorityNames), not after its number. So the hosts
 //       of a priority that moves keep their connections.
-//   L3  The HostReport has a row for each priority. The child of a running tier supplies the tier's
-//       count. EDS supplies the count of any other tier, so an endpoint without an attempt to
-//       connect counts as healthy (ENV-25).
+//   L3  The HostReport has a row for each priority. The child of a running tier, kAll excepted,
+//       supplies the tier's count. EDS supplies the count of any other tier, so an endpoint without
+//       an attempt to connect counts as healthy (ENV-25).
 //   L4  While a configuration is half applied, the HostReport and the list of tiers stay as they
 //       were, for at most one failover_timeout. The picker of a tier is always the newest.
 //   L5  The child of a tier in panic gets all endpoints but DRAINING ones. They are marked

@@ -184,7 +184,7 @@ class OutlierDetectionPolicy final : public PassThrough {
   std::optional<TimerId> timer_;  ///< Set exactly while calls are counted.
   Instant timer_started_{};
   std::uint64_t timers_ = 0;
-  EjectionsPtr ejections_;  ///< Null: changed since a picker was made.
+  EjectionsPtr ejections_;  ///< Null: the ejections changed after picker_ was made.
   PickerPtr wrapped_;       ///< The child's picker that picker_ asks.
   PickerPtr picker_;
 };

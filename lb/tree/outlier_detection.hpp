@@ -18,9 +18,9 @@
 // picker is published unchanged.
 //
 // Invariants
-//   D1  The timer is due one interval after the last sweep, or after counting began. New
-//       configurations do not postpone it. If a new interval puts that instant into the past, the
-//       timer is due at once.
+//   D1  The timer is due one interval after the last sweep, or after counting began. A new
+//       configuration does not restart the interval; a new length counts from the same beginning.
+//       If that puts the timer into the past, it is due at once.
 //   D2  The subchannel map always gets complete tables (trackers, unfit endpoints). The first
 //       configuration always sends both, so they replace the tables of this policy's actor that
 //       died before.

@@ -34,8 +34,8 @@
 namespace signalbox::lb {
 
 /// Counts the calls of one endpoint. Every call that is not OK has failed, cancelled calls
-/// included. A call that never reached the endpoint does not count. Thread-safe: each
-/// thread counts in a cache line of its own.
+/// included. A call that never reached the endpoint does not count. Thread-safe; each stripe of
+/// threads counts in a cache line that no other stripe writes.
 class EndpointCalls final : public CallTracker {
  public:
   EndpointCalls() : successes_(UseCounter::take()), failures_(UseCounter::take()) {}
@@ -73,9 +73,9 @@ class OutlierEndpoints {
   explicit OutlierEndpoints(std::shared_ptr<Retirement> retirement)
       : retirement_(std::move(retirement)) {}
 
-  /// Replaces the list of endpoints, which includes DEGRADED endpoints that get calls; null: none.
-  /// A new endpoint begins at zero. An endpoint that leaves the list is forgotten, with its
-  /// ejection.
+  /// Replaces the list of endpoints; null: none. The list has the healthy and the degraded
+  /// endpoints of each priority, not the unhealthy ones. A new endpoint begins at zero. An endpoint
+  /// that leaves the list is forgotten, with its ejection.
   void update(const EndpointsPtr& endpoints);
 
   std::size_t size() const { return order_.size(); }
@@ -88,7 +88,7 @@ class OutlierEndpoints {
   void eject(std::size_t endpoint, Instant now, DetectionMethod why);
 
   /// Ends a sweep: ends every ejection that has lasted its time, and lowers the multiplier of each
-  /// endpoint that is not ejected by one.
+  /// endpoint that was not ejected by one, down to 0.
   void age(const OutlierDetection& settings, Instant now);
 
   std::uint32_t multiplier(std::size_t endpoint) const { return order_[endpoint]->multiplier; }

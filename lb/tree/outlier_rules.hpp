@@ -46,12 +46,13 @@ std::vector<std::size_t> success_rate_outliers(const OutlierDetection::SuccessRa
 std::vector<std::size_t> failure_percentage_outliers(
     const OutlierDetection::FailurePercentage& settings, const std::vector<CallTally>& tallies);
 
-/// Whether one more endpoint may be ejected while `ejected` of `endpoints` are. The first
-/// endpoint always may. Any other may while the ejected share is below `max_percent`. So never more
-/// than max(1, ⌈share⌉) are ejected.
+/// Whether one more endpoint may be ejected while `ejected` of `endpoints` are. If none is ejected,
+/// one always may. Another may while the ejected share is below `max_percent`. So an ejection never
+/// raises the number above max(1, ⌈max_percent of `endpoints`⌉).
 bool may_eject(std::size_t ejected, std::size_t endpoints, std::uint32_t max_percent);
 
-/// How long an endpoint stays ejected: its multiplier times the base time, up to the maximum.
+/// How long an endpoint stays ejected: its multiplier times the base time, up to the maximum or the
+/// base time, whichever is longer.
 Duration ejection_time(const OutlierDetection& settings, std::uint32_t multiplier);
 
 /// An outlier that was not ejected before, and the outcome for it.

@@ -14,11 +14,13 @@
 //   I1  The child sees no DRAINING endpoint among those that get calls (A55-29). DRAINING endpoints
 //       are counted with the unhealthy ones.
 //   I2  A locality that did not change keeps its pointer on the way down.
-//   I3  When no call can belong to a session, this policy costs nothing: it gives the
-//       subchannel map no orders, and publishes the child's picker unchanged (A55-25).
-//   I4  An event of one endpoint costs O(1). A picker costs O(endpoints), once per burst of events.
-//   I5  Every event of an address is followed by a new picker, because a picker sends its ask for
-//       an address only once (A75-39).
+//   I3  When no call can belong to a session, this policy publishes the child's picker unchanged
+//       (A55-25). It then gives the subchannel map no orders, except the one that ends earlier
+//       sessions.
+//   I4  An event of one endpoint costs O(1). New states of hosts cost O(endpoints), once per burst
+//       of events.
+//   I5  Every event of a host's address is followed by a new picker, because a picker sends its ask
+//       for an address only once (A75-39).
 
 #pragma once
 

@@ -47,8 +47,8 @@ Verdict verdict_of(const HostSlot* slot) {
   }
 }
 
-// The status does not name an address that only the cookie has: such an
-// address is a value of the call's metadata.
+// The status does not name an address that only the cookie has, because that address is a value of
+// the call's metadata.
 PickResult refuse(const HostSlot* known) {
   const std::string host = known == nullptr ? "the host of its cookie"
                                             : absl::StrCat("its host ", known->host->address.str());

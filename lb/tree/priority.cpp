@@ -25,7 +25,8 @@ namespace signalbox::lb {
 
 namespace {
 
-/// The endpoints of one priority that may get calls.
+/// One priority as a slice of its own, without its degraded and unhealthy endpoints. An unknown
+/// priority is an empty one.
 EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
   auto slice = std::make_shared<Endpoints>();
   const bool exists = endpoints != nullptr && priority < endpoints->priorities.size();
@@ -38,7 +39,7 @@ EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
 
 // --- what explanations say ---------------------------------------------------
 
-/// The priorities down to the chosen one, as they were when it was chosen.
+/// The priorities that a choice looked at, as they were when the choice was made.
 class ChoiceNote final : public PickNote {
  public:
   struct Considered {
@@ -75,8 +76,8 @@ class ChoiceNote final : public PickNote {
     }
   }
 
-  /// Whether both notes differ at most in the texts of failures. These texts change with every
-  /// attempt, and are not worth a publication.
+  /// Whether the explanations by both notes differ at most in the texts of failures. These texts
+  /// change with every attempt, and are not worth a publication.
   bool is_like(const ChoiceNote& other) const {
     const auto same = [](const Considered& a, const Considered& b) {
       return *a.name == *b.name && a.state == b.state && a.window_ends == b.window_ends;
@@ -159,7 +160,8 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // Ends an update that the children have answered, and goes on with the next.
+  // Ends an update that the children have answered or have had time to answer, and goes on with the
+  // next.
   void conclude_updates(Instant now, LbEffects& effects) {
     while (update_.ended(children_, options_.failover_timeout, effects)) {
       choose(now, effects);
@@ -169,7 +171,7 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // Drops the children that the configuration does not name any more (P4).
+  // Stops or deactivates the children that the configuration does not name any more (P4).
   void drop_unnamed(LbEffects& effects) {
     std::vector<ChildName> unnamed;
     for (const auto& [name, life] : lives_) {

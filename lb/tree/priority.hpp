@@ -18,8 +18,8 @@
 //       child was READY or IDLE more recently than TRANSIENT_FAILURE. A child that reports
 //       CONNECTING again does not restart its window. READY, IDLE and TRANSIENT_FAILURE close the
 //       window; deactivation does not.
-//   P3  While a child is usable, the children below it are deactivated. A deactivated child is
-//       stopped after kPriorityRetention (15 minutes), unless it is needed again before.
+//   P3  While the chosen child is usable, the children below it are deactivated. A deactivated
+//       child is stopped after kPriorityRetention (15 minutes), unless it is needed again before.
 //   P4  A child that a configuration no longer names is stopped as soon as the policy has chosen
 //       among the named children (A115). With PolicyOptions::keep_removed_priorities the child is
 //       deactivated instead.

@@ -37,7 +37,8 @@ void PriorityWatch::record(const PriorityConfig& config,
   carrier_ = Carrier{config.priorities[*carrying], *carrying, config.priorities};
 }
 
-// `failover`: the reason of the metric when calls moved from the last carrier to another priority.
+// Reports a change of the active priority. `failover`: the reason in FailedOver, if calls moved
+// from the last carrier to another priority; else nullopt.
 void PriorityWatch::tell_move(const PrioritiesSeen& now,
                               std::optional<FailoverReason> failover,
                               Instant at,

@@ -8,26 +8,28 @@
 //
 // A call is placed in two steps (ENV-4). tiered chooses the leaf and a priority of that leaf. The
 // leaf's own policy, whichever it is, chooses the host (ENV-21), and decides whether the call waits
-// or fails, as in Envoy. If the drawn tier has no host to offer, the call does not go to another
-// tier. All policies in a leaf's tree act as they do under priority: drops, limits, outlier
-// detection, sessions.
+// or fails, as in Envoy. If the hosts of the drawn tier cannot take the call, it does not go to
+// another tier, unless the leaf has no endpoints left in that tier (leaf_tiers_picker.hpp). All
+// policies in a leaf's tree act as they do under priority: drops, limits, outlier detection,
+// sessions.
 //
 // Invariants
 //   T1  plan_tiers() computes the loads from the leaves' newest reports. Loads and picker change
 //       together, in one step.
-//   T2  While a configuration is half applied the loads stay what they were, for one failover
-//       window at most. The pickers of leaves are always the newest.
+//   T2  While a configuration is half applied the loads stay what they were, for one
+//       failover_timeout at most. The pickers of leaves are always the newest.
 //   T3  A leaf gets an update when its tiers change, and none when only other leaves' tiers change.
 //   T4  A leaf that restarts (CONNECTING, no report yet) counts with its last report. A leaf
 //       without a valid configuration (TRANSIENT_FAILURE, no report) is skipped (ENV-6).
 //   T5  When any leaf can use the host of a call's session, the call goes to that leaf and host,
-//       whatever the loads are (ENV-27). So do its retries (A55-37). All other calls are drawn.
+//       whatever the loads are (ENV-27). So do its retries (A55-37). When no leaf can use the host,
+//       a call of a strict session fails. All other calls are drawn.
 //
-// State: CONNECTING until the leaves have answered the first configuration. TRANSIENT_FAILURE when
-// no endpoint is healthy or degraded and there is no panic: calls fail UNAVAILABLE, except calls of
-// sessions with a usable DRAINING host. Else the leaves that have a share of the calls decide:
-// READY if any leaf is READY, else CONNECTING if any is, else IDLE if any is, else
-// TRANSIENT_FAILURE.
+// State: CONNECTING until the leaves have answered the first configuration, or one failover_timeout
+// is over. TRANSIENT_FAILURE when no endpoint is healthy or degraded and there is no panic: calls
+// fail UNAVAILABLE, except calls of sessions with a usable DRAINING host. Else the leaves that have
+// a share of the calls decide: READY if any leaf is READY, else CONNECTING if any is, else IDLE if
+// any is, else TRANSIENT_FAILURE.
 //
 // The panic threshold is the aggregate's own, or else the runtime's (ENV-31). The leaves'
 // thresholds are not read.

@@ -6,12 +6,12 @@
 //   leaves' pickers ────────────────────────────┴▶ Picker::pick: draw ─▶ table ─▶ leaf, with tier
 //          └▶ SessionHomes ─▶ a call of a session: the leaf that has its host (ENV-27)
 //
-// Lock-free, allocates nothing. A pick costs one draw and one look-up (ENV-19). A call with a host
-// in its cookie goes to the leaf with the best HostPromise, whatever the loads are; among equals,
-// to the first leaf. That leaf's override_host sends the call to the host, or lets it wait for
-// the host. When no leaf can use the host the call is drawn, or fails if its session is strict. A
-// strict call fails in the leaf that knows the host, if there is one, which then says what is wrong
-// with the host.
+// Lock-free, allocates nothing on the complete path. A pick costs one draw and one look-up
+// (ENV-19). A call with a host in its cookie goes to the leaf with the best HostPromise, whatever
+// the loads are; among equals, to the first leaf. That leaf's override_host sends the call to the
+// host, or lets it wait for the host. When no leaf can use the host, the call is drawn, or fails if
+// its session is strict. A strict call fails in the leaf that knows the host, if there is one,
+// which then says what is wrong with the host.
 
 #pragma once
 

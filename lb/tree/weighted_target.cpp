@@ -118,8 +118,8 @@ class WeightedPicker final : public Picker {
            was_tried(args, *complete->connection);
   }
 
-  // For a retry that has tried every endpoint of its drawn locality: asks the pickers of the other
-  // localities. `back` is the answer of the drawn one.
+  // For a retry that its drawn locality would send to an endpoint that the call has tried: asks the
+  // pickers of the other localities. `back` is the answer of the drawn locality.
   template <typename Sink>
   [[gnu::noinline]] PickResult ask_others(std::ptrdiff_t drawn,
                                           const PickArgs& args,

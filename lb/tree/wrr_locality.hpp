@@ -4,8 +4,8 @@
 //
 //   priority ─▶ [wrr_locality] ─▶ weighted_target ─▶ one child policy for each locality
 //
-// Each locality becomes a target of the locality's own name and weight, under the one child
-// policy that is configured.
+// Each locality becomes a target with the locality's name and weight. All targets have the one
+// child policy that is configured.
 
 #pragma once
 
