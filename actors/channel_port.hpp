@@ -30,7 +30,7 @@ class PublicationListener {
 };
 
 /// A text that names the resource or the DNS name for which the target's first configuration waits.
-/// The error of a call that stops waiting contains this text. Thread-safe.
+/// The error of a call that stops waiting for a configuration contains this text. Thread-safe.
 class AwaitedText {
  public:
   void set(std::string text) {

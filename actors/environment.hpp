@@ -72,8 +72,7 @@ struct Environment {
   /// True: each dns actor has a thread of its own, because look-ups block. False in a simulation.
   bool detached_lookups = true;
   /// True: each ads_stream actor has a thread of its own, because long responses take time to
-  /// parse. A response of one server then never delays a response of another server, whatever the
-  /// number of scheduler threads. False in a simulation.
+  /// parse. So a long response does not occupy a scheduler thread. False in a simulation.
   bool detached_streams = true;
 };
 

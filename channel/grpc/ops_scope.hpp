@@ -8,8 +8,7 @@
 //       queue_releaser ◀─────────────── release_held_queue() ────┘
 //
 // gRPC shows an interceptor neither the operations of its batch nor the batch's call, and passes it
-// no argument of the channel. So the innermost scope of a thread is in a thread-local variable, the
-// only one that calls need.
+// no argument of the channel. So the innermost scope of a thread is in a thread-local variable.
 
 #pragma once
 

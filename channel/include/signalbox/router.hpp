@@ -77,8 +77,8 @@ using lb::Pick;
 std::uint64_t next_seed();
 
 /// Whether a call fails or waits when its pick has the outcome kFail: no endpoint can be reached,
-/// or there is no valid configuration. A call with the outcome kDrop (it has no route, or a limit
-/// is reached) fails in any case.
+/// or there is no valid configuration. A call with the outcome kDrop ends in any case: it has no
+/// route, a limit is reached, or a filter has ended it.
 enum class OnFail : std::uint8_t {
   kReturn,
   kWait,  ///< gRPC's wait_for_ready.
