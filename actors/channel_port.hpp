@@ -21,8 +21,8 @@
 
 namespace signalbox::actors {
 
-/// Tells the data plane of publications. The channel actor calls published(), which therefore never
-/// blocks and never runs user code.
+/// Tells the data plane of publications. The channel actor calls published(), so an implementation
+/// must neither block nor run user code.
 class PublicationListener {
  public:
   virtual ~PublicationListener() = default;

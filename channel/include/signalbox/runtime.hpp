@@ -201,8 +201,8 @@ struct RuntimeOptions {
   /// The first back-off after an endpoint's connection was lost: its process is usually restarting.
   /// The back-off then grows by 1.3 instead of 1.6 each time, so a restarted endpoint is found
   /// within about a third of the time that it was away. gRPC's back-off applies instead in three
-  /// cases: 64 or more addresses of the cluster fail; the endpoint has never been connected; this
-  /// value is no less than `initial_backoff`.
+  /// cases: 64 or more addresses of the cluster are connecting or failing; the endpoint has never
+  /// been connected; this value is no less than `initial_backoff`.
   std::chrono::nanoseconds lost_backoff = std::chrono::milliseconds(200);
 
   /// The time before pick_first tries the next address as well (gRFC A61). Policies of many
