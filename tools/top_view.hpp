@@ -5,9 +5,8 @@
 //   samples, now ─▶ [TopView::step] ─▶ TopFrame ─┬▶ top_screen ─▶ a terminal
 //                                                └▶ top_lines ──▶ a pipe or a file
 //
-// A rate is the growth of a counter since the step before, divided by the time between the two. A
-// counter that fell belongs to a process that was restarted: there are no rates until the next
-// step.
+// A rate is the growth of a counter since the step before, divided by the time between the two. If
+// a counter has fallen, the process was restarted, and there are no rates before the next step.
 
 #pragma once
 

@@ -24,7 +24,8 @@ struct CertificateFacts {
   std::chrono::system_clock::time_point expires;
 };
 
-/// The certificates of a PEM text, in order, up to 1,000. A text that is no certificate has none.
+/// The certificates of a PEM text, in order: at most 1,000, and none from the first malformed one
+/// on.
 std::vector<CertificateFacts> facts_in(absl::string_view pem);
 
 }  // namespace signalbox::actors

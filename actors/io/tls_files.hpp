@@ -54,8 +54,8 @@ class TlsFiles {
   /// never good.
   absl::StatusOr<PemTexts> read();
 
-  /// When the certificates of read() end; nothing if they were never good. Reads the files again,
-  /// as read() does, so that a replaced file is seen without a connection.
+  /// When the certificates of read() end; empty if they were never good. Calls read(), so that a
+  /// replaced file is seen without a connection.
   CertificateEnds ends();
 
  private:
@@ -71,7 +71,8 @@ class TlsFiles {
   std::string complained_;  ///< The last reported fault; empty: none since the files were good.
 };
 
-/// Is given all files that are used, once, to ask them for ends(). Empty: nothing asks.
+/// Receives each TlsFiles in use once, so that it can ask for ends() at any time. Empty: nothing
+/// asks.
 using ShowFiles = std::function<void(const std::shared_ptr<TlsFiles>&)>;
 
 }  // namespace signalbox::actors

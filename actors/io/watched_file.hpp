@@ -62,7 +62,8 @@ class WatchedFile {
   absl::StatusOr<std::optional<std::string>> read_change();
 
   /// Reads the file now, with or without an event: inotify reports no change that another machine
-  /// made. OK: text() is the file's text, changed or not. An error: as from read_change().
+  /// made. OK: text() is the file's text, changed or not. An error: the file cannot be read. A file
+  /// that cannot be watched is no error here (is_watched()).
   absl::Status read_again();
 
  private:

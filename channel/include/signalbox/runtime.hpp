@@ -429,7 +429,8 @@ class Runtime {
 
   /// Whether calls to the target can be sent: a configuration is in use, and the channel's state is
   /// READY or IDLE. Without a target: whether that holds for every target in use; true while there
-  /// is none. nullopt: no channel or router has the target. Reads atomics only.
+  /// is none. nullopt: no channel or router has the target. Asks no actor; takes a lock of the
+  /// runtime for a moment.
   std::optional<bool> ready(const std::string& target = "") const;
 
   /// Opens a read-only admin server for users of this machine, until the runtime ends: pages for a
