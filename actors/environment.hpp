@@ -56,7 +56,7 @@ struct Environment {
   /// The authorities and servers of the xDS client. A ServerId is an index into these servers and
   /// into `ads_transports`.
   xds::ClientOptions client;
-  /// The behaviour of an aggregate when one of its underlying clusters is unavailable.
+  /// The behaviour of an aggregate when one of its underlying clusters is missing or invalid.
   xds::MissingLeaf missing_leaf = xds::MissingLeaf::kSkip;
   lb::PolicyOptions policy;
   /// The counters of faults that filters inject.

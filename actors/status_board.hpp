@@ -109,7 +109,7 @@ struct TargetPieces {
   /// The configuration that the policies got last; its config and xds are null before the first.
   ConfigUpdated applied;
   Instant applied_at{};
-  /// The snapshot that picks see.
+  /// This field and the next four are about the snapshot that picks see.
   Generation generation = 0;
   ConnectivityState state = ConnectivityState::kConnecting;
   std::optional<Instant> since;  ///< nullopt: nothing was published.

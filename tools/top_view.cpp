@@ -26,7 +26,7 @@ struct CallSums {
   std::map<double, double> buckets;  ///< By upper bound: calls that took at most so long.
 };
 
-// The sums of one aggregate's leaf, or of a cluster without an aggregate.
+// Names the sums of an aggregate's leaf, or of a cluster without an aggregate.
 using CallKey = std::pair<std::string, std::string>;  // Aggregate (empty: none), cluster.
 
 struct Sums {

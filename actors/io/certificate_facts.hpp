@@ -18,8 +18,8 @@ namespace signalbox::actors {
 struct CertificateFacts {
   std::string subject;             ///< "CN = orders, O = Shop".
   std::string serial;              ///< In hexadecimal, lower case.
-  std::vector<std::string> dns;    ///< Names of the subject: DNS.
-  std::vector<std::string> other;  ///< Names of the subject: URIs, addresses, e-mail addresses.
+  std::vector<std::string> dns;    ///< Subject alternative names: DNS.
+  std::vector<std::string> other;  ///< The others: URIs, addresses, e-mail addresses.
   std::chrono::system_clock::time_point valid_from;
   std::chrono::system_clock::time_point expires;
 };
