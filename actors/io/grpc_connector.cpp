@@ -643,7 +643,7 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
     dropped = std::move(transport->held);
     finish(transport);
   }
-  // A listener without `connected` so far gets `connected` before `closed` (C1).
+  // A listener that has not got `connected` yet gets it before `closed` (C1).
   for (const auto& listener : listeners) {
     if (dropped != nullptr) listener->connected(dropped);
     listener->ended(status);

@@ -57,7 +57,7 @@ class OpsScope {
 [[gnu::hot]] FilledOps filled_ops();
 
 /// Releases the hold of this thread's innermost OpsScope now, if it has one. Interceptors call this
-/// function. Batches that run no interceptor call it themselves.
+/// function, and so does RetriedCall for a batch of its own, which runs no interceptor.
 [[gnu::hot]] void release_held_queue();
 
 /// Makes interceptors that release the hold. They run before the application's interceptors.

@@ -67,7 +67,7 @@ struct EndpointStatus {
 struct LocalityStatus {
   LocalityName name;
   std::uint32_t weight = 1;               ///< Within its priority.
-  std::vector<EndpointStatus> endpoints;  ///< In the order of the configuration.
+  std::vector<EndpointStatus> endpoints;  ///< Fit ones first, then DEGRADED, then unfit ones.
 };
 
 /// One priority of a leaf, or one leaf of an aggregate.
