@@ -7,7 +7,7 @@
 //
 // CAF cannot cancel a delayed message. The message keeps its receiver's memory until the message is
 // due. Without Alarms, thousands of subchannels that end during their back-off would stay in memory
-// for two minutes.
+// for up to two minutes.
 //
 // Alarms is a plain value: its owner passes the time to it.
 

@@ -21,8 +21,8 @@
 
 namespace signalbox::actors {
 
-/// Tells the data plane of publications. The channel actor calls published(), which therefore never
-/// blocks and never runs user code.
+/// Tells the data plane of publications. The channel actor calls published(), so an implementation
+/// must neither block nor run user code.
 class PublicationListener {
  public:
   virtual ~PublicationListener() = default;
@@ -30,7 +30,7 @@ class PublicationListener {
 };
 
 /// A text that names the resource or the DNS name for which the target's first configuration waits.
-/// The error of a call that stops waiting contains this text. Thread-safe.
+/// The error of a call that stops waiting for a configuration contains this text. Thread-safe.
 class AwaitedText {
  public:
   void set(std::string text) {

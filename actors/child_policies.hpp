@@ -33,8 +33,8 @@ class ChildPolicies {
     std::function<void(protocol::RestartDue due, RestartDelay& delay)> restart_after;
     /// Tells the core that the child died.
     std::function<void(const ChildName&)> died;
-    /// Tells the core that no configuration is left for the child's restart: the child has applied
-    /// none so far.
+    /// Tells the core that the dead child cannot be restarted before its next configuration comes:
+    /// it has applied no configuration, and its ReplayLog has no other one to try.
     std::function<void(const ChildName&)> given_up;
   };
 
@@ -50,24 +50,25 @@ class ChildPolicies {
   void hold_back() { suspended_ = true; }
 
   void start(const ChildName& name, const ConfigUpdated& update);
-  /// A child that waits for its restart does not start earlier, but it starts with `update`.
+  /// Sends `update` to the child. A child without an actor starts with `update` instead, but not
+  /// before its pending restart or serve(). Precondition: contains(name).
   void update(const ChildName& name, const ConfigUpdated& update);
   void stop(const ChildName& name, protocol::StopReason reason);
   void stop_all(protocol::StopReason reason);
-  /// Stops every child as if the child had died, because the subchannel map that all children share
-  /// has died. The children's last pickers stay in use. No child is restarted before serve() passes
-  /// the next map.
+  /// Stops every child that has an actor, and reports it as died, because the subchannel map that
+  /// all children share has died. No configuration is blamed. The children's last pickers stay in
+  /// use. No child starts before serve() passes the next map.
   void suspend_all();
   /// Starts each child that has neither an actor nor a pending restart, with the configuration of
-  /// its ReplayLog.
+  /// its ReplayLog. A child without such a configuration is left out.
   void resume_all();
 
-  /// The child itself has processed `generation`, so the configuration does not kill it. The
-  /// child's own children may not have processed `generation` yet.
+  /// The child itself has processed `generation`, so a later death is not blamed on this
+  /// configuration. The child's own children may not have processed `generation` yet.
   void survived(const ChildName& name, Generation generation);
   void restart_due(const protocol::RestartDue& due);
 
-  /// The child's actor; null while the child has no actor.
+  /// The child's actor; null: the child is unknown, or has no actor.
   protocol::PolicyActor actor(const ChildName& name) const;
 
   bool contains(const ChildName& name) const { return children_.contains(name); }

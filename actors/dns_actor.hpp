@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The dns actor looks up one name, then ends. Only dns actors may block, because each has a thread
-// of its own.
+// of its own (Environment::detached_lookups).
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace signalbox::actors {
 
-/// One per look-up of a LOGICAL_DNS name. The actor blocks, on a thread of its own, and ends once
-/// it has sent the answer.
+/// One per look-up of a LOGICAL_DNS name. The actor blocks during the look-up, and ends once it has
+/// sent the answer.
 protocol::DnsActor spawn_dns(caf::actor_system& system,
                              EnvironmentPtr environment,
                              protocol::WatcherActor listener);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Environment — the services and settings that actors get from outside. A runtime fills it with
-// implementations over sockets, a simulation with fakes. Actors share it, and it never changes once
-// it is made.
+// implementations over sockets, a simulation with fakes. Actors share it, and it does not change
+// once it is made. A channel actor makes a copy for the policies of its target.
 
 #pragma once
 
@@ -56,7 +56,7 @@ struct Environment {
   /// The authorities and servers of the xDS client. A ServerId is an index into these servers and
   /// into `ads_transports`.
   xds::ClientOptions client;
-  /// The behaviour of an aggregate when one of its underlying clusters is unavailable.
+  /// The behaviour of an aggregate when one of its underlying clusters is missing or invalid.
   xds::MissingLeaf missing_leaf = xds::MissingLeaf::kSkip;
   lb::PolicyOptions policy;
   /// The counters of faults that filters inject.
@@ -72,8 +72,7 @@ struct Environment {
   /// True: each dns actor has a thread of its own, because look-ups block. False in a simulation.
   bool detached_lookups = true;
   /// True: each ads_stream actor has a thread of its own, because long responses take time to
-  /// parse. A response of one server then never delays a response of another server, whatever the
-  /// number of scheduler threads. False in a simulation.
+  /// parse. So a long response does not occupy a scheduler thread. False in a simulation.
   bool detached_streams = true;
 };
 

@@ -15,7 +15,7 @@
 //   H3  record_end() never waits for a trim. A trim holds the lock of one arena at a time, and runs
 //       on no thread that serves calls or actors.
 //   H4  After the first trim, glibc keeps at most kMostAtTop bytes free at the end of an arena in
-//       which blocks are freed.
+//       which blocks are freed, unless the program changes M_TRIM_THRESHOLD.
 
 #pragma once
 
@@ -45,7 +45,9 @@ class TrimPlan {
                                                                std::chrono::seconds(120)};
   static constexpr std::chrono::seconds kLeastPause{5};
 
-  /// Records that kMany subchannels have ended. The plan starts with its first pause again.
+  /// Records that kMany subchannels have ended: a new plan begins. Its first trim is due after the
+  /// first pause, or later if H2 demands it. If a trim is planned earlier already, that trim is the
+  /// first.
   void record_many(Instant now);
 
   /// Records the end of a due trim.
@@ -75,7 +77,7 @@ class HeapTrimmer {
   /// The most bytes that glibc keeps free at the end of an arena after the first trim_heap().
   static constexpr int kMostAtTop = 1 << 20;
 
-  /// Returns the free pages of glibc's heap to the system. Does nothing if the heap is not glibc's.
+  /// Returns the free pages of glibc's heap to the system. Does nothing in a build without glibc.
   /// malloc_trim does not return the free end of an arena, except the first arena's. glibc returns
   /// that end when a block before it is freed, but only if the end is longer than a threshold. The
   /// threshold grows to 64 MB as large blocks are freed. So the first call sets the threshold to

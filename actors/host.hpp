@@ -4,8 +4,8 @@
 //
 //   channel/runtime ─▶ [Host]: actor system, supervisor, waker ─▶ channels
 //
-// Several hosts may live in one process. The destructor stops every actor, joins every thread and
-// leaves nothing behind. Calls in flight run to their end on their connections.
+// Several hosts may live in one process. The destructor stops every actor of the host and joins the
+// host's threads. Calls in flight run to their end on their connections.
 
 #pragma once
 

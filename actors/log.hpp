@@ -28,13 +28,13 @@ class LogLimit {
   static constexpr std::uint32_t kBurst = 20;
   static constexpr Duration kEvery = std::chrono::seconds(3);
 
-  /// The number of lines of the kind that were left out since the last one that was not. nullopt:
-  /// this one is left out.
+  /// Admits or drops a line of this kind. Returns how many lines of the kind were dropped since the
+  /// last admitted one; nullopt: this line is dropped.
   std::optional<std::uint64_t> admit(LogKind kind, Instant now);
 
  private:
   struct Kind {
-    Duration used{};  ///< Of kBurst * kEvery; it falls as time goes by.
+    Duration used{};  ///< The used part of kBurst * kEvery; falls with time.
     Instant at{};
     std::uint64_t left_out = 0;
   };

@@ -16,7 +16,7 @@
 namespace signalbox::actors {
 namespace {
 
-// More errors of a response are only counted.
+// The most errors of a response that a line shows. Further errors are only counted.
 constexpr std::size_t kMostErrors = 4;
 
 const char* reason_text(FailoverReason reason) {

@@ -24,7 +24,8 @@ struct PolicyBirth {
   PolicyPath path;
   std::uint64_t incarnation = 1;
   protocol::PolicyParent parent;
-  /// The subchannel map of the leaf cluster; null for policies above the cluster's cds.
+  /// The subchannel map of the leaf cluster; null for the policy that owns the map, and for the
+  /// policies above it.
   protocol::SubchannelMapActor subchannels;
 };
 

@@ -7,8 +7,9 @@
 //                                                          ready() ─▶ /ready, health
 //
 // The actor that decides a fact publishes it here, and no reader asks an actor. A publication
-// replaces one piece, and costs O(1), whatever the number of endpoints. A reader copies pieces. It
-// never keeps an actor waiting for longer than the copy of one shard of a table.
+// replaces one piece, and its cost does not grow with the number of endpoints. A reader copies
+// pieces. An actor waits for a reader at most while the reader copies one shard of a table, or the
+// list of the target's priorities and loads.
 //
 // Thread-safe. A board outlives the actors of its target: a restarted actor replaces the piece of
 // the actor that died.
@@ -108,7 +109,7 @@ struct TargetPieces {
   /// The configuration that the policies got last; its config and xds are null before the first.
   ConfigUpdated applied;
   Instant applied_at{};
-  /// The snapshot that picks see.
+  /// This field and the next four are about the snapshot that picks see.
   Generation generation = 0;
   ConnectivityState state = ConnectivityState::kConnecting;
   std::optional<Instant> since;  ///< nullopt: nothing was published.
@@ -161,10 +162,11 @@ class TargetBoard {
                  bool is_configured,
                  Instant now);
 
-  /// The table ends with its last owner, unless another map has opened the place meanwhile.
+  /// Makes the table of a subchannel map. It is shown until its last owner drops it, or until
+  /// another map opens a table for the same place.
   std::shared_ptr<SubchannelTable> open_table(const ClusterPlace& place);
 
-  /// The piece ends with the returned object, unless a later piece has replaced it.
+  /// The piece is shown until the returned object is destroyed, or until a later piece replaces it.
   std::shared_ptr<const void> show(PrioritiesSeen seen);
 
   /// As show(). Precondition: `load` has a percentage.

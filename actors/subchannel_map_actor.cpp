@@ -193,7 +193,7 @@ struct MapState {
   // The values that this map last set in the metrics, by priority.
   std::map<std::optional<std::uint32_t>, EndpointsCounted> counted;
   std::optional<SessionsHeld> sessions;  // The values that this map last set in the metrics.
-  SweeperActor sweeper;                  // The sweeper; null unless the map keeps sessions.
+  SweeperActor sweeper;                  // Null: no sessions are kept, or it died.
   // The idle timeout of the last ArmSweeper, for a restarted sweeper.
   std::optional<Duration> idle_timeout;
   RestartDelay sweeper_delay;

@@ -28,7 +28,8 @@ class Workload {
 
   explicit Workload(std::shared_ptr<const metrics::ActorStats> stats) : stats_(std::move(stats)) {}
 
-  /// Measures a message until it is destroyed.
+  /// Lives while a message is handled. If the message is measured, the destructor records the
+  /// duration.
   template <typename Self>
   class Measured {
    public:

@@ -25,7 +25,8 @@ namespace signalbox::channel {
 
 class PlanWorld {
  public:
-  /// Adds a resource of one of the four types. INVALID_ARGUMENT: `bytes` are no valid resource.
+  /// Adds a resource of one of the four types. Returns the parser's error if `bytes` are no valid
+  /// resource.
   absl::Status add(ResourceType type, const std::string& bytes, const xds::ParseOptions& options);
 
   absl::StatusOr<Plan> plan(const PlanRequest& request) const;

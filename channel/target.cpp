@@ -7,8 +7,8 @@
 namespace signalbox::channel {
 namespace {
 
-// Does not own the target. The actors own this listener, and only the target's destructor ends the
-// actors, so an owning pointer would keep both for ever.
+// Does not own the target. The actors own this listener. While the runtime lives, only the target's
+// destructor ends the actors, so an owning pointer would keep both until the runtime's end.
 class ToTarget final : public actors::PublicationListener {
  public:
   explicit ToTarget(std::weak_ptr<Target> target) : target_(std::move(target)) {}

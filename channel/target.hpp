@@ -36,8 +36,8 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   explicit Target(lb::CallerNames names = {}, lb::SessionsPtr sessions = nullptr);
   ~Target() override;
 
-  /// The host begins to serve the target. The caller fills all fields of `port` but `cell` and
-  /// `listener`, which the target fills. Call it once, before the target is shared.
+  /// The host begins to serve the target. The caller fills the names in `port`; the target fills
+  /// `cell` and `listener`. Call it once, before the target is shared.
   void open(std::shared_ptr<HostLink> host, actors::ChannelPort port);
 
   /// Ends the target: every waiting call and every later call fails with `why`.

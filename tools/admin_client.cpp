@@ -63,7 +63,8 @@ class Socket {
     return true;
   }
 
-  /// All bytes until the server closes; nothing if an error or the deadline comes first.
+  /// All bytes until the server closes; nullopt if an error or the deadline comes first, or if the
+  /// bytes are more than kLongestAnswer.
   std::optional<std::string> receive() {
     std::string all;
     char part[64 << 10];

@@ -22,7 +22,8 @@ struct AdminAnswer {
   std::string body;
 };
 
-/// A page with whatever code it has. The errors are those of admin_get() that come from no page.
+/// The answer for a page, whatever its HTTP code is. The errors are those of admin_get(), except
+/// those that an HTTP code causes.
 absl::StatusOr<AdminAnswer> admin_ask(
     const channel::AdminAddress& address,
     absl::string_view page,

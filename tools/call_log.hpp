@@ -85,9 +85,9 @@ class CallLog {
   /// The error of the first call in failed_other().
   const std::string& first_other_error() const { return first_other_error_; }
 
-  /// From the first kill to the first answer of the next cluster.
+  /// From the first kill to the first answer of the next cluster; nullopt: no such answer yet.
   std::optional<std::chrono::nanoseconds> failover() const;
-  /// From the best cluster's return to its first answer.
+  /// From the best cluster's return to its first answer; nullopt: no such answer yet.
   std::optional<std::chrono::nanoseconds> failback() const;
 
  private:

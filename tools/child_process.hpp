@@ -5,8 +5,8 @@
 //   argv, stdin ─▶ [ChildProcess] ─▶ pid, lines of its stdout, exit status
 //
 // posix_spawn starts the process, because it is safe beside gRPC's threads. The process has a
-// process group of its own, so that Ctrl-C reaches the parent alone. Every wait has a limit. The
-// destructor kills and reaps a process that still runs.
+// process group of its own, so that Ctrl-C reaches the parent alone. Every wait for output or for
+// the end has a limit. The destructor kills and reaps a process that still runs.
 
 #pragma once
 

@@ -136,6 +136,7 @@ struct ReadyOptions {
 };
 
 /// Asks a running process whether it is ready. kExitFailed: it is not, or it does not answer.
+/// kExitUsage: nothing listens at the address, or the question is wrong.
 int run_ready(const ReadyOptions& options);
 
 struct TopOptions {

@@ -62,7 +62,8 @@ int port_of(const std::string& address) {
 }  // namespace
 
 // One client's stream. The control plane's mutex guards its fields. Operations are started under
-// that mutex, because gRPC never calls back from within the function that starts an operation.
+// that mutex. This is safe, because gRPC never calls back from within the function that starts an
+// operation.
 class AdsStream final : public grpc::ServerGenericBidiReactor {
  public:
   explicit AdsStream(ControlPlane& plane) : plane_(plane) {

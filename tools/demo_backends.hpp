@@ -47,7 +47,8 @@ class DemoBackends {
   /// SIGKILL to the backend of this name (see BackendPlace); returns when it is gone.
   void kill_one(const std::string& name);
 
-  /// `ip:port` of the backend of this name.
+  /// `ip:port` of the backend of this name; empty: there is none. The port is 0 before its first
+  /// start.
   std::string address_of(const std::string& name) const;
   /// `ip:port` of the backends of a cluster.
   std::set<std::string> addresses(const std::string& cluster) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The demo's report: a live line a second, then a table and JSON data at the end. Lines and table
-// fit a terminal of 80 columns.
+// The demo's report: a live line a second, then a table and JSON data at the end. With the built-in
+// resources, lines and table fit a terminal of 80 columns.
 //
 //   CallLog, Runtime's counters ─▶ [live_line | table | to_json] ─▶ stdout, --json FILE
 
@@ -64,7 +64,8 @@ std::string live_line(std::chrono::nanoseconds since_start,
                       const CallCounts& counts,
                       std::optional<int> state);
 
-/// The value of metric `name` with `label` = `value`, in Prometheus' text format.
+/// The value of metric `name` with `label` = `value`, from Prometheus' text format; nullopt: `text`
+/// has none.
 std::optional<int> metric_value(const std::string& text,
                                 absl::string_view name,
                                 absl::string_view label,

@@ -44,12 +44,12 @@ class Narrator {
   explicit Narrator(Line line);
 
   /// Prints a line a second until `due`, or until `holds` returns true. `holds` is called every few
-  /// milliseconds. A stop signal ends the wait, and is returned.
+  /// milliseconds. A stop signal ends the wait, and is returned; else returns nullopt.
   std::optional<int> wait_until(Clock::time_point due, const std::function<bool()>& holds = {});
 
   /// Prints what happens now, with the time.
   void announce(const std::string& act) const;
-  /// Prints the line of the last, shorter interval.
+  /// Prints the line of the last, shorter interval, unless it is very short.
   void end();
 
   Clock::time_point start() const { return start_; }

@@ -6,8 +6,9 @@
 //                                ├─ DemoControlPlane
 //                                └─ Runtime ◀─ DemoLoad, DemoSession ─▶ CallLog
 //
-// Scripts call the functions in the order of declaration; the destructor ends the parts in the
-// reverse order. One thread uses a stage. A mutex guards the log, because calls end on any thread.
+// set() comes first, then serve_…(), start_…() and finish_load(), in this order. The destructor
+// ends the parts that were started. One thread uses a stage. A mutex guards the log, because calls
+// end on any thread.
 
 #pragma once
 

@@ -28,7 +28,8 @@ std::string or_dash(std::string text) {
   return text.empty() ? "-" : text;
 }
 
-// Seconds below a minute, minutes below an hour, hours below two days, else days.
+// The age: in seconds below a minute, in minutes below an hour, in hours below two days, else in
+// days. "-": the text is no time.
 std::string age(const std::string& time_text, absl::Time now) {
   absl::Time time;
   if (!absl::ParseTime(absl::RFC3339_full, time_text, &time, nullptr)) return "-";

@@ -25,7 +25,8 @@ class Histogram {
   std::uint64_t max() const { return max_; }
 
   /// The smallest recorded value that at least `percent` of the recorded values do not exceed,
-  /// rounded up to its bucket's end; 0 if there is no value. Precondition: 0 ≤ percent ≤ 100.
+  /// rounded up to its bucket's end or to max(), if that is less; 0 if there is no value.
+  /// Precondition: 0 ≤ percent ≤ 100.
   std::uint64_t percentile(double percent) const;
 
  private:

@@ -53,8 +53,8 @@ constexpr const char* kCommonOptionsText =
     "\nOptions of all commands (--config FILE, --log-format), and names of options in\n"
     "the environment: signalbox --help.";
 
-// Replaces CLI::Range. Its errors show numbers with six decimals, and report a text that is no
-// number as a number out of range.
+// Replaces CLI::Range, because the errors of CLI::Range show numbers with six decimals, and report
+// a text that is no number as a number out of range.
 CLI::Validator number_between(double low, double high) {
   const std::string expected = absl::StrFormat("expected a number from %g to %g, got ", low, high);
   const auto check = [=](std::string& text) -> std::string {

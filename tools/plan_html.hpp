@@ -4,8 +4,10 @@
 //
 //   Plan, PlanView ─▶ [plan_html] ─▶ a file for any browser, light and dark
 //
-// The page begins with a bar for each answer (a mode, now or then), which has a part for each
-// cluster. Below the bars is the whole tree. Names come from resources, and are escaped.
+// The page begins with a bar for each answer (a mode, now or then). A bar has a part for each leaf
+// cluster, or for each locality of the leaf clusters if the assumptions take a whole locality down.
+// Below the bars are the summary and the tree; a long locality shows only its first endpoints.
+// Names come from resources, and are escaped.
 
 #pragma once
 

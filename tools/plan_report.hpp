@@ -66,18 +66,21 @@ struct PlanRow {
   std::optional<std::size_t> leaf = std::nullopt;
 };
 
-/// "north/zone-a", without empty parts at the end.
+/// "north/zone-a", without empty parts at the end; "(no locality)" if all parts are empty.
 std::string locality_text(const LocalityName& name);
 
 /// The tree's lines in their order. A locality shows its first `most_endpoints` endpoints, and a
 /// row with the number of further endpoints.
 std::vector<PlanRow> plan_rows(const Plan& plan, std::size_t most_endpoints);
 
-/// The assumptions: "zone-a is down, orders/0 has 50 % healthy endpoints". Empty: there are none.
+/// The assumptions: "zone-a is down, of orders/0 50 % are healthy". Empty: there are none of these
+/// two kinds.
 std::string assumption_text(const PlanAssumptions& assumptions);
 
-/// One line for each mode: how many calls the assumptions move or fail. Then the mode that the
-/// cluster runs in, and how many calls a change to the other mode would move.
+/// If there are assumptions, one line for each mode: how many calls they move, and how many then
+/// fail. Then the mode that an aggregate runs in, its own panic threshold if it has one, and how
+/// many calls a change to the other mode would move. A leaf cluster has one line instead: its mode
+/// cannot change.
 std::vector<std::string> plan_summary(const Plan& plan, const PlanView& view);
 
 std::string plan_table(const Plan& plan, const PlanView& view);

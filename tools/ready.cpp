@@ -20,8 +20,8 @@ int fail(absl::string_view why, int status) {
   return status;
 }
 
-// A process that does not answer is not ready. Every other failure means that the question could
-// not be asked.
+// A process that accepts the connection and gives no answer is not ready. Every other failure, such
+// as an address where nothing listens, means that the question could not be asked.
 int fail(const absl::Status& status) {
   return fail(status.message(), absl::IsUnavailable(status) ? kExitFailed : kExitUsage);
 }

@@ -26,7 +26,7 @@ namespace signalbox::tools {
 void add_settings(CLI::App& app);
 
 /// The place of the value that `error` (of CLI11) complains of: " (from NAME in the environment)"
-/// or " (from FILE)". Empty: the value is among the `arguments`.
+/// or " (from FILE)". Empty: the value is among the `arguments`, or `error` names no option.
 std::string place_of(const CLI::App& app,
                      const std::vector<std::string>& arguments,
                      const std::string& error);

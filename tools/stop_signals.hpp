@@ -24,8 +24,8 @@ void block_stop_signals();
 /// The stop signal that came; nothing if none came within `at_most`.
 std::optional<int> wait_for_stop(std::chrono::nanoseconds at_most);
 
-/// A descriptor that is readable when a stop signal has come; wait_for_stop() takes the signal. -1
-/// on failure.
+/// A descriptor that is readable when a stop signal has come; take_signal() or wait_for_stop()
+/// takes the signal. -1 on failure.
 int open_stop_descriptor();
 
 /// Takes one signal from a descriptor of open_stop_descriptor(); nothing if none has come.

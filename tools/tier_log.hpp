@@ -9,7 +9,7 @@
 //     the client notices   calls that begin and end here are measured
 //
 // A measured share passes if it differs from the computed share by at most 5 standard deviations of
-// that many random draws. By chance alone, one step in a million differs more.
+// that many random draws. By chance alone, about one share in a million differs more.
 //
 // Not thread-safe: the owner guards it with a mutex.
 

@@ -122,7 +122,8 @@ class Top {
   Top(const TopOptions& options, channel::AdminAddress address, int stop)
       : options_(options), address_(std::move(address)), stop_(stop) {}
 
-  // The error of the first question. Later errors are shown where there is a screen.
+  // Returns the exit status. An error of the first question ends the command. A later error is
+  // shown if there is a screen, and else ends the command, too.
   int run() {
     auto first = ask();
     if (!first.ok()) return fail(first.status());

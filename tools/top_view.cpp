@@ -26,7 +26,7 @@ struct CallSums {
   std::map<double, double> buckets;  ///< By upper bound: calls that took at most so long.
 };
 
-// The sums of one aggregate's leaf, or of a cluster without an aggregate.
+// Names the sums of an aggregate's leaf, or of a cluster without an aggregate.
 using CallKey = std::pair<std::string, std::string>;  // Aggregate (empty: none), cluster.
 
 struct Sums {
@@ -368,7 +368,8 @@ std::string failover_text(const TopFailover& failover) {
                       failover.times > 1 ? absl::StrFormat(", %.0f times", failover.times) : "");
 }
 
-// A value of a line of pairs. Text with spaces, quotes or control characters is quoted.
+// A value of a line of pairs. Empty text, and text with spaces, quotes or '=', is quoted. Control
+// characters are escaped.
 std::string pair_value(const std::string& text) {
   const std::string line = one_line(text);
   if (!line.empty() && line.find_first_of(" \"=") == std::string::npos) return line;

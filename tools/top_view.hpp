@@ -5,9 +5,8 @@
 //   samples, now ─▶ [TopView::step] ─▶ TopFrame ─┬▶ top_screen ─▶ a terminal
 //                                                └▶ top_lines ──▶ a pipe or a file
 //
-// A rate is the growth of a counter since the step before, divided by the time between the two. A
-// counter that fell belongs to a process that was restarted: there are no rates until the next
-// step.
+// A rate is the growth of a counter since the step before, divided by the time between the two. If
+// a counter has fallen, the process was restarted, and there are no rates before the next step.
 
 #pragma once
 
@@ -24,10 +23,11 @@
 
 namespace signalbox::tools {
 
-/// The calls of a cluster, or of a process, between two steps.
+/// The calls of a cluster, or of a process, between two steps. Each attempt of a retried call
+/// counts as a call.
 struct TopCalls {
-  std::optional<double> per_second;     ///< Calls that were started.
-  std::optional<double> error_percent;  ///< Of the calls that ended.
+  std::optional<double> per_second;     ///< Calls that were started; nullopt: no rates.
+  std::optional<double> error_percent;  ///< The failed share of the calls that ended.
   double active = 0;                    ///< Calls in flight now.
   std::optional<double> p50_seconds;    ///< Of attempts that ended; nothing: no attempt ended.
   std::optional<double> p99_seconds;

@@ -11,16 +11,19 @@
 //   T1  For a stream, `opened` is called at most once and before any `received`. `closed` is called
 //       exactly once and last, unless the Stream was destroyed before. No callback runs inside
 //       open().
-//   T2  After ~Stream, no callback of that stream runs. ~Stream waits for a callback that runs on
-//       another thread. Callbacks are short and take no lock that is held around ~Stream.
+//   T2  After ~Stream, no callback of that stream runs. ~Stream waits for a running callback. So a
+//       callback is short, takes no lock that is held around ~Stream, and neither uses nor destroys
+//       its Stream.
 //   T3  Messages are sent in the order of send(), and received in the order of arrival. `written`
-//       is called once for each sent message, in the same order, when the server's flow control has
-//       let the message pass. `written` is not called after `closed`, and never inside open().
+//       is called in the same order, at most once for each sent message, when the server's flow
+//       control has let the message pass. `written` is not called after `closed`, and never inside
+//       open().
 //   T4  `closed` has RESOURCE_EXHAUSTED exactly when a message beyond the limit came; its text
 //       names the limit and the remedy.
-//   T5  After each `received`, the next `received` comes only after read_next(). read_next() may be
-//       called inside `received`. Meanwhile the transport holds at most one message; flow control
-//       keeps further messages at the server. `closed` may come before read_next().
+//   T5  After each `received`, the next `received` comes only after read_next(). Meanwhile a
+//       transport over the network holds at most one message; flow control keeps further messages
+//       at the server. The transport over a file queues its messages. `closed` may come before
+//       read_next().
 
 #pragma once
 

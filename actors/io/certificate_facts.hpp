@@ -18,13 +18,14 @@ namespace signalbox::actors {
 struct CertificateFacts {
   std::string subject;             ///< "CN = orders, O = Shop".
   std::string serial;              ///< In hexadecimal, lower case.
-  std::vector<std::string> dns;    ///< Names of the subject: DNS.
-  std::vector<std::string> other;  ///< Names of the subject: URIs, addresses, e-mail addresses.
+  std::vector<std::string> dns;    ///< Subject alternative names: DNS.
+  std::vector<std::string> other;  ///< The others: URIs, addresses, e-mail addresses.
   std::chrono::system_clock::time_point valid_from;
   std::chrono::system_clock::time_point expires;
 };
 
-/// The certificates of a PEM text, in order, up to 1,000. A text that is no certificate has none.
+/// The certificates of a PEM text, in order: at most 1,000, and none from the first malformed one
+/// on.
 std::vector<CertificateFacts> facts_in(absl::string_view pem);
 
 }  // namespace signalbox::actors

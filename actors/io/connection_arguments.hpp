@@ -36,7 +36,7 @@ std::string default_authority(const grpc::ChannelArguments& said);
 
 /// The authority for the TLS handshake of a connection for `authority`. gRPC sends the host of the
 /// handshake's authority as the server's name (SNI). RFC 6066 allows no address as that name, and
-/// gRPC cannot be told to send no name. So a host that is no DNS name, such as an address, is
+/// gRPC cannot be told to send no name. So an authority without a DNS name, such as an address, is
 /// replaced by a reserved name.
 std::string handshake_authority(const std::string& authority);
 

@@ -59,10 +59,10 @@ class Connector {
 
   virtual ~Connector() = default;
 
-  /// Begins to connect, or queues the attempt for its turn; thread-safe, never blocks. The
-  /// connection is as secure as `peer` says; otherwise no connection is made. `failed` is called at
-  /// the latest when `timeout` is over, counted from the attempt's turn. Precondition: the caller
-  /// keeps the connector longer than its attempts.
+  /// Begins to connect, or queues the attempt for its turn; thread-safe, never blocks. A connection
+  /// that can carry data is as secure as `peer` says; otherwise it is not made. If no connection is
+  /// made, `failed` is called at the latest about `timeout` after the attempt's turn. Precondition:
+  /// the caller keeps the connector longer than its attempts.
   virtual std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) = 0;
 };
 

@@ -5,8 +5,8 @@
 //   file ─▶ WatchedFile ─▶ xds::parse_resources_text ─▶ xds::DiscoveryServer ─▶ Stream ─▶ session
 //                                                                    ◀─ requests, ACK, NACK
 //
-// The client sees no difference: versions, nonces, NACKs and the last good resources work as with
-// any server. This server reports missing resources at once (A88), and its stream is never lost.
+// Versions, nonces, NACKs and the last good resources work as with any server. This server reports
+// missing resources at once (A88), and has no connection that could be lost.
 //
 // Invariants
 //   F1  A file that cannot be read, or has other content than resources, changes nothing: the last
@@ -40,12 +40,13 @@ struct FileAdsOptions {
   std::string path;
   /// Of these limits, max_file_bytes, max_file_values and max_resources apply to the file.
   xds::Limits limits = {};
-  /// The text names the file, the line or the resource, and the field.
+  /// The text names the file and the fault, and the line, the resource and the field if they are
+  /// known.
   std::function<void(FileTrouble trouble, const std::string& text)> complain;
 };
 
-/// Makes a transport that follows the file until the transport is destroyed. Fails when the present
-/// file is bad in the sense of F1.
+/// Makes a transport that follows the file until the transport is destroyed. Returns an error when
+/// the present file is bad in the sense of F1, or cannot be watched.
 absl::StatusOr<std::shared_ptr<AdsTransport>> make_file_ads_transport(FileAdsOptions options);
 
 }  // namespace signalbox::actors

@@ -95,7 +95,7 @@ class Listener {
 using ListenerPtr = std::shared_ptr<Listener>;
 
 //   Waiting ─▶ Connecting ─▶ Ready ─▶ gone (erased from the pool)
-//                  ├────▶ Failing ─▶ gone     Failing: down; a probe is asking for the reason.
+//                  ├────▶ Failing ─▶ gone     Failing: down, not reported yet.
 //                  └────▶ Abandoned, and gone  Abandoned: no attempt wants it any more.
 struct Transport {
   enum class Phase { kWaiting, kConnecting, kFailing, kReady, kAbandoned };
@@ -284,7 +284,7 @@ class GrpcConnector::Pool {
   std::mutex mutex_;
   Transports transports_;
   AttemptTurns<TransportPtr> turns_;
-  bool is_nudged_ = false;  ///< A Nudge has been started and has not run yet.
+  bool is_nudged_ = false;  ///< A Nudge, the timer that begins waiting attempts, is set.
 };
 
 // Asks gRPC to report when the channel has left `last`.
@@ -324,7 +324,8 @@ struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
   }
 };
 
-// Reports a refused attempt, after connect() has returned (C1).
+// Reports an attempt that failed because there are no credentials for it, after connect() has
+// returned (C1).
 struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
   // Keeps the poller running until done(), even if the pool has ended.
   const GrpcPoller::Interest interest;
@@ -642,7 +643,7 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
     dropped = std::move(transport->held);
     finish(transport);
   }
-  // A listener without `connected` so far gets `connected` before `closed` (C1).
+  // A listener that has not got `connected` yet gets it before `closed` (C1).
   for (const auto& listener : listeners) {
     if (dropped != nullptr) listener->connected(dropped);
     listener->ended(status);

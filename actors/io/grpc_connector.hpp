@@ -21,9 +21,9 @@
 //   G4  gRPC's name for the peer of a call is "ipv4:a:p" once a transport has the call, and the
 //       channel's target, "ipv4:///a:p", before. So the name tells whether a call reached a
 //       transport (channel/grpc/retried_call).
-//   G5  A connection without a sign of life for keepalive's time and timeout is closed like a reset
-//       connection. If a TCP connection is accepted but never answered, its attempt fails when the
-//       attempt's timeout is over.
+//   G5  If there are pings, a connection without a sign of life for keepalive's time and timeout is
+//       closed like a reset connection. If a TCP connection is accepted but never answered, its
+//       attempt fails when the attempt's timeout is over.
 //   G6  If a peer asks for TLS, its connection has exactly that TLS, or is not made. `credentials`
 //       are never used instead.
 //   G7  A channel that is abandoned while it connects is kept until it has left CONNECTING

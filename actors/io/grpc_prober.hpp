@@ -9,8 +9,8 @@
 // connection is lost. So a probe is usually just one call, which is as secure as the cluster's
 // calls.
 //
-// As in Envoy, the server refuses the probe if it does not know the service or has no health
-// service.
+// If the server does not know the service, or has no health service, its answer counts as
+// ProbeOutcome::kRefused, as in Envoy.
 
 #pragma once
 

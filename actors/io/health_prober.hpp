@@ -41,7 +41,7 @@ class HealthProber {
   struct Target {
     Peer peer;
     /// The endpoint's cluster. HTTP and gRPC probes use its name as the host if the check has no
-    /// host.
+    /// host and the name is valid as a host.
     ClusterName cluster;
   };
 

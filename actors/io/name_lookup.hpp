@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NameLookup — turns "host:port" into addresses. Blocks; called on the detached dns actor only.
+// NameLookup — turns "host:port" into addresses. Blocks; called by dns actors only.
 
 #pragma once
 
@@ -16,8 +16,9 @@ class NameLookup {
  public:
   virtual ~NameLookup() = default;
 
-  /// Returns the addresses in the resolver's order, and never an empty list. If the name has no
-  /// address, returns an error that names the host. Thread-safe.
+  /// Returns the addresses in the resolver's order. If the system's resolver has no address,
+  /// returns an error that names the host. The program's own function may return an empty list.
+  /// Thread-safe.
   virtual absl::StatusOr<std::vector<Address>> resolve(const DnsName& name) = 0;
 };
 

@@ -26,12 +26,13 @@ namespace signalbox::actors {
 
 class SealKeyFile final : private SocketLoop::Handler {
  public:
-  /// Called on this object's thread. The text has the file's name, the line and the fault, and
-  /// never the file's content.
+  /// Called on this object's thread. The text has the file's name, the fault, and the line if one
+  /// is bad. It never has the file's content.
   using Complain = std::function<void(const std::string& text)>;
 
-  /// An error names the file and the bad line. `warn` is called like `complain`; unset: no
-  /// warnings.
+  /// Returns an error if the file is bad; the error names the file, and the line if one is bad.
+  /// Returns RESOURCE_EXHAUSTED if no file descriptor is free. `warn` is called like `complain`;
+  /// unset: no warnings.
   static absl::StatusOr<std::unique_ptr<SealKeyFile>> start(const std::string& path,
                                                             Complain complain,
                                                             Complain warn = nullptr);
@@ -64,7 +65,7 @@ class SealKeyFile final : private SocketLoop::Handler {
   const Complain complain_;
   const Complain warn_;
   bool is_forbidden_ = false;  // Other users can write the present file.
-  bool has_readers_ = false;   // Other users can read the file, and `warn` was called.
+  bool has_readers_ = false;   // Other users could read the file at the last check.
   std::string trouble_;        // The present file's fault, not reported yet.
   Instant settled_at_;         // The time to report `trouble_`, unless the file changes again.
   const std::unique_ptr<SocketLoop> loop_;

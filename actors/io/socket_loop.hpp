@@ -49,15 +49,16 @@ class SocketLoop {
     virtual void is_due(Id id) = 0;
   };
 
-  /// `unable` is the beginning of the error's text. There is an error if no file descriptor is
-  /// free.
+  /// Returns UNAVAILABLE if the system gives no descriptor, for example because none is free. The
+  /// error's text begins with `unable`.
   static absl::StatusOr<std::unique_ptr<SocketLoop>> make(absl::string_view unable);
 
   /// The first call starts the thread; `handler` must live until stop().
   void begin(Handler& handler);
 
-  /// Waits for the thread's end. Orders that were posted before are carried out; orders that are
-  /// posted later may not be. Must not be called on the loop's thread.
+  /// Ends the thread, if begin() has started it, and waits for its end. Orders that were posted
+  /// before are then carried out; orders that are posted later may not be. Must not be called on
+  /// the loop's thread.
   void stop();
 
   /// Thread-safe. The orders run one after another, each once.

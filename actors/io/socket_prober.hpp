@@ -4,7 +4,8 @@
 //
 //   Probe::begin ─▶ [one thread, epoll] ─▶ connect ─▶ send ─▶ receive until decided ─▶ close
 //
-// Only the status line of an HTTP response is read. The first probe starts the thread.
+// The status line of an HTTP response decides; interim responses (1xx) are skipped. The first
+// prepare() starts the thread.
 
 #pragma once
 
@@ -20,7 +21,7 @@ namespace signalbox::actors {
 
 class SocketProber final : public HealthProber {
  public:
-  /// The most bytes of a response that a probe reads before it fails.
+  /// A probe fails once it has received more bytes than this without a decision.
   static constexpr std::size_t kMostReceived = std::size_t{64} << 10U;
 
   /// Returns an error if the operating system has no file descriptor left for this process.

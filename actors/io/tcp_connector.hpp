@@ -11,7 +11,7 @@
 // Invariants
 //   P1  No byte is ever written to an endpoint, and no byte from an endpoint is read.
 //   P2  Servers close idle connections. So a connection that lived for at least kStood, and was
-//       closed without an error, is made anew. `closed` is called only if that fails.
+//       closed without an error, is made anew. `closed` is called for it only if that fails.
 //   P3  An endpoint that closes at once is not connected to again before kStood is over. So a
 //       balancer that accepts connections without having backends costs one attempt a second.
 //   P4  Only the thread uses the sockets; callers post orders to the thread.
@@ -29,8 +29,8 @@
 
 namespace signalbox::actors {
 
-/// TCP's own keepalive, in whole seconds: the connection to a vanished peer is lost after time +
-/// timeout.
+/// TCP's own keepalive, in whole seconds: the connection to a vanished peer is lost after about
+/// time + timeout.
 struct TcpKeepalive {
   std::chrono::seconds time{};
   std::chrono::seconds timeout{};

@@ -4,11 +4,11 @@
 //
 //   ca, certificate, key ─▶ [TlsFiles::read] ─▶ PEM texts that fit each other
 //
-// The files are read for each new connection, because only a handshake uses them. A changed file is
-// therefore never noticed later than refresh_interval asks. A caller that makes very many
-// connections at once can use a reading for a while (`reuse_for`). While the files cannot be used
-// (gone, no PEM, a key of another certificate, half replaced), the last good files stay in use, and
-// `complain` is told once.
+// The files are read for each new connection, because only a handshake uses them. So a changed file
+// needs no timer to be noticed. A caller that makes very many connections at once can use a reading
+// for a while (`reuse_for`). While the files cannot be used (gone, no PEM, a key of another
+// certificate, half replaced), the last good files stay in use, and `complain` is called once for
+// the fault.
 //
 // Thread-safe. Errors name the field, the file and the fault.
 //
@@ -45,8 +45,8 @@ class TlsFiles {
   /// read().
   using Complain = std::function<void(const std::string& text)>;
 
-  /// Once the files were read, read() uses the same texts for `reuse_for`, without opening the
-  /// files.
+  /// read() uses the result of one reading for `reuse_for`, without opening the files. An error is
+  /// used as long, too.
   TlsFiles(xds::CertificateFiles files, Complain complain, Duration reuse_for = Duration::zero())
       : files_(std::move(files)), complain_(std::move(complain)), reuse_for_(reuse_for) {}
 
@@ -54,8 +54,8 @@ class TlsFiles {
   /// never good.
   absl::StatusOr<PemTexts> read();
 
-  /// When the certificates of read() end; nothing if they were never good. Reads the files again,
-  /// as read() does, so that a replaced file is seen without a connection.
+  /// When the certificates of read() end; empty if they were never good. Calls read(), so that a
+  /// replaced file is seen without a connection.
   CertificateEnds ends();
 
  private:
@@ -68,10 +68,11 @@ class TlsFiles {
   std::optional<PemTexts> good_;
   absl::Status failure_;            ///< The last reading's error.
   std::optional<Instant> read_at_;  ///< When the files were last read; nullopt: never.
-  std::string complained_;          ///< The fault of the present files; empty: none.
+  std::string complained_;  ///< The last reported fault; empty: none since the files were good.
 };
 
-/// Is given all files that are used, once, to ask them for ends(). Empty: nothing asks.
+/// Receives each TlsFiles in use once, so that it can ask for ends() at any time. Empty: nothing
+/// asks.
 using ShowFiles = std::function<void(const std::shared_ptr<TlsFiles>&)>;
 
 }  // namespace signalbox::actors

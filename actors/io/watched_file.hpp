@@ -28,15 +28,14 @@
 namespace signalbox::actors {
 
 /// The whole text of a file. Errors name the file and the reason: PERMISSION_DENIED if reading is
-/// forbidden, RESOURCE_EXHAUSTED if the file is longer than `max_bytes` (found before it is read),
-/// else NOT_FOUND.
+/// forbidden, RESOURCE_EXHAUSTED if the file is longer than `max_bytes`, else NOT_FOUND.
 absl::StatusOr<std::string> read_file(const std::string& path,
                                       std::size_t max_bytes = xds::kMaxFileBytes);
 
 class WatchedFile {
  public:
-  /// A relative `path` starts at the process's folder at this moment. The file must be a regular
-  /// file.
+  /// Reads the file, and begins to watch it; returns an error if either fails. A relative `path`
+  /// starts at the process's folder at this moment. The file must be a regular file.
   static absl::StatusOr<WatchedFile> open(const std::string& path,
                                           std::size_t max_bytes = xds::kMaxFileBytes);
 
@@ -53,16 +52,18 @@ class WatchedFile {
   /// The descriptor to poll: it is readable after an event. read_change() may replace it.
   int descriptor() const { return descriptor_; }
 
-  /// False: the system had no watches left. The descriptor is then never readable; call
-  /// read_change() again later.
+  /// False: the file could not be watched, for example because the system had no watches left. The
+  /// descriptor may then miss changes, so call read_change() again later.
   bool is_watched() const { return watched_; }
 
-  /// Handles the events. nullopt: the text has not changed. An error: the file cannot be read or
-  /// watched. The first text after an error counts as a change, whatever it is.
+  /// Handles the events. nullopt: the text has not changed, or an earlier error about watching
+  /// still holds. An error: the file cannot be read or watched. The first text after an error
+  /// counts as a change, whatever it is.
   absl::StatusOr<std::optional<std::string>> read_change();
 
   /// Reads the file now, with or without an event: inotify reports no change that another machine
-  /// made. OK: text() is the file's text, changed or not. An error: as from read_change().
+  /// made. OK: text() is the file's text, changed or not. An error: the file cannot be read. A file
+  /// that cannot be watched is no error here (is_watched()).
   absl::Status read_again();
 
  private:

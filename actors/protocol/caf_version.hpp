@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only header that depends on the version of CAF: typed actor signatures, sending, delayed
-// messages, death watches, clocks. An update of CAF changes this file only.
+// The code that depends on the version of CAF: typed actor signatures, sending, delayed messages,
+// death watches, clocks. (The macro in registration.hpp depends on it, too.)
 //
 // Written for CAF 0.17 (Debian 12). Messages are plain structs: default-constructible, copyable,
 // registered in actors/protocol/registration.hpp. A state struct must not be an aggregate, so it
@@ -91,7 +91,7 @@ void stop(const Handle& actor, StopReason reason = StopReason::kOrderly) {
       reason == StopReason::kOrderly ? caf::exit_reason::user_shutdown : caf::exit_reason::kill);
 }
 
-/// Whether an actor with this exit reason was told to stop.
+/// Whether an actor with this exit reason was told to stop, or ended by itself after its work.
 inline bool ended_orderly(const caf::error& reason) {
   return !reason || reason == caf::exit_reason::normal || reason == caf::exit_reason::user_shutdown;
 }

@@ -36,7 +36,7 @@ struct CallIntent {
   gpr_timespec started{};
   bool is_picked = false;
   bool is_put_off = false;  ///< The picked connection died before the call was sent.
-  bool is_limited = false;  ///< The deadline has been shortened by the route's timeout.
+  bool is_limited = false;  ///< The route's timeout has been applied to the deadline.
   lb::RetryState retry;
   TriedAddresses tried;  ///< The addresses of ended attempts, if retries avoid these.
   lb::Pick pick;
@@ -47,7 +47,8 @@ struct CallIntent {
 struct EndedAttempt {
   /// The application's context. It has all data that the attempt received.
   grpc::ClientContext& context;
-  /// The attempt's status. retry() adds target and endpoint if the call ends with this status.
+  /// The attempt's status. If the connection broke off and the call ends, retry() adds target and
+  /// endpoint to the text.
   grpc::Status& status;
   /// The size of the kept request; nullopt: the request is not kept.
   std::optional<std::size_t> request_bytes;

@@ -45,7 +45,7 @@ void Attempts::complete(grpc::StatusCode code, Instant now) {
   stats->record_duration(now - started_at_);
 }
 
-// The call ends with its last attempt, so the clock is not read again.
+// A call that had an attempt ends with its last attempt, so the clock is not read again.
 void Attempts::call_ended(const grpc::Status& status) {
   record_.ended(status.error_code(), ended_ ? ended_at_ : CallRecord::Clock::now());
 }

@@ -94,7 +94,7 @@ class Attempts {
   /// The value of the header grpc-previous-rpc-attempts.
   std::uint32_t previous_attempts() const { return intent_.retry.previous_attempts(); }
 
-  /// Counts the attempt as started: it has sent its headers.
+  /// Counts the attempt as started: it sends its headers now.
   [[gnu::hot]] void count_started();
 
   /// Whether ended() was called for the attempt.
@@ -118,11 +118,12 @@ class Attempts {
 
   // About the next attempt.
 
-  /// Runs `over` after the delay, or earlier if the runtime ends.
+  /// Runs `over` after the delay, or earlier if the pause is cancelled or the runtime ends.
   std::shared_ptr<BackOff> back_off(Duration delay, std::function<void()> over) const;
 
-  /// Makes the call of the next attempt, which replaces `last`. `ops` is filled into the new call.
-  /// `owner` is the call that all these attempts belong to.
+  /// Makes the call of the next attempt, which replaces `last` and may wait for a connection. `ops`
+  /// is filled into the new call once that has a connection or has failed. `owner` is the call that
+  /// all these attempts belong to.
   void make_again(const grpc::internal::Call& last,
                   AttemptedCall& owner,
                   grpc::internal::CallOpSetInterface& ops);

@@ -73,7 +73,7 @@ class CallBinder final : public grpc::internal::CallHook,
   /// another pick.
   static Verdict judge(CallIntent& intent);
 
-  /// Whether the call gets an observer, which checks the connection again before the first batch.
+  /// Whether the call gets an observer, which checks the connection before the first batch.
   [[gnu::hot]] bool observes(const CallSite& site) const {
     return site.position < creators_.size();
   }
@@ -85,14 +85,16 @@ class CallBinder final : public grpc::internal::CallHook,
   /// Whether the picked connection is up now.
   [[gnu::hot]] static bool is_alive(const CallIntent& intent);
 
-  /// Makes the call on the picked connection. The call's observer then owns the intent.
+  /// Makes the call on the picked connection. The call's observer then owns the intent; without an
+  /// observer, the call's context owns it.
   [[gnu::hot]] grpc::internal::Call bind(CallIntent intent, CallSite&& site);
 
   /// Makes a call that has already failed with `status`. If its pick failed and the call has a
   /// retry policy, its observer gets the intent.
   grpc::internal::Call fail(const absl::Status& status, CallIntent& intent, const CallSite& site);
 
-  // Parts of bind() and fail(), for a call that its context already has.
+  // Steps of bind() and fail(). QueuedCall and Attempts also use them alone, for calls that wait or
+  // are retried.
 
   /// Makes the context's interceptors: the application's, the observer, and gRPC's global
   /// interceptor.
@@ -162,8 +164,7 @@ class CallBinder final : public grpc::internal::CallHook,
   /// calls of the callback API may use it.
   grpc::CompletionQueue* callback_cq();
 
-  /// Fills the ops of a call that keeps its connection. The OpsScope shows these ops to the
-  /// observer.
+  /// Fills the ops of a call that has no observer, and so keeps its connection.
   [[gnu::hot]] void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                                      grpc::internal::Call* call) override;
 

@@ -8,8 +8,7 @@
 //       queue_releaser ◀─────────────── release_held_queue() ────┘
 //
 // gRPC shows an interceptor neither the operations of its batch nor the batch's call, and passes it
-// no argument of the channel. So the innermost scope of a thread is in a thread-local variable, the
-// only one that calls need.
+// no argument of the channel. So the innermost scope of a thread is in a thread-local variable.
 
 #pragma once
 
@@ -58,7 +57,7 @@ class OpsScope {
 [[gnu::hot]] FilledOps filled_ops();
 
 /// Releases the hold of this thread's innermost OpsScope now, if it has one. Interceptors call this
-/// function. Batches that run no interceptor call it themselves.
+/// function, and so does RetriedCall for a batch of its own, which runs no interceptor.
 [[gnu::hot]] void release_held_queue();
 
 /// Makes interceptors that release the hold. They run before the application's interceptors.

@@ -70,7 +70,8 @@ namespace signalbox::channel {
 /// The only batch of a unary call's first attempt.
 struct UnaryBatch {
   grpc::ByteBuffer request;
-  /// The batch; null: an interceptor answers the call instead of a server.
+  /// The batch; null: unknown, because an interceptor answers the call instead of a server, or has
+  /// continued the batch on another thread.
   grpc::internal::CallOpSetInterface* ops = nullptr;
   grpc::internal::Call call;  ///< The call that `ops` belong to.
   bool receives = false;

@@ -31,7 +31,8 @@ inline DelayType delay_type(const lb::Pick& pick, bool is_stale = false) {
 
 class PickWait {
  public:
-  /// The call waits at `now`, for this reason.
+  /// The call waits at `now`, for this reason. A part with another reason ends now; with the same
+  /// reason it goes on.
   void goes_on(DelayType type, Instant now, const CallerStats* stats) {
     if (part_ && part_->type == type) return;
     ended(now, stats);

@@ -45,7 +45,8 @@ class CookieJar {
   /// The most cookies in a jar. RFC 6265 asks clients to keep at least 50 per domain.
   static constexpr std::size_t kMostCookies = 50;
   /// The most bytes of one Set-Cookie value, attributes included. RFC 6265 asks clients to accept
-  /// at least 4,096. Every Set-Cookie of stateful_session is shorter than this limit.
+  /// at least 4,096. Every Set-Cookie of stateful_session is shorter than this limit, unless
+  /// max_name_length (xds::Limits) is raised.
   static constexpr std::size_t kLongestCookie = 8192;
   /// The most bytes of all names and values together. By default, gRPC servers accept this many
   /// bytes of metadata per call.

@@ -19,8 +19,8 @@
 //
 // The functions have no state: any thread may call them. Each plan_file() reads its file anew. The
 // functions connect to nothing and change nothing. INVALID_ARGUMENT: a resource is wrong, or the
-// request names a missing thing, contradicts itself or is out of range. NOT_FOUND or another error
-// of the operating system: the file cannot be read.
+// request names a missing thing, contradicts itself or is out of range. RESOURCE_EXHAUSTED: the
+// file is beyond a limit. NOT_FOUND or PERMISSION_DENIED: the file cannot be read.
 //
 // Source: gRFC A56, A75; Envoy's "Aggregate Cluster" and "Priority levels". `signalbox plan` shows
 // the plan as a table, as JSON and as a page.

@@ -43,9 +43,10 @@
 // error. A policy dies when it throws or breaks an invariant (lb/leaf/custom.hpp, I1 to I6). Its
 // last picker stays in use, the death is counted (signalbox_actor_deaths_total), and
 // RuntimeOptions::log receives the reason. The policy is made anew after a back-off of 100 ms to 10
-// s, with the last configuration that it had processed, never with the configuration that killed
-// it. Without a processed configuration, its calls fail until another configuration comes. A picker
-// that throws fails that call with INTERNAL (signalbox_custom_pick_failures_total).
+// s, never with the configuration that is blamed for the death: with a newer one that it has not
+// processed yet, else with the last one that it had processed. Without either, its calls fail until
+// another configuration comes. A picker that throws fails that call with INTERNAL
+// (signalbox_custom_pick_failures_total).
 //
 // Lifetime. The runtime copies name, parse and make, and keeps the copies until it is destroyed. A
 // configuration lives as long as a reference to it, a policy as long as its cluster needs it. A
@@ -91,8 +92,8 @@ using lb::Published;
 struct CustomLbPolicy {
   /// The last segment of the TypedStruct's type URL: "com.example.Quorum" for
   /// "type.googleapis.com/com.example.Quorum". Printable ASCII without spaces, slashes or quotes.
-  /// Three kinds of names are refused: those of signalbox's own policies, weighted_round_robin, and
-  /// names that begin with "envoy.".
+  /// Three kinds of names are refused: those of signalbox's own policies and weighted_round_robin,
+  /// these names with the suffix "_experimental", and names that begin with "envoy.".
   std::string name;
 
   /// Reads `json`, the TypedStruct's value as an object ("{}" without a value), and returns an

@@ -77,8 +77,8 @@ using lb::Pick;
 std::uint64_t next_seed();
 
 /// Whether a call fails or waits when its pick has the outcome kFail: no endpoint can be reached,
-/// or there is no valid configuration. A call with the outcome kDrop (it has no route, or a limit
-/// is reached) fails in any case.
+/// or there is no valid configuration. A call with the outcome kDrop ends in any case: it has no
+/// route, a limit is reached, or a filter has ended it.
 enum class OnFail : std::uint8_t {
   kReturn,
   kWait,  ///< gRPC's wait_for_ready.
@@ -159,10 +159,9 @@ class Router {
   void started(const Pick& pick) const;
 
   /// Counts the call as completed with a gRPC status code (signalbox_rpcs_completed_total and, for
-  /// the caller, signalbox_calls_total), and
-  /// reports it to the policies that count calls: outlier detection takes every code but 0 for a
-  /// failure of the endpoint. Do not finish a call that never reached its endpoint: destroy its
-  /// Pick, or pick again.
+  /// the caller, signalbox_calls_total), and reports it to the policies that count calls: outlier
+  /// detection takes every code but 0 for a failure of the endpoint. Do not finish a call that
+  /// never reached its endpoint: destroy its Pick, or pick again.
   void finished(Pick& pick, int code) const;
 
   /// Counts, for the caller (signalbox_calls_total), a call that ends without an endpoint: with the

@@ -7,7 +7,8 @@
 //   auto stub = orders::v1::Orders::NewStub((*runtime)->channel("xds:///orders"));
 //
 // The bootstrap is gRPC's own: GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (the JSON
-// itself). All channels of a runtime share one ADS stream and the connections to endpoints.
+// itself). All channels of a runtime share the connections to endpoints, and one ADS stream to each
+// xDS server.
 //
 // A bootstrap may name a file of xDS resources, "signalbox.resources", instead of a server. The
 // file must be readable without error when the runtime starts. Afterwards the runtime follows the
@@ -190,8 +191,8 @@ struct RuntimeOptions {
   /// only EDS, outlier detection and health checks decide on health.
   bool unreachable_is_unhealthy = true;
   /// Probes the endpoints of clusters that have health_checks (CDS), by gRPC's health service, HTTP
-  /// or TCP. Endpoints with failing probes get no calls: docs/configure.md. False, as in gRPC:
-  /// health_checks are not read.
+  /// or TCP. Endpoints with failing probes get no calls: docs/configure.md. With kAssumed there are
+  /// no probes. False, as in gRPC: health_checks are not read.
   bool active_health_checks = true;
 
   /// Back-off of connections to endpoints (gRPC's connection-backoff).
@@ -200,8 +201,8 @@ struct RuntimeOptions {
   /// The first back-off after an endpoint's connection was lost: its process is usually restarting.
   /// The back-off then grows by 1.3 instead of 1.6 each time, so a restarted endpoint is found
   /// within about a third of the time that it was away. gRPC's back-off applies instead in three
-  /// cases: 64 or more addresses of the cluster fail; the endpoint has never been connected; this
-  /// value is no less than `initial_backoff`.
+  /// cases: 64 or more addresses of the cluster are connecting or failing; the endpoint has never
+  /// been connected; this value is no less than `initial_backoff`.
   std::chrono::nanoseconds lost_backoff = std::chrono::milliseconds(200);
 
   /// The time before pick_first tries the next address as well (gRFC A61). Policies of many
@@ -252,11 +253,11 @@ struct RuntimeOptions {
   /// docs/configure.md).
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
   /// The arguments of the gRPC channels to endpoints. Each of these channels is exactly one
-  /// connection. Arguments for retries, back-off, idle timeout, the subchannel pool and the
-  /// resolution of service configs are therefore refused; the error of start() names the argument.
-  /// GRPC_ARG_DEFAULT_AUTHORITY replaces the target's authority in calls and in TLS handshakes.
-  /// Unless set here, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, the window of a stream, is 1 MiB, and
-  /// GRPC_ARG_HTTP2_BDP_PROBE, which lets the window grow, is off.
+  /// connection. Arguments for retries, back-off, idle timeout, the subchannel pool, the resolution
+  /// of service configs and the authority filter are therefore refused; the error of start() names
+  /// the argument. GRPC_ARG_DEFAULT_AUTHORITY replaces the target's authority in calls and in TLS
+  /// handshakes. Unless set here, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, the window of a stream, is
+  /// 1 MiB, and GRPC_ARG_HTTP2_BDP_PROBE, which lets the window grow, is off.
   grpc::ChannelArguments channel_arguments;
 
   /// Limits on the data from a control plane or a resource file. A resource beyond a limit is
@@ -287,10 +288,10 @@ struct RuntimeOptions {
 
   /// Receives lines for the operator: that a target is served (once), why a changed resource file
   /// is not used, which certificate file went bad, why a custom policy died, which control plane
-  /// was lost. Unset: each line goes to stderr. Called on a thread of the runtime, and perhaps on
-  /// two at once. It must not throw, and must not destroy the runtime. Control characters in the
-  /// text are escaped. Of each kind of event 20 lines pass at once, and then one every 3 s; the
-  /// next one has the number of those that were left out.
+  /// was lost. Unset: each line goes to stderr. Called on a thread of the runtime or inside
+  /// start(), and perhaps on two threads at once. It must not throw, and must not destroy the
+  /// runtime. Control characters in the text are escaped. Of each kind of event 20 lines pass at
+  /// once, and then one every 3 s; the next one has the number of those that were left out.
   std::function<void(const std::string& text)> log;
   /// As `log`, with level and kind beside the text. Set only one of the two.
   std::function<void(const LogLine& line)> log_line;
@@ -428,7 +429,8 @@ class Runtime {
 
   /// Whether calls to the target can be sent: a configuration is in use, and the channel's state is
   /// READY or IDLE. Without a target: whether that holds for every target in use; true while there
-  /// is none. nullopt: no channel or router has the target. Reads atomics only.
+  /// is none. nullopt: no channel or router has the target. Asks no actor; takes a lock of the
+  /// runtime for a moment.
   std::optional<bool> ready(const std::string& target = "") const;
 
   /// Opens a read-only admin server for users of this machine, until the runtime ends: pages for a

@@ -67,20 +67,22 @@ struct EndpointStatus {
 struct LocalityStatus {
   LocalityName name;
   std::uint32_t weight = 1;               ///< Within its priority.
-  std::vector<EndpointStatus> endpoints;  ///< In the order of the configuration.
+  std::vector<EndpointStatus> endpoints;  ///< Fit ones first, then DEGRADED, then unfit ones.
 };
 
 /// One priority of a leaf, or one leaf of an aggregate.
 struct PriorityStatus {
   /// The name of the leaf in an aggregate's list; the policy's own name in a leaf.
   std::string name;
-  /// True: the priority has been tried, and `state`, `since` and `reason` say how it is. False: no
-  /// better priority has failed yet, so nothing was connected here.
+  /// True: the priority has been tried, and `state`, `since` and `reason` say how it is; in tiered
+  /// mode they are those of its best address. False: nothing was connected here so far, usually
+  /// because no better priority has failed.
   bool started = false;
   ConnectivityState state = ConnectivityState::kIdle;
   std::optional<WallTime> since;  ///< Since when `state` holds; nullopt unless started.
   absl::Status reason;            ///< The reason of TRANSIENT_FAILURE; else OK.
-  /// The end of the failover window that is open. At this time the next priority is tried too.
+  /// The end of the failover window that is open; at this time the next priority is tried too.
+  /// nullopt: no window is open.
   std::optional<WallTime> window_ends;
   /// In tiered mode: the share of the aggregate's calls that this priority gets, in percent.
   std::optional<std::uint32_t> load_percent;
@@ -95,12 +97,13 @@ struct ClusterStatus {
   ClusterName name;
   ClusterName aggregate;  ///< The aggregate above this leaf; empty: there is none.
   ClusterKind kind = ClusterKind::kEds;
-  /// Why the cluster has no valid configuration (kFailed); else OK.
+  /// Why the cluster has no valid configuration (kFailed), or why a leaf has no endpoints yet; else
+  /// OK.
   absl::Status failure;
   AggregateMode mode = AggregateMode::kPriority;  ///< Only of an aggregate.
   std::vector<ClusterName> leaves;                ///< Only of an aggregate, in order.
   std::string service_name;                       ///< The EDS resource or the DNS name.
-  std::uint32_t max_requests = 0;                 ///< The limit of concurrent calls; 0: aggregate.
+  std::uint32_t max_requests = 0;  ///< The limit of concurrent calls of a leaf; else 0.
   /// The place in `priorities` that carries the calls; nullopt: none does, or mode kTiered.
   std::optional<std::size_t> active;
   std::vector<PriorityStatus> priorities;
@@ -116,7 +119,7 @@ struct TargetStatus {
   absl::Status failure;
   /// The number of the configuration that picks see; 0: none yet. It rises with each change.
   Generation generation = 0;
-  std::optional<WallTime> configured;  ///< When that configuration was given to the policies.
+  std::optional<WallTime> configured;  ///< When the policies last got a configuration.
   std::vector<ClusterStatus>
       clusters;  ///< In the order of their names, each leaf after its aggregate.
 };
