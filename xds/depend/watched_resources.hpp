@@ -74,8 +74,8 @@ class WatchedResources {
 
   const Watched<Listener>& listener() const { return listener_; }
 
-  /// The name of the watched RDS resource. Empty: the listener has inline routes, or there is no
-  /// listener.
+  /// The name of the watched RDS resource. Empty: no RDS resource is named, because the listener
+  /// has inline routes, is for servers, or is missing.
   const std::string& route_name() const { return route_name_; }
 
   const Watched<RouteConfig>& route_config() const { return route_config_; }
