@@ -4,7 +4,7 @@
 //
 //   xds/parse/{outlier_detection,tls,…} ─▶ [these] ─▶ Cluster ─▶ lb/tree/cluster_tree, transports
 //
-// Defaults are the gRFCs'. Percentages are at most 100.
+// Defaults are those of the gRFCs, and Envoy's for health checks. Percentages are at most 100.
 // Source: gRFC A50 (outlier detection), A29 (TLS).
 
 #pragma once

@@ -40,9 +40,9 @@ struct HostTally {
 };
 
 struct PriorityHosts {
-  HostTally healthy;   ///< Endpoints that are fit, and not known to be unreachable.
+  HostTally healthy;   ///< Endpoints that are fit, by the rules of lb/health/host_count.hpp.
   HostTally degraded;  ///< Endpoints that are DEGRADED in EDS, and otherwise as `healthy`.
-  HostTally total;
+  HostTally total;     ///< All endpoints, except those that are DRAINING in EDS.
 
   friend bool operator==(const PriorityHosts&, const PriorityHosts&) = default;
 };

@@ -121,7 +121,8 @@ class AdsSession {
     // Those of `names` that were unwanted at some time since then (S10).
     std::set<std::string> given_up;
     std::set<std::string> unseen;  // Names that were left out of a request with an old nonce (S10).
-    bool was_empty = false;        // At some time since that request, no name was wanted (S6).
+    // At some time since that request and the last accepted response, no name was wanted (S6).
+    bool was_empty = false;
     std::string nonce;
     std::optional<Refused> refused;
     std::optional<TimerId> held;  // The NACK of `refused` waits for this timer (S7).

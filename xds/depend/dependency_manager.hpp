@@ -7,8 +7,8 @@
 //   Listener ─▶ RouteConfig ─▶ virtual host ─▶ clusters ─▶ … aggregates … ─▶ EDS or DNS
 //   (target)    (inline, RDS)  (authority)     ∪ clusters that calls still refer to
 //
-// "Routes to come": the virtual host by the newest listener and route configuration. It is not
-// emitted before all its clusters have answered.
+// "Routes to come": the virtual host that the newest listener and route configuration give. They
+// are emitted once all their clusters have answered.
 //
 // Invariants
 //   M1  A configuration is emitted only after all resources that it needs have answered, with a

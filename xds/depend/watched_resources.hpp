@@ -49,9 +49,9 @@ class WatchedResources {
 
   // --- events ---
 
-  /// The first answer of a leaf cluster makes this watch the cluster's endpoints and return
-  /// kValues. The set of reachable clusters does not change then, so it need not be explored for
-  /// each of the many first answers at a start.
+  /// At the first answer of a leaf cluster, this function watches the cluster's endpoints itself
+  /// and returns kValues. The set of reachable clusters does not change then, so it need not be
+  /// explored for each of the many first answers at a start.
   Changed record(const ResourceChanged& event, DependencyEffects& effects);
   Changed record(const AmbientErrorChanged& event);
   Changed record(const NameResolved& event, Instant now, DependencyEffects& effects);
