@@ -5,9 +5,10 @@
 //   router: route ─▶ CallFilter::apply(FilterCall) of each, in order ─▶ delay ─▶ end, or pick
 //
 // A filter gives orders for the call and does nothing itself: it neither waits nor sends. The
-// router asks all filters of the chain once per call, as soon as the call has its route. A call
-// that is picked again is not filtered again. The orders are carried out afterwards: first the
-// delays, which add up, then the end, if a filter ended the call.
+// router asks the filters of the chain in order, once per call, as soon as the call has its route.
+// It asks no filter after one that ended the call. A call that is picked again is not filtered
+// again. The orders are carried out afterwards: first the delays, which add up, then the end, if a
+// filter ended the call.
 //
 // Source: gRFC A39 (filters), A33 (fault), A60 (a filter may change the cluster).
 
@@ -79,8 +80,8 @@ class CallFilter {
   virtual void apply(FilterCall& call) const = 0;
 
   /// Gives the same orders as apply(), for a call that is only explained. It counts no call and
-  /// takes no place in a limit. The caller reports the orders to `trace`; the filter may report the
-  /// reasons to `trace`.
+  /// takes no place in a limit. The default is apply(), for filters that do neither. The caller
+  /// reports the orders to `trace`; the filter may report the reasons to `trace`.
   virtual void explain(FilterCall& call, PickTrace& /*trace*/) const { apply(call); }
 };
 

@@ -4,7 +4,7 @@
 //
 //   xds/parse/{outlier_detection,tls,…} ─▶ [these] ─▶ Cluster ─▶ lb/tree/cluster_tree, transports
 //
-// Defaults are the gRFCs'. Percentages are at most 100.
+// Defaults are those of the gRFCs, and Envoy's for health checks. Percentages are at most 100.
 // Source: gRFC A50 (outlier detection), A29 (TLS).
 
 #pragma once
@@ -101,14 +101,15 @@ struct HealthCheck {
 
   std::variant<Grpc, Http, Tcp> probe;
   Duration timeout{};                         ///< For one probe; greater than 0.
-  Duration interval{};                        ///< Between probes; greater than 0.
+  Duration interval{};                        ///< From the end of a probe to the next; above 0.
   Duration initial_jitter{};                  ///< The first probe waits up to this long.
   Duration interval_jitter{};                 ///< Each interval is longer by up to this time,
   std::uint32_t interval_jitter_percent = 0;  ///< and by up to this percentage of itself.
-  /// After this number of failures in a row the endpoint is unfit; at least 1. One answer that says
-  /// "unfit" is enough on its own.
+  /// After this number of failures in a row the endpoint is unfit; at least 1. One failure is
+  /// enough for the first probe, and one answer that says "unfit" is always enough.
   std::uint32_t unhealthy_threshold = 1;
-  /// After this number of successes in a row the endpoint is fit again; at least 1.
+  /// After this number of successes in a row the endpoint is fit again; at least 1. One success is
+  /// enough for the first probe.
   std::uint32_t healthy_threshold = 1;
 
   friend bool operator==(const HealthCheck&, const HealthCheck&) = default;

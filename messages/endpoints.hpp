@@ -80,7 +80,7 @@ struct DropCategory {
 
 /// An exception from the cluster's health_checks for one endpoint (EDS health_check_config).
 struct ProbeException {
-  bool is_exempt = false;  ///< The endpoint is not probed, and so is fit.
+  bool is_exempt = false;  ///< The endpoint is not probed.
   std::uint32_t port = 0;  ///< The port that is probed; 0: the port of its calls.
 
   friend bool operator==(const ProbeException&, const ProbeException&) = default;

@@ -2,8 +2,8 @@
 //
 // Identities and time, as strong types: a ClusterName is never mistaken for a ChildName.
 //
-// All are plain values: copyable, ordered, hashable (absl). Time is always an argument
-// (`Instant now`); nothing below actors/ asks a clock.
+// All are plain values, copyable and ordered; names are also hashable (absl). Time is an argument
+// of the cores (`Instant now`): xds/ and lb/ ask no clock.
 
 #pragma once
 
@@ -60,8 +60,8 @@ using PolicyPath = Name<struct PolicyPathTag>;
 /// its policy tree. 0: none yet.
 using Generation = std::uint64_t;
 
-/// Says which timer of a core fired. A core that restarts or cancels a timer raises `generation`,
-/// so that a late TimerFired is recognised and dropped.
+/// Says which timer of a core fired. Each start of a timer has a `generation` of its own, so that
+/// the core recognises and drops a late TimerFired of an earlier start.
 struct TimerId {
   std::string name;
   std::uint64_t generation = 0;

@@ -40,9 +40,9 @@ struct HostTally {
 };
 
 struct PriorityHosts {
-  HostTally healthy;   ///< Endpoints that are fit, and not known to be unreachable.
+  HostTally healthy;   ///< Endpoints that are fit, by the rules of lb/health/host_count.hpp.
   HostTally degraded;  ///< Endpoints that are DEGRADED in EDS, and otherwise as `healthy`.
-  HostTally total;
+  HostTally total;     ///< All endpoints, except those that are DRAINING in EDS.
 
   friend bool operator==(const PriorityHosts&, const PriorityHosts&) = default;
 };
@@ -100,8 +100,8 @@ struct ChildAskedReresolution {
   ChildName child;
 };
 
-/// The connection or the health of an endpoint changed. Every holder of the endpoint gets these
-/// events in the same order.
+/// The connection or the health of an address changed, or a holder acquired the address. Every
+/// holder of the address gets its changes in the same order.
 struct SubchannelStateChanged {
   Address address;
   ConnectivityState state = ConnectivityState::kIdle;  ///< Raw connectivity.
@@ -112,8 +112,8 @@ struct SubchannelStateChanged {
   CallTrackerPtr tracker = nullptr;
 };
 
-/// The address has no holder and no subchannel any more. This event goes to the policy that ordered
-/// KeepSessions.
+/// The address of a session's host has no holder and no subchannel. This event goes to the policy
+/// that ordered KeepSessions.
 struct SubchannelGone {
   Address address;
 };
@@ -122,7 +122,8 @@ struct TimerFired {
   TimerId timer;
 };
 
-/// A pick sent a PickAsk to the policy that built the picker.
+/// A pick asked the policy that built its picker to leave IDLE, or to connect or create a
+/// subchannel.
 struct PickAsked {
   PickAsk ask;
 };
@@ -184,7 +185,7 @@ struct CancelTimer {
   TimerId timer;
 };
 
-/// Gives the parent this state and its picker at once.
+/// Gives the parent this state together with its picker.
 struct Publish {
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;
@@ -267,8 +268,9 @@ struct TrackEndpoints {
 /// Keeps sessions on their hosts (A75-24 to A75-36). The table `marks` replaces the previous table.
 /// From now on this policy gets the state of each address in the table, whichever policies hold the
 /// address. It gets SubchannelGone when the address has no subchannel any more. When the last other
-/// holder releases an address that calls used within `idle_timeout`, the map holds the address for
-/// this policy. That hold ends when another holder acquires the address.
+/// holder releases an address that sessions used within `idle_timeout`, the map holds the address
+/// for this policy. That hold ends when another holder acquires the address, when the address
+/// leaves the table, or when no session has used it for `idle_timeout`.
 struct KeepSessions {
   Duration idle_timeout{};
   /// Null: no sessions; addresses that were held for sessions are released.

@@ -30,12 +30,14 @@ inline bool has_sessions(const Listener* listener) {
          });
 }
 
-/// Whether a call may be sent to the entry's cluster.
+/// Whether a call may be sent to the entry's cluster. `keeps_sessions`: has_sessions() of the
+/// listener.
 inline bool is_reachable(const WeightedCluster& entry, bool keeps_sessions) {
   return entry.weight > 0 || keeps_sessions;
 }
 
-/// The clusters of all routes of `host`.
+/// The clusters that the routes of `host` can send calls to (is_reachable()). A null `listener` has
+/// no filters.
 inline std::set<ClusterName> named_clusters(const VirtualHost& host, const Listener* listener) {
   const bool keeps_sessions = has_sessions(listener);
   std::set<ClusterName> clusters;

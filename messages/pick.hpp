@@ -48,7 +48,7 @@ class Connection : public Tracked {
 using ConnectionPtr = std::shared_ptr<const Connection>;
 
 /// The endpoint that a connection leads to. The policies above the leaf policy read it. The leaf's
-/// picker owns it, and successive pickers share one object until a field changes.
+/// picker owns it. Successive pickers may share one object.
 struct ChosenEndpoint {
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
@@ -78,8 +78,9 @@ struct Tier {
   friend auto operator<=>(const Tier&, const Tier&) = default;
 };
 
-/// The addresses that earlier attempts of a call went to. A retry avoids them
-/// (RetryPolicy::previous_hosts).
+/// The addresses that earlier attempts of a call went to. Pickers that have a choice avoid them.
+/// The gRPC channel collects them if RuntimeOptions::retry_elsewhere or the route's
+/// RetryPolicy::previous_hosts is set.
 using TriedAddresses = std::vector<Address>;
 
 /// The inputs of a pick. The pointers are borrowed for the duration of the pick.
@@ -95,8 +96,8 @@ struct PickArgs {
   /// The session of the call, made by lb/session/session_args. Null: the call has no session.
   const SessionHint* session = nullptr;
   std::optional<Tier> tier = std::nullopt;  ///< Set below an aggregate in tiered mode.
-  /// A picker that has a choice avoids these addresses while another endpoint is READY. Null: there
-  /// are none.
+  /// A picker that has a choice avoids these addresses while another endpoint is READY. Null: no
+  /// address is to be avoided.
   const TriedAddresses* tried = nullptr;
 };
 
@@ -196,7 +197,7 @@ class LeafCalls;  ///< messages/counting/leaf_calls.hpp
 
 struct PickResult {
   std::variant<Complete, Queue, Fail, Drop> outcome = Queue{};
-  /// An ask that the router sends to `ask_target`. Both are set, or neither.
+  /// The router sends `ask` to `ask_target` if both are set.
   std::optional<PickAsk> ask;
   const AskTarget* ask_target = nullptr;
   TrackerList trackers;  ///< The trackers of a complete pick.
@@ -236,8 +237,9 @@ class Picker {
   /// route is known. It lives as long as the picker. Null: the picker has no hosts of sessions.
   virtual const SessionHint* session_hint() const { return nullptr; }
 
-  /// Returns the answer of pick(), and reports each step to `trace`. It may allocate. An explained
-  /// pick leaves no marks and sends no asks.
+  /// Returns the answer of pick(), and reports each step to `trace`. It may allocate. It must leave
+  /// no marks, and the router sends none of its asks. The default is pick(), for pickers without
+  /// marks.
   virtual PickResult explain(const PickArgs& args, PickTrace& /*trace*/) const {
     return pick(args);
   }

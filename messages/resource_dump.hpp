@@ -31,7 +31,7 @@ using WallTime = std::chrono::system_clock::time_point;
 /// envoy.admin.v3.ClientResourceStatus.
 enum class ResourceStatus : std::uint8_t {
   kRequested,      ///< Requested, or about to be requested; no answer has come yet.
-  kDoesNotExist,   ///< The server does not have the resource.
+  kDoesNotExist,   ///< Deleted, not sent in time, or named without a valid authority.
   kAcked,          ///< The last response was good.
   kNacked,         ///< The last response was refused; an earlier valid response may be in use.
   kReceivedError,  ///< The server gave a reason for not sending the resource (A88).
@@ -41,7 +41,7 @@ enum class ResourceStatus : std::uint8_t {
 /// "REQUESTED", "DOES_NOT_EXIST", … as in the API.
 absl::string_view to_string(ResourceStatus status);
 
-/// The last fault of a resource.
+/// The fault of a resource: its last answer was an error, or did not come.
 struct ResourceFailure {
   std::string details;
   std::string version;  ///< The version of the refused response; empty: none was refused.
@@ -53,7 +53,7 @@ struct ResourceState {
   ResourceStatus status = ResourceStatus::kRequested;
   std::string server;   ///< The server that sent it or is asked for it; empty: none.
   std::string version;  ///< The version of the resource in use; empty: none is in use.
-  /// When the resource in use was received or last changed.
+  /// When the content of the resource in use last changed; nullopt: none is in use.
   std::optional<WallTime> updated;
   /// The resource in use, serialised as received; null: none is in use.
   std::shared_ptr<const std::string> bytes;
@@ -65,8 +65,8 @@ absl::string_view cache_state(const ResourceState& state);
 
 struct ServerState {
   std::string server;
-  bool connected = false;  ///< As in signalbox_xds_connected.
-  /// Why the server is not connected; empty: it is connected, or no attempt was made.
+  bool connected = false;  ///< The client uses the server, and knows of no failure.
+  /// The server's last failure; empty: it is connected, or the client does not use it.
   std::string error;
 };
 

@@ -73,8 +73,8 @@ struct RetryPolicy {
   /// In ascending order, each once: CANCELLED, DEADLINE_EXCEEDED, INTERNAL, RESOURCE_EXHAUSTED,
   /// UNAVAILABLE.
   std::vector<absl::StatusCode> retry_on;
-  std::uint32_t max_attempts = 2;  ///< Includes the first attempt; 2 to 5.
-  /// At least 1 ms; doubles with each retry.
+  std::uint32_t max_attempts = 2;  ///< With the first attempt; 2 to 5. See RetryState.
+  /// At least 1 ms; doubles with each retry, up to max_interval.
   Duration base_interval = std::chrono::milliseconds(25);
   Duration max_interval = std::chrono::milliseconds(250);  ///< At least base_interval.
   /// A retry avoids the hosts of the call's earlier attempts (Envoy).
@@ -83,7 +83,7 @@ struct RetryPolicy {
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 };
 
-/// Hashes the values of a header, joined by ','. Never a binary header (-bin): it has no hash.
+/// Hashes the values of a header, joined by ','. A binary header (-bin) gives no hash.
 struct HeaderHash {
   /// Every match of `pattern` in the value is replaced before hashing.
   struct Rewrite {
@@ -113,7 +113,7 @@ struct HashPolicy {
 };
 
 /// RouteAction: forwards the call. `clusters` is never empty, and its weights sum to more than 0
-/// and at most 2^32-1; a single cluster has weight 1.
+/// and at most 2^32-1. RouteAction.cluster becomes one entry of weight 1.
 struct ForwardAction {
   std::vector<WeightedCluster> clusters;
   /// RouteAction.max_stream_duration.max_stream_duration.

@@ -39,7 +39,7 @@ struct SessionHint {};
 /// call fails instead of falling back.
 enum class AffinityResult : std::uint8_t {
   kNone,         ///< The call has no session: no filter, or the path is not the cookie's.
-  kNew,          ///< The call has no cookie yet: a session begins.
+  kNew,          ///< The call has no cookie that names a host: a session begins.
   kHit,          ///< The cookie's host takes the call.
   kHitDraining,  ///< The cookie's host takes the call, and is DRAINING.
   kQueued,       ///< The host is connecting, or was asked to connect; the call waits.
@@ -55,21 +55,22 @@ inline constexpr std::size_t kAffinityResults = 10;
 /// The pick's answer to PickArgs::session. `hosts` is valid as long as the picker is.
 struct Affinity {
   AffinityResult result = AffinityResult::kNone;
-  /// All addresses of the picked endpoint, the one in use first. Null: the picker does not
-  /// know them.
+  /// All addresses of the picked endpoint, the one in use first. Null: no endpoint was picked, or
+  /// the picker does not know its addresses.
   const std::string* hosts = nullptr;
   /// True: the call's cookie already names `hosts` and the route's cluster, as a plain cookie. The
   /// result is then kHit or kHitDraining.
   bool as_cookie = false;
 };
 
-/// The time when a session last sent a call to an endpoint. Picks write it.
+/// The time when a session last sent a call to an endpoint, to within kGrain. Picks write it.
 class SessionMark {
  public:
   /// No call yet: the time is infinitely long ago.
   SessionMark() = default;
 
-  /// Picks write a mark at most once in this time. Between two writes, readers keep the cache line.
+  /// A pick does not write a mark that is younger than this. Between two writes, readers keep the
+  /// cache line.
   static constexpr Duration kGrain = std::chrono::milliseconds(1);
 
   void touch(Instant now) const {

@@ -24,8 +24,8 @@ namespace signalbox {
 // --- the subchannel: one address ------------------------------------------
 
 struct ConnectRequested {
-  /// True: few addresses of the cluster fail. If this attempt fails, the next attempt may come
-  /// soon.
+  /// True: few addresses of the map are failing or connecting. If this attempt fails, the next
+  /// attempt may come soon.
   bool may_hurry = false;
 };
 
@@ -169,16 +169,16 @@ struct EndpointsTracked {
   std::shared_ptr<const TrackEndpoints::Table> trackers;  ///< Null: none.
 };
 
-/// The effect KeepSessions, as the map receives it. A map has one keeper: the last policy that sent
-/// this event.
+/// The effect KeepSessions, as the map receives it. A map has at most one keeper: the last policy
+/// that sent this event with marks.
 struct SessionsKept {
   Holder keeper;
   Duration idle_timeout{};
   SessionMarksPtr marks;  ///< Null: no sessions.
 };
 
-/// From the sweeper: the map must release the addresses that no session used within idle_timeout
-/// (A75-29).
+/// From the sweeper: the map must release the addresses that it holds only for sessions and that no
+/// session used within idle_timeout (A75-29).
 struct SweepAsked {};
 
 /// The result of an address's health checks, from ReportHealth.

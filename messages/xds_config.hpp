@@ -5,9 +5,9 @@
 //   dependency manager ─▶ [XdsConfig] ─▶ channel: config selector and policy tree
 //
 // Invariants
-//   X1  Every cluster that the virtual host names, every subscribed cluster and every leaf of an
-//       aggregate has an entry. The entry of an unusable cluster holds its error, and spoils no
-//       other entry.
+//   X1  Every cluster that the virtual host names, every cluster that calls still refer to, and
+//       every leaf of an aggregate has an entry. The entry of an unusable cluster holds its error.
+//       It spoils no other entries than those of aggregates above it.
 //   X2  An aggregate's leaves are flattened, depth-first, without duplicates.
 //   X3  A part that did not change since the last XdsConfig is the same pointer.
 //
@@ -35,7 +35,7 @@ namespace signalbox {
 
 /// The endpoints of a leaf cluster.
 struct LeafEndpoints {
-  /// Null: no endpoints are known yet, and `resolution_note` says why.
+  /// Null: there are none, because the EDS resource or the DNS look-up failed.
   EndpointsPtr endpoints;
   std::string resolution_note;
 };

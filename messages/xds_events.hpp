@@ -151,8 +151,8 @@ struct StreamEnded {
   StreamEnd how = StreamEnd::kOk;
 };
 
-/// An error for all watchers: the server cannot be reached, closed the stream without a response,
-/// or sent an unusable response. OK: the stream is up again.
+/// The server cannot be reached, closed the stream without a response, or sent an unusable
+/// response. OK: a response came after such an error.
 struct ServerStatusChanged {
   absl::Status status;
 };
@@ -205,8 +205,8 @@ struct ServerReported {
 using ClientEvent = std::variant<WatchesChanged, WatcherGone, ServerReported, TimerFired>;
 
 /// The resource appeared, changed, or became unavailable. For an unavailable resource, `resource`
-/// is the reason: NOT_FOUND when it does not exist. A watcher that gets an error no longer has the
-/// resource.
+/// is the reason: NOT_FOUND when it does not exist. A watcher that gets an error does not have the
+/// resource; ClientReplaced has an exception.
 struct ResourceChanged {
   ResourceKey key;
   absl::StatusOr<Resource> resource = absl::UnknownError("not set");
@@ -231,7 +231,8 @@ struct NotifyWatcher {
   ResourcesChanged what;
 };
 
-/// A message to the session with one server. The first AskServer to a server starts its session.
+/// A message to the session with one server. The first AskServer to a server, and the first after a
+/// LeaveServer, starts a session.
 struct AskServer {
   ServerId server = 0;
   Subscribe subscription;
@@ -307,7 +308,8 @@ struct EmitConfig {
   ConfigOrigin origin = {};
 };
 
-/// There is no configuration, or no longer one. Calls fail as UNAVAILABLE with this text.
+/// There is no configuration, or no longer one. Calls fail as UNAVAILABLE with this text;
+/// wait_for_ready calls wait.
 struct EmitError {
   absl::Status status;
 };

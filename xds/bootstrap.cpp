@@ -77,8 +77,8 @@ std::optional<ChannelCredentials> read_usable(const JsonReader& credentials,
   return tls;
 }
 
-// Returns the first entry of a usable type; later entries are not validated (A27). An error is
-// added if there is no such entry.
+// Returns the first entry of a usable type; of later entries only the type is validated (A27). An
+// error is added if there is no such entry.
 ChannelCredentials read_credentials(const JsonReader& server) {
   std::optional<ChannelCredentials> chosen;
   std::vector<std::string> written;

@@ -9,9 +9,9 @@
 // `signalbox.resources` is an addition: it names a resource file (resource_file.hpp).
 //
 // Ignored: unknown keys; certificate providers of unknown plugins; unsupported types of channel
-// credentials, as long as one type is usable. All errors are reported together. Each error names
-// the source, the field and the value found there. Files that the bootstrap names are not opened
-// here.
+// credentials, as long as one type is usable. All errors of fields are reported together. Each of
+// them names the source, the field and the value found there. Files that the bootstrap names are
+// not opened here.
 //
 // gRFC A27 (bootstrap), A29 (certificate providers), A30 (server features), A47 (authorities), A65
 // (tls).
@@ -34,6 +34,8 @@
 namespace signalbox::xds {
 
 /// The paths of certificate files: the config of `tls` (A65) and of the plugin file_watcher (A29).
+/// Without a ca_certificate_file, `tls` trusts the system's root certificates, and file_watcher has
+/// no roots.
 struct CertificateFiles {
   std::string ca_certificate_file;  ///< Trusted roots; empty: the system's root certificates.
   std::string certificate_file;     ///< The client's certificate; empty: none is presented.
@@ -122,18 +124,22 @@ struct BootstrapEnvironment {
 
 using BootstrapSource = std::variant<BootstrapFile, BootstrapText, BootstrapEnvironment>;
 
-/// Every error text begins with `source_name`: a path, or the name of a variable.
+/// INVALID_ARGUMENT: the text is no valid bootstrap. Every error text begins with `source_name`: a
+/// path, or the name of a variable.
 absl::StatusOr<Bootstrap> parse_bootstrap(absl::string_view json_text,
                                           absl::string_view source_name);
 
 /// Reads and parses the bootstrap. If the bootstrap is a file, a relative `signalbox.resources`
-/// path is relative to the folder of that file.
+/// path is relative to the folder of that file. NOT_FOUND: the environment names no bootstrap, or
+/// the file cannot be read. PERMISSION_DENIED: the process may not read the file. INVALID_ARGUMENT:
+/// the bootstrap is invalid.
 absl::StatusOr<Bootstrap> load_bootstrap(const BootstrapSource& source);
 
 /// Each distinct server once (A47): Bootstrap::servers first, then the servers of the authorities.
 std::vector<ServerConfig> distinct_servers(const Bootstrap& bootstrap);
 
 /// The name of the listener to watch for `xds:///name` or `xds://authority/name` (A47).
+/// INVALID_ARGUMENT: the target is invalid, or the bootstrap lacks its authority.
 absl::StatusOr<std::string> listener_resource_name(const Bootstrap& bootstrap,
                                                    absl::string_view target);
 

@@ -19,12 +19,14 @@ namespace signalbox::xds {
 struct DecodedResponse {
   ResourcesReceived received;
   std::string nonce;
-  /// All errors of the response, for error_detail. Empty: the response is to be ACKed.
+  /// The first errors of the response, and the number of further errors, for error_detail. Empty:
+  /// the response is to be ACKed.
   std::string nack_detail;
 };
 
 /// Decodes one response part by part. Each call decodes one part and returns nullopt. The call that
-/// decodes the last part returns the result; no further call is allowed after it.
+/// decodes the last part returns the result, or an error; no further call is allowed after it. Once
+/// the parsing was abandoned, all calls return nullopt.
 using Decoding = std::function<std::optional<absl::StatusOr<DecodedResponse>>()>;
 
 }  // namespace signalbox::xds

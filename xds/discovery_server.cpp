@@ -37,8 +37,8 @@ std::string names_in(absl::string_view type_url,
   return absl::StrCat("; its ", kind, " resources are: ", listed(names));
 }
 
-// The send order of types. Clusters are sent before the routes that name them, so that a route
-// never refers to a cluster that the client lacks.
+// The send order of types. Clusters are sent before the routes that name them, so that the client
+// can have the clusters first.
 int order_of(absl::string_view type_url) {
   if (type_url == kClusterTypeUrl) return 0;
   if (type_url == kClusterLoadAssignmentTypeUrl) return 1;

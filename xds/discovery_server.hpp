@@ -9,14 +9,17 @@
 // resource file replaces a control plane through it (actors/io/file_ads_transport).
 //
 // It keeps the resources by type and name, and for each stream the subscriptions and answers of the
-// client. A change is pushed to the streams that want one of the changed names. A request is
-// answered if it asks for a new name. The requests of clients stay readable in record(), for tests.
+// client. A change is pushed to the streams that want one of the changed names. A stream's first
+// request of a type is answered, and so is a later request with a new name. For types other than
+// listeners and clusters, there is no answer if the server would have nothing new to say. The
+// requests of clients stay readable in record(), for tests.
 //
 // Invariants
 //   D1  A response has every resource of its type that the stream wants and the server has.
 //   D2  A request changes no subscription, and is not answered, if its nonce is not the last nonce
-//       sent for its type.
-//   D3  The version of a type rises exactly when a resource of that type changes.
+//       sent for its type. A stream's first request of a type is always taken.
+//   D3  The version of a type rises by one in each step that changes resources of that type, and
+//       not otherwise.
 //
 // Source: the xDS transport protocol, state-of-the-world variant, aggregated (ADS).
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Document — YAML or JSON text as one tree of JSON values, with the line of each list element.
+// Document — YAML or JSON text as one tree of JSON values; for YAML, with the lines of the elements
+// of the root's lists.
 //
 //   text ──▶ [parse_json_document | parse_yaml_document] ──▶ Document ──▶ bootstrap, resource_file
 //
 // A plain YAML scalar becomes null, a boolean or a number if JSON would read the same text as such
-// a value. A quoted scalar is always a string. Aliases are expanded.
+// a value; an empty scalar and `~` become null. A quoted scalar is always a string. Aliases are
+// expanded.
 //
-// Depth and number of values (after expansion) are limited. The number of values is also limited by
-// the size of the text, so that a small hostile text stays cheap. Text without aliases never
-// reaches that limit: it has fewer values than bytes. The exceptions of both libraries end here.
+// Depth and number of values (after expansion) are limited. In YAML, the number of values is also
+// limited by the size of the text, so that a small hostile text stays cheap. Text without aliases
+// never reaches that limit: it has fewer values than bytes. The exceptions of both libraries end
+// here.
 
 #pragma once
 
@@ -39,7 +42,8 @@ struct Document {
 
 /// Errors name the line if it is known. They do not name the source of the text, which the caller
 /// adds. RESOURCE_EXHAUSTED: the text has more than `max_values` values. The values are counted
-/// before a tree is built for them.
+/// before a tree is built for them; values of expanded aliases, while it is built.
+/// INVALID_ARGUMENT: any other error.
 absl::StatusOr<Document> parse_json_document(absl::string_view text,
                                              std::size_t max_values = kMaxFileValues);
 absl::StatusOr<Document> parse_yaml_document(absl::string_view text,

@@ -12,11 +12,11 @@
 //       "error_state": {"details": "…", "version_info": "…", "last_update_attempt": "…"},
 //       "xds_server": "…"}]}                                             addition
 //
-//   (1) "error" is added if the server is not connected.
+//   (1) "error" is added if the client knows a failure of the server.
 //   (2) These three fields describe the resource in use.
 //
 // All other fields are those of envoy.service.status.v3.ClientConfig, with the API's names. Empty
-// fields are left out. Times are RFC 3339, in UTC, to the millisecond.
+// fields of a resource are left out. Times are RFC 3339, in UTC, to the millisecond.
 //
 // `xds_config` shows only the fields that signalbox's own messages have. An Any of an unknown type
 // shows only `@type`. Possible secrets are shown as "[redacted]", at any depth (redaction.hpp).

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Limits on the configuration that a control plane may send. A value beyond a limit is an error of
-// its resource. The error has the field, the value found, and the name of the limit.
+// its resource; a message or a file that is too long is an error as a whole. The error has the name
+// of the limit, and usually the field and the value found.
 //
 //   bytes ─▶ xds/parse (these limits) ─▶ validated resource, or Rejection{kLimit, "max_routes"}
 //
-// The limits are far above the needs of a real deployment, and low enough that no single resource
-// takes the process down. RuntimeOptions::limits changes them, and so does
-// `signalbox check --limit NAME=NUMBER`. Limits on numbers of entries and on memory are applied
-// before the entries are decoded.
+// The limits are far above the needs of a real deployment, and low enough to keep a single resource
+// from taking the process down. RuntimeOptions::limits changes them, and so does
+// `signalbox check --limit NAME=NUMBER`. max_resources, max_clusters of a response, and
+// max_decoded_memory are applied before resources are decoded. Limits on entries of one resource
+// are applied before the entries are validated.
 
 #pragma once
 
@@ -114,9 +116,9 @@ inline constexpr std::size_t kManyErrors = 1000;
 /// only counted. The errors kept for resources without a name have the same limit.
 inline constexpr std::size_t kMaxKeptErrors = 16;
 /// Total length of the errors kept for the resources of one response, in bytes. Texts beyond it are
-/// dropped.
+/// replaced by a short one.
 inline constexpr std::size_t kMaxKeptErrorText = std::size_t{256} << 10U;
-/// Length of the error_detail message of one NACK, in bytes.
+/// Length of the errors listed in one NACK, in bytes.
 inline constexpr std::size_t kMaxNackDetailLength = std::size_t{256} << 10U;
 /// Length of a value that is quoted in an error, in bytes.
 inline constexpr std::size_t kMaxQuotedLength = 128;

@@ -3,7 +3,7 @@
 // make_node — the client's Node message: the bootstrap's node, with user agent and client features
 // (gRFC A27).
 //
-//   Bootstrap::node ──▶ [make_node] ──▶ `node` of a stream's first request, of LRS and of CSDS
+//   Bootstrap::node ──▶ [make_node] ──▶ `node` of a stream's first request
 
 #pragma once
 

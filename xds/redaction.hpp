@@ -19,9 +19,9 @@ namespace signalbox::xds {
 
 inline constexpr absl::string_view kRedacted = "[redacted]";
 
-/// Replaces the value of every member with the name of a secret (key, token, password, inline data
-/// and the like) by kRedacted. For a header that carries credentials, replaces the values and
-/// patterns that it is matched with.
+/// Replaces the value of every member with the name of a secret (private key, token, password,
+/// inline data and the like) by kRedacted; booleans and empty values are kept. For a header that
+/// carries credentials, replaces the values and patterns that it is matched with.
 void redact(nlohmann::ordered_json& value);
 
 }  // namespace signalbox::xds

@@ -102,8 +102,8 @@ std::string in_our_form(absl::string_view path, absl::string_view value, absl::s
   return absl::StrCat(path, ": expected text such as \"2s\" or \"0.5s\", ", found);
 }
 
-// Replaces protobuf's text "Cannot find field", which suggests a misspelt field. Most such fields
-// exist in Envoy, but signalbox does not read them.
+// Converts protobuf's error text for a resource. "Cannot find field" would suggest a misspelt
+// field, but most such fields exist in Envoy, and signalbox does not read them.
 std::string in_our_form(absl::string_view why) {
   if (absl::ConsumeSuffix(&why, ": Cannot find field."))
     return absl::StrCat(why, ": signalbox reads no such field, or it is misspelt");

@@ -21,7 +21,7 @@ inline constexpr std::size_t kPickOutcomes = 4;
 /// follows, or the reason why none does (gRFC A6).
 enum class RetryResult : std::uint8_t {
   kRetried,
-  kExhausted,   ///< The attempt was the last of max_attempts.
+  kExhausted,   ///< No further attempt is allowed (max_attempts).
   kThrottled,   ///< Too many of the target's calls fail.
   kPushedBack,  ///< The server asked for no retry.
   kCommitted,   ///< Response headers had come.

@@ -4,11 +4,11 @@
 //
 //   data-plane threads ─▶ add() on the stripe of the calling thread ─▶ sum() by the collector
 //
-// A stripe is one or several cache lines of its own; a thread always writes the same stripe. A call
-// may begin on one stripe and end on another, so the value of one stripe may be negative. Only the
-// sum over all stripes is meaningful.
+// A stripe is one or several cache lines of its own; a thread writes the same stripe until its end.
+// A call may begin on one stripe and end on another, so the value of one stripe may be negative.
+// Only the sum over all stripes is meaningful.
 //
-//   stripes:  │ 0 … 7: each of one living thread, as long as there are any │ 8 … 15: shared │
+//   stripes:  │ 0 … 7: each of one living thread, as long as one is free │ 8 … 15: shared │
 //
 // A thread that owns its stripe counts by a load and a store. An atomic addition costs twenty times
 // that, and waits for all earlier memory accesses. A pick counts four times, and would wait each

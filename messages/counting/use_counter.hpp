@@ -14,8 +14,8 @@
 //
 // take() and give_back() are as costly as an allocation: thread-safe, lock-free, never on the path
 // of a pick. take() tries the block that was used last, and then every block. If no counter is
-// free, it tries no block and makes a new one. Blocks are never freed, so their number is that of
-// the busiest moment.
+// free, it tries no block and makes a new one. Blocks are never freed, so their number is about
+// that of the busiest moment.
 
 #pragma once
 

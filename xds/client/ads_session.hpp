@@ -15,16 +15,19 @@
 //     └──────────── Waiting ◀──────────────────┘
 //       nothing wanted
 //
-// A closed stream is an error for all watchers only if it brought no response (A57), or an
-// unusable response (B7, see S8). StreamPace decides how long to wait before the next stream.
+// A closed stream is an error for all watchers only if it brought no response (A57), or an unusable
+// response (B7, see S8). StreamPace decides how long to wait before the next stream. If it asks for
+// no wait, the session goes from Live to Opening without Waiting.
 //
 // Invariants
 //   S1  Streams are always opened at least `pace.min_interval` apart (B8).
 //   S2  The session answers each response of a requested type with one ACK or NACK, which has the
 //       response's nonce. It sends the answer at once, with two exceptions: the answer waits while
 //       an earlier request of the type is unwritten (S9), and the NACK of a repeated response waits
-//       longer (S7). An unsent answer is dropped when a newer response comes.
-//   S3  A NACK carries the last accepted version. Versions outlive streams, nonces do not.
+//       longer (S7). An unsent answer is dropped when a newer response of the type comes, or when
+//       the stream ends.
+//   S3  A NACK carries the last accepted version, unless that version is forgotten (S6). Versions
+//       outlive streams, nonces do not.
 //   S4  A type's first request on a stream names at least one resource, because an empty first
 //       request asks for all resources (wildcard). In a later request, an empty list unsubscribes.
 //   S5  Only the first request of each stream carries the node.
@@ -32,12 +35,14 @@
 //       drops the resources then. A later request with the old version would claim that the client
 //       still has the resources, and the server might not send them again.
 //   S7  Some servers answer every NACK at once with the response that was refused, for ever. So the
-//       NACK of a repeated response waits for `nack_backoff` (1 s at first, at most 10 s). A
-//       response is repeated if it has the type, version and errors of the last refused response,
-//       and the subscription has not changed since then. The NACK does not wait any longer if a
-//       request with a changed subscription is sent: that request carries the NACK. If a different
-//       response comes meanwhile, the answer to that response replaces the NACK. Responses of other
-//       types or versions are answered at once, because they may have valid resources (A46).
+//       NACK of a repeated response waits for `nack_backoff` (about 1 s at first, and up to about
+//       10 s). A response is repeated if the previous response of its type was refused too, with
+//       the same version and errors, and the subscription has not changed since then. If the NACK
+//       of the previous response is still unsent, it is sent with the nonce of the repeated
+//       response, without this wait. The NACK does not wait any longer if a request with a changed
+//       subscription is sent: that request carries the NACK. If a different response comes
+//       meanwhile, the answer to that response replaces the NACK. Responses of other types or
+//       versions are answered at once, because they may have valid resources (A46).
 //   S8  A response that is longer than the limit, or is no DiscoveryResponse, cannot be answered,
 //       because its nonce is unknown. The session then ends the stream, and reports and counts the
 //       error. Resources that were accepted before stay in use (B7).
@@ -58,8 +63,8 @@
 //       response is decoded. ReadNext asks for the next response after that. So at most one
 //       response is being decoded and one waits in the transport, however much a server sends.
 //
-// Responses of unknown types, and of types that were never requested on this stream, are ignored,
-// as gRPC's own client does.
+// Responses of unknown types, and of types that were never requested on this stream, are neither
+// used nor answered, as in gRPC's own client.
 //
 // Source: gRFC A27, A46, A57, A88; the xDS transport protocol.
 
@@ -116,7 +121,8 @@ class AdsSession {
     // Those of `names` that were unwanted at some time since then (S10).
     std::set<std::string> given_up;
     std::set<std::string> unseen;  // Names that were left out of a request with an old nonce (S10).
-    bool was_empty = false;        // At some time since that request, no name was wanted (S6).
+    // At some time since that request and the last accepted response, no name was wanted (S6).
+    bool was_empty = false;
     std::string nonce;
     std::optional<Refused> refused;
     std::optional<TimerId> held;  // The NACK of `refused` waits for this timer (S7).

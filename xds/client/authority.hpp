@@ -5,8 +5,8 @@
 //   servers   primary ─▶ second ─▶ third
 //   in use    ├──────────────┤           the last server in use is the active server
 //
-// All servers in use are asked for all watched resources. The servers before the active server have
-// failed. They are still asked, to notice their recovery.
+// All servers in use are asked for all watched resources of the authority. The servers before the
+// active server have failed. They are still asked, so that the client notices their recovery.
 
 #pragma once
 

@@ -15,8 +15,8 @@
 namespace signalbox::xds {
 namespace {
 
-// Whether a response of this type has every requested resource that exists. A resource that such a
-// response lacks was deleted.
+// Whether a response of this type has every requested resource that exists. If the server sent a
+// resource before, and such a response lacks it, the resource was deleted.
 bool is_full_state(ResourceType type) {
   return type == ResourceType::kListener || type == ResourceType::kCluster;
 }
@@ -137,8 +137,8 @@ void ClientCore::forget_deserted() {
 
 // --- resources --------------------------------------------------------------
 
-// The resource's entry; nullptr if the resource is not watched, or its authority does not use this
-// server.
+// The resource's entry; nullptr if the resource is not watched, has no valid authority, or its
+// authority does not use this server.
 CacheEntry* ClientCore::find_at(ServerId server, const ResourceKey& key) {
   CacheEntry* entry = cache_.find(canonical(key));
   const bool ours =
@@ -232,7 +232,7 @@ void ClientCore::record_error(const Response& response, const ResourceError& err
                     "");
 }
 
-// K3: only a resource that this server sent before can be deleted by its absence.
+// K3: a resource can be deleted by its absence only if its value came from this server.
 void ClientCore::record_absent(const Response& response, const std::set<std::string>& present) {
   for (auto& [key, entry] : cache_.entries()) {
     if (key.type != response.content.type || !entry.value || entry.origin != response.server)
@@ -244,7 +244,7 @@ void ClientCore::record_absent(const Response& response, const std::set<std::str
 }
 
 // Removes the resource's value, if `server` has `fail_on_data_errors`. Only the server that sent
-// the value and the active server may remove it, because other servers never sent the value.
+// the value, or the active server, may remove the value.
 void ClientCore::take_away(ServerId server, CacheEntry& entry) {
   const bool may_speak = server == entry.origin || server == entry.authority->active();
   if (!servers_[server].options.fail_on_data_errors || !may_speak || !entry.value) return;
@@ -275,8 +275,8 @@ void ClientCore::record_data_error(CacheEntry& entry,
 
 // --- the does-not-exist timer -----------------------------------------------
 
-// Starts the timer if the active server was asked for the resource and has not answered; else stops
-// it (K3).
+// Starts the timer if the resource has no value, and the active server was asked for the resource
+// and has not answered; else stops the timer (K3).
 void ClientCore::update_timer(CacheEntry& entry) {
   const ServerId active = entry.authority->active();
   const bool is_due = entry.asked.contains(active) && !entry.answered.contains(active);

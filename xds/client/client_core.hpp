@@ -5,29 +5,33 @@
 //   watchers ─▶ WatchesChanged ─▶ [ClientCore] ─▶ AskServer ─▶ ads_session of that server
 //   watchers ◀─ NotifyWatcher                  ◀─ ServerReported
 //
-// A valid resource stays in use after a NACK, a deletion or the loss of its server. Its watchers
-// are told an ambient error in addition (A88). With the server feature `fail_on_data_errors`, a
-// NACK or a deletion removes the resource.
+// A valid resource stays in use after a NACK, a deletion, a resource error or the loss of its
+// server. Its watchers are told an ambient error in addition (A88). With the server feature
+// `fail_on_data_errors`, a NACK, a deletion, or a resource error NOT_FOUND or PERMISSION_DENIED
+// removes the resource.
 //
 // The name of a resource selects its authority (A47). All names without an authority belong to one
 // unnamed authority, which has the bootstrap's own servers. An authority uses its first server. It
-// uses the next server too if the active server has failed and a watched resource has not come from
-// any server yet (A71). When a better server sends a resource, the client leaves the servers after
-// it before it uses the response. Authorities with the same server share its stream.
+// uses the next server too if the active server has failed and a watched resource has neither a
+// value nor an error yet (A71). The client returns to a better server when that server sends a
+// valid resource, or when the active server has failed and the better server is reachable. The
+// client then leaves the servers after the better one. Authorities with the same server share its
+// stream.
 //
 // Invariants
-//   K1  A resource is subscribed to once at each server in use, however many watchers it has
-//       (A37-10).
-//   K2  A new watcher is told the known state at once: the resource, then its ambient error.
-//   K3  The does-not-exist timer of a resource runs while the resource is not cached, and a live
-//       stream of the active server was asked for it and has not answered (A57). A resource or an
-//       error that the server sends by name is an answer, even before SubscriptionSent. A response
-//       that lacks the resource is no answer if this server never sent the resource, because the
-//       response may answer an earlier request.
+//   K1  A resource is subscribed to once at each server that its authority uses, however many
+//       watchers it has (A37-10).
+//   K2  A new watcher is told the known state at once: the resource, then its ambient error; or the
+//       error alone if there is no resource.
+//   K3  The does-not-exist timer of a resource runs only while the resource is not cached, the
+//       active server was asked for it on a live stream, and that server has not answered (A57). A
+//       resource or an error that the server sends by name is an answer, even before
+//       SubscriptionSent. A response that lacks the resource is no answer if this server never sent
+//       the resource, because the response may answer an earlier request.
 //   K4  A valid resource is used even if other resources of its response are invalid (A46).
 //       Watchers are not told an unchanged resource again.
-//   K5  A step notifies each watcher once and asks each server for each type once, however many
-//       changes it makes.
+//   K5  A step notifies each watcher at most once, and asks each server for each type at most once,
+//       however many changes it makes.
 //   K6  Watchers are told a server's failure only if the authority does not fall back: it has no
 //       further server, or every watched resource has a value or an error (A71).
 //
@@ -135,7 +139,7 @@ class ClientCore {
   // The entries with a running timer. Keys: the timer's generation.
   std::map<std::uint64_t, CacheEntry*> waiting_;
 
-  // The results of this step so far.
+  // The time of this step, and its results so far.
   WallTime wall_;
   std::optional<Instant> response_at_;  // When the event, a response, came.
   // Resources that lost a watcher in this step; other watchers may remain.

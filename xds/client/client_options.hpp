@@ -24,7 +24,8 @@ namespace signalbox::xds {
 
 struct ServerOptions {
   std::string name;
-  /// A NACK or a deletion removes a cached resource (A88).
+  /// A NACK, a deletion, or a resource error NOT_FOUND or PERMISSION_DENIED removes the cached
+  /// resource (A88). False: the resource stays in use.
   bool fail_on_data_errors = false;
   /// The error of a resource that does not come in time is UNAVAILABLE instead of NOT_FOUND, and
   /// the timeout is twice as long (A88).
@@ -44,8 +45,9 @@ struct ClientOptions {
   std::map<std::string, std::vector<ServerId>> authorities = {};
 };
 
-/// A resource file is server 0. It serves the names without an authority, and every authority that
-/// lists no servers. The servers of the bootstrap follow in the order of distinct_servers().
+/// If the bootstrap names a resource file, the file is server 0. It serves the names without an
+/// authority, and every authority that lists no servers. The servers of the bootstrap follow in the
+/// order of distinct_servers().
 ClientOptions client_options(const Bootstrap& bootstrap);
 
 }  // namespace signalbox::xds

@@ -74,8 +74,8 @@ bool ClientCore::is_awaiting(const Authority& authority) const {
                              [](const CacheEntry* entry) { return entry->is_awaited(); });
 }
 
-// Returns to the best reachable server. A reachable server is better than a failed active server,
-// even if it has sent no resource yet.
+// If the active server has failed: returns to the best server that has not failed. Such a server is
+// better than a failed one, even if it has sent no resource yet.
 void ClientCore::leave_failed(Authority& authority) {
   if (servers_[authority.active()].status.ok()) return;
   for (const ServerId server : authority.in_use()) {
@@ -83,8 +83,8 @@ void ClientCore::leave_failed(Authority& authority) {
   }
 }
 
-// A71: only a resource that is not cached causes a fallback. The new server is then asked for all
-// watched resources.
+// A71: only a resource that has neither a value nor an error causes a fallback. The new server is
+// then asked for all watched resources.
 void ClientCore::fall_back(Authority& authority) {
   while (authority.has_next() && !servers_[authority.active()].status.ok() &&
          is_awaiting(authority)) {
@@ -94,7 +94,7 @@ void ClientCore::fall_back(Authority& authority) {
   refresh_error(authority);
 }
 
-// A71: the first valid resource from a better server makes that server active. This is done before
+// A71: a valid watched resource from a better server makes that server active. This is done before
 // any resource of the response is used, so all of them come from the active server.
 void ClientCore::return_by(const Response& response) {
   const auto is_better = [&](const auto& named) {
@@ -153,8 +153,9 @@ void ClientCore::ask_all(ServerId server) {
     to_ask_.emplace(server, type);
 }
 
-// Leaves servers that no authority uses. A server that was never asked for a type need not be told
-// that no names of the type are wanted.
+// Sends the subscriptions that are due (to_ask_). A server that no authority uses any more gets
+// LeaveServer instead. A type without names is left out if the server's last subscription to the
+// type had no names either.
 void ClientCore::ask_servers() {
   for (const auto& [id, type] : std::exchange(to_ask_, {})) {
     Server& server = servers_[id];

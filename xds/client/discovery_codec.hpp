@@ -23,10 +23,11 @@
 
 namespace signalbox::xds {
 
-/// One request: a subscription, an ACK (`nonce`) or a NACK (`nonce` and `rejection`).
+/// One request. Its names replace the previous names of the type. With `rejection` it is a NACK of
+/// the response with `nonce`. Without, it is an ACK of that response, a change of names, or both.
 struct DiscoveryRequest {
   ResourceType type = ResourceType::kListener;
-  std::string version;  ///< The last accepted version of the type; empty: none yet.
+  std::string version;  ///< The last accepted version of the type; empty: none.
   /// The nonce of the type's last response; empty: no response on this stream yet.
   std::string nonce;
   std::set<std::string> names;

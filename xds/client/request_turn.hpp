@@ -9,8 +9,9 @@
 //   only gave names up    goes at once                    waits
 //   added a name          waits                           waits
 //
-// A waiting change is sent with the next ACK or NACK, or alone after 100 ms, 400 ms, 1.6 s and then
-// every 5 s.
+// A waiting change is sent with the next ACK or NACK, or alone after about 100 ms. Further changes
+// without a response wait about 400 ms, 1.6 s and then 5 s each. Nothing waits for the answer to a
+// request that is older than `patience`.
 //
 // Why changes wait: requests before a type's first response carry no nonce, and a server answers
 // each of them with all resources. Two hundred channels that open at once would cause two hundred

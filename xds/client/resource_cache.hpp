@@ -5,7 +5,7 @@
 //   client_core ─▶ [ResourceCache]
 //
 // Invariants
-//   C1  Exactly the watched resources have an entry.
+//   C1  Between two steps of the client, exactly the watched resources have an entry.
 //   C2  A resource without a value and without an error is awaited.
 //   C3  Keys are canonical (resource_name.hpp): all spellings of one name share an entry.
 //   C4  The time to visit the resources of one authority grows with their number. The time to count
@@ -47,7 +47,8 @@ struct CacheEntry {
   /// The last valid resource, and the server that sent it.
   std::optional<Resource> value;
   ServerId origin = 0;
-  /// The error of the resource itself: it was NACKed, was deleted or does not exist. If the entry
+  /// The error of the resource itself: it was NACKed or deleted, does not exist, did not come in
+  /// time, has a name without a valid authority, or the server sent an error for it. If the entry
   /// has a value, the error is ambient. If not, the watchers get the error alone.
   absl::Status data_error;
   /// The servers that were asked for the resource on their live streams.

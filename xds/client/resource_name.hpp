@@ -19,13 +19,14 @@
 
 namespace signalbox::xds {
 
-/// The authority in a resource name. nullopt for names that do not begin with "xdstp:". Empty for
-/// such names without an authority.
+/// The authority in a resource name, percent-decoded. nullopt: the name does not begin with
+/// "xdstp:". Empty: the name begins with "xdstp:" and has no authority.
 using AuthorityName = std::optional<std::string>;
 
 struct ResourceName {
   AuthorityName authority;
-  /// The name as written, but with sorted context parameters and without a directive.
+  /// An xdstp: name with sorted context parameters and without a directive; any other name
+  /// unchanged.
   std::string canonical;
 
   friend bool operator==(const ResourceName&, const ResourceName&) = default;

@@ -12,7 +12,7 @@
 //
 // A57 alone does not slow down a server that answers once and then closes, again and again. gRFC
 // A88 notes that such a server is asked as often as it closes. A routine end (maximum age of a
-// connection, moved load) comes later than `lasting`, so the client need not wait.
+// connection, moved load) usually comes later than `lasting`, so the client need not wait.
 //
 // Invariant
 //   Streams are opened at least `min_interval` apart, whatever the server does (B8).
@@ -32,7 +32,7 @@ namespace signalbox::xds {
 struct StreamPaceOptions {
   BackoffOptions backoff;
   Duration min_interval = std::chrono::seconds(1);
-  /// An answered stream of this age counts as lasting, and its end causes no back-off.
+  /// If the server ends an answered stream at this age or later, there is no back-off.
   Duration lasting = std::chrono::seconds(10);
 };
 
@@ -50,7 +50,7 @@ class StreamPace {
   /// A response has come on the stream.
   void answered();
 
-  /// The wait before the next stream is opened; zero if there is none.
+  /// The stream has ended. Returns the wait before the next stream is opened; zero: no wait.
   Duration closed(Ending ending, Instant now);
 
  private:

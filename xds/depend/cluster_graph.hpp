@@ -41,15 +41,16 @@ using ClusterPtr = std::shared_ptr<const Cluster>;
 /// Returns the cluster's resource or its error; nullptr: not answered yet.
 using ClusterLookup = absl::FunctionRef<const absl::StatusOr<ClusterPtr>*(const ClusterName& name)>;
 
-/// The leaves of a cluster; a leaf's only leaf is itself. UNAVAILABLE if there is no usable leaf or
-/// the graph is too deep. Unanswered clusters count as missing, so call flatten() only after
-/// explore() has found no unanswered cluster.
+/// The leaves of a cluster; a leaf's only leaf is itself. UNAVAILABLE if there is no usable leaf,
+/// if the graph is too deep, or if a cluster is missing under MissingLeaf::kFailAggregate.
+/// Unanswered clusters count as missing, so call flatten() only after explore() has found no
+/// unanswered cluster.
 absl::StatusOr<std::vector<ClusterName>> flatten(const ClusterName& root,
                                                  ClusterLookup lookup,
                                                  MissingLeaf missing);
 
 struct ExploredClusters {
-  std::set<ClusterName> reached;     ///< All clusters to watch, the roots included.
+  std::set<ClusterName> reached;     ///< All clusters to watch, roots included (G3).
   std::set<ClusterName> unanswered;  ///< Reached clusters without an answer yet.
 };
 

@@ -32,7 +32,7 @@ class ClusterPaths {
  public:
   struct Node {
     ClusterName name;
-    const absl::StatusOr<ClusterPtr>* known = nullptr;  ///< The result of the ClusterLookup.
+    const absl::StatusOr<ClusterPtr>* known = nullptr;  ///< Null: no answer, or not looked up (P4).
   };
 
   ClusterPaths(const ClusterName& root, ClusterLookup lookup);

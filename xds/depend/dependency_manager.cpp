@@ -140,9 +140,10 @@ std::string DependencyManager::no_virtual_host(const RouteConfig& route_config,
                                       : absl::StrCat("; its domains are: ", listed(domains)));
 }
 
-// A74: an error of the route configuration fails the target if nothing is emitted, or if the route
-// configuration does not exist. If the listener has moved to another route configuration that is
-// only unavailable for the moment, the emitted routes stay in use.
+// A74: an error of the route configuration fails the target if no configuration is emitted, if the
+// route configuration does not exist, or if the emitted routes are from this RDS resource. If the
+// listener has moved to another route configuration that is only unavailable for the moment, the
+// emitted routes stay in use.
 bool DependencyManager::is_revoked(const absl::Status& route_error) const {
   if (absl::IsNotFound(route_error) || emitted_ == nullptr) return true;
   const auto* in_use = std::get_if<RdsName>(&emitted_->listener->routes);
@@ -169,7 +170,7 @@ void DependencyManager::refresh(Changed changed) {
   if (changed == Changed::kGraph) follow(to_come);
 
   if (emitted_ != nullptr) return settle_soon();
-  // Before the first configuration, every watched resource is needed.
+  // While no configuration is emitted, every watched resource is needed.
   const auto* routes = std::get_if<Routes>(&to_come);
   if (routes != nullptr && known_.all_answered()) try_emit(*routes, target_note());
 }

@@ -7,20 +7,20 @@
 //   Listener ─▶ RouteConfig ─▶ virtual host ─▶ clusters ─▶ … aggregates … ─▶ EDS or DNS
 //   (target)    (inline, RDS)  (authority)     ∪ clusters that calls still refer to
 //
-// "Routes to come": the virtual host by the newest listener and route configuration. It is not
-// emitted before all its clusters have answered.
+// "Routes to come": the virtual host that the newest listener and route configuration give. They
+// are emitted once all their clusters have answered.
 //
 // Invariants
 //   M1  A configuration is emitted only after all resources that it needs have answered, with a
-//       value or with an error (A37-6), and only if it differs from the last configuration.
-//   M2  An unusable cluster fails alone: it holds its own error. Only a missing listener, route
-//       configuration or virtual host fails the target.
+//       value or with an error (A37-6), and only if it or its notes differ from those emitted last.
+//   M2  An unusable cluster fails alone: it holds its own error. Only a missing or unusable
+//       listener, route configuration or virtual host fails the target.
 //   M3  A cluster is watched if it can be reached from the routes to come, from the routes of the
 //       emitted configuration, or from a cluster that running calls refer to (A37-15).
 //   M4  The emitted configuration is still updated while the routes to come are incomplete.
-//   M5  A burst of events causes one update. After the first configuration, an update is built once
-//       the waiting events are handled (a timer of zero length). Watches, errors and the first
-//       configuration do not wait.
+//   M5  A burst of events causes one update. While a configuration is in use, an update is built
+//       once the waiting events are handled (a timer of zero length). Watches and errors do not
+//       wait, and neither does the first configuration at the start or after an error.
 //   M6  An error beside the emitted configuration becomes its note. If only the note changes, it is
 //       emitted with the same configuration.
 //   M7  Codes of the control plane never reach a call: every error is UNAVAILABLE.
@@ -61,7 +61,8 @@ class DependencyManager {
 
   DependencyEffects step(const DependencyEvent& event, Instant now);
 
-  /// What the first configuration waits for; nullopt: a configuration or an error was emitted.
+  /// A resource or name that the first configuration waits for. nullopt: a configuration or an
+  /// error was emitted, or everything has answered.
   std::optional<Awaited> awaited() const;
 
  private:

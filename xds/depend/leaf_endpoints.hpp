@@ -18,8 +18,8 @@
 
 namespace signalbox::xds {
 
-/// `before` may be null. Endpoints without localities get one empty priority, because drops need a
-/// priority to apply.
+/// Returns `received` with the unchanged localities of `before`, which may be null. Endpoints
+/// without localities get one empty priority, because drops need a priority to apply.
 EndpointsPtr endpoints_from_eds(const EndpointsPtr& received, const EndpointsPtr& before);
 
 /// Returns one priority with one locality (without a name) and one endpoint. Precondition:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MissingLeaf — what a leaf cluster without a resource does to its aggregate. A header of its own:
-// every actor's environment has a value, and needs nothing else of the cluster graph.
+// MissingLeaf — whether an aggregate stays usable when a cluster below it has no resource. It has a
+// header of its own, because the environment of every actor includes it and nothing else of the
+// cluster graph.
 //
 //   RuntimeOptions ─▶ Environment::missing_leaf ─▶ DependencyManager ─▶ flatten()
 

@@ -49,9 +49,9 @@ class WatchedResources {
 
   // --- events ---
 
-  /// The first answer of a leaf cluster makes this watch the cluster's endpoints and return
-  /// kValues. The set of reachable clusters does not change then, so it need not be explored for
-  /// each of the many first answers at a start.
+  /// At the first answer of a leaf cluster, this function watches the cluster's endpoints itself
+  /// and returns kValues. The set of reachable clusters does not change then, so it need not be
+  /// explored for each of the many first answers at a start.
   Changed record(const ResourceChanged& event, DependencyEffects& effects);
   Changed record(const AmbientErrorChanged& event);
   Changed record(const NameResolved& event, Instant now, DependencyEffects& effects);
@@ -74,8 +74,8 @@ class WatchedResources {
 
   const Watched<Listener>& listener() const { return listener_; }
 
-  /// The name of the watched RDS resource. Empty: the listener has inline routes, or there is no
-  /// listener.
+  /// The name of the watched RDS resource. Empty: no RDS resource is named, because the listener
+  /// has inline routes, is for servers, or is missing.
   const std::string& route_name() const { return route_name_; }
 
   const Watched<RouteConfig>& route_config() const { return route_config_; }

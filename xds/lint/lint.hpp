@@ -46,7 +46,7 @@ struct LintFinding {
 
 std::vector<LintFinding> unread_fields(const ResourceBytes& resource);
 
-/// Each of the two checks returns one list of findings for each resource.
+/// Returns one list of findings for each resource, in the order of `resources`.
 std::vector<std::vector<LintFinding>> loose_ends(const std::vector<ResourceBytes>& resources);
 
 }  // namespace signalbox::xds

@@ -4,11 +4,13 @@
 //
 //   bytes ─▶ [parse_cluster] ─▶ Cluster ─▶ cluster graph
 //
-// The fields beside the discovery are validated for every type of cluster. An aggregate uses only
-// two of them, aggregate_mode (metadata) and panic_threshold; its leaves have their own settings.
+// The fields beside the discovery are validated for every type of cluster, with three exceptions.
+// aggregate_mode (metadata) is read only for an aggregate. health_checks and the LB policy are not
+// read for an aggregate, because its leaves have their own (A75).
 //
-// Two fields are not read for an aggregate: health_checks and the LB policy. Each leaf has its own
-// LB policy (A75), unless ParseOptions::keep_aggregate_lb_policy is set.
+// With ParseOptions::keep_aggregate_lb_policy the LB policy of an aggregate is read, and its leaves
+// use that policy (A75-8). The other settings of an aggregate, except aggregate_mode and
+// panic_threshold, have no effect.
 //
 // Source: gRFC A27 (CDS), A37 (validation), A32 (circuit breaker), A50 (outlier
 // detection), A52 (LB policy), A55 (override_host_status), A75 (idle_timeout).

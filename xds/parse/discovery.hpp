@@ -18,7 +18,7 @@
 
 namespace signalbox::xds {
 
-/// Sets `cluster.discovery`; `top` is the cluster's field.
+/// Sets `cluster.discovery`, or adds an error. `top` is the cluster's field.
 void parse_discovery(const envoy::config::cluster::v3::Cluster& proto,
                      Cluster& cluster,
                      const Field& top);

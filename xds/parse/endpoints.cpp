@@ -32,7 +32,7 @@ using PriorityMap = std::map<std::uint32_t, Priority>;
 
 constexpr std::uint64_t kMaxWeightSum = std::numeric_limits<std::uint32_t>::max();
 
-// The health of an endpoint that may get calls; nullopt: it must not get calls.
+// The health of an endpoint of Priority::localities; nullopt: the endpoint does not belong there.
 std::optional<HealthStatus> usable_health(const EndpointProto& proto, const ParseOptions& options) {
   switch (proto.health_status()) {
     case envoy::config::core::v3::UNKNOWN:
@@ -71,7 +71,8 @@ std::shared_ptr<Locality> begin_locality(const LocalityTerms& terms) {
   return locality;
 }
 
-/// A locality with unfit endpoints, which get no calls. They are read after all fit endpoints.
+/// A locality with unfit endpoints: those that do not belong to Priority::localities. They are read
+/// after all other endpoints.
 struct Unfit {
   const LocalityProto* proto = nullptr;
   LocalityTerms terms;
@@ -127,8 +128,9 @@ HealthStatus health_of(const EndpointProto& proto) {
   }
 }
 
-// A27 ignores unfit endpoints, so they must not cause a rejection. An unfit endpoint is left out if
-// it is invalid, or if it has an address of another endpoint.
+// A27 ignores unfit endpoints, so their errors must not cause a rejection. An unfit endpoint is
+// left out if it is invalid, or if it has an address of another endpoint. All unfit endpoints of a
+// health are left out if the sum of their weights is too large.
 void read_unfit(const Unfit& unfit,
                 Priority& priority,
                 EndpointsSoFar& so_far,
@@ -158,7 +160,8 @@ Limits no_lower_than_by_default(Limits limits) {
   return limits;
 }
 
-// Unfit endpoints never cause a rejection, so lowered limits are ignored here. Raised limits apply.
+// Errors of unfit endpoints cause no rejection, so lowered limits are ignored here. Raised limits
+// apply.
 void read_all_unfit(const std::vector<Unfit>& unfit,
                     PriorityMap& priorities,
                     EndpointsSoFar& so_far,

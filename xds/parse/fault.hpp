@@ -22,7 +22,8 @@
 
 namespace signalbox::xds {
 
-/// Parses an HTTPFault. `field` is the extension's value. nullopt: an error was added.
+/// Parses an HTTPFault. `field` is the extension's value. If an error was added, the result is
+/// nullopt or must not be used.
 std::optional<HttpFilterConfig> parse_fault(const Extension& extension, const Field& field);
 
 }  // namespace signalbox::xds

@@ -149,7 +149,7 @@ bool can_do(const CheckProto& proto, bool has_tls) {
     case CheckProto::kTcpHealthCheck:
       return !has_tls ||
              (!proto.tcp_health_check().has_send() && proto.tcp_health_check().receive().empty());
-    default:  // CustomHealthCheck, and checks of newer APIs.
+    default:  // CustomHealthCheck, checks of newer APIs, or none.
       return false;
   }
 }

@@ -24,8 +24,9 @@ namespace signalbox::xds {
 using HealthCheckProtos =
     ::google::protobuf::RepeatedPtrField<envoy::config::core::v3::HealthCheck>;
 
-/// Returns the usable checks; null if there are none. `top` is the cluster. `has_tls`: connections
-/// to its endpoints use TLS.
+/// Returns the usable checks; null if there are none, if there are too many (an error is added), or
+/// if ParseOptions::health_checks is off. `top` is the cluster. `has_tls`: connections to its
+/// endpoints use TLS.
 HealthChecksPtr parse_health_checks(const HealthCheckProtos& protos,
                                     bool has_tls,
                                     const Field& top);

@@ -5,7 +5,7 @@
 //   ResponseParser ─▶ find(bytes) ─▶ the resource as it was parsed, by the same pointer
 //                  ─▶ keep(response)
 //
-// A response has all requested resources of its type, though usually only one of a thousand has
+// A response often has all requested resources of its type, though only one of a thousand has
 // changed. Equal bytes mean an equal resource. An unchanged resource therefore costs one look-up,
 // and the code that uses the parsed resource recognises it by its pointer.
 //
@@ -37,7 +37,8 @@ class KnownResources {
   /// Drops all resources if `options` differ from the options of the previous call.
   void parse_with(const ParseOptions& options);
 
-  /// The parsed resource of these bytes; null if the last response of the type did not have them.
+  /// The parsed resource of these bytes; null if the last response of the type had no valid
+  /// resource of these bytes.
   const ReceivedResource* find(ResourceType type, absl::string_view bytes) const;
 
   /// The valid patterns of the last response of the type: they need not be compiled again.

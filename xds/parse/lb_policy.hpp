@@ -10,9 +10,10 @@
 //   load_balancing_policy     the first supported entry of its list
 //
 // A policy is supported if both the registry in the .cpp and ParseOptions::lb_policies have it. By
-// default ParseOptions::lb_policies has all policies of the registry. Two more kinds of policy are
-// supported as a TypedStruct: policies that the user registered, which the user's parsers validate,
-// and gRPC's ring_hash_experimental (A76).
+// default ParseOptions::lb_policies has all policies of the registry. The value ROUND_ROBIN of
+// lb_policy is always supported. Two more kinds of policy are supported as a TypedStruct: policies
+// that the user registered, which the user's parsers validate, and gRPC's ring_hash_experimental
+// (A76).
 //
 // Source: gRFC A27 (lb_policy), A52 (load_balancing_policy), A42 and A76 (ring_hash), A48
 // (least_request), A62 (pick_first).

@@ -7,8 +7,8 @@
 //   enforcing_success_rate         0: the algorithm is off; not set: 100
 //   enforcing_failure_percentage   0 or not set: the algorithm is off
 //
-// The fields of an algorithm that is off are not validated. Algorithms that gRPC does not have
-// (consecutive 5xx and the like) are ignored.
+// The other fields of an algorithm that is off are not validated. Algorithms that gRPC does not
+// have (consecutive 5xx and the like) are ignored.
 //
 // Source: gRFC A50 (xDS integration, validation).
 

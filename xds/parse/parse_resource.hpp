@@ -46,10 +46,10 @@ struct ResponseBudget {
 };
 
 /// `type_url` and `bytes`: the fields of the Any that holds the resource, either directly or
-/// wrapped in an envoy.service.discovery.v3.Resource. `budget`: the budget of the response; null:
-/// the resource has a budget of its own. The name is empty if it could not be read; the resource is
-/// an error then. CANCELLED: the parsing was abandoned, and the validity of the resource is
-/// unknown.
+/// wrapped in an envoy.service.discovery.v3.Resource. `known`: the resources that need not be
+/// parsed again; null: none. `budget`: the budget of the response; null: the resource has a budget
+/// of its own. The name is empty if it could not be read; the resource is an error then. CANCELLED:
+/// the parsing was abandoned, and the validity of the resource is unknown.
 ReceivedResource parse_resource(ResourceType type,
                                 absl::string_view type_url,
                                 absl::string_view bytes,
@@ -57,7 +57,8 @@ ReceivedResource parse_resource(ResourceType type,
                                 const KnownResources* known = nullptr,
                                 ResponseBudget* budget = nullptr);
 
-/// Refuses a resource that is beyond a limit. Only the resource's name is read from the bytes.
+/// Refuses a resource that is beyond a limit. Only the wrappers and the resource's name are read
+/// from the bytes.
 ReceivedResource refuse_unread(ResourceType type,
                                const AnyView& any,
                                const Limits& limits,

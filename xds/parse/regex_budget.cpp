@@ -147,8 +147,8 @@ RegexVerdict RegexBudget::judge_alone(const std::string& pattern, RegexFacts& fa
   return {};
 }
 
-// Whether the budget has room for one more pattern. A pattern's memory is known only after it is
-// compiled, so the sum may exceed its limit by one pattern.
+// Returns the error if the budget has no room for one more pattern. A pattern's memory is known
+// only after it is compiled, so the sum may exceed its limit by one pattern.
 RegexVerdict RegexBudget::judge_sum(const std::string& pattern) const {
   if (count_ >= limits_.max_regexes) {
     return beyond("max_regexes",

@@ -8,7 +8,7 @@
 // A snapshot keeps the patterns of its routes. Its routes come from one response, so limits on a
 // response also limit a snapshot.
 //
-// Invariant: no pattern is compiled once a limit is reached.
+// Invariant: no pattern is compiled once a limit on all patterns together is reached.
 
 #pragma once
 
@@ -26,8 +26,8 @@ namespace signalbox::xds {
 
 /// The error of a pattern; `what` is empty if the pattern is valid.
 struct RegexVerdict {
-  absl::string_view limit = {};  ///< The name of the limit that the pattern exceeds.
-  std::string what = {};         ///< The error text: "must …, found …".
+  absl::string_view limit = {};  ///< The limit that is exceeded; empty: none is.
+  std::string what = {};         ///< The error text, without the field.
 };
 
 /// The facts of a valid pattern.

@@ -125,7 +125,7 @@ absl::Status ResponseParser::read_envelope() {
   return absl::OkStatus();
 }
 
-// Ignores errors without a name, and errors with the code OK.
+// Ignores errors that cannot be decoded, are too large, have no name, or have the code OK.
 void ResponseParser::read_error(absl::string_view bytes) {
   constexpr std::size_t kMostMemory = std::size_t{4} << 20U;
   envoy::service::discovery::v3::ResourceError error;

@@ -7,15 +7,16 @@
 //              └▶ parse_resource, one resource after the other
 //
 // A response of many megabytes takes seconds to parse. The caller can do other work between two
-// parts. A part ends at the end of a resource, so the largest resource bounds its size.
+// parts. A part ends at the end of a resource, so a large resource makes a long part.
 //
 // Invariants
 //   P1  The limits on counts and memory are applied before objects are built: max_resources,
 //       max_clusters, max_decoded_memory.
 //   P2  A resource beyond a limit is refused by name if its name can be read. The client then keeps
-//       its old resource of that name, instead of treating it as deleted.
+//       its old resource of that name, instead of treating it as deleted. Resources beyond
+//       max_resources are refused without their names, which are not read.
 //   P3  The number of errors is limited: the first errors are kept, further errors are counted.
-//   P4  Once ParseOptions::abandoned is set, no list of a resource is read further.
+//   P4  Once ParseOptions::abandoned is set, the long lists of a resource are not read further.
 
 #pragma once
 
@@ -37,7 +38,7 @@
 
 namespace signalbox::xds {
 
-/// Bytes of resources in one part.
+/// Bytes of resources in one part; each resource counts some bytes in addition to its own.
 inline constexpr std::size_t kPartSize = std::size_t{256} << 10U;
 
 class ResponseParser {
@@ -52,12 +53,13 @@ class ResponseParser {
   ResponseParser(const ResponseParser&) = delete;
   ResponseParser& operator=(const ResponseParser&) = delete;
 
-  /// Parses resources of `part_size` bytes, or some more. The call that parses the last resource
-  /// returns the result, and `known` has the resources of this response then. There is no result
-  /// after the parsing was abandoned. Each name occurs once in the result; a name that occurs twice
-  /// in the response is an error of that resource.
-  /// Errors, for which no ACK or NACK is possible: too many bytes (RESOURCE_EXHAUSTED), no
-  /// DiscoveryResponse (INVALID_ARGUMENT), an unsupported type (UNIMPLEMENTED).
+  /// Parses the next part of the resources, about `part_size` bytes. Returns nullopt while
+  /// resources are left, and always once the parsing was abandoned. The call that parses the last
+  /// resource returns the result; the constructor's `known` then has the valid resources of this
+  /// response. Each name occurs once in the result: a name that occurs twice in the response is an
+  /// error of that resource.
+  /// Returns an error if neither ACK nor NACK is possible: RESOURCE_EXHAUSTED for too many bytes,
+  /// INVALID_ARGUMENT for no DiscoveryResponse, UNIMPLEMENTED for an unsupported type.
   std::optional<absl::StatusOr<DecodedResponse>> go_on();
 
  private:

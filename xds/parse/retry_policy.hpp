@@ -29,7 +29,8 @@ inline constexpr std::uint32_t kMostRetries = 4;
 /// Whether `condition` is one of the five retry_on conditions that gRPC has.
 bool is_retry_condition(absl::string_view condition);
 
-/// Returns the policy; nullopt: calls are not retried, or an error was added.
+/// Returns the policy; nullopt: calls are not retried. If an error was added, the result must not
+/// be used.
 std::optional<RetryPolicy> parse_retry_policy(const envoy::config::route::v3::RetryPolicy& proto,
                                               const Field& field);
 

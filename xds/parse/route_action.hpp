@@ -4,9 +4,9 @@
 //
 //   xds/parse/route_config ─▶ [parse_route_action] ─▶ Route::action
 //
-// Source: gRFC A28 (clusters), A31 (timeouts; timeout and grpc_timeout_header_offset are ignored),
-// A36 (an action other than `route` is accepted: calls that match it fail), A42 (hash policies),
-// A44 (retries), A81 (auto_host_rewrite).
+// Source: gRFC A28 (clusters), A31 (timeouts; timeout is validated but not used,
+// grpc_timeout_header_offset is ignored), A36 (an action other than `route` is accepted: calls that
+// match it fail), A42 (hash policies), A44 (retries), A81 (auto_host_rewrite).
 
 #pragma once
 

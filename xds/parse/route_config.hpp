@@ -6,8 +6,8 @@
 //   parse_listener, inline route_config ─▶ [to_route_config] ─▶ Listener::routes
 //
 // Routes with unsupported features (query_parameters, other cluster specifiers) are left out, and
-// so are routes that no gRPC call can match. An invalid route is an error. A configuration without
-// any route left is valid.
+// so are routes that no gRPC call can match (ParseOptions::grpc_paths_only). An invalid route is an
+// error. A configuration without any route left is valid.
 //
 // Source: gRFC A28 and A63 (matching), A31 (timeouts), A36 (actions), A39
 // (overrides), A44 (a host's retry policy).

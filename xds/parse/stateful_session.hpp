@@ -23,11 +23,13 @@
 
 namespace signalbox::xds {
 
-/// Parses a StatefulSession. `field` is the extension's value. nullopt: an error was added.
+/// Parses a StatefulSession. `field` is the extension's value. If an error was added, the result is
+/// nullopt or must not be used.
 std::optional<HttpFilterConfig> parse_stateful_session(const Extension& extension,
                                                        const Field& field);
 
-/// Parses an override. `extension` is a StatefulSessionPerRoute. nullopt: an error was added.
+/// Parses an override. `extension` is a StatefulSessionPerRoute. If an error was added, the result
+/// is nullopt or must not be used.
 std::optional<HttpFilterConfig> parse_stateful_session_override(const Extension& extension,
                                                                 const Field& field);
 

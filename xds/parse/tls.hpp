@@ -9,8 +9,10 @@
 //   identity  the provider of the client's certificate; may be absent
 //
 // Providers must be instances of the bootstrap's certificate_providers. Other sources of
-// certificates (inline, SDS) are errors, and so are checks that signalbox cannot make. A text with
-// a NUL is an error, because names in certificates have been forged with NULs.
+// certificates (inline, SDS) are not used, and are errors where a provider is needed. Checks that
+// signalbox cannot make are errors too, except typed name matchers beside match_subject_alt_names,
+// which are ignored. A text with a NUL is an error, because names in certificates have been forged
+// with NULs.
 //
 // Source: gRFC A29 (CommonTlsContext), A82 (system roots).
 

@@ -10,8 +10,8 @@
 //   anything else                  an error: plaintext must not replace another transport
 //
 // Fields of CommonTlsContext without a meaning in gRPC are ignored. Fields that demand a check or a
-// setting that signalbox does not support are errors, so that no connection is less safe than
-// configured.
+// setting that signalbox does not support are errors, so that connections are not less safe than
+// configured; tls.hpp names an exception.
 //
 // Source: gRFC A29, A82 (system roots), A86.
 
@@ -23,7 +23,7 @@
 
 namespace signalbox::xds {
 
-/// Sets `cluster.tls`.
+/// Sets `cluster.tls`, or adds an error.
 void parse_transport_socket(const envoy::config::core::v3::TransportSocket& proto,
                             Cluster& cluster,
                             const Field& field);
