@@ -41,12 +41,18 @@ class CountedMemory {
   std::size_t allocations_before_;
 };
 
-inline void* count_new(std::size_t size) {
+inline void* count_new_or_null(std::size_t size) noexcept {
   void* const memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) throw std::bad_alloc();
+  if (memory == nullptr) return nullptr;
   const std::size_t live = counted_live += ::malloc_usable_size(memory);
   if (live > counted_most) counted_most = live;
   ++counted_allocations;
+  return memory;
+}
+
+inline void* count_new(std::size_t size) {
+  void* const memory = count_new_or_null(size);
+  if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 
@@ -65,6 +71,15 @@ void* operator new(std::size_t size) {
 
 void* operator new[](std::size_t size) {
   return signalbox::testing::count_new(size);
+}
+
+// AddressSanitizer has forms of its own, which do not call the forms above.
+void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  return signalbox::testing::count_new_or_null(size);
+}
+
+void* operator new[](std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  return signalbox::testing::count_new_or_null(size);
 }
 
 void operator delete(void* memory) noexcept {

@@ -137,7 +137,8 @@ TEST_CASE("status board: readers see whole pieces while an actor writes", "[acto
   std::size_t looked = 0;
   bool whole = true;
   while (!done || looked == 0) {
-    for (const auto& [address, piece] : board.pieces().subchannels.at(kPlace)) {
+    const TargetPieces pieces = board.pieces();
+    for (const auto& [address, piece] : pieces.subchannels.at(kPlace)) {
       whole = whole && piece.state == EndpointState::kEjected && piece.ejections == 7 &&
               piece.why == absl::UnavailableError("ejected");
     }
