@@ -281,20 +281,21 @@ class ClustersPage {
 
  private:
   void add(const ClusterStatus& cluster) {
-    absl::StrAppend(&html_,
-                    "<section",
-                    cluster.aggregate.empty() ? ">" : " class=\"leaf\">",
-                    "\n<h3>",
-                    escape(place_of(cluster.name, cluster.aggregate)),
-                    " ",
-                    active_text(cluster),
-                    "</h3>\n<p class=\"quiet\">",
-                    to_word(cluster.kind),
-                    cluster.service_name.empty() ? "" : " " + escape(cluster.service_name),
-                    cluster.max_requests == 0
-                        ? ""
-                        : absl::StrCat(", at most ", cluster.max_requests, " calls at a time"),
-                    "</p>\n");
+    absl::StrAppend(
+        &html_,
+        "<section",
+        cluster.aggregate.empty() ? ">" : " class=\"leaf\">",
+        "\n<h3>",
+        escape(place_of(cluster.name, cluster.aggregate)),
+        " ",
+        active_text(cluster),
+        "</h3>\n<p class=\"quiet\">",
+        to_word(cluster.kind),
+        cluster.service_name.empty() ? "" : absl::StrCat(" ", escape(cluster.service_name)),
+        cluster.max_requests == 0
+            ? ""
+            : absl::StrCat(", at most ", cluster.max_requests, " calls at a time"),
+        "</p>\n");
     if (!cluster.failure.ok())
       absl::StrAppend(&html_, "<p class=\"bad\">", escape(cluster.failure.message()), "</p>\n");
     if (cluster.kind == ClusterKind::kAggregate) {
@@ -361,7 +362,7 @@ class ClustersPage {
     absl::StrAppend(&html_,
                     "<tr><th scope=\"row\" class=\"mono\">",
                     escape(address.address.str()),
-                    endpoint.hostname.empty() ? "" : " " + escape(endpoint.hostname),
+                    endpoint.hostname.empty() ? "" : absl::StrCat(" ", escape(endpoint.hostname)),
                     "</th><td data-label=\"state\">",
                     state_badge(address.state),
                     reason(address.reason),
@@ -389,7 +390,7 @@ class ClustersPage {
 
 std::string priority_text(const std::optional<std::size_t>& place, const std::string& name) {
   if (!place) return "none";
-  return escape(absl::StrCat(*place, name.empty() ? "" : " (" + name + ")"));
+  return escape(absl::StrCat(*place, name.empty() ? "" : absl::StrCat(" (", name, ")")));
 }
 
 }  // namespace
