@@ -95,10 +95,10 @@ class TlsWorld {
                     provider("other-ca.pem"),
                     "}}");
     options.channel_credentials = fallback;
-    options.log = [this](const std::string& text) {
-      if (absl::StrContains(text, ": connected: ")) return;
+    options.log_line = [this](const LogLine& line) {
+      if (line.kind != LogKind::kCertificate) return;
       const std::lock_guard lock(mutex_);
-      told_.push_back(text);
+      told_.push_back(line.text);
     };
     runtime = start_runtime(std::move(options));
     channel = runtime->channel("xds:///orders");
