@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Observations — facts of a core that operators want counted. A core returns an Observation as an
-// effect. The shell gives it to metrics/instruments, which maps it to a metric.
+// Observations — facts of a core that operators want to see. A core returns an Observation as an
+// effect. The shell gives it to metrics/instruments, which maps it to a metric. The shell of a
+// policy also gives it to the log and to the status board. PrioritiesSeen and PriorityMoved have no
+// metric: they are for the status board alone.
 
 #pragma once
 

@@ -98,7 +98,8 @@ class GrpcPoller {
   static std::uint64_t looks() { return look_count; }
 
  private:
-  // The number of records between two polls that counts as "often". A single call now and then does
+  // If the application's threads call record_served() at least this many times between two polls,
+  // they serve the sockets "often", and the next poll comes later. A single call now and then does
   // not slow the poller.
   static constexpr int kOften = 5;
 

@@ -90,9 +90,10 @@ struct RetryThrottling {
 ///   the same with 3: "cluster"                signalbox (kEnvoy)          Envoy, signalbox
 ///   a sealed text (key_file)                  signalbox                   signalbox, with a key
 ///
-/// A cookie is replaced in three cases: its session moves to another endpoint; it names no cluster
-/// and is not Envoy's Cookie message; with a key_file, it is plain or sealed with another key than
-/// the first. A plain cookie is not replaced just because it has the other form.
+/// A cookie is replaced when it does not name the addresses and the cluster that the call went to.
+/// Envoy's own cookie names no cluster, and is not replaced for that. With a key_file, a cookie is
+/// also replaced when it is plain or sealed with another key than the first. A plain cookie is not
+/// replaced just because it has the other form.
 ///
 /// A session keeps its host when its calls go alternately through Envoy and signalbox. With kEnvoy,
 /// the session does so from its first call on. With kGrpc, it does so from Envoy's first response
