@@ -30,6 +30,8 @@
 namespace signalbox::actors {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 const char kMethod[] =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 
@@ -155,9 +157,11 @@ class Call : public std::enable_shared_from_this<Call> {
     end();
   }
 
-  void cancel() {
+  // Cancels the call. Returns the time of its first cancellation: forget() may have cancelled it.
+  Clock::time_point cancel() {
     const std::lock_guard lock(mutex_);
     end();
+    return *cancelled_at_;
   }
 
  private:
@@ -228,6 +232,7 @@ class Call : public std::enable_shared_from_this<Call> {
   // Ends the call. Only a read reports the end of a call, so this starts a read if none is pending.
   void end() {
     is_ending_ = true;
+    if (!cancelled_at_) cancelled_at_ = Clock::now();
     context_.TryCancel();
     if (std::exchange(has_unread_, false)) start_read();
   }
@@ -267,6 +272,7 @@ class Call : public std::enable_shared_from_this<Call> {
   bool is_wanted_ = true;  // The next message may be received (T5).
   bool has_unread_ = false;
   bool is_ending_ = false;
+  std::optional<Clock::time_point> cancelled_at_;
 };
 
 class StreamHandle final : public AdsTransport::Stream {
@@ -307,11 +313,15 @@ class OpenCalls {
     ended_.notify_all();
   }
 
+  // Waits until `patience` after the cancellation of the last call. A runtime cancels the calls of
+  // all its transports before it destroys the transports one by one. So the transports wait at the
+  // same time, and not one after the other.
   void cancel_all(std::chrono::milliseconds patience) {
+    Clock::time_point last = Clock::now() - patience;
     for (const auto& call : living_calls())
-      call->cancel();
+      last = std::max(last, call->cancel());
     std::unique_lock lock(mutex_);
-    ended_.wait_for(lock, patience, [this] { return living_ == 0; });
+    ended_.wait_until(lock, last + patience, [this] { return living_ == 0; });
   }
 
  private:

@@ -27,8 +27,9 @@
 
 namespace signalbox::actors {
 
-/// The time for which a transport's destructor waits for its cancelled calls to end. A call that
-/// takes longer ends by itself. A runtime promises to end within 2 s.
+/// The time that a cancelled call has to end before its transport's destructor stops waiting for
+/// it. Time that passed before the destructor counts. A call that takes longer ends by itself. A
+/// runtime promises to end within 2 s.
 inline constexpr std::chrono::milliseconds kMostWaitForCalls(500);
 
 struct GrpcAdsOptions {

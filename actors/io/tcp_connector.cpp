@@ -66,7 +66,7 @@ struct Wish {
   std::uint64_t id = 0;
   Phase phase = Phase::kResting;
   Descriptor socket;
-  Instant begun;             ///< The time at which the connection was made.
+  Instant established;       ///< When the current connection was established (P2).
   ConnectionPtr connection;  ///< The connection that `connected` got; null before that.
 };
 
@@ -126,14 +126,14 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     const int error = error_of(*wish->socket);
     if (error != 0) return lose(wish, std::strerror(error));
     if (wish->phase == Wish::Phase::kConnecting) return stand(wish);
-    if (SocketLoop::now() - wish->begun < kStood) return lose(wish, "it was closed at once");
+    if (SocketLoop::now() - wish->established < kStood) return lose(wish, "it was closed at once");
     open(wish);  // The server closed an idle connection: connects again (P2).
   }
 
   void stand(const WishPtr& wish) {
     loop_->set_due(wish->id, Instant::max());
     wish->phase = Wish::Phase::kStanding;
-    wish->begun = SocketLoop::now();
+    wish->established = SocketLoop::now();
     if (!loop_->listen_for(wish->id, *wish->socket, EPOLLRDHUP))
       return lose(wish, std::strerror(errno));
     if (wish->connection != nullptr) return;
@@ -148,8 +148,8 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
   // reference leads.
   void lose(WishPtr wish, const std::string& why) {
     const bool stood = wish->phase == Wish::Phase::kStanding;
-    if (stood && SocketLoop::now() - wish->begun < kStood)
-      resting_[wish->address] = wish->begun + kStood;
+    if (stood && SocketLoop::now() - wish->established < kStood)
+      resting_[wish->address] = wish->established + kStood;
     const bool was_connected = wish->connection != nullptr;
     const auto status = absl::UnavailableError(absl::StrCat(
         "connection to ", wish->address.str(), was_connected ? " was lost: " : " failed: ", why));

@@ -4,8 +4,10 @@
 // answering.
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -78,7 +80,7 @@ TEST_CASE("ads transport: a message comes when it is asked for, however many wer
     transport.reset();
     CHECK(end->received() == 10);
   }
-  SECTION("all come to who asks for all") {
+  SECTION("a client that asks for all gets all") {
     for (std::size_t count = 10; count < 51; ++count) {
       end->read_next();
       REQUIRE(end->has_received(count + 1));
@@ -150,6 +152,26 @@ TEST_CASE("ads transport: it ends soon, whatever the server floods it with", "[e
     transport.reset();
     CHECK(std::chrono::steady_clock::now() - begun < kSoon);
   }
+}
+
+TEST_CASE("ads transport: transports of calls that were cancelled together wait together",
+          "[e2e][ads][S11]") {
+  // If each transport waited by itself, 40 of them would take 20 s.
+  constexpr int kTransports = 40;
+  constexpr auto kSoon = 10s;
+  STATIC_REQUIRE(kTransports * actors::kMostWaitForCalls >= 2 * kSoon);
+  FloodingServer server(http2_ping());
+  std::vector<std::shared_ptr<actors::AdsTransport>> transports;
+  std::vector<std::unique_ptr<AdsEnd>> ends;
+  for (int i = 0; i < kTransports; ++i) {
+    transports.push_back(actors::make_grpc_ads_transport(plaintext_to(server.address())));
+    ends.push_back(std::make_unique<AdsEnd>(*transports.back(), std::string(1 << 20, 'x')));
+  }
+  REQUIRE(eventually([&] { return server.held_up() == kTransports; }));
+  ends.clear();
+  const auto begun = std::chrono::steady_clock::now();
+  transports.clear();
+  CHECK(std::chrono::steady_clock::now() - begun < kSoon);
 }
 
 TEST_CASE("ads transport: a server that complains of pings is pinged half as often each time",

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -62,8 +63,11 @@ class FloodingServer {
   /// The number of bytes that the client's side has accepted.
   std::size_t sent() const { return sent_; }
 
-  /// Whether the client's side accepts no more bytes, for now.
-  bool is_held_up() const { return held_up_; }
+  /// Whether the side of a client accepts no more bytes, for now.
+  bool is_held_up() const { return held_up() > 0; }
+
+  /// The number of connections on which the client's side once accepted no more bytes.
+  int held_up() const { return held_up_; }
 
  private:
   void run() {
@@ -76,11 +80,14 @@ class FloodingServer {
 
   void talk(int taken) {
     std::string next = http2_settings();
+    bool was_held_up = false;
     while (!is_ending_) {
       pollfd ready{taken, static_cast<short>(next.empty() ? 0 : POLLOUT), 0};
       const int count = ::poll(&ready, 1, 20);
-      if (count == 0) held_up_ = true;
-      if (count == 0) continue;
+      if (count == 0) {
+        if (!std::exchange(was_held_up, true)) ++held_up_;
+        continue;
+      }
       if ((ready.revents & (POLLERR | POLLHUP)) != 0) break;
       const auto sent = ::send(taken, next.data(), next.size(), MSG_NOSIGNAL);
       if (sent < 0) break;
@@ -95,7 +102,7 @@ class FloodingServer {
   int listener_ = -1;
   int port_ = 0;
   std::atomic<bool> is_ending_ = false;
-  std::atomic<bool> held_up_ = false;
+  std::atomic<int> held_up_ = 0;
   std::atomic<std::size_t> sent_ = 0;
   std::thread thread_;
   std::vector<std::thread> talks_;  ///< Of the thread, until it has ended.
