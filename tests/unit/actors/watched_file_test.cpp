@@ -65,6 +65,36 @@ TEST_CASE("watched_file: a file that must not be read is PERMISSION_DENIED", "[a
   CHECK(read_file(folder.path("none")).status().code() == absl::StatusCode::kNotFound);
 }
 
+TEST_CASE("watched_file: a file beyond max_file_bytes is not read", "[actors][io][file][limits]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("file", "four");
+  CHECK(read_file(path, 4).value_or("") == "four");
+  auto file = WatchedFile::open(path, 4);
+  REQUIRE(file.ok());
+  const auto beyond = [](const std::string& name, const std::string& found) {
+    return absl::ResourceExhaustedError("cannot read " + name +
+                                        ": must have at most 4 bytes, found " + found +
+                                        " (limit max_file_bytes)");
+  };
+  SECTION("the error says how long the file is") {
+    folder.write("file", "fives");
+    CHECK(read_file(path, 4).status() == beyond(path, "5"));
+    CHECK(WatchedFile::open(path, 4).status() == beyond(path, "5"));
+  }
+  SECTION("the limit holds for a file that does not know its size") {
+    const std::string sizeless = "/proc/self/status";
+    REQUIRE(fs::file_size(sizeless) == 0);
+    CHECK(read_file(sizeless, 4).status() == beyond(sizeless, "more"));
+  }
+  SECTION("a watched file that grows beyond the limit keeps its last text, and recovers") {
+    folder.write("file", "fives");
+    CHECK(next(*file).status() == beyond(path, "5"));
+    CHECK(file->text() == "four");
+    folder.write("file", "4444");
+    CHECK(next(*file).value_or("") == "4444");
+  }
+}
+
 TEST_CASE("watched_file: hears of every way in which a file is changed", "[actors][io][file]") {
   struct Row {
     const char* way;

@@ -47,6 +47,38 @@ TEST_CASE("dependency manager: follows listener, routes, clusters and endpoints 
   CHECK(world.note.empty());
 }
 
+TEST_CASE("dependency manager: a cluster of weight 0 is there for sessions only",
+          "[xds][depend][A55-47][A60]") {
+  RouteConfig routes = *routes_to("routes", {"a"});
+  std::get<ForwardAction>(routes.virtual_hosts[0].routes[0].action)
+      .clusters.push_back({ClusterName{"b"}, 0});
+  const auto shared = std::make_shared<const RouteConfig>(std::move(routes));
+  Listener listener = *inline_listener("orders", shared);
+  DependencyWorld world;
+  SECTION("without a session filter nothing watches it") {
+    CHECK(world.set(lds("orders"), std::make_shared<const Listener>(listener)) ==
+          Lines{"watch CDS a"});
+    world.add_leaf("a");
+    CHECK(world.clusters() == std::set<std::string>{"a"});
+  }
+  SECTION("with one it is in the configuration") {
+    listener.filters = {{"session", "StatefulSession", StatefulSessionFilter{}},
+                        {"router", "Router"}};
+    CHECK(world.set(lds("orders"), std::make_shared<const Listener>(listener)) ==
+          Lines{"watch CDS a", "watch CDS b"});
+    world.add_leaf("a");
+    CHECK(world.config == nullptr);  // The configuration waits for b.
+    world.add_leaf("b");
+    REQUIRE(world.config != nullptr);
+    CHECK(world.clusters() == std::set<std::string>{"a", "b"});
+    // Routes to come do not need b. While they are incomplete, b stays watched.
+    CHECK(world.route_to({"c"}) == Lines{"watch CDS c"});
+    CHECK(world.clusters() == std::set<std::string>{"a", "b"});
+    world.add_leaf("c");
+    CHECK(world.clusters() == std::set<std::string>{"c"});
+  }
+}
+
 TEST_CASE("dependency manager: two clusters with the same endpoints or name watch them once",
           "[xds][depend][A37-10]") {
   DependencyWorld world;

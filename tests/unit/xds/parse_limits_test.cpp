@@ -4,6 +4,8 @@
 // and counted under that name. Limits here are small; each resource's tests have the real limits.
 #include <functional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
@@ -20,6 +22,7 @@
 namespace signalbox::xds {
 namespace {
 
+using Catch::Matchers::Contains;
 using ClusterProto = envoy::config::cluster::v3::Cluster;
 using ListenerProto = envoy::config::listener::v3::Listener;
 using envoy::config::endpoint::v3::ClusterLoadAssignment;
@@ -127,6 +130,15 @@ TEST_CASE("limits: what goes beyond is refused by the limit's name, and nothing 
              route("safe_regex { regex: \"" + repeat("a", size) + "\" }", "cluster: \"c\""),
              limits);
        }},
+      {"max_regexes_length",
+       &Limits::max_regexes_length,
+       5,
+       [](std::size_t size, const Limits& limits) {
+         return parse_routes(
+             route("safe_regex { regex: \"aaa\" }", "cluster: \"c\"") +
+                 route("safe_regex { regex: \"" + repeat("b", size - 3) + "\" }", "cluster: \"c\""),
+             limits);
+       }},
       {"max_regex_memory",
        &Limits::max_regex_memory,
        10'000,
@@ -198,6 +210,33 @@ TEST_CASE("limits: what goes beyond is refused by the limit's name, and nothing 
     if (row.member != &Limits::max_regex_memory)
       CHECK(row.parse(row.most + 1, limits).resource.ok());
   }
+}
+
+// A pattern's memory is known only after it is compiled: the pattern that goes beyond the limit is
+// valid, and the next one is refused.
+TEST_CASE("limits: the patterns of a response share one memory", "[xds][parse][limits]") {
+  const auto patterns = [](const std::vector<std::string>& texts) {
+    std::string routes;
+    for (const std::string& text : texts)
+      routes += route("safe_regex { regex: \"" + text + "\" }", "cluster: \"c\"");
+    return routes;
+  };
+  Limits limits;
+  limits.max_regexes_memory = 10'000;  // Two of these patterns, which take some 4,200 bytes each.
+  CHECK(parse_routes(patterns({"a", "b", "c"}), limits).resource.ok());
+  CHECK(parse_routes(patterns({"a", "b", "c", "a", "b", "c"}), limits).resource.ok());
+  const auto beyond = parse_routes(patterns({"a", "b", "c", "d"}), limits);
+  CHECK(beyond.rejection == Rejection{RejectionReason::kLimit, "max_regexes_memory"});
+  CHECK_THAT(
+      error_of(beyond),
+      Contains("virtual_hosts[0].routes[3].match.safe_regex.regex: the patterns of a response "
+               "must compile into 10000 bytes together, found \"d\" beyond them (limit "
+               "max_regexes_memory)"));
+  // A refused pattern counts too: RE2 used memory before it refused the pattern.
+  CHECK(parse_routes(patterns({"a", "(", "c", "d"}), limits).rejection ==
+        Rejection{RejectionReason::kLimit, "max_regexes_memory"});
+  limits.max_regexes_memory = 20'000;
+  CHECK(parse_routes(patterns({"a", "b", "c", "d"}), limits).resource.ok());
 }
 
 TEST_CASE("limits: whatever has a name has one that is not endless", "[xds][parse][limits]") {

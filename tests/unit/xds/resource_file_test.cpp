@@ -344,6 +344,20 @@ TEST_CASE("resource_file: aliases that multiply are stopped", "[xds]") {
   CHECK(absl::StrContains(error_of(text), "values"));
 }
 
+TEST_CASE("resource_file: a text beyond max_file_bytes is not parsed", "[xds][limits]") {
+  const std::string text = "resources: []";
+  Limits limits;
+  limits.max_file_bytes = text.size();
+  CHECK(parse_resources_text(text, Format::kYaml, "file", limits).ok());
+  // The limit is the error, although the text is broken too.
+  const std::string broken = "resources: [[[";
+  for (const Format format : {Format::kYaml, Format::kJson}) {
+    CHECK(parse_resources_text(broken, format, "file", limits).status() ==
+          absl::ResourceExhaustedError(
+              "file: must have at most 13 bytes, found 14 (limit max_file_bytes)"));
+  }
+}
+
 TEST_CASE("resource_file: all errors are told at once", "[xds]") {
   const std::string error = error_of("resources:\n- {name: a}\n- 7\n- [x]\n");
   for (const char* told : {"resources[0]", "resources[1]", "resources[2]"}) {
