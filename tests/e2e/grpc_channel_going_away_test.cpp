@@ -415,8 +415,9 @@ void wait_until_it_is_going(const ConnectionPtr& connection) {
 
 }  // namespace
 
-// A C-core server answers streams that come after Shutdown() and before its GOAWAY with CANCELLED.
-// A handler may end so, too: these streams are not made again, on gRPC's own channel neither.
+// The status that a C-core server gives to streams that come after Shutdown() and before its
+// GOAWAY. A handler may give it, too, so such a stream is not made again. gRPC's own channel does
+// the same (decision 110).
 constexpr char kServersOwn[] = "1 CANCELLED";
 
 // To be run by hand, for comparison with the next test.
