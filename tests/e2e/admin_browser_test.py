@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The admin pages of a demo in headless Chromium, at three moments: healthy, failed over, back.
+"""The admin pages of a demo in headless Chromium, at three moments: healthy, failed over, back. And the page of a plan.
 
     signalbox demo --admin ─▶ HTML, style ─▶ a frame of 400 and of 1,400 pixels ─▶ its text, and what sticks out
                                         └──▶ the page itself, by its address: no refusal by its own policy
+    signalbox plan --html ─▶ HTML ─▶ a frame of 420 and of 1,400 pixels, in light and dark ─▶ the same, and its colours
 
 Usage: admin_browser_test.py SIGNALBOX [FOLDER for screenshots]
 
@@ -24,6 +25,8 @@ SIGNALBOX = ""
 SHOTS: Path | None = None
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 WIDTHS = (400, 1400)
+PLAN_WIDTHS = (420, 1400)
+PLANNED = Path(__file__).parents[2] / "conf/plan/zones.yaml"
 PAGES = ("/", "/clusters", "/priorities", "/certs")
 PATIENCE = 120  # Seconds, for one run of the browser.
 
@@ -35,12 +38,14 @@ addEventListener("load", () => {
   const page = document.getElementById("frame").contentDocument;
   const wide = page.documentElement.clientWidth;
   const out = [...page.querySelectorAll("body *")].filter(e => !e.closest("svg") || e.matches("main > svg"))
+      .filter(e => !e.closest(".scroll > *"))  // Readers scroll to it.
       .filter(e => e.getBoundingClientRect().right > wide + 1 && getComputedStyle(e).position !== "absolute")
       .map(e => e.tagName + " " + e.className + " " + e.textContent.slice(0, 60));
   document.getElementById("out").textContent = JSON.stringify({
       text: page.body.innerText, wide, scroll: page.documentElement.scrollWidth, out,
       rows: page.querySelectorAll("main > svg").length,
-      font: getComputedStyle(page.body).fontFamily});
+      font: getComputedStyle(page.body).fontFamily,
+      colours: [getComputedStyle(page.body).color, getComputedStyle(page.body).backgroundColor]});
 });
 </script>
 """
@@ -55,14 +60,14 @@ def browser(*arguments: str) -> subprocess.CompletedProcess:
             capture_output=True, text=True, timeout=PATIENCE, check=True)
 
 
-def measured(page: str, style: str, width: int) -> dict:
-    """The page as a browser lays it out in a frame of this width."""
+def measured(page: str, style: str, width: int, dark: bool = False) -> dict:
+    """The page as a browser lays it out in a frame of this width. `dark`: the reader prefers dark pages."""
     inlined = page.replace('<link rel="stylesheet" href="/style.css">', f"<style>{style}</style>")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "measure.html")
         file.write_text(MEASURE % (width, html.escape(inlined)), encoding="utf-8")
         dom = browser(f"--window-size={width + 100},1000", "--virtual-time-budget=5000", "--dump-dom",
-                      f"file://{file}").stdout
+                      f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"file://{file}").stdout
     return json.loads(html.unescape(re.search(r'<pre id="out">(.*?)</pre>', dom, re.S).group(1)))
 
 
@@ -155,6 +160,38 @@ class Browser(unittest.TestCase):
             with self.subTest(page=page):
                 self.assertGreater(size, 10_000, "a picture of a page, not of nothing")
                 self.assertEqual([], refused)
+
+
+def luminance(colour: str) -> float:
+    """0 (black) to 255 (white), of a browser's "rgb(…)"."""
+    red, green, blue = map(int, re.fullmatch(r"rgb\((\d+), (\d+), (\d+)\)", colour).groups())
+    return 0.299 * red + 0.587 * green + 0.114 * blue
+
+
+class Plan(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder, "plan.html")
+            subprocess.run([SIGNALBOX, "plan", "--resources", str(PLANNED), "--down", "zone-a", "--html", str(page)],
+                           stdout=subprocess.DEVNULL, timeout=PATIENCE, check=True)
+            cls.page = page.read_text(encoding="utf-8")
+
+    def test_light_and_dark_and_nothing_sticks_out(self):
+        for width in PLAN_WIDTHS:
+            for dark in (False, True):
+                with self.subTest(width=width, dark=dark):
+                    seen = measured(self.page, "", width, dark)
+                    self.assertEqual(width, seen["wide"])
+                    self.assertLessEqual(seen["scroll"], width)
+                    self.assertEqual([], seen["out"])
+                    text, ground = map(luminance, seen["colours"])
+                    self.assertEqual(dark, text > ground)
+                    self.assertGreater(abs(text - ground), 100, "readable")
+                    self.assertIn("Where the calls to orders go", seen["text"])
+                    self.assertIn("north/zone-b 70 %", seen["text"])
+                    self.assertIn("health 100 → 50 × 1.4 = 70", seen["text"])
+                    self.assertEqual(width < 960, "The table scrolls sideways" in seen["text"])
 
 
 if __name__ == "__main__":
