@@ -131,6 +131,11 @@ NO_SCORE = (
     State("nothing_healthy", (tens(0), tens(0))),
     State("score_0_first_healthy", (percent(1, of=150), tens(0))),
     State("score_0_second_healthy", (tens(0), percent(1, of=150))),
+    # Envoy and signalbox agree here: the first of several has all calls, not the last one.
+    State("score_0_both_healthy", (percent(1, of=150), percent(1, of=150))),
+    State("score_0_second_priority_healthy", (percent(0, 1, of=150), percent(1, of=150))),
+    State("score_0_first_degraded", ((Hosts(degraded=1, unhealthy=149),), tens(0))),
+    State("score_0_degraded_before_healthy", ((Hosts(degraded=1, unhealthy=149),), percent(1, of=150))),
 )
 
 NESTED = (
