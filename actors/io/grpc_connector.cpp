@@ -193,35 +193,18 @@ bool leaves_ready(const GrpcConnection& connection) {
 
 }  // namespace
 
-// If a server refuses a call by GOAWAY or by RST_STREAM, gRPC makes the call's status and writes a
-// fixed text into it. A server could write the same text into a status of its own, as proxies do
-// when they pass errors on. So the text alone does not prove that no server has processed the call.
-//
-// The number of trailer entries tells the two apart: a status that gRPC makes has one entry, a
-// server's status has two or more. One exception: for a call that a GOAWAY excludes, the transport
-// adds a second entry, but then the connection has left READY; and the entry may be lost when gRPC
-// cancels the call. A call that was in progress when its connection broke off after a GOAWAY has
-// the same text, and may have been processed.
 Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken) {
   const std::string error = context.debug_error_string();
-  const std::size_t entries = GrpcAccess::trailer_entries(context);
-  if (entries <= 1 || absl::StrContains(error, "grpc_message:\"GOAWAY received")) {
+  const CallFacts facts{.error = error,
+                        .trailer_entries = GrpcAccess::trailer_entries(context),
+                        .has_headers = GrpcAccess::has_headers(context),
+                        .has_no_transport = has_no_transport(context.c_call()),
+                        .was_taken = was_taken};
+  if (facts.trailer_entries <= 1 || absl::StrContains(error, "grpc_message:\"GOAWAY received")) {
     const char* const reason = lb::disconnect_reason(error);
     if (reason != absl::string_view(lb::kUnknownReason)) connection.record_loss(reason);
   }
-  if (GrpcAccess::has_headers(context)) return Reach::kServer;
-  const auto says = [&error](absl::string_view message) {
-    return absl::StrContains(error, absl::StrCat("grpc_message:\"", message, "\""));
-  };
-  const bool looks_left_out = says("GOAWAY received") || says("Transport closed");
-  if (has_no_transport(context.c_call())) {
-    if (!absl::StrContains(error, "Error received from peer")) return Reach::kNowhere;
-    if (!looks_left_out || !leaves_ready(connection)) return Reach::kServer;
-    return entries > 1 || !was_taken ? Reach::kNowhere : Reach::kServer;
-  }
-  const bool is_left_out = looks_left_out && entries == 2 && leaves_ready(connection);
-  const bool is_refused = entries == 1 && says("Received RST_STREAM with error code 7");
-  return is_left_out || is_refused ? Reach::kRefused : Reach::kServer;
+  return judge_reach(facts, [&connection] { return leaves_ready(connection); });
 }
 
 bool is_from_server(grpc::ClientContext& context, Reach reach) {

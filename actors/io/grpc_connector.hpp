@@ -42,6 +42,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "actors/io/attempt_turns.hpp"
+#include "actors/io/call_reach.hpp"
 #include "actors/io/cluster_credentials.hpp"
 #include "actors/io/connection_arguments.hpp"
 #include "actors/io/connector.hpp"
@@ -125,13 +126,6 @@ class GrpcConnector final : public Connector {
 
 /// The gRPC target that names `address` and nothing else.
 std::string grpc_target(const Address& address);
-
-/// How far a failed call came.
-enum class Reach {
-  kNowhere,  ///< No server can have received any of the call.
-  kRefused,  ///< A server received part of the call, and says that it processed nothing.
-  kServer,   ///< A server may have processed the call.
-};
 
 /// Whether gRPC names no transport for `call`, which was made on a channel to a grpc_target(). Also
 /// true for a cancelled call that had a transport; gRPC itself cancels a call when a write fails.

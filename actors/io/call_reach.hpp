@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// call_reach — how far a failed call came: whether a server can have processed it.
+//
+//   gRPC's call ─▶ grpc_connector: CallFacts ─▶ [judge_reach] ─▶ retried_call: made again, or not
+//
+// If a server refuses a call by GOAWAY or by RST_STREAM, gRPC makes the call's status and writes a
+// fixed text into it. A server could write the same text into a status of its own, as proxies do
+// when they pass errors on. So the text alone does not prove that no server has processed the call.
+//
+// The number of trailer entries tells the two apart: a status that gRPC makes has one entry, a
+// server's status has two or more. One exception: for a call that a GOAWAY excludes, the transport
+// adds a second entry, but then the connection has left READY; and the entry may be lost when gRPC
+// cancels the call. A call that was in progress when its connection broke off after a GOAWAY has
+// the same text, and may have been processed.
+
+#pragma once
+
+#include <cstddef>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+
+namespace signalbox::actors {
+
+/// How far a failed call came.
+enum class Reach {
+  kNowhere,  ///< No server can have received any of the call.
+  kRefused,  ///< A server received part of the call, and says that it processed nothing.
+  kServer,   ///< A server may have processed the call.
+};
+
+/// The facts about a call that failed with UNAVAILABLE.
+struct CallFacts {
+  absl::string_view error;          ///< gRPC's text for debugging: ClientContext's.
+  std::size_t trailer_entries = 0;  ///< GrpcAccess::trailer_entries().
+  bool has_headers = false;         ///< Response headers have begun to arrive.
+  bool has_no_transport = false;    ///< gRPC names no transport: see has_no_transport().
+  bool was_taken = false;           ///< A transport may have had the call before the call ended.
+};
+
+/// `leaves_ready`: whether the call's connection leaves READY, as it does after a real GOAWAY. It
+/// may wait for a moment, so it is asked only if the answer depends on it.
+Reach judge_reach(const CallFacts& facts, absl::FunctionRef<bool()> leaves_ready);
+
+}  // namespace signalbox::actors
