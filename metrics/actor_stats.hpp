@@ -16,14 +16,14 @@ namespace signalbox::metrics {
 
 class ActorStats {
  public:
-  /// `bounds`: of the time that a message takes.
+  /// `bounds`: the upper bounds of the buckets of durations().
   explicit ActorStats(DurationBounds bounds = kLatencyBounds) : durations_(bounds) {}
 
   void count_message() const { messages_.add(0, 1); }
 
   void record_handled(Duration duration) const { durations_.record(duration); }
 
-  /// An actor has so many messages in its mailbox.
+  /// An actor of this kind has `messages` messages in its mailbox.
   void record_waiting(std::int64_t messages) const {
     std::int64_t longest = longest_.load(std::memory_order_relaxed);
     while (messages > longest &&
@@ -35,7 +35,7 @@ class ActorStats {
 
   const StripedHistogram& durations() const { return durations_; }
 
-  /// The longest mailbox since the last call.
+  /// The most messages that record_waiting() has seen since the last call of take_longest().
   std::int64_t take_longest() const { return longest_.exchange(0, std::memory_order_relaxed); }
 
  private:

@@ -5,7 +5,7 @@
 //   Instruments ─▶ [Exporter] ─▶ text(), which metrics_server and admin_server show
 //                      └──────▶ Collect(), for an Exposer of the embedding program
 //
-// Nothing is kept between scrapes.
+// The exporter has no values of its own: each scrape collects them anew.
 
 #pragma once
 

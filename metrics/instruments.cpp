@@ -334,8 +334,8 @@ void Instruments::forget_priority(const ClusterName& cluster, int reported) {
   move_priority(cluster, reported, std::nullopt);
 }
 
-// The gauge shows the worst priority in use, because operators must notice it: -1 (none) if any
-// tree has none, else the lowest priority.
+// Several trees may use the cluster, each with a priority of its own. The gauge shows the worst,
+// because operators must notice it: -1 if a tree has no priority, else the highest number in use.
 void Instruments::move_priority(const ClusterName& cluster,
                                 std::optional<int> from,
                                 std::optional<int> to) {
@@ -348,8 +348,8 @@ void Instruments::move_priority(const ClusterName& cluster,
   series_.set(Metric::kPriorityActive, {cluster.str()}, best < 0 ? best : counts.rbegin()->first);
 }
 
-// Each update sets the sum and does not add to the series. If the metric is full, a cluster has no
-// series; a later series then starts with the whole sum.
+// Each update sets the series to the sum. A cluster has no series while the metric has no room for
+// it, but the sum goes on: a series that begins later shows all of it.
 void Instruments::count_endpoints(const EndpointsCounted& seen) {
   const std::lock_guard lock(registry_mutex_);
   const std::string priority = seen.priority ? absl::StrCat(*seen.priority) : std::string();
@@ -627,7 +627,7 @@ void Instruments::watch_certificates(absl::string_view place,
       WatchedCertificates{std::string(place), std::move(ends)}));
 }
 
-// Of several certificates with one role, the first to end is shown.
+// If several certificates have one role, the gauge shows the first to expire.
 std::vector<Family> Instruments::collect_certificates() const {
   std::map<std::string, CertificateEnds::Time> first;
   const auto note = [&](const std::string& role, const std::optional<CertificateEnds::Time>& end) {
@@ -704,7 +704,7 @@ std::vector<Family> Instruments::collect_calls() const {
 
 // --- clusters that are gone -------------------------------------------------
 
-// Every cluster that has series.
+// Every cluster that has series or counters. Precondition: the registry is locked.
 std::set<std::string> Instruments::clusters_in_use() const {
   std::set<std::string> clusters = series_.values_of_label(kCluster.name);
   for (const auto& [key, stats] : call_stats_)
@@ -716,12 +716,12 @@ std::set<std::string> Instruments::clusters_in_use() const {
   for (const auto& [cluster, gates] : gates_)
     clusters.insert(cluster.str());
   clusters.erase(std::string(kOther));
-  clusters.erase("");  // Calls without an aggregate.
+  clusters.erase("");  // The aggregate's name where there is no aggregate.
   return clusters;
 }
 
 // A late count for a forgotten cluster makes the cluster known again; it is then forgotten once
-// more. Counters that calls still hold are not erased. Precondition: the registry is locked.
+// more. Counters that are still in use are not erased. Precondition: the registry is locked.
 void Instruments::forget_gone() const {
   const Instant now = now_();
   swept_ = now;

@@ -70,8 +70,8 @@ class Instruments final : public DropCounters {
   /// Instruments. The kinds are few and fixed, so their number has no limit here.
   std::shared_ptr<const ActorStats> actor_stats(absl::string_view actor);
 
-  /// `ends` is asked at every collection, on its thread, until it returns nullopt. `place`: where
-  /// the certificates are used, as a part of the label `role`: "control_plane", "endpoint".
+  /// Every collection calls `ends`, on the collecting thread, until `ends` returns nullopt. `place`
+  /// is where the certificates are used, "control_plane" or "endpoint"; the label `role` begins so.
   void watch_certificates(absl::string_view place,
                           std::function<std::optional<CertificateEnds>()> ends);
 
@@ -88,7 +88,8 @@ class Instruments final : public DropCounters {
   /// Instruments.
   const FaultCountPtr& faults() const { return faults_; }
 
-  /// A policy that reported the priority `reported` stops choosing the priority of the cluster.
+  /// A policy that reported the priority `reported` no longer chooses the cluster's priority: its
+  /// report no longer counts.
   void forget_priority(const ClusterName& cluster, int reported);
 
   void set_xds_connected(absl::string_view server, bool connected);
@@ -106,22 +107,23 @@ class Instruments final : public DropCounters {
   void count_actor_death(absl::string_view actor, absl::string_view reason);
   void set_config_generation(absl::string_view target, Generation generation);
 
-  /// Picks see a configuration of the target for the first time: `application` after it was
-  /// complete and `propagation` after the last response that changed it, if a response did.
+  /// Picks see a configuration of the target for the first time. `application`: the time since the
+  /// configuration was complete. `propagation`: the time since the last response that changed the
+  /// configuration; nullopt: no response did.
   void record_applied(absl::string_view target,
                       Duration application,
                       std::optional<Duration> propagation,
                       std::chrono::system_clock::time_point now);
 
-  /// Live objects: +1 when an object begins or enters the state, -1 when it ends or leaves the
-  /// state.
+  /// Changes the number of live objects: +1 when an object begins or enters the state, -1 when it
+  /// ends or leaves the state.
   void add_policies(absl::string_view policy, int amount);
   void add_subchannels(ConnectivityState state, int amount);
   void add_connections(const ClusterName& cluster, int amount);
 
   /// Returns a hold on the cluster; a cluster may have several holds. When the last hold ends, the
-  /// cluster's gauges end. All other series of the cluster end kRetention later, unless the cluster
-  /// is held again. The Instruments must outlive the holds.
+  /// gauges of the cluster's priority, endpoints and sessions end. All other series of the cluster
+  /// end kRetention later, unless the cluster is held again. The holds must not outlive the object.
   std::shared_ptr<const void> hold_cluster(const ClusterName& cluster);
 
   /// States a tier's load. The statement holds as long as the returned object lives; a new load
@@ -134,7 +136,7 @@ class Instruments final : public DropCounters {
 
   /// This time is long enough for one or two scrapes to see the last values of a cluster.
   static constexpr Duration kRetention = std::chrono::minutes(1);
-  /// Without collections, clusters are forgotten at most this often.
+  /// hold_cluster() forgets clusters, too, but at most this often: a program may never collect.
   static constexpr Duration kSweepEvery = std::chrono::seconds(10);
 
  private:
@@ -182,10 +184,11 @@ class Instruments final : public DropCounters {
   /// The percentages of all statements that hold, in the order of the statements.
   std::map<LabelValues, std::map<std::uint64_t, std::uint32_t>> tier_loads_;
   std::uint64_t loads_claimed_ = 0;
-  /// The sum of all maps of the cluster, by the label `priority`.
+  /// The sum over the cluster's subchannel maps, by the label `priority`.
   std::map<ClusterName, std::map<std::string, EndpointCounts>> endpoints_;
-  std::map<ClusterName, std::int64_t> sessions_held_;  // The sum of all maps of the cluster.
-  // How many trees use each priority.
+  /// The sum over the cluster's subchannel maps.
+  std::map<ClusterName, std::int64_t> sessions_held_;
+  /// How many trees use each priority of a cluster; -1: a tree has no priority.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;
   std::map<std::string, std::shared_ptr<const ActorStats>> actor_stats_;
   mutable std::vector<std::shared_ptr<const WatchedCertificates>> certificates_;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages of grpc.health.v1.Health/Check.
+// The messages of grpc.health.v1.Health/Check, the call by which gRPC servers say how they are.
 //
-//   prober ─▶ health_request ─▶ server ─▶ [is_serving] ─▶ fit or not
+//   actors/io/grpc_prober ─▶ [health_request] ─ bytes ─▶ server
+//                         ◀─ [is_serving] ◀──── bytes ── server
 
 #pragma once
 
@@ -15,7 +16,7 @@ namespace signalbox::xds {
 /// A serialised HealthCheckRequest. An empty `service` asks for the server as a whole.
 std::string health_request(const std::string& service);
 
-/// Whether a serialised HealthCheckResponse says SERVING.
+/// Whether a serialised HealthCheckResponse says SERVING. False also for bytes that are no message.
 bool is_serving(absl::string_view response);
 
 }  // namespace signalbox::xds

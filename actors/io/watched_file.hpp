@@ -80,10 +80,9 @@ class WatchedFile {
   bool lost_ = false;
   bool watched_ = true;
   int descriptor_ = -1;
-  std::set<std::pair<int, std::string>>
-      /// Keys: inotify's watch of a folder on the path, and the name of the next step in the
-      /// folder.
-      steps_;
+  /// The steps of the path, links followed. A step is inotify's watch of a folder, and the name in
+  /// that folder where the path goes on. An event concerns the path if it names such a pair.
+  std::set<std::pair<int, std::string>> steps_;
 };
 
 }  // namespace signalbox::actors

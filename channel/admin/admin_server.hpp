@@ -21,8 +21,8 @@ namespace signalbox::channel {
 
 class AdminServer {
  public:
-  /// `sources` are called on the server's threads, by two at a time. INVALID_ARGUMENT: `address` is
-  /// invalid. UNAVAILABLE: the server cannot listen there.
+  /// `sources` are called on the server's threads, by at most two at a time. INVALID_ARGUMENT:
+  /// `address` is invalid. UNAVAILABLE: the server cannot listen there.
   static absl::StatusOr<std::unique_ptr<AdminServer>> start(absl::string_view address,
                                                             AdminSources sources);
 

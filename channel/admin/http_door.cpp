@@ -133,8 +133,8 @@ void HttpDoor::look(Place place) {
   if (end) enter_(take(place), seen.substr(0, *end));
 }
 
-// A connection makes room for another. Its request may have come without its event being handled
-// yet; then it enters.
+// Makes room for another connection. The evicted connection enters if its request is complete: the
+// loop may not have handled the event of its last bytes yet. Else it is closed.
 void HttpDoor::evict(Place place) {
   const Id id = place->first;
   look(place);

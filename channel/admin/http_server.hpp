@@ -45,7 +45,8 @@ class HttpServer {
       "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
       "frame-ancestors 'none'";
 
-  /// Called on the thread of the request's lane: by two threads at a time if there is a quick path.
+  /// Called on the thread of the request's lane. With a quick path there are two lanes, so two
+  /// threads may call it at the same time.
   using Handler = std::function<AdminResponse(AdminRequest request)>;
 
   /// Takes the listening socket, and closes it on failure. `quick_path`: requests of this path are
@@ -63,7 +64,8 @@ class HttpServer {
   /// The handler's response, or 503 while too many bytes wait for their readers.
   AdminResponse respond(AdminRequest request);
 
-  /// Counts the bytes of a response, from its making until its reader has them or is gone.
+  /// The bytes of all responses that have not ended. A response ends when its reader has all of it
+  /// or is gone.
   std::atomic<std::size_t>& waiting_bytes() { return waiting_bytes_; }
 
  private:

@@ -17,7 +17,8 @@
 namespace signalbox::channel {
 namespace {
 
-constexpr auto kShortest = std::chrono::seconds(10);  // Less would be all width and no story.
+// The least time that the page shows. In a shorter time, every segment would look long.
+constexpr auto kShortest = std::chrono::seconds(10);
 
 using RowKey = std::tuple<std::string, ClusterName, ClusterName>;  // Target, aggregate, cluster.
 
@@ -30,7 +31,7 @@ WallTime begin_of(const RuntimeStatus& status) {
 
 // --- the picture ------------------------------------------------------------
 
-// Colours stand for places: 0, 1, 2, 3 and more, none.
+// The segment's class, which has its colour in the style sheet. Priorities from 3 on share one.
 std::string colour(const TimelineSegment& segment) {
   if (segment.is_before_first) return "track";
   return segment.priority ? absl::StrCat("p", std::min<std::size_t>(*segment.priority, 3)) : "none";
@@ -75,7 +76,7 @@ class Picture {
                       escape(label(segment)),
                       "</text></svg>\n");
     }
-    // A mark for each change, so that one that was over at once is seen too.
+    // Each change has a mark 3 pixels wide, because a short segment may be too narrow to be seen.
     for (std::size_t i = 1; i < timeline.segments.size(); ++i) {
       absl::StrAppend(&html,
                       "<svg x=\"",

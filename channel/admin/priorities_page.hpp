@@ -26,7 +26,7 @@ struct TimelineSegment {
   WallTime begin;
   WallTime end;
   std::optional<std::size_t> priority;  ///< nullopt: none did.
-  std::string name;                     ///< Of the priority; may be empty.
+  std::string name;                     ///< The priority's name; may be empty.
   bool is_before_first = false;         ///< No priority has carried calls yet.
 
   friend bool operator==(const TimelineSegment&, const TimelineSegment&) = default;
@@ -40,7 +40,7 @@ struct Timeline {
 };
 
 /// One row for each cluster that has changes or an active priority. All rows begin at the same
-/// time: before the oldest change by a tenth of the whole time, but not before the runtime.
+/// time: some time before the oldest change, and 10 s ago or earlier, but not before the runtime.
 std::vector<Timeline> timelines(const RuntimeStatus& status);
 
 std::string priorities_page(const RuntimeStatus& status);

@@ -120,7 +120,8 @@ class ClusterImpl final : public PassThrough {
                                        : counters->of_leaf(terms.aggregate, terms.cluster));
   }
 
-  // Without shared limits, own_limits_ keeps the count when the limit changes.
+  // Where no limits are shared, own_limits_ serves: it keeps the number of calls in flight when the
+  // limit changes.
   RequestLimitPtr limit_for(const Terms& terms) {
     if (auto* all = context_.options.request_limits.get())
       return all->of(terms.cluster, terms.service_name);

@@ -85,8 +85,9 @@ Measured measure_many_targets(const MeasureOptions& options, Side& side);
 /// `rss_mb`, `peak_mb` until then, `cpu_s` so far.
 Measured measure_refused(const MeasureOptions& options, Side& side);
 
-/// A hostile response is decoded: `answered_ms` until the NACK is known, and what memory that takes
-/// at the most with the response itself: `memory_mb`, `bytes_per_byte` of the response. Ours alone.
+/// Decodes a hostile response. `answered_ms`: the time until the NACK is known. `memory_mb`: the
+/// most memory in use until then, the response included. `bytes_per_byte`: the same for each byte
+/// of the response. Measures signalbox alone.
 Measured measure_response(const MeasureOptions& options, Side& side);
 
 }  // namespace signalbox::bench

@@ -49,7 +49,7 @@ class OpenLoop {
   OpenLoop(const OpenLoop&) = delete;
   OpenLoop& operator=(const OpenLoop&) = delete;
 
-  /// CPU seconds that it has taken to wait for the calls' moments: no part of what calls cost.
+  /// The CPU seconds spent on waiting for the time of the next call. They are no cost of calls.
   double waiting_cpu_seconds() const { return waiting_cpu_seconds_; }
 
  private:

@@ -63,7 +63,7 @@ inline std::string headers_unfinished(const std::string& block) {
   return http2_frame(kHeaders, 1, block);
 }
 
-/// The end of a connection's first call, without response headers.
+/// The response to a connection's first call that is only a status (Trailers-Only).
 inline std::string trailers_only(int status, const std::string& message) {
   constexpr std::uint8_t kHeaders = 1;
   constexpr std::uint8_t kEndStreamAndHeaders = 5;
@@ -96,8 +96,8 @@ inline std::string bad_frame() {
   return http2_frame(kSettings, 0, "bad");
 }
 
-/// To the first call on a connection, when a message with that text has come. `headers` are those
-/// that come through.
+/// What a server says on a connection: SETTINGS at once and, when a message with this text has
+/// come, response headers that are cut off after `headers`.
 inline std::vector<TalkingSocket::Turn> cut_amid_headers(const std::string& text,
                                                          const Http2Headers& headers) {
   return {{"", http2_settings()}, {text, headers_unfinished(header_block(headers))}};

@@ -84,7 +84,7 @@ std::string keys(const std::string& letters) {
   return text;
 }
 
-// Calls go to all backends, except calls of a session.
+// Whether calls without a session reach all backends.
 bool sees_all(const SessionWorld& world, const Router& router) {
   std::set<std::string> seen;
   return eventually([&] {

@@ -161,7 +161,7 @@ def compare_world(judge: Judge, world: World, ours: list[str], envoys: list[str]
     if world in SPECIAL:
         judge.compare(world.name, ours, envoys)
         return
-    # Of a random world the calls that differ are what is to be seen.
+    # A complaint about a random world shows only the calls that differ.
     calls = [(call, mine, theirs) for call, mine, theirs in zip(world.calls, ours, envoys) if mine != theirs]
     judge.compare(world.name, [f"{mine} {call}" for call, mine, _ in calls], [f"{theirs}" for _, _, theirs in calls])
 

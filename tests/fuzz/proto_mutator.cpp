@@ -241,7 +241,7 @@ void ProtoMutator::mutate_list(Message& message, const Field& field) {
       return;
     case 3:
       if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field.is_map()) {
-        // Copies: as they are, or many.
+        // One element is repeated, once or many times: duplicates, and lists beyond limits.
         const int copies = chance_.one_in(8) ? 40 : 1;
         const int place = any_place();
         for (int i = 0; i < copies; ++i) {

@@ -63,7 +63,7 @@ const Bytes* running = nullptr;
 std::string crash_file;
 long resident_at_start_kib = 0;
 
-// Only what a signal handler may do.
+// Writes the running input to the crash file, with functions that a signal handler may call.
 void keep_input(int signal) {
   const int file = ::open(crash_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   if (file >= 0 && running != nullptr) {

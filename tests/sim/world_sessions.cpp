@@ -189,7 +189,7 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
   FakeChance& chance = setting_.chance;
   if (!has_sessions(target, path)) return;
 
-  // A suitable host: a new session chose it, and another host can replace it.
+  // Finds a suitable host: a new session has chosen it, and its cluster has another fit host.
   std::vector<std::uint64_t> pinned;
   std::optional<SessionCookieText> home;
   const auto leave = [&] {

@@ -726,7 +726,8 @@ TEST_CASE("A42: an endpoint that loses its connection is IDLE until a pick wants
 
 // --- "Aggregated Connectivity State" -----------------------------------------------------------
 
-// With the endpoint that the policy connects without a pick.
+// Also checks that the policy connects one IDLE endpoint without a pick, if an endpoint has failed
+// and no other is READY or CONNECTING.
 TEST_CASE("A42: the six rules of the aggregated state, for all states of one to four endpoints",
           "[spec][lb][ring_hash][A42][B3]") {
   for (const std::size_t count : {1U, 2U, 3U, 4U}) {

@@ -81,7 +81,7 @@ TEST_CASE("address_order: the second is drawn by weight among the rest", "[lb][p
   CHECK(std::abs(second_is_first - behind_third / 3.0) < margin(behind_third, 1 / 3.0));
 }
 
-// As keys of u^(1/w) nearly all of them are 1.
+// With such weights w nearly all keys u^(1/w) would be rounded to 1, and the order would stay.
 TEST_CASE("address_order: weights as large as they come still shuffle", "[lb][pick_first][A113]") {
   const auto slice = weighted({{UINT32_MAX, {UINT32_MAX, UINT32_MAX}}});
   auto first = firsts(slice, Shuffle::kByWeight, 2000);

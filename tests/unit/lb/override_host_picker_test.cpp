@@ -188,15 +188,15 @@ TEST_CASE("override_host picker: whom a cookie leads to",
       // A75-42: READY at once, whatever came before it.
       {"READY before IDLE", "idle,ready", "complete ready (hit) ready", "ready"},
       {"READY before CONNECTING", "connecting,ready", "complete ready (hit) ready", "ready"},
-      {"READY before nobody's", "unheld,ready", "complete ready (hit) ready", "ready"},
+      {"READY before unheld", "unheld,ready", "complete ready (hit) ready", "ready"},
       {"another address of the endpoint", "p,q", "complete q (hit) q,p", "q"},
       // A75-43, A75-45: the first IDLE host is connected.
       {"the first IDLE one", "idle2,idle", "queue (queued) connect idle2", ""},
       {"IDLE before CONNECTING", "connecting,idle", "queue (queued) connect idle", ""},
-      {"IDLE before nobody's", "unheld,idle", "queue (queued) connect idle", ""},
+      {"IDLE before unheld", "unheld,idle", "queue (queued) connect idle", ""},
       // A75-46: the pick waits for a CONNECTING host.
       {"CONNECTING", "connecting", "queue (queued)", ""},
-      {"CONNECTING before nobody's", "unheld,connecting", "queue (queued)", ""},
+      {"CONNECTING before unheld", "unheld,connecting", "queue (queued)", ""},
       // A75-44, A75-47: the first host without a subchannel is created.
       {"the first that nobody holds", "unheld2,unheld", "queue (created) create unheld2", ""},
       {"a failed one is ignored", "failed,unheld", "queue (created) create unheld", ""},

@@ -161,9 +161,9 @@ TEST_CASE("parse_route_match: a route whose path no gRPC call has is left out",
       {R"(path: "s/m")", false},
       {R"(path: "/s/m/")", false},
       {R"(path: "/healthz")", false},
-      // Of a regular expression nothing is known.
+      // A regular expression could match any path.
       {R"(safe_regex { regex: "x" })", true},
-      // What is left out is not judged.
+      // A route that is left out is not validated.
       {R"(path: "/s" headers { name: "" })", false},
   }));
   DYNAMIC_SECTION(row.match) {
