@@ -215,7 +215,9 @@ bool is_foreign(bool has_origin, absl::string_view fetch_site) {
 
 AdminResponse answer(const AdminRequest& request, const AdminSources& sources) {
   if (request.is_foreign)
-    return refuse(403, "not for web pages of other sites: the request has an Origin");
+    return refuse(
+        403,
+        "not for web pages of other sites: the request has an Origin or a foreign Sec-Fetch-Site");
   if (request.over_network && !is_loopback_host(request.host)) {
     return refuse(403, absl::StrCat("Host: expected a loopback address, got '", request.host, "'"));
   }
