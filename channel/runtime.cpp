@@ -392,7 +392,7 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   return fresh;
 }
 
-// In the order of their names.
+// The targets that a channel or a router holds, in the order of their names.
 std::vector<std::pair<std::string, std::shared_ptr<channel::Target>>>
 Runtime::State::targets_in_use() {
   std::vector<std::pair<std::string, std::shared_ptr<channel::Target>>> in_use;

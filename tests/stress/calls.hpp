@@ -20,11 +20,11 @@ namespace signalbox::stress {
 
 using ChannelPtr = std::shared_ptr<grpc::ChannelInterface>;
 
-/// What generic stubs carry.
+/// To and from the bytes that generic stubs send and receive.
 grpc::ByteBuffer to_wire(const Request& request);
 Reply from_wire(const grpc::ByteBuffer& bytes);
 
-/// What all calls share.
+/// The objects that all calls use.
 struct Means {
   Ledger& ledger;
   Canceller& canceller;

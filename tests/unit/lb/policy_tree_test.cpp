@@ -168,7 +168,7 @@ std::vector<ChildPolicy> that_reach_all() {
   return policies;
 }
 
-/// ring_hash.
+/// Policies that connect only when a pick asks for it, such as ring_hash.
 std::vector<ChildPolicy> that_connect_when_asked() {
   std::vector<ChildPolicy> policies = child_policies();
   std::erase_if(policies, [](const ChildPolicy& policy) { return !policy.connects_when_asked; });

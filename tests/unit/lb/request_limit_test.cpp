@@ -39,7 +39,7 @@ void pass_through_threads(const RequestLimit& limit, std::uint32_t most) {
 }  // namespace
 
 TEST_CASE("request_limit: so many calls, and not one more", "[lb][cluster_impl][A32]") {
-  // 128: as near as a limit may be for tokens to be taken in batches.
+  // From 128 on a stripe takes its first tokens in a batch; below, calls take tokens one by one.
   const std::uint32_t most = GENERATE(0U, 1U, 2U, 9U, 127U, 128U, 129U, 1024U, 5000U);
   CAPTURE(most);
   const RequestLimit limit;

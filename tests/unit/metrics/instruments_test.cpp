@@ -401,7 +401,7 @@ TEST_CASE("instruments: circuit breakers beyond the limit have no gauge, until o
   const auto changed = std::make_shared<const FakeGate>(5, false);
   instruments.observe(CircuitBreakerSet{kOrders, changed});
   CHECK(limit("orders") == 5);
-  // One of two has ended: the cluster is still called.
+  // The cluster's first gate has ended, but its second lives: the cluster keeps its series.
   ending.reset();
   instruments.observe(CircuitBreakerSet{ClusterName("late"), gate});
   CHECK(limit("orders") == 5);
