@@ -7,7 +7,7 @@
 //                 └── again, or the end ◀── CallBinder::retry ◀── [EndedAttempt] ◀──────┘
 //
 // The parts that give an attempt its connection see a call only through AttemptedCall.
-// call_observer implements AttemptedCall.
+// call_interceptor implements AttemptedCall.
 
 #pragma once
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "channel/grpc/call_binder.hpp"
-#include "channel/grpc/call_observer.hpp"
+#include "channel/grpc/call_interceptor.hpp"
 #include "channel/grpc/queued_call.hpp"
 #include "channel/grpc/state_watch.hpp"
 

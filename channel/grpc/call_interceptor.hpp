@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallObserver — observes a call on a connection, from its first batch to its status.
+// CallInterceptor — observes a call on a connection, from its first batch to its status.
 //
-//   call_binder::intercept ─▶ factory ─▶ [CallObserver], in the context, below the application's
+//   call_binder::intercept ─▶ factory ─▶ [CallInterceptor], in the context, below the application's
 //   call_binder, queued_call ─▶ bound(intent) ─▶ batches ─▶ status ─▶ attempts: the end, or again
 //                                                   └────▶ retried_call, for streams, and after a
 //                                                          unary call's first failure
@@ -27,11 +27,11 @@
 
 namespace signalbox::channel {
 
-class CallObserver final : public grpc::experimental::Interceptor, public AttemptedCall {
+class CallInterceptor final : public grpc::experimental::Interceptor, public AttemptedCall {
  public:
   /// `callers`: see Attempts.
-  [[gnu::hot]] CallObserver(grpc::experimental::ClientRpcInfo& info, const CallerStats* callers);
-  [[gnu::hot]] ~CallObserver() override;
+  [[gnu::hot]] CallInterceptor(grpc::experimental::ClientRpcInfo& info, const CallerStats* callers);
+  [[gnu::hot]] ~CallInterceptor() override;
 
   [[gnu::hot]] void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                                      grpc::internal::Call* call) override;
@@ -53,7 +53,7 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
  private:
   class Filler final : public grpc::internal::CallHook {
    public:
-    explicit Filler(CallObserver& observer) : observer_(observer) {}
+    explicit Filler(CallInterceptor& observer) : observer_(observer) {}
 
     void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                           grpc::internal::Call* call) override {
@@ -61,7 +61,7 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
     }
 
    private:
-    CallObserver& observer_;
+    CallInterceptor& observer_;
   };
 
   RetriedCall& watch(int entering);
