@@ -23,27 +23,31 @@ bool has(InterceptorBatchMethods& batch, InterceptionHookPoints point) {
 
 class CallInterceptorFactory final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
-  explicit CallInterceptorFactory(std::shared_ptr<const CallerStats> callers)
-      : callers_(std::move(callers)) {}
+  CallInterceptorFactory(std::shared_ptr<const CallerStats> callers, TracedCall::Tracing tracing)
+      : callers_(std::move(callers)), tracing_(std::move(tracing)) {}
 
   grpc::experimental::Interceptor* CreateClientInterceptor(ClientRpcInfo* info) override {
-    auto* const made = new CallInterceptor(*info, callers_.get());
+    auto* const made = new CallInterceptor(*info, callers_.get(), tracing_);
     attach_observer(*info->client_context(), *made);
     return made;
   }
 
  private:
   const std::shared_ptr<const CallerStats> callers_;
+  const TracedCall::Tracing tracing_;
 };
 
 }  // namespace
 
 // The cast is valid, because gRPC documents that both enumerations have equal values.
-CallInterceptor::CallInterceptor(ClientRpcInfo& info, const CallerStats* callers)
+CallInterceptor::CallInterceptor(ClientRpcInfo& info,
+                                 const CallerStats* callers,
+                                 const TracedCall::Tracing& tracing)
     : attempts_(*info.client_context(),
                 info.method(),
                 static_cast<RpcMethod::RpcType>(info.type()),
-                callers) {}
+                callers,
+                tracing) {}
 
 CallInterceptor::~CallInterceptor() {
   if (front_ != nullptr) grpc_call_unref(front_);
@@ -151,10 +155,12 @@ bool CallInterceptor::end(InterceptorBatchMethods& batch) {
 // --- how the observer gets into a call -------------------------------------------
 
 GrpcAccess::Creators with_observer(GrpcAccess::Creators creators,
-                                   std::shared_ptr<const CallerStats> callers) {
+                                   std::shared_ptr<const CallerStats> callers,
+                                   TracedCall::Tracing tracing) {
   std::erase(creators, nullptr);
   if (!creators.empty()) creators.insert(creators.begin(), queue_releaser());
-  creators.push_back(std::make_unique<CallInterceptorFactory>(std::move(callers)));
+  creators.push_back(
+      std::make_unique<CallInterceptorFactory>(std::move(callers), std::move(tracing)));
   return creators;
 }
 

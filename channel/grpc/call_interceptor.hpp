@@ -29,8 +29,10 @@ namespace signalbox::channel {
 
 class CallInterceptor final : public grpc::experimental::Interceptor, public AttemptedCall {
  public:
-  /// `callers`: see Attempts.
-  [[gnu::hot]] CallInterceptor(grpc::experimental::ClientRpcInfo& info, const CallerStats* callers);
+  /// `callers`, `tracing`: see Attempts.
+  [[gnu::hot]] CallInterceptor(grpc::experimental::ClientRpcInfo& info,
+                               const CallerStats* callers,
+                               const TracedCall::Tracing& tracing);
   [[gnu::hot]] ~CallInterceptor() override;
 
   [[gnu::hot]] void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
@@ -42,6 +44,15 @@ class CallInterceptor final : public grpc::experimental::Interceptor, public Att
   [[gnu::hot]] void bound(CallBinder& binder, CallIntent intent) override;
 
   bool is_cancelled() const override { return attempts_.is_cancelled(); }
+
+  void waits(const CallBinder& binder,
+             const CallIntent& intent,
+             DelayType type,
+             Instant at) override {
+    attempts_.waits(binder, intent, type, at);
+  }
+
+  void waits_no_longer(Instant at) override { attempts_.waits_no_longer(at); }
 
   grpc::internal::Call stand_behind(grpc_call* front, const grpc::internal::Call& real) override;
   [[gnu::hot]] void fill(grpc::internal::CallOpSetInterface* ops,
@@ -86,8 +97,9 @@ class CallInterceptor final : public grpc::experimental::Interceptor, public Att
 
 /// The creators of a channel's interceptors: the application's, with the observer's behind them. If
 /// the application has interceptors, a queue_releaser() comes first. `callers` counts the channel's
-/// calls; null: nothing does.
+/// calls, and `tracing` has the program's observer of them; null: nothing does.
 GrpcAccess::Creators with_observer(GrpcAccess::Creators creators,
-                                   std::shared_ptr<const CallerStats> callers);
+                                   std::shared_ptr<const CallerStats> callers,
+                                   TracedCall::Tracing tracing);
 
 }  // namespace signalbox::channel

@@ -33,6 +33,9 @@ class CallRecord {
   CallRecord(const CallRecord&) = delete;
   CallRecord& operator=(const CallRecord&) = delete;
 
+  /// When the stub made the call.
+  Instant made() const { return made_; }
+
   /// The application has started the call.
   void begun() { has_begun_ = true; }
 
