@@ -89,6 +89,19 @@ LogText texts_to(const std::shared_ptr<actors::Log>& log, LogKind kind) {
   return [log, kind](const std::string& text) { log->write({LogLevel::kWarning, kind, text}); };
 }
 
+// Null: the program observes no calls. The runtime's log may be gone when a call's event throws.
+std::shared_ptr<const channel::CallTracing> tracing_of(const RuntimeOptions& options,
+                                                       const std::shared_ptr<actors::Log>& log,
+                                                       const std::string& target) {
+  if (options.call_observer == nullptr) return nullptr;
+  auto complain = [weak = std::weak_ptr(log)](const std::string& text) {
+    const auto known = weak.lock();
+    if (known != nullptr) known->write({LogLevel::kError, LogKind::kCallObserver, text});
+  };
+  return std::make_shared<const channel::CallTracing>(
+      channel::CallTracing{options.call_observer, target, std::move(complain)});
+}
+
 // Counts files that are unusable as a whole. An invalid resource in a file is counted where the xDS
 // client refuses it, like a resource of a server.
 actors::FileAdsOptions file_options(const RuntimeOptions& options,
@@ -382,6 +395,7 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
         std::make_shared<lb::RetryThrottle>(throttling->max_tokens, throttling->token_ratio));
   }
   fresh->count_callers(instruments->caller_stats(name));
+  fresh->trace_calls(tracing_of(options, log, name));
   actors::ChannelPort port;
   port.target = name;
   port.listener_resource = *listener;
@@ -586,6 +600,7 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
     auto lame =
         std::make_shared<channel::Target>(lb::CallerNames{target, state_->bootstrap.node.id});
     lame->count_callers(state_->instruments->caller_stats(target));
+    lame->trace_calls(tracing_of(state_->options, state_->log, target));
     lame->close(absl::UnavailableError(found.status().message()), *state_->reclaimer.handle());
     found = std::move(lame);
   }
@@ -600,6 +615,7 @@ std::shared_ptr<grpc::ChannelInterface> Runtime::channel(const std::string& targ
                                       state_->options.retry_elsewhere};
   options.is_wrong_target = is_wrong_target;
   options.callers = (*found)->callers();
+  options.tracing = (*found)->tracing();
   options.authority = std::move(own.authority);
   if (options.authority.empty())
     options.authority = actors::default_authority(state_->options.channel_arguments);

@@ -23,6 +23,7 @@
 #include "actors/reclaimer.hpp"
 #include "channel/grpc/connectivity_source.hpp"
 #include "channel/host_link.hpp"
+#include "channel/pick/traced_call.hpp"
 #include "channel/pick/wait_list.hpp"
 #include "lb/pick/router.hpp"
 #include "lb/route/retry.hpp"
@@ -64,6 +65,12 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   /// Call it before the target is shared.
   void count_callers(std::shared_ptr<const CallerStats> callers) { callers_ = std::move(callers); }
 
+  /// The program's observer of the target's calls; null: none.
+  const std::shared_ptr<const CallTracing>& tracing() const { return tracing_; }
+
+  /// Call it before the target is shared.
+  void trace_calls(std::shared_ptr<const CallTracing> tracing) { tracing_ = std::move(tracing); }
+
   /// What operators may see of the target; null before open().
   const actors::TargetBoard* board() const {
     return port_ == nullptr ? nullptr : port_->status.get();
@@ -91,6 +98,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   const std::shared_ptr<WaitList> waiting_;
   std::shared_ptr<lb::RetryThrottle> retry_throttle_;
   std::shared_ptr<const CallerStats> callers_;
+  std::shared_ptr<const CallTracing> tracing_;
   std::atomic<ConnectivityState> state_{ConnectivityState::kConnecting};
   // The link to the host that serves the target; null: no host serves it.
   std::shared_ptr<HostLink> host_;

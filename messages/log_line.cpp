@@ -42,6 +42,8 @@ absl::string_view to_string(LogKind kind) {
       return "security";
     case LogKind::kActor:
       return "actor";
+    case LogKind::kCallObserver:
+      return "call_observer";
   }
   return "?";
 }

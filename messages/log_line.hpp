@@ -36,8 +36,9 @@ enum class LogKind : std::uint8_t {
   kSession,        ///< Keys of session cookies, or a client's cookie.
   kSecurity,       ///< A setting is less safe than it could be.
   kActor,          ///< An actor died of an error and is restarted.
+  kCallObserver,   ///< The program's observer of calls threw an exception.
 };
-inline constexpr std::size_t kLogKinds = 9;
+inline constexpr std::size_t kLogKinds = 10;
 
 /// `config_applied` for kConfigApplied, and so on.
 absl::string_view to_string(LogKind kind);

@@ -60,11 +60,6 @@ constexpr std::array<absl::string_view, kStatusCodes> kCodes{"OK",
                                                              "UNAUTHENTICATED"};
 
 constexpr std::array<absl::string_view, 3> kStreamEnds{"ok", "no_response", "error"};
-constexpr std::array<absl::string_view, kDelayReasons> kDelays{"resolving",
-                                                               "connecting",
-                                                               "subchannel_state_mismatch",
-                                                               "picker_failing_with_wait_for_ready",
-                                                               "filter_delay"};
 
 template <typename Enum, std::size_t N>
 std::string label_of(const std::array<absl::string_view, N>& labels, Enum value) {
@@ -91,12 +86,6 @@ double seconds(Duration duration) {
 
 Histogram histogram_of(const DurationCounts& counted) {
   return {{counted.buckets.begin(), counted.buckets.end()}, seconds(counted.sum)};
-}
-
-// "p0:connecting": the priority, then gRPC's word (A121).
-std::string delay_label(const DelayType& type) {
-  const std::string word = label_of(kDelays, type.reason);
-  return type.priority ? absl::StrCat("p", *type.priority, ":", word) : word;
 }
 
 template <typename Visit>
@@ -528,7 +517,7 @@ std::vector<Family> Instruments::collect_callers() const {
     durations.series.push_back(one({target}, stats->durations().counts()));
     each_delay_type([&](const DelayType& type) {
       if (const StripedHistogram* const waited = stats->waits_of(type))
-        waits.series.push_back(one({target, delay_label(type)}, waited->counts()));
+        waits.series.push_back(one({target, to_string(type)}, waited->counts()));
     });
   }
   return {calls, durations, waits};

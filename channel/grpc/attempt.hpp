@@ -7,7 +7,7 @@
 //                 └── again, or the end ◀── CallBinder::retry ◀── [EndedAttempt] ◀──────┘
 //
 // The parts that give an attempt its connection see a call only through AttemptedCall.
-// call_observer implements AttemptedCall.
+// call_interceptor implements AttemptedCall.
 
 #pragma once
 
@@ -22,6 +22,8 @@
 
 #include "lb/pick/router.hpp"
 #include "lb/route/retry.hpp"
+#include "messages/counting/caller_stats.hpp"
+#include "messages/ids.hpp"
 #include "signalbox/router.hpp"
 
 namespace signalbox::channel {
@@ -66,6 +68,15 @@ class AttemptedCall : public grpc::internal::CallHook {
 
   /// Whether the application has cancelled the context.
   virtual bool is_cancelled() const = 0;
+
+  /// The call waits with this intent's pick, for this reason. Called again when the reason changes.
+  virtual void waits(const CallBinder& binder,
+                     const CallIntent& intent,
+                     DelayType type,
+                     Instant at) = 0;
+
+  /// The call waits no longer. Does nothing for a call that has not waited.
+  virtual void waits_no_longer(Instant at) = 0;
 
   /// Gives the application the call `front` in the place of `real`, which carries the attempt out.
   /// Later attempts do not change what the application has. Takes over the reference to `front`.

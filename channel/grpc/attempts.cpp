@@ -3,7 +3,31 @@
 
 #include <utility>
 
+#include "absl/strings/string_view.h"
+
+#include "channel/pick/pick_wait.hpp"
+#include "messages/header_rules.hpp"
+
 namespace signalbox::channel {
+namespace {
+
+// The metadata that the call sends.
+class ContextMetadata final : public AttemptHeaders {
+ public:
+  explicit ContextMetadata(grpc::ClientContext& context) : context_(context) {}
+
+  bool set(absl::string_view name, absl::string_view value) override {
+    if (!is_header_name(name) || !is_header_value(name, value)) return false;
+    GrpcAccess::erase_metadata(context_, [&](const auto& header) { return header.first == name; });
+    context_.AddMetadata(std::string(name), std::string(value));
+    return true;
+  }
+
+ private:
+  grpc::ClientContext& context_;
+};
+
+}  // namespace
 
 using grpc::experimental::InterceptionHookPoints;
 using grpc::experimental::InterceptorBatchMethods;
@@ -14,8 +38,13 @@ using grpc::internal::RpcMethod;
 Attempts::Attempts(grpc::ClientContext& context,
                    const char* method,
                    RpcType type,
-                   const CallerStats* callers)
-    : context_(context), method_(method), type_(type), record_(callers) {}
+                   const CallerStats* callers,
+                   const TracedCall::Tracing& tracing)
+    : context_(context),
+      method_(method),
+      type_(type),
+      record_(callers),
+      trace_(TracedCall::begin(tracing, method_, &context, record_.made())) {}
 
 // A started attempt that has received no status counts as cancelled.
 Attempts::~Attempts() {
@@ -35,6 +64,26 @@ void Attempts::count_started() {
   started_ = true;
   started_at_ = CallRecord::Clock::now();
   if (const CallStats* const stats = CallBinder::stats(intent_)) stats->count_started();
+  if (trace_ != nullptr) trace_sent();
+}
+
+void Attempts::trace_sent() {
+  if (!has_connection()) return trace_->attempt_began(started_at_);
+  const lb::Pick& pick = intent_.pick;
+  const ClusterName& cluster = pick.leaf() ? pick.leaf()->leaf() : pick.cluster()->name();
+  ContextMetadata headers(context_);
+  trace_->attempt_sent(cluster.str(), pick.connection()->address().str(), headers, started_at_);
+}
+
+void Attempts::waits(const CallBinder& binder,
+                     const CallIntent& intent,
+                     DelayType type,
+                     Instant at) {
+  if (trace_ == nullptr) return;
+  const bool is_resolving = type.reason == DelayReason::kResolving;
+  const std::string awaited = is_resolving ? binder.connectivity().awaited() : "";
+  const bool is_routed = intent.pick.cluster() != nullptr;
+  trace_->waits(type, delay_reason(intent.pick, type, awaited), is_routed, at);
 }
 
 void Attempts::complete(grpc::StatusCode code, Instant now) {
@@ -47,7 +96,9 @@ void Attempts::complete(grpc::StatusCode code, Instant now) {
 
 // A call that had an attempt ends with its last attempt, so the clock is not read again.
 void Attempts::call_ended(const grpc::Status& status) {
-  record_.ended(status.error_code(), ended_ ? ended_at_ : CallRecord::Clock::now());
+  const Instant now = ended_ ? ended_at_ : CallRecord::Clock::now();
+  record_.ended(status.error_code(), now);
+  if (trace_ != nullptr) trace_->call_ended(status.error_code(), status.error_message(), now);
 }
 
 std::optional<Duration> Attempts::ended(grpc::Status& status,
@@ -64,6 +115,10 @@ std::optional<Duration> Attempts::ended(grpc::Status& status,
                                      .is_wanted = is_wanted && !is_cancelled(),
                                      .was_taken = was_taken});
   if (!delay) intent_.pick = lb::Pick();
+  if (trace_ != nullptr) {
+    trace_->attempt_ended(
+        status.error_code(), status.error_message(), delay, previous_attempts(), ended_at_);
+  }
   return delay;
 }
 

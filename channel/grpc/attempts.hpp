@@ -31,6 +31,7 @@
 #include "channel/grpc/call_binder.hpp"
 #include "channel/grpc/call_record.hpp"
 #include "channel/grpc/queued_call.hpp"
+#include "channel/pick/traced_call.hpp"
 
 namespace signalbox::channel {
 
@@ -40,10 +41,12 @@ class Attempts {
 
   /// The observation of the call begins with bound().
   /// `callers`: the counters of the target's callers, which outlive the call; null: none.
+  /// `tracing`: the program's observer, which sees the call from here on; null: none.
   [[gnu::hot]] Attempts(grpc::ClientContext& context,
                         const char* method,
                         RpcType type,
-                        const CallerStats* callers);
+                        const CallerStats* callers,
+                        const TracedCall::Tracing& tracing);
   [[gnu::hot]] ~Attempts();
   Attempts(const Attempts&) = delete;
   Attempts& operator=(const Attempts&) = delete;
@@ -61,10 +64,20 @@ class Attempts {
   // About the call as a whole.
 
   /// The application has started the call, which may have no attempt.
-  void call_begun() { record_.begun(); }
+  void call_begun() {
+    record_.begun();
+    if (trace_ != nullptr) trace_->started();
+  }
 
   /// The application gets this status now.
   [[gnu::hot]] void call_ended(const grpc::Status& status);
+
+  // Waits of the call, for the program's observer. See AttemptedCall.
+  void waits(const CallBinder& binder, const CallIntent& intent, DelayType type, Instant at);
+
+  void waits_no_longer(Instant at) {
+    if (trace_ != nullptr) trace_->waits_no_longer(at);
+  }
 
   grpc::ClientContext& context() const { return context_; }
 
@@ -139,12 +152,15 @@ class Attempts {
                                    AttemptedCall& owner,
                                    CallIntent intent);
   [[gnu::hot]] void complete(grpc::StatusCode code, Instant now);
+  void trace_sent();
 
   grpc::ClientContext& context_;
   const std::string method_;  ///< A copy: generic stubs free the name early.
   const RpcType type_;
   std::atomic<bool> cancelled_{false};
   CallRecord record_;
+  /// Null: no observer of the program sees the call.
+  const std::unique_ptr<TracedCall> trace_;
   CallBinder* binder_ = nullptr;  ///< Null before the first bound(). Lives as long as the context.
   CallIntent intent_;
   /// The cookie of the current attempt's pick; empty while there is no attempt. A copy, because

@@ -2,7 +2,7 @@
 //
 // CallRecord — counts one call of a drop-in channel, once, as it ended for the application.
 //
-//   call_observer: made ─▶ begun() ─▶ ended(code) ─▶ CallerStats
+//   call_interceptor: made ─▶ begun() ─▶ ended(code) ─▶ CallerStats
 //
 // The call's time begins when the stub makes the call, and includes all waiting and all attempts. A
 // call that has sent nothing when its context ends was never made, and is not counted. A call that
@@ -32,6 +32,9 @@ class CallRecord {
 
   CallRecord(const CallRecord&) = delete;
   CallRecord& operator=(const CallRecord&) = delete;
+
+  /// When the stub made the call.
+  Instant made() const { return made_; }
 
   /// The application has started the call.
   void begun() { has_begun_ = true; }

@@ -14,6 +14,7 @@
 #include <grpcpp/support/client_interceptor.h>
 
 #include "channel/grpc/connectivity_source.hpp"
+#include "channel/pick/traced_call.hpp"
 #include "channel/pick/wait_list.hpp"
 #include "lb/pick/router.hpp"
 #include "lb/route/retry.hpp"
@@ -59,6 +60,8 @@ struct GrpcChannelOptions {
   std::string authority = {};
   /// Counts what the target's callers see; null: nothing does.
   std::shared_ptr<const CallerStats> callers = nullptr;
+  /// The program's observer of the target's calls; null: none.
+  std::shared_ptr<const CallTracing> tracing = nullptr;
   /// The target is invalid: the state is TRANSIENT_FAILURE, even after the runtime's end.
   bool is_wrong_target = false;
 };

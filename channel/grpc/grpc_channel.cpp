@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "channel/grpc/call_binder.hpp"
-#include "channel/grpc/call_observer.hpp"
+#include "channel/grpc/call_interceptor.hpp"
 #include "channel/grpc/queued_call.hpp"
 #include "channel/grpc/state_watch.hpp"
 
@@ -89,7 +89,8 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
 }  // namespace
 
 std::shared_ptr<grpc::ChannelInterface> make_grpc_channel(GrpcChannelOptions options) {
-  options.interceptors = with_observer(std::move(options.interceptors), options.callers);
+  options.interceptors =
+      with_observer(std::move(options.interceptors), options.callers, options.tracing);
   auto binder = std::make_shared<CallBinder>(std::move(options));
   auto watch = StateWatch::over(binder);
   return std::make_shared<GrpcChannel>(std::move(binder), std::move(watch));

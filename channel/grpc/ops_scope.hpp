@@ -2,10 +2,10 @@
 //
 // OpsScope — passes data from the thread that fills a batch to the batch's interceptors.
 //
-//   call_binder, queued_call, call_observer, retried_call ─▶ [OpsScope] ─▶ ops->FillOps()
-//                                                                │             │ on this thread
-//       call_observer, retried_call ◀── filled_ops() ────────────┤◀── the interceptors of `ops`
-//       queue_releaser ◀─────────────── release_held_queue() ────┘
+//   call_binder, queued_call, call_interceptor, retried_call ─▶ [OpsScope] ─▶ ops->FillOps()
+//                                                                   │             │ on this thread
+//       call_interceptor, retried_call ◀── filled_ops() ────────────┤◀── the interceptors of `ops`
+//       queue_releaser ◀──────────────── release_held_queue() ──────┘
 //
 // gRPC shows an interceptor neither the operations of its batch nor the batch's call, and passes it
 // no argument of the channel. So the innermost scope of a thread is in a thread-local variable.

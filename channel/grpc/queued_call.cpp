@@ -157,9 +157,11 @@ bool QueuedCall::keep_waiting() {
   // Read before the claim is released: afterwards another thread may own the pick.
   const std::uint64_t seen = intent_.pick.sequence();
   const bool is_delayed = intent_.pick.delay() > Duration::zero();
-  wait_.goes_on(delay_type(intent_.pick, intent_.is_put_off),
-                std::chrono::steady_clock::now(),
-                binder_->callers());
+  const DelayType type = delay_type(intent_.pick, intent_.is_put_off);
+  const Instant now = std::chrono::steady_clock::now();
+  wait_.goes_on(type, now, binder_->callers());
+  if (interception_.observer != nullptr)
+    interception_.observer->waits(*binder_, intent_, type, now);
   {
     const std::lock_guard lock(mutex_);
     state_ = State::kWaiting;
@@ -248,7 +250,9 @@ void QueuedCall::end_early(const absl::Status& status) {
 void QueuedCall::bind(Verdict verdict) {
   const auto self = shared_from_this();
   binder_->waiting().remove(this);
-  wait_.ended(std::chrono::steady_clock::now(), binder_->callers());
+  const Instant now = std::chrono::steady_clock::now();
+  wait_.ended(now, binder_->callers());
+  if (interception_.observer != nullptr) interception_.observer->waits_no_longer(now);
   // A cancellation must have its effect now. The holding call's watch reports it too, but perhaps
   // later.
   if (is_cancelled()) end_early(absl::CancelledError("CANCELLED"));

@@ -4,8 +4,8 @@
 // processed the call (D2), or after a back-off, if its route's retry policy covers it (gRFCs A6,
 // A44). One mechanism serves unary calls and streams.
 //
-//   call_observer: batches ─▶ [RetriedCall] ─┬▶ continue: no batch failed, or a response came
-//                     attempts: again? ◀─────┴▶ hold: the attempt has ended without a response
+//   call_interceptor: batches ─▶ [RetriedCall] ─┬▶ continue: no batch failed, or a response came
+//                        attempts: again? ◀─────┴▶ hold: the attempt has ended without a response
 //
 // A connection may die between the pick and the first batch. gRPC then fails the call with
 // UNAVAILABLE at once, or after another attempt to connect. A server that shuts down says in a

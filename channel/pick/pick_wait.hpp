@@ -11,6 +11,10 @@
 #pragma once
 
 #include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 #include "lb/pick/router.hpp"
 #include "messages/counting/caller_stats.hpp"
@@ -27,6 +31,25 @@ inline DelayType delay_type(const lb::Pick& pick, bool is_stale = false) {
     return {DelayReason::kFailing, pick.priority()};
   if (pick.cluster() == nullptr) return {DelayReason::kResolving};
   return {DelayReason::kConnecting, pick.priority()};
+}
+
+/// The same for people. `awaited`: what a call without a configuration waits for.
+inline std::string delay_reason(const lb::Pick& pick, DelayType type, absl::string_view awaited) {
+  const absl::string_view error = pick.status().message();
+  const std::string last = error.empty() ? "" : absl::StrCat("; last error: ", error);
+  switch (type.reason) {
+    case DelayReason::kResolving:
+      return absl::StrCat("waiting for ", awaited, last);
+    case DelayReason::kConnecting:
+      return absl::StrCat("cluster ", pick.cluster()->name().str(), ": no connection yet", last);
+    case DelayReason::kStalePick:
+      return "the picked connection ended before the call was sent";
+    case DelayReason::kFailing:
+      return std::string(error);
+    case DelayReason::kFilterDelay:
+      return "a filter delays the call";
+  }
+  return "";
 }
 
 class PickWait {

@@ -144,18 +144,24 @@ Pick Router::pick_until(const CallArgs& call, Clock::time_point deadline, OnFail
     return pick;
   }
   const auto begun = Clock::now();
+  const auto trace = channel::TracedCall::begin(target_->tracing(), call.path, nullptr, begun);
   channel::PickWait waited;
-  waited.goes_on(channel::delay_type(pick), begun, callers);
+  const auto goes_on = [&](Instant now) {
+    waited.goes_on(channel::delay_type(pick), now, callers);
+    if (trace != nullptr) channel::trace_wait(*trace, pick, now);
+  };
+  goes_on(begun);
   while (channel::has_to_wait(pick, on_fail) &&
          wait(pick, channel::limited(deadline, begun, pick))) {
     repick(pick, call);
-    if (channel::has_to_wait(pick, on_fail))
-      waited.goes_on(channel::delay_type(pick), Clock::now(), callers);
+    if (channel::has_to_wait(pick, on_fail)) goes_on(Clock::now());
   }
-  waited.ended(Clock::now(), callers);
+  const auto ended = Clock::now();
+  waited.ended(ended, callers);
   // If the runtime has ended, the last snapshot fails the call with that reason.
   if (target_->waiting()->is_closed() && channel::has_to_wait(pick, on_fail))
     channel::repick_last(router_, pick, call);
+  if (trace != nullptr) channel::trace_end(*trace, pick, ended);
   channel::count_unserved(pick, callers);
   return pick;
 }
@@ -171,7 +177,8 @@ Registration Router::pick_async(const CallArgs& call,
     picked(std::move(pick));
     return {};
   }
-  const auto waiting = std::make_shared<TimedPick>(Clock::now(),
+  const auto begun = Clock::now();
+  const auto waiting = std::make_shared<TimedPick>(begun,
                                                    deadline,
                                                    list_of(target_),
                                                    router_,
@@ -180,6 +187,7 @@ Registration Router::pick_async(const CallArgs& call,
                                                    on_fail,
                                                    std::move(pick),
                                                    std::move(picked));
+  waiting->trace(channel::TracedCall::begin(target_->tracing(), call.path, nullptr, begun));
   waiting->begin();
   return Registration(waiting);
 }

@@ -17,6 +17,7 @@
 
 #include "channel/pick/once_waiter.hpp"
 #include "channel/pick/pick_wait.hpp"
+#include "channel/pick/traced_call.hpp"
 #include "lb/pick/router.hpp"
 #include "signalbox/router.hpp"
 
@@ -28,13 +29,33 @@ inline bool has_to_wait(const lb::Pick& pick, OnFail on_fail) {
   return pick.outcome() == PickOutcome::kQueue || (failed && on_fail == OnFail::kWait);
 }
 
+/// The status code of a call that ends because its last pick gives it no endpoint.
+inline int unserved_code(const lb::Pick& last) {
+  const bool waited = last.outcome() == PickOutcome::kQueue;
+  return static_cast<int>(waited ? absl::StatusCode::kDeadlineExceeded : last.status().code());
+}
+
+/// Tells the program's observer that a pick waits, and why.
+inline void trace_wait(TracedCall& trace, const lb::Pick& pick, Instant at) {
+  const DelayType type = delay_type(pick);
+  trace.waits(type, delay_reason(pick, type, "a configuration"), /*in_attempt=*/false, at);
+}
+
+/// Tells the program's observer how a pick ended that had to wait.
+inline void trace_end(TracedCall& trace, const lb::Pick& last, Instant at) {
+  if (last.outcome() == PickOutcome::kComplete) return trace.call_ended(0, "", at);
+  const bool waited = last.outcome() == PickOutcome::kQueue;
+  trace.call_ended(unserved_code(last),
+                   waited ? absl::string_view("no endpoint was ready in time")
+                          : absl::string_view(last.status().message()),
+                   at);
+}
+
 /// Counts a call that ends because its last pick gives it no endpoint: with the pick's status, or
 /// because it waited too long. Does nothing for a complete pick. `callers`: null: nothing counts.
 inline void count_unserved(const lb::Pick& last, const CallerStats* callers) {
   if (callers == nullptr || last.outcome() == PickOutcome::kComplete) return;
-  const bool waited = last.outcome() == PickOutcome::kQueue;
-  callers->count_call(
-      static_cast<int>(waited ? absl::StatusCode::kDeadlineExceeded : last.status().code()));
+  callers->count_call(unserved_code(last));
 }
 
 /// Whether a filter delays the call (A33). A delayed call waits for the end of its delay, not for a
@@ -100,6 +121,9 @@ class WaitingPick : public OnceWaiter {
         pick_(std::move(pick)),
         picked_(std::move(picked)) {}
 
+  /// The program's observer sees the wait. Call it before begin(). Null: it does not.
+  void trace(std::unique_ptr<TracedCall> trace) { trace_ = std::move(trace); }
+
   void begin() {
     record_wait();
     limit(pick_);
@@ -124,13 +148,17 @@ class WaitingPick : public OnceWaiter {
   }
 
   void call() override {
-    wait_.ended(std::chrono::steady_clock::now(), callers_.get());
+    const Instant now = std::chrono::steady_clock::now();
+    wait_.ended(now, callers_.get());
+    if (trace_ != nullptr) trace_end(*trace_, pick_, now);
     count_unserved(pick_, callers_.get());
     picked_(std::move(pick_));
   }
 
   void record_wait() {
-    wait_.goes_on(delay_type(pick_), std::chrono::steady_clock::now(), callers_.get());
+    const Instant now = std::chrono::steady_clock::now();
+    wait_.goes_on(delay_type(pick_), now, callers_.get());
+    if (trace_ != nullptr) trace_wait(*trace_, pick_, now);
   }
 
   /// Sets the timers that call end() when `pick` may wait no longer, and wake() when the delay of
@@ -146,6 +174,7 @@ class WaitingPick : public OnceWaiter {
   const OnFail on_fail_;
   lb::Pick pick_;
   PickWait wait_;
+  std::unique_ptr<TracedCall> trace_;
   const Picked picked_;
 };
 

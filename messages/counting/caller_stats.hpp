@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "messages/counting/call_stats.hpp"
 #include "messages/counting/striped_histogram.hpp"
@@ -41,6 +42,9 @@ struct DelayType {
 
   friend bool operator==(const DelayType&, const DelayType&) = default;
 };
+
+/// "p0:connecting": the priority, then gRPC's word (A121).
+std::string to_string(const DelayType& type);
 
 class CallerStats {
  public:

@@ -103,7 +103,8 @@ class ChannelWorld {
       std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials(),
       std::string target = "xds:///orders",
       std::shared_ptr<lb::RetryThrottle> throttle = nullptr,
-      bool retry_elsewhere = false)
+      bool retry_elsewhere = false,
+      channel::TracedCall::Tracing tracing = nullptr)
       : credentials_(std::move(credentials)) {
     channel::GrpcChannelOptions options{lb::Router(cell, {target, "node-7"}),
                                         waiting,
@@ -114,6 +115,7 @@ class ChannelWorld {
                                         std::move(throttle)};
     options.retry_elsewhere = retry_elsewhere;
     options.callers = callers;
+    options.tracing = std::move(tracing);
     channel = channel::make_grpc_channel(std::move(options));
     stub = Echo::NewStub(channel);
     publish(nullptr);

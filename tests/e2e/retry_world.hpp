@@ -52,12 +52,14 @@ struct RetryWorld : ChannelWorld {
   explicit RetryWorld(const lb::RetryRules& rules,
                       std::shared_ptr<lb::RetryThrottle> throttle = nullptr,
                       Interceptors interceptors = {},
-                      bool elsewhere = false)
+                      bool elsewhere = false,
+                      channel::TracedCall::Tracing tracing = nullptr)
       : ChannelWorld(std::move(interceptors),
                      grpc::InsecureChannelCredentials(),
                      "xds:///orders",
                      std::move(throttle),
-                     elsewhere) {
+                     elsewhere,
+                     std::move(tracing)) {
     retry = rules;
     connection = connect(server.address());
     publish_ready({connection});

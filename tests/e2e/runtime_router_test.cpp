@@ -4,9 +4,12 @@
 #include <atomic>
 #include <future>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
 #include "tests/e2e/runtime_world.hpp"
+#include "tests/support/recording_observer.hpp"
 
 namespace signalbox::test {
 namespace {
@@ -85,6 +88,50 @@ TEST_CASE("router: a call counts once for its caller, with or without an endpoin
   CHECK(calls("OK") == 1);
   CHECK(metric(*runtime, "signalbox_pick_wait_seconds_count", {"delay_type=\"resolving\""})
             .value_or(0) >= 1);
+}
+
+TEST_CASE("router: the runtime's call_observer sees picks that wait, and calls of channels",
+          "[e2e][runtime][router][trace]") {
+  const BackendProcess backend("good");
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  const auto observer = std::make_shared<testing::RecordingObserver>();
+  auto options = options_for(plane->address());
+  options.call_observer = observer;
+  const auto runtime = start_runtime(std::move(options));
+  const CallArgs args{.path = kPath, .seed = 1};
+  const auto missing = router_of(*runtime, "xds:///missing");
+  const std::string waited = absl::StrCat("pick ", kPath, ", call's delay resolving, delay ends, ");
+  SECTION("pick_until") {
+    missing->pick_until(args, Clock::now(), OnFail::kWait);
+    CHECK(absl::StartsWith(observer->events(), waited));
+    CHECK(observer->target() == "xds:///missing");
+  }
+  SECTION("pick_async") {
+    std::promise<void> ended;
+    const auto picked = [&](const Pick&) { ended.set_value(); };
+    missing->pick_async(args, Clock::now(), picked, OnFail::kWait);
+    ended.get_future().wait();
+    CHECK(absl::StartsWith(observer->events(), waited));
+  }
+  SECTION("a pick that need not wait") {
+    const auto router = router_of(*runtime);
+    pick_until_complete(*router, args);
+    const std::string before = observer->events();
+    pick_until_complete(*router, args);
+    CHECK(observer->events() == before);
+  }
+  SECTION("a call of a channel") {
+    pick_until_complete(*router_of(*runtime), args);
+    const std::string before = observer->events();
+    const auto stub = demo::v1::Orders::NewStub(runtime->channel("xds:///orders"));
+    grpc::ClientContext context;
+    demo::v1::PlaceReply reply;
+    CHECK(stub->Place(&context, {}, &reply).ok());
+    CHECK(observer->events().substr(before.size()) ==
+          absl::StrCat(", began ", kPath, ", attempt 0, sent c, attempt ends 0, ends 0"));
+    CHECK(observer->target() == "xds:///orders");
+    CHECK(observer->endpoint() == backend.address);
+  }
 }
 
 TEST_CASE("router: what started and finished is counted, by code", "[e2e][runtime][router]") {

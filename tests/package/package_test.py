@@ -11,10 +11,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 from typing import Iterator
 
+from collector import Collector, attributes, events
 from installed import BUILD, CHECKOUT, PATIENCE, install, outside, run
 
 HERE = Path(__file__).resolve().parent
@@ -220,6 +222,7 @@ class PackageTest(unittest.TestCase):
     def test_consumers_call_and_pick(self) -> None:
         source = self.folder / "consumer"
         shutil.copytree(HERE / "consumer", source)
+        shutil.copytree(self.prefix / "share/doc/signalbox/examples/opentelemetry", source / "opentelemetry")
         for name in ("lb/pick/router.hpp", "messages/ids.hpp", "messages/pick.hpp"):
             trap = source / "own" / name
             trap.parent.mkdir(parents=True, exist_ok=True)
@@ -236,8 +239,46 @@ class PackageTest(unittest.TestCase):
             self.assertEqual(["hello package"], results(run(source / "build/dropin", **world)))
             self.assertEqual([f"127.0.0.1:{port}"], results(run(source / "build/pick", **world)))
             self.assertEqual([f"127.0.0.1:{port}"], results(run(by_hand, **world)))
+            self.collect_spans(source / "build/opentelemetry/traced_call", f"127.0.0.1:{port}", world)
 
         self.shop_over_http(source / "build/http_client")
+
+    def collect_spans(self, traced_call: Path, endpoint: str, world: dict[str, str]) -> None:
+        """The example's spans of one call, as the collector gets them (gRFCs A72, A121)."""
+        with Collector() as collector:
+            method = "consumer.v1.Hello/Greet"
+            self.assertEqual(["OK"], results(run(traced_call, collector.url, "xds:///hello", f"/{method}", **world)))
+            [call] = [s for s in collector.spans if s["name"] == f"Sent.{method}"]
+            [attempt] = [s for s in collector.spans if s["name"] == f"Attempt.{method}"]
+            delays = [s for s in collector.spans if s["name"] == "Delay"]
+            self.assertEqual(len(collector.spans), 2 + len(delays))
+            self.assertEqual("", call["parentSpanId"])
+            self.assertEqual(call["spanId"], attempt["parentSpanId"])
+            self.assertEqual({"previous-rpc-attempts": 0, "transparent-retry": False, "server.address": endpoint},
+                             attributes(attempt))
+            # A new process has neither a configuration nor a connection.
+            types = {"resolving": call, "connecting": attempt, "p0:connecting": attempt}
+            for delay in delays:
+                self.assertEqual(types[attributes(delay)["grpc.delay_type"]]["spanId"], delay["parentSpanId"])
+                self.assertEqual({"Delay triggered"}, set(events(delay)))
+                self.assertTrue(all(attributes(event)["grpc.delay_reason"] for event in delay["events"]))
+            self.assertIn("Delayed LB pick complete", events(attempt))
+            resolved = [d for d in delays if d["parentSpanId"] == call["spanId"]]
+            self.assertEqual(["Delayed name resolution complete"] * len(resolved), events(call))
+            for span in collector.spans:
+                self.assertEqual(call["traceId"], span["traceId"])
+                self.assertNotIn("status", span)
+                began, ended = (int(span[f"{what}TimeUnixNano"]) for what in ("start", "end"))
+                self.assertLessEqual(int(call["startTimeUnixNano"]), began)
+                self.assertLessEqual(began, ended)
+                self.assertLessEqual(ended, int(call["endTimeUnixNano"]))
+                self.assertLess(abs(time.time() - ended / 1e9), 3600)
+            self.assertEqual(len(collector.spans), len({span["spanId"] for span in collector.spans}))
+
+            collector.spans.clear()
+            run(traced_call, collector.url, "xds:///hello", "/consumer.v1.Hello/Missing", fails=True, **world)
+            ends = {span["name"]: span["status"]["code"] for span in collector.spans if "status" in span}
+            self.assertEqual({"Sent.consumer.v1.Hello/Missing": 2, "Attempt.consumer.v1.Hello/Missing": 2}, ends)
 
     def shop_over_http(self, client: Path) -> None:
         with contextlib.ExitStack() as stack:

@@ -46,6 +46,7 @@
 #include "messages/cluster.hpp"
 #include "messages/log_line.hpp"
 #include "messages/resource_dump.hpp"
+#include "signalbox/call_observer.hpp"
 #include "signalbox/filter.hpp"
 #include "signalbox/plan.hpp"
 #include "signalbox/policy.hpp"
@@ -281,6 +282,10 @@ struct RuntimeOptions {
   /// that names it.
   std::vector<CustomHttpFilter> http_filters;
 
+  /// Sees the program's calls, for an exporter of traces: attempts, delays and their reasons. See
+  /// call_observer.hpp for threads and rules, and examples/opentelemetry. Null: none, at no cost.
+  std::shared_ptr<CallObserver> call_observer;
+
   LatencyBuckets latency_buckets = LatencyBuckets::kShort;
 
   /// Resolves "host:port" of LOGICAL_DNS clusters to "ip:port" texts; unset: getaddrinfo. Called on
@@ -289,10 +294,11 @@ struct RuntimeOptions {
 
   /// Receives lines for the operator: that a target is served (once), why a changed resource file
   /// is not used, which certificate file went bad, why a custom policy died, which control plane
-  /// was lost. Unset: each line goes to stderr. Called on a thread of the runtime or inside
-  /// start(), and perhaps on two threads at once. It must not throw, and must not destroy the
-  /// runtime. Control characters in the text are escaped. Of each kind of event 20 lines pass at
-  /// once, and then one every 3 s; the next one has the number of those that were left out.
+  /// was lost, that the call_observer threw. Unset: each line goes to stderr. Called on a thread of
+  /// the runtime, inside start(), or where an event of call_observer threw, and perhaps on
+  /// two threads at once. It must not throw, and must not destroy the runtime. Control characters
+  /// in the text are escaped. Of each kind of event 20 lines pass at once, and then one every 3 s;
+  /// the next one has the number of those that were left out.
   std::function<void(const std::string& text)> log;
   /// As `log`, with level and kind beside the text. Set only one of the two.
   std::function<void(const LogLine& line)> log_line;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/pick/waiting_pick.hpp"
 
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "tests/support/filter_fixture.hpp"
+#include "tests/support/recording_observer.hpp"
 #include "tests/support/router_fixture.hpp"
 
 namespace signalbox::channel {
@@ -218,6 +221,48 @@ TEST_CASE("waiting_pick: its wait counts by its reason, and a call without an en
   REQUIRE(world.ended.size() == 1);
   CHECK(waits(DelayReason::kConnecting) == 1);
   CHECK(waits(DelayReason::kResolving) == 0);
+}
+
+TEST_CASE("waiting_pick: the program's observer sees its wait, its reasons and its end",
+          "[channel][pick][trace][A121]") {
+  World world;
+  const auto observer = std::make_shared<testing::RecordingObserver>();
+  const auto tracing = std::make_shared<const CallTracing>(
+      CallTracing{observer, "xds:///orders", [](const std::string&) {}});
+  const auto begin = [&] {
+    const auto pick = world.make(OnFail::kWait);
+    pick->trace(TracedCall::begin(tracing, "/a.b/C", nullptr, Instant()));
+    pick->begin();
+    return pick;
+  };
+  SECTION("complete") {
+    world.publish(Queue{});
+    begin();
+    world.publish(Fail{absl::UnavailableError("all failed")});
+    world.publish(Fail{absl::UnavailableError("all refused")});
+    world.publish(world.complete());
+    CHECK(observer->events() ==
+          "pick /a.b/C, call's delay connecting, delay ends, "
+          "call's delay picker_failing_with_wait_for_ready, reason, delay ends, ends 0");
+    CHECK(observer->reasons() == std::vector<std::string>{"cluster c: no connection yet",
+                                                          "cluster c: all failed",
+                                                          "cluster c: all refused"});
+  }
+  SECTION("too late") {
+    begin()->end();
+    CHECK(observer->events() == "pick /a.b/C, call's delay resolving, delay ends, ends 4");
+    CHECK(observer->reasons() == std::vector<std::string>{"waiting for a configuration"});
+  }
+  SECTION("dropped") {
+    begin();
+    world.publish(Drop{absl::ResourceExhaustedError("too many")});
+    CHECK(observer->events() == "pick /a.b/C, call's delay resolving, delay ends, ends 8");
+  }
+  SECTION("cancelled") {
+    CHECK(begin()->cancel());
+    CHECK(observer->events() == "pick /a.b/C, call's delay resolving, delay ends, ends 1");
+  }
+  CHECK_FALSE(observer->went_back());
 }
 
 TEST_CASE("waiting_pick: one that is cancelled is never told, and lets go", "[channel][pick]") {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallObserver — observes a call on a connection, from its first batch to its status.
+// CallInterceptor — observes a call on a connection, from its first batch to its status.
 //
-//   call_binder::intercept ─▶ factory ─▶ [CallObserver], in the context, below the application's
+//   call_binder::intercept ─▶ factory ─▶ [CallInterceptor], in the context, below the application's
 //   call_binder, queued_call ─▶ bound(intent) ─▶ batches ─▶ status ─▶ attempts: the end, or again
 //                                                   └────▶ retried_call, for streams, and after a
 //                                                          unary call's first failure
@@ -27,11 +27,13 @@
 
 namespace signalbox::channel {
 
-class CallObserver final : public grpc::experimental::Interceptor, public AttemptedCall {
+class CallInterceptor final : public grpc::experimental::Interceptor, public AttemptedCall {
  public:
-  /// `callers`: see Attempts.
-  [[gnu::hot]] CallObserver(grpc::experimental::ClientRpcInfo& info, const CallerStats* callers);
-  [[gnu::hot]] ~CallObserver() override;
+  /// `callers`, `tracing`: see Attempts.
+  [[gnu::hot]] CallInterceptor(grpc::experimental::ClientRpcInfo& info,
+                               const CallerStats* callers,
+                               const TracedCall::Tracing& tracing);
+  [[gnu::hot]] ~CallInterceptor() override;
 
   [[gnu::hot]] void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                                      grpc::internal::Call* call) override;
@@ -43,6 +45,15 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
 
   bool is_cancelled() const override { return attempts_.is_cancelled(); }
 
+  void waits(const CallBinder& binder,
+             const CallIntent& intent,
+             DelayType type,
+             Instant at) override {
+    attempts_.waits(binder, intent, type, at);
+  }
+
+  void waits_no_longer(Instant at) override { attempts_.waits_no_longer(at); }
+
   grpc::internal::Call stand_behind(grpc_call* front, const grpc::internal::Call& real) override;
   [[gnu::hot]] void fill(grpc::internal::CallOpSetInterface* ops,
                          grpc::internal::Call* call,
@@ -53,7 +64,7 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
  private:
   class Filler final : public grpc::internal::CallHook {
    public:
-    explicit Filler(CallObserver& observer) : observer_(observer) {}
+    explicit Filler(CallInterceptor& observer) : observer_(observer) {}
 
     void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                           grpc::internal::Call* call) override {
@@ -61,7 +72,7 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
     }
 
    private:
-    CallObserver& observer_;
+    CallInterceptor& observer_;
   };
 
   RetriedCall& watch(int entering);
@@ -86,8 +97,9 @@ class CallObserver final : public grpc::experimental::Interceptor, public Attemp
 
 /// The creators of a channel's interceptors: the application's, with the observer's behind them. If
 /// the application has interceptors, a queue_releaser() comes first. `callers` counts the channel's
-/// calls; null: nothing does.
+/// calls, and `tracing` has the program's observer of them; null: nothing does.
 GrpcAccess::Creators with_observer(GrpcAccess::Creators creators,
-                                   std::shared_ptr<const CallerStats> callers);
+                                   std::shared_ptr<const CallerStats> callers,
+                                   TracedCall::Tracing tracing);
 
 }  // namespace signalbox::channel

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "channel/grpc/call_observer.hpp"
+#include "channel/grpc/call_interceptor.hpp"
 
 #include <utility>
 
@@ -21,46 +21,50 @@ bool has(InterceptorBatchMethods& batch, InterceptionHookPoints point) {
   return batch.QueryInterceptionHookPoint(point);
 }
 
-class CallObserverFactory final : public grpc::experimental::ClientInterceptorFactoryInterface {
+class CallInterceptorFactory final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
-  explicit CallObserverFactory(std::shared_ptr<const CallerStats> callers)
-      : callers_(std::move(callers)) {}
+  CallInterceptorFactory(std::shared_ptr<const CallerStats> callers, TracedCall::Tracing tracing)
+      : callers_(std::move(callers)), tracing_(std::move(tracing)) {}
 
   grpc::experimental::Interceptor* CreateClientInterceptor(ClientRpcInfo* info) override {
-    auto* const made = new CallObserver(*info, callers_.get());
+    auto* const made = new CallInterceptor(*info, callers_.get(), tracing_);
     attach_observer(*info->client_context(), *made);
     return made;
   }
 
  private:
   const std::shared_ptr<const CallerStats> callers_;
+  const TracedCall::Tracing tracing_;
 };
 
 }  // namespace
 
 // The cast is valid, because gRPC documents that both enumerations have equal values.
-CallObserver::CallObserver(ClientRpcInfo& info, const CallerStats* callers)
+CallInterceptor::CallInterceptor(ClientRpcInfo& info,
+                                 const CallerStats* callers,
+                                 const TracedCall::Tracing& tracing)
     : attempts_(*info.client_context(),
                 info.method(),
                 static_cast<RpcMethod::RpcType>(info.type()),
-                callers) {}
+                callers,
+                tracing) {}
 
-CallObserver::~CallObserver() {
+CallInterceptor::~CallInterceptor() {
   if (front_ != nullptr) grpc_call_unref(front_);
 }
 
-Call CallObserver::stand_behind(grpc_call* front, const Call& real) {
+Call CallInterceptor::stand_behind(grpc_call* front, const Call& real) {
   front_ = front;
   real_ = real;
   return {front, this, real.cq(), real.client_rpc_info()};
 }
 
-void CallObserver::bound(CallBinder& binder, CallIntent intent) {
+void CallInterceptor::bound(CallBinder& binder, CallIntent intent) {
   attempts_.bound(binder, std::move(intent));
   if (!attempts_.is_unary()) watch(/*entering=*/0);
 }
 
-RetriedCall& CallObserver::watch(int entering) {
+RetriedCall& CallInterceptor::watch(int entering) {
   if (owned_retried_ == nullptr) {
     owned_retried_ = std::make_shared<RetriedCall>(attempts_, *this, entering);
     retried_ = owned_retried_.get();
@@ -68,7 +72,7 @@ RetriedCall& CallObserver::watch(int entering) {
   return *owned_retried_;
 }
 
-void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
+void CallInterceptor::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
   // absl::call_once makes no system call if no thread waits; std::call_once makes one for every
   // RPC.
   absl::call_once(first_batch_, [&] {
@@ -78,13 +82,13 @@ void CallObserver::PerformOpsOnCall(CallOpSetInterface* ops, Call* call) {
   fill(ops, front_ == nullptr ? call : &real_, /*held=*/nullptr);
 }
 
-void CallObserver::fill(CallOpSetInterface* ops, Call* call, grpc::CompletionQueue* held) {
+void CallInterceptor::fill(CallOpSetInterface* ops, Call* call, grpc::CompletionQueue* held) {
   if (RetriedCall* const retried = retried_) return retried->fill(ops, *call, held);
   const OpsScope scope(ops, *call, held);
   ops->FillOps(call);
 }
 
-void CallObserver::Intercept(InterceptorBatchMethods* batch) {
+void CallInterceptor::Intercept(InterceptorBatchMethods* batch) {
   if (has(*batch, InterceptionHookPoints::PRE_SEND_CANCEL)) {
     // First the flag, then retried_. The thread that sets retried_ then reads the flag. So one of
     // the two threads sees the other's write, and no cancellation is lost.
@@ -108,7 +112,7 @@ void CallObserver::Intercept(InterceptorBatchMethods* batch) {
 }
 
 // Stores the data for making the call again, if one batch has all of it.
-void CallObserver::begin(InterceptorBatchMethods& batch) {
+void CallInterceptor::begin(InterceptorBatchMethods& batch) {
   attempts_.count_started();
   if (!attempts_.is_unary()) return;
   if (!has(batch, InterceptionHookPoints::PRE_SEND_MESSAGE)) return;
@@ -123,7 +127,7 @@ void CallObserver::begin(InterceptorBatchMethods& batch) {
 }
 
 // Returns true if the batch is continued later or already was. This object may then be destroyed.
-bool CallObserver::end(InterceptorBatchMethods& batch) {
+bool CallInterceptor::end(InterceptorBatchMethods& batch) {
   // A call without a connection got its status without a socket, so it is not recorded.
   if (attempts_.has_connection()) actors::GrpcPoller::record_served();
   grpc::Status& status = *batch.GetRecvStatus();
@@ -151,10 +155,12 @@ bool CallObserver::end(InterceptorBatchMethods& batch) {
 // --- how the observer gets into a call -------------------------------------------
 
 GrpcAccess::Creators with_observer(GrpcAccess::Creators creators,
-                                   std::shared_ptr<const CallerStats> callers) {
+                                   std::shared_ptr<const CallerStats> callers,
+                                   TracedCall::Tracing tracing) {
   std::erase(creators, nullptr);
   if (!creators.empty()) creators.insert(creators.begin(), queue_releaser());
-  creators.push_back(std::make_unique<CallObserverFactory>(std::move(callers)));
+  creators.push_back(
+      std::make_unique<CallInterceptorFactory>(std::move(callers), std::move(tracing)));
   return creators;
 }
 

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes one call with an empty request, and sends its spans to a collector.
+#include <chrono>
+#include <future>
+#include <iostream>
+#include <memory>
+
+#include "otlp_observer.hpp"
+#include <grpcpp/generic/generic_stub.h>
+
+#include "signalbox/runtime.hpp"
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::cerr << "usage: traced_call COLLECTOR TARGET METHOD\n";
+    return 2;
+  }
+  signalbox::RuntimeOptions options;
+  options.call_observer = std::make_shared<OtlpObserver>(argv[1]);
+  const auto runtime = signalbox::Runtime::start(options);
+  if (!runtime.ok()) {
+    std::cerr << runtime.status() << '\n';
+    return 1;
+  }
+  grpc::GenericStub stub((*runtime)->channel(argv[2]));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+  const grpc::Slice nothing;
+  const grpc::ByteBuffer request(&nothing, 1);
+  grpc::ByteBuffer reply;
+  std::promise<grpc::Status> ended;
+  stub.UnaryCall(&context, argv[3], {}, &request, &reply, [&](const grpc::Status& status) {
+    ended.set_value(status);
+  });
+  const grpc::Status status = ended.get_future().get();
+  std::cout << (status.ok() ? "OK" : status.error_message()) << '\n';
+  return status.ok() ? 0 : 1;
+}
