@@ -220,7 +220,8 @@ struct RuntimeOptions {
   /// gRPC never sends pings closer than a second. A gRPC server by default allows no pings closer
   /// than five minutes, and closes a connection that has more (gRFC A8). Set the server's
   /// GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS first, and with keepalive_without_calls
-  /// its GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS.
+  /// its GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS. These three options outrank gRPC's arguments for
+  /// pings in `channel_arguments`.
   std::optional<std::chrono::nanoseconds> keepalive_time;
   std::chrono::nanoseconds keepalive_timeout = std::chrono::seconds(20);
   /// Also pings connections without calls.
