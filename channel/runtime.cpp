@@ -23,6 +23,7 @@
 #include "actors/io/grpc_ads_transport.hpp"
 #include "actors/io/grpc_connector.hpp"
 #include "actors/io/health_prober.hpp"
+#include "actors/io/process_facts.hpp"
 #include "actors/io/tcp_connector.hpp"
 #include "actors/log.hpp"
 #include "channel/admin/admin_server.hpp"
@@ -342,7 +343,8 @@ struct Runtime::State {
   std::shared_ptr<std::atomic<bool>> ending = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<metrics::Instruments> instruments =
       std::make_shared<metrics::Instruments>(std::chrono::steady_clock::now, scale_of(options));
-  std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
+  std::shared_ptr<metrics::Exporter> exporter =
+      std::make_shared<metrics::Exporter>(instruments, actors::read_process);
   const WallTime started = std::chrono::system_clock::now();
   std::shared_ptr<actors::ChangeLog> changes =
       std::make_shared<actors::ChangeLog>(RuntimeStatus::kChanges);

@@ -389,7 +389,9 @@ class Runtime {
   /// The Pick API for the same targets: see router.hpp. INVALID_ARGUMENT for an invalid target.
   absl::StatusOr<std::shared_ptr<Router>> router(const std::string& target);
 
-  /// All metrics of this runtime, for the embedding server's own exposer or as text.
+  /// All metrics of this runtime, for the embedding server's own exposer or as text. Only the text
+  /// has the standard metrics of the process (process_cpu_seconds_total and so on), because an
+  /// exposer may have its own.
   std::shared_ptr<prometheus::Collectable> metrics() const;
   std::string metrics_text() const;
 

@@ -16,6 +16,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
+ProcessFacts some_process() {
+  return {.stat = "1 (a) S 1 1 1 0 -1 0 1 0 0 0 150 50 0 0 20 0 1 0 3000 8192 7",
+          .ticks_per_second = 100,
+          .page_bytes = 4096,
+          .boot_time = 1'000'000,
+          .open_descriptors = 12,
+          .most_descriptors = 1024};
+}
+
 // A value for every metric.
 std::shared_ptr<Instruments> busy_instruments() {
   auto instruments = std::make_shared<Instruments>();
@@ -83,7 +92,7 @@ std::shared_ptr<Instruments> busy_instruments() {
 }
 
 TEST_CASE("exporter: writes what Prometheus reads", "[metrics][exporter]") {
-  const std::string text = Exporter(busy_instruments()).text();
+  const std::string text = Exporter(busy_instruments(), some_process).text();
   CHECK_THAT(text, Catch::Contains("# TYPE signalbox_failovers_total counter\n"));
   CHECK_THAT(text, Catch::Contains("signalbox_config_generation{target=\"shop\"} 3\n"));
   CHECK_THAT(text,
@@ -105,7 +114,7 @@ TEST_CASE("exporter: a call below no aggregate has no such label", "[metrics][ex
 }
 
 TEST_CASE("exporter: buckets are cumulative", "[metrics][exporter]") {
-  const std::string text = Exporter(busy_instruments()).text();
+  const std::string text = Exporter(busy_instruments(), some_process).text();
   CHECK_THAT(text, Catch::Contains(",le=\"0.025\"} 0\n"));
   CHECK_THAT(text, Catch::Contains(",le=\"0.05\"} 1\n"));
   CHECK_THAT(text, Catch::Contains(",le=\"60\"} 1\n"));
@@ -113,14 +122,22 @@ TEST_CASE("exporter: buckets are cumulative", "[metrics][exporter]") {
 }
 
 TEST_CASE("exporter: exports every metric of the table", "[metrics][exporter]") {
-  const std::string text = Exporter(busy_instruments()).text();
+  const std::string text = Exporter(busy_instruments(), some_process).text();
   for (const MetricRow& row : kMetrics)
     CHECK_THAT(text, Catch::Contains("# HELP " + std::string(row.name) + " "));
 }
 
+TEST_CASE("exporter: the metrics of the process are on the page, and not in the program's exposer",
+          "[metrics][exporter][process]") {
+  const Exporter exporter(std::make_shared<Instruments>(), some_process);
+  CHECK_THAT(exporter.text(), Catch::Contains("\nprocess_open_fds 12\n"));
+  for (const prometheus::MetricFamily& family : exporter.Collect())
+    CHECK_THAT(family.name, Catch::StartsWith("signalbox_"));
+}
+
 #ifdef SIGNALBOX_PROMTOOL
 TEST_CASE("exporter: passes promtool", "[metrics][exporter]") {
-  const std::string text = Exporter(busy_instruments()).text();
+  const std::string text = Exporter(busy_instruments(), some_process).text();
   const auto directory = std::filesystem::temp_directory_path();
   const auto file = directory / ("signalbox_metrics_" + std::to_string(getpid()) + ".txt");
   std::ofstream(file) << text;
