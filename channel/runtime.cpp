@@ -320,11 +320,14 @@ metrics::LatencyScale scale_of(const RuntimeOptions& options) {
 }
 
 // Adds the actors' counters, and the state that all runtimes of the process share.
-void add_counters(const std::shared_ptr<metrics::Instruments>& instruments,
+void add_counters(const RuntimeOptions& options,
+                  const std::shared_ptr<metrics::Instruments>& instruments,
                   actors::Environment& environment) {
   environment.instruments = instruments;
   environment.policy.request_limits = lb::RequestLimits::of_process();
   environment.policy.drop_counters = instruments;
+  if (options.metrics_detail == MetricsDetail::kEndpoint)
+    environment.policy.endpoint_counters = instruments;
   environment.faults = {lb::active_faults_of_process(), instruments->faults()};
 }
 
@@ -525,7 +528,7 @@ absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
   const absl::Status connectors = add_connectors(options, log, bootstrap, instruments, environment);
   if (!connectors.ok()) return connectors;
   add_settings(options, log, bootstrap, environment);
-  add_counters(instruments, environment);
+  add_counters(options, instruments, environment);
   return environment;
 }
 

@@ -140,6 +140,16 @@ enum class LatencyBuckets : std::uint8_t {
   kGrpc,   ///< gRPC's 41 bounds from 0 to 100 s (gRFC A66), which cost three times as many series.
 };
 
+/// How far the metrics tell calls apart.
+enum class MetricsDetail : std::uint8_t {
+  kCluster,
+  /// Also by endpoint: signalbox_endpoint_rpcs_total{cluster, endpoint, code}. At most 200
+  /// endpoints of the runtime have series of their own. The calls of all others are counted under
+  /// the endpoint "other", and signalbox_metric_series_overflow_total counts these endpoints. Each
+  /// pick looks up its endpoint, and each call counts once more.
+  kEndpoint,
+};
+
 struct RuntimeOptions {
   /// The path of the bootstrap file, or the bootstrap's JSON. When neither is set, environment
   /// variables name the bootstrap (see above). To set both is an error of start().
@@ -283,6 +293,7 @@ struct RuntimeOptions {
   std::vector<CustomHttpFilter> http_filters;
 
   LatencyBuckets latency_buckets = LatencyBuckets::kShort;
+  MetricsDetail metrics_detail = MetricsDetail::kCluster;
 
   /// Resolves "host:port" of LOGICAL_DNS clusters to "ip:port" texts; unset: getaddrinfo. Called on
   /// a thread of the runtime; may block.

@@ -66,6 +66,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->observe(CircuitBreakerSet{cluster, gate});
   instruments->drops(cluster, "lb")->add(0, 1);
   instruments->breaker_drops(cluster)->add(0, 1);
+  instruments->endpoint(cluster, Address("10.0.0.1:80"))->add(0, 1);
   instruments->pick_failures("com.example.Nearest")->add(0, 1);
   instruments->filter_failures("com.example.Tenant")->add(0, 1);
   const auto stats = instruments->call_stats("shop", cluster);
