@@ -113,6 +113,10 @@ actors::FileAdsOptions file_options(const RuntimeOptions& options,
           }};
 }
 
+// The places of certificates, as labels of metrics.
+constexpr char kControlPlane[] = "control_plane";
+constexpr char kEndpoint[] = "endpoint";
+
 // Has the metrics say when the certificates end that are used at this place.
 actors::ShowFiles shown_in(const std::shared_ptr<metrics::Instruments>& instruments,
                            const char* place) {
@@ -144,14 +148,16 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(
   }
   actors::GrpcAdsOptions ads;
   ads.server_uri = server.server_uri;
+  instruments->count_certificate_failure(kControlPlane, 0);
   ads.credentials = actors::make_credentials(
       server.channel_creds,
       [log = texts_to(log, LogKind::kCertificate), instruments, name = server.server_uri](
           const std::string& text) {
         instruments->count_config_rejected("certificate");
+        instruments->count_certificate_failure(kControlPlane);
         log(absl::StrCat("xDS server ", name, ": ", text));
       },
-      shown_in(instruments, "control_plane"));
+      shown_in(instruments, kControlPlane));
   ads.security = actors::security_of(server.channel_creds);
   ads.max_message_bytes =
       static_cast<int>(std::min<std::size_t>(options.limits.max_message_bytes, INT_MAX));
@@ -199,15 +205,18 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
     const std::shared_ptr<metrics::Instruments>& instruments,
     Retire retire) {
   actors::GrpcConnectorOptions connector;
-  if (!bootstrap.certificate_providers.empty())
+  if (!bootstrap.certificate_providers.empty()) {
     instruments->count_config_rejected("certificate", 0);
+    instruments->count_certificate_failure(kEndpoint, 0);
+  }
   connector.cluster_credentials = actors::make_cluster_credentials(
       bootstrap.certificate_providers,
       [log = texts_to(log, LogKind::kCertificate), instruments](const std::string& text) {
         instruments->count_config_rejected("certificate");
+        instruments->count_certificate_failure(kEndpoint);
         log(text);
       },
-      shown_in(instruments, "endpoint"));
+      shown_in(instruments, kEndpoint));
   connector.credentials = options.channel_credentials;
   connector.arguments = options.channel_arguments;
   if (options.keepalive_time) {

@@ -671,6 +671,10 @@ void Instruments::watch_certificates(absl::string_view place,
       WatchedCertificates{std::string(place), std::move(ends)}));
 }
 
+void Instruments::count_certificate_failure(absl::string_view place, std::uint64_t times) {
+  series_.add(Metric::kCertificateFailures, {std::string(place)}, static_cast<double>(times));
+}
+
 // Of several certificates with one role, the first to end is shown.
 std::vector<Family> Instruments::collect_certificates() const {
   std::map<std::string, CertificateEnds::Time> first;

@@ -81,6 +81,10 @@ class Instruments final : public DropCounters, public EndpointCounters {
   void watch_certificates(absl::string_view place,
                           std::function<std::optional<CertificateEnds>()> ends);
 
+  /// Counts that certificate files of this place (as above) went bad. `times`: 0 makes the series
+  /// known.
+  void count_certificate_failure(absl::string_view place, std::uint64_t times = 1);
+
   /// Returns the counter of failed picks for this custom policy. Each policy has one counter for
   /// the life of Instruments. The program registers the policies, so their number has no limit
   /// here.

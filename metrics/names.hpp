@@ -68,6 +68,7 @@ enum class Metric : std::uint8_t {
   kConfigPropagation,
   kConfigRejected,
   kCertificateExpiry,
+  kCertificateFailures,
   kActorMessages,
   kActorMailbox,
   kActorHandleDuration,
@@ -381,6 +382,13 @@ inline constexpr std::array kMetrics{
         {Label{"role"}},
         "When the certificates of this role end, in seconds since 1970. Files are read at each "
         "collection. Of a chain the first end counts, of roots the last."},
+    MetricRow{
+        Metric::kCertificateFailures,
+        MetricKind::kCounter,
+        "signalbox_certificate_reload_failures_total",
+        {Label{"role"}},
+        "How often certificate files went bad (unreadable, no PEM, a key that does not fit); the "
+        "last good ones stay in use."},
     MetricRow{Metric::kActorMessages,
               MetricKind::kCounter,
               "signalbox_actor_messages_total",

@@ -62,6 +62,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->watch_certificates("endpoint", [] {
     return CertificateEnds{std::chrono::system_clock::now(), std::chrono::system_clock::now()};
   });
+  instruments->count_certificate_failure("endpoint");
   static const auto gate = std::make_shared<const signalbox::testing::FakeGate>(7, false);
   instruments->observe(CircuitBreakerSet{cluster, gate});
   instruments->drops(cluster, "lb")->add(0, 1);
