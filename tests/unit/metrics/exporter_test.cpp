@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/exporter.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
+#include "tests/support/large_metrics.hpp"
 #include "tests/unit/metrics/metrics_fixture.hpp"
 
 namespace signalbox::metrics {
@@ -121,6 +123,21 @@ TEST_CASE("exporter: buckets are cumulative", "[metrics][exporter]") {
   CHECK_THAT(text, Catch::Contains(",le=\"0.05\"} 1\n"));
   CHECK_THAT(text, Catch::Contains(",le=\"60\"} 1\n"));
   CHECK_THAT(text, Catch::Contains(",le=\"+Inf\"} 2\n"));
+}
+
+TEST_CASE("exporter: the page of 100 clusters of 100 endpoints has a bounded size",
+          "[metrics][exporter]") {
+  const auto lines = [](const std::string& page) { return std::ranges::count(page, '\n'); };
+  const auto page_of = [](std::size_t endpoints, LatencyScale scale) {
+    const auto made = signalbox::testing::large_metrics(/*targets=*/1, 100, endpoints, scale);
+    return Exporter(made.instruments).text();
+  };
+  const std::string page = page_of(100, LatencyScale::kShort);
+  CHECK(page.size() < 1U << 20U);
+  // Only the endpoints with series of their own add to the page, and these are limited.
+  CHECK(lines(page) == lines(page_of(1000, LatencyScale::kShort)));
+  // gRPC's buckets of durations: 27 more for each cluster, and for the calls and waits of a target.
+  CHECK(lines(page_of(100, LatencyScale::kGrpc)) == lines(page) + 27 * (100 + 1 + 2));
 }
 
 TEST_CASE("exporter: exports every metric of the table", "[metrics][exporter]") {
