@@ -23,6 +23,7 @@
 #include "actors/io/grpc_ads_transport.hpp"
 #include "actors/io/grpc_connector.hpp"
 #include "actors/io/health_prober.hpp"
+#include "actors/io/process_facts.hpp"
 #include "actors/io/tcp_connector.hpp"
 #include "actors/log.hpp"
 #include "channel/admin/admin_server.hpp"
@@ -125,6 +126,10 @@ actors::FileAdsOptions file_options(const RuntimeOptions& options,
           }};
 }
 
+// The places of certificates, as labels of metrics.
+constexpr char kControlPlane[] = "control_plane";
+constexpr char kEndpoint[] = "endpoint";
+
 // Has the metrics say when the certificates end that are used at this place.
 actors::ShowFiles shown_in(const std::shared_ptr<metrics::Instruments>& instruments,
                            const char* place) {
@@ -156,14 +161,16 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(
   }
   actors::GrpcAdsOptions ads;
   ads.server_uri = server.server_uri;
+  instruments->count_certificate_failure(kControlPlane, 0);
   ads.credentials = actors::make_credentials(
       server.channel_creds,
       [log = texts_to(log, LogKind::kCertificate), instruments, name = server.server_uri](
           const std::string& text) {
         instruments->count_config_rejected("certificate");
+        instruments->count_certificate_failure(kControlPlane);
         log(absl::StrCat("xDS server ", name, ": ", text));
       },
-      shown_in(instruments, "control_plane"));
+      shown_in(instruments, kControlPlane));
   ads.security = actors::security_of(server.channel_creds);
   ads.max_message_bytes =
       static_cast<int>(std::min<std::size_t>(options.limits.max_message_bytes, INT_MAX));
@@ -211,15 +218,18 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
     const std::shared_ptr<metrics::Instruments>& instruments,
     Retire retire) {
   actors::GrpcConnectorOptions connector;
-  if (!bootstrap.certificate_providers.empty())
+  if (!bootstrap.certificate_providers.empty()) {
     instruments->count_config_rejected("certificate", 0);
+    instruments->count_certificate_failure(kEndpoint, 0);
+  }
   connector.cluster_credentials = actors::make_cluster_credentials(
       bootstrap.certificate_providers,
       [log = texts_to(log, LogKind::kCertificate), instruments](const std::string& text) {
         instruments->count_config_rejected("certificate");
+        instruments->count_certificate_failure(kEndpoint);
         log(text);
       },
-      shown_in(instruments, "endpoint"));
+      shown_in(instruments, kEndpoint));
   connector.credentials = options.channel_credentials;
   connector.arguments = options.channel_arguments;
   if (options.keepalive_time) {
@@ -332,11 +342,14 @@ metrics::LatencyScale scale_of(const RuntimeOptions& options) {
 }
 
 // Adds the actors' counters, and the state that all runtimes of the process share.
-void add_counters(const std::shared_ptr<metrics::Instruments>& instruments,
+void add_counters(const RuntimeOptions& options,
+                  const std::shared_ptr<metrics::Instruments>& instruments,
                   actors::Environment& environment) {
   environment.instruments = instruments;
   environment.policy.request_limits = lb::RequestLimits::of_process();
   environment.policy.drop_counters = instruments;
+  if (options.metrics_detail == MetricsDetail::kEndpoint)
+    environment.policy.endpoint_counters = instruments;
   environment.faults = {lb::active_faults_of_process(), instruments->faults()};
 }
 
@@ -355,7 +368,8 @@ struct Runtime::State {
   std::shared_ptr<std::atomic<bool>> ending = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<metrics::Instruments> instruments =
       std::make_shared<metrics::Instruments>(std::chrono::steady_clock::now, scale_of(options));
-  std::shared_ptr<metrics::Exporter> exporter = std::make_shared<metrics::Exporter>(instruments);
+  std::shared_ptr<metrics::Exporter> exporter =
+      std::make_shared<metrics::Exporter>(instruments, actors::read_process);
   const WallTime started = std::chrono::system_clock::now();
   std::shared_ptr<actors::ChangeLog> changes =
       std::make_shared<actors::ChangeLog>(RuntimeStatus::kChanges);
@@ -537,7 +551,7 @@ absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
   const absl::Status connectors = add_connectors(options, log, bootstrap, instruments, environment);
   if (!connectors.ok()) return connectors;
   add_settings(options, log, bootstrap, environment);
-  add_counters(instruments, environment);
+  add_counters(options, instruments, environment);
   return environment;
 }
 

@@ -28,6 +28,7 @@
 #include <string>
 
 #include "messages/counting/drop_counts.hpp"
+#include "messages/counting/endpoint_calls.hpp"
 #include "messages/counting/leaf_calls.hpp"
 #include "messages/lb_events.hpp"
 
@@ -54,6 +55,9 @@ struct PolicyOptions {
   std::shared_ptr<RequestLimits> request_limits = nullptr;
   /// Counts dropped calls for the metrics. Null: they are not counted.
   std::shared_ptr<DropCounters> drop_counters = nullptr;
+  /// Counts calls by endpoint for the metrics. Null: they are not counted, and calls do nothing for
+  /// it.
+  std::shared_ptr<EndpointCounters> endpoint_counters = nullptr;
   /// Counts the target's calls by leaf below aggregates, for the metrics. Null: they are not
   /// counted.
   std::shared_ptr<CallCounters> call_counters = nullptr;

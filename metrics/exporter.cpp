@@ -8,6 +8,8 @@
 
 #include "prometheus/text_serializer.h"
 
+#include "metrics/process.hpp"
+
 namespace signalbox::metrics {
 namespace {
 
@@ -57,13 +59,10 @@ prometheus::ClientMetric to_prometheus(const Family& family, const Series& serie
   return metric;
 }
 
-}  // namespace
-
-std::vector<prometheus::MetricFamily> Exporter::Collect() const {
-  std::vector<prometheus::MetricFamily> families;
-  for (const Family& family : instruments_->collect()) {
+void append(const std::vector<Family>& families, std::vector<prometheus::MetricFamily>& to) {
+  for (const Family& family : families) {
     const MetricRow& row = *family.row;
-    prometheus::MetricFamily& out = families.emplace_back();
+    prometheus::MetricFamily& out = to.emplace_back();
     out.name = std::string(row.name);
     out.help = std::string(row.help);
     out.type = type_of(row.kind);
@@ -71,12 +70,21 @@ std::vector<prometheus::MetricFamily> Exporter::Collect() const {
     for (const Series& series : family.series)
       out.metric.push_back(to_prometheus(family, series));
   }
+}
+
+}  // namespace
+
+std::vector<prometheus::MetricFamily> Exporter::Collect() const {
+  std::vector<prometheus::MetricFamily> families;
+  append(instruments_->collect(), families);
   return families;
 }
 
 std::string Exporter::text() const {
+  std::vector<prometheus::MetricFamily> families = Collect();
+  if (process_ != nullptr) append(process_families(process_()), families);
   std::ostringstream out;
-  prometheus::TextSerializer().Serialize(out, Collect());
+  prometheus::TextSerializer().Serialize(out, families);
   return out.str();
 }
 

@@ -5,33 +5,41 @@
 //   Instruments ─▶ [Exporter] ─▶ text(), which metrics_server and admin_server show
 //                      └──────▶ Collect(), for an Exposer of the embedding program
 //
-// The exporter has no values of its own: each scrape collects them anew.
+// The exporter has no values of its own: each scrape collects them anew. Only text() has the metrics
+// of the process: an Exposer may have them already, and a program may have several runtimes.
 
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prometheus/collectable.h"
 #include "prometheus/metric_family.h"
 
+#include "messages/process_facts.hpp"
 #include "metrics/instruments.hpp"
 
 namespace signalbox::metrics {
 
 class Exporter final : public prometheus::Collectable {
  public:
-  explicit Exporter(std::shared_ptr<const Instruments> instruments)
-      : instruments_(std::move(instruments)) {}
+  using Process = std::function<ProcessFacts()>;
+
+  /// `process` is asked by text(); null: without the metrics of the process.
+  explicit Exporter(std::shared_ptr<const Instruments> instruments, Process process = nullptr)
+      : instruments_(std::move(instruments)), process_(std::move(process)) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
-  /// The text exposition format, as at /metrics.
+  /// The text exposition format, as at /metrics, with the metrics of the process.
   std::string text() const;
 
  private:
-  std::shared_ptr<const Instruments> instruments_;
+  const std::shared_ptr<const Instruments> instruments_;
+  const Process process_;
 };
 
 }  // namespace signalbox::metrics

@@ -544,6 +544,50 @@ EventCountPtr Instruments::breaker_drops(const ClusterName& cluster) {
   return count;
 }
 
+EndpointCallsPtr Instruments::endpoint(const ClusterName& cluster, const Address& address) {
+  const std::lock_guard lock(registry_mutex_);
+  const std::pair key(cluster, address.str());
+  if (const auto found = endpoint_calls_.find(key); found != endpoint_calls_.end())
+    return found->second;
+  if (endpoint_calls_.size() >= kMaxEndpoints)
+    std::erase_if(endpoint_calls_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  if (endpoint_calls_.size() >= kMaxEndpoints) {
+    series_.count_overflow(Metric::kEndpointRpcs);
+    return nullptr;
+  }
+  return endpoint_calls_[key] = std::make_shared<const EndpointCalls>();
+}
+
+EndpointCallsPtr Instruments::other_endpoints(const ClusterName& cluster) {
+  const std::lock_guard lock(registry_mutex_);
+  const bool fits = other_endpoints_.size() < kMaxSeries || other_endpoints_.contains(cluster);
+  if (!fits) series_.count_overflow(Metric::kEndpointRpcs);
+  EndpointCallsPtr& calls = other_endpoints_[fits ? cluster : ClusterName(std::string(kOther))];
+  if (calls == nullptr) calls = std::make_shared<const EndpointCalls>();
+  return calls;
+}
+
+// An endpoint without calls has a series for OK. The other endpoints have series only for calls.
+std::vector<Family> Instruments::collect_endpoints() const {
+  Family family{&row_of(Metric::kEndpointRpcs), {}};
+  const auto add = [&](const ClusterName& cluster,
+                       const std::string& endpoint,
+                       const EndpointCalls& calls,
+                       bool shows_zero) {
+    for (std::size_t code = 0; code < kStatusCodes; ++code) {
+      const std::int64_t count = calls.sum(code);
+      if (count != 0 || (shows_zero && code == 0))
+        family.series.push_back(one({cluster.str(), endpoint, std::string(kCodes[code])}, count));
+    }
+  };
+  const std::lock_guard lock(registry_mutex_);
+  for (const auto& [key, calls] : endpoint_calls_)
+    add(key.first, key.second, *calls, true);
+  for (const auto& [cluster, calls] : other_endpoints_)
+    add(cluster, std::string(kOther), *calls, false);
+  return {family};
+}
+
 // A gauge cannot be shared, so clusters beyond kMaxSeries have no gauge.
 void Instruments::set_gate(const CircuitBreakerSet& seen) {
   const std::lock_guard lock(registry_mutex_);
@@ -614,6 +658,10 @@ void Instruments::watch_certificates(absl::string_view place,
   const std::lock_guard lock(registry_mutex_);
   certificates_.push_back(std::make_shared<const WatchedCertificates>(
       WatchedCertificates{std::string(place), std::move(ends)}));
+}
+
+void Instruments::count_certificate_failure(absl::string_view place, std::uint64_t times) {
+  series_.add(Metric::kCertificateFailures, {std::string(place)}, static_cast<double>(times));
 }
 
 // If several certificates have one role, the gauge shows the first to expire.
@@ -702,6 +750,10 @@ std::set<std::string> Instruments::clusters_in_use() const {
     clusters.insert(key.first.str());
   for (const auto& [cluster, count] : breaker_drops_)
     clusters.insert(cluster.str());
+  for (const auto& [key, calls] : endpoint_calls_)
+    clusters.insert(key.first.str());
+  for (const auto& [cluster, calls] : other_endpoints_)
+    clusters.insert(cluster.str());
   for (const auto& [cluster, gates] : gates_)
     clusters.insert(cluster.str());
   clusters.erase(std::string(kOther));
@@ -738,6 +790,12 @@ void Instruments::forget_gone() const {
   std::erase_if(breaker_drops_, [&](const auto& entry) {
     return is_overdue(entry.first) && entry.second.use_count() == 1;
   });
+  std::erase_if(endpoint_calls_, [&](const auto& entry) {
+    return is_overdue(entry.first.first) && entry.second.use_count() == 1;
+  });
+  std::erase_if(other_endpoints_, [&](const auto& entry) {
+    return is_overdue(entry.first) && entry.second.use_count() == 1;
+  });
   std::erase_if(gates_, [&](const auto& entry) {
     return is_overdue(entry.first) &&
            std::ranges::all_of(entry.second, [](const auto& gate) { return gate.expired(); });
@@ -754,6 +812,7 @@ std::vector<Family> Instruments::collect() const {
   for (auto& some : {collect_calls(),
                      collect_callers(),
                      collect_drops(),
+                     collect_endpoints(),
                      collect_actors(),
                      collect_certificates()}) {
     for (const Family& family : some) {

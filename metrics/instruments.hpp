@@ -32,6 +32,7 @@
 #include "messages/counting/call_stats.hpp"
 #include "messages/counting/caller_stats.hpp"
 #include "messages/counting/drop_counts.hpp"
+#include "messages/counting/endpoint_calls.hpp"
 #include "messages/observation.hpp"
 #include "messages/resource.hpp"
 #include "messages/xds_events.hpp"
@@ -40,7 +41,7 @@
 
 namespace signalbox::metrics {
 
-class Instruments final : public DropCounters {
+class Instruments final : public DropCounters, public EndpointCounters {
  public:
   using Clock = std::function<Instant()>;
 
@@ -66,6 +67,11 @@ class Instruments final : public DropCounters {
   EventCountPtr drops(const ClusterName& cluster, absl::string_view category) override;
   EventCountPtr breaker_drops(const ClusterName& cluster) override;
 
+  /// The first kMaxEndpoints endpoints have counters of their own. When there is no room, counters
+  /// that are not held any more make room.
+  EndpointCallsPtr endpoint(const ClusterName& cluster, const Address& address) override;
+  EndpointCallsPtr other_endpoints(const ClusterName& cluster) override;
+
   /// Returns the counters for this kind of actor. Each kind has one object for the life of
   /// Instruments. The kinds are few and fixed, so their number has no limit here.
   std::shared_ptr<const ActorStats> actor_stats(absl::string_view actor);
@@ -74,6 +80,10 @@ class Instruments final : public DropCounters {
   /// is where the certificates are used, "control_plane" or "endpoint"; the label `role` begins so.
   void watch_certificates(absl::string_view place,
                           std::function<std::optional<CertificateEnds>()> ends);
+
+  /// Counts that certificate files of this place (as above) went bad. `times`: 0 makes the series
+  /// known.
+  void count_certificate_failure(absl::string_view place, std::uint64_t times = 1);
 
   /// Returns the counter of failed picks for this custom policy. Each policy has one counter for
   /// the life of Instruments. The program registers the policies, so their number has no limit
@@ -136,6 +146,8 @@ class Instruments final : public DropCounters {
 
   /// This time is long enough for one or two scrapes to see the last values of a cluster.
   static constexpr Duration kRetention = std::chrono::minutes(1);
+  /// The most endpoints that have a series of their own, over all clusters.
+  static constexpr std::size_t kMaxEndpoints = 200;
   /// hold_cluster() forgets clusters, too, but at most this often: a program may never collect.
   static constexpr Duration kSweepEvery = std::chrono::seconds(10);
 
@@ -165,6 +177,7 @@ class Instruments final : public DropCounters {
   std::vector<Family> collect_calls() const;
   std::vector<Family> collect_callers() const;
   std::vector<Family> collect_drops() const;
+  std::vector<Family> collect_endpoints() const;
   void set_gate(const CircuitBreakerSet& seen);
 
   const Clock now_;
@@ -176,6 +189,8 @@ class Instruments final : public DropCounters {
   std::map<std::string, std::shared_ptr<const CallerStats>> caller_stats_;
   mutable std::map<std::pair<ClusterName, std::string>, EventCountPtr> drops_;
   mutable std::map<ClusterName, EventCountPtr> breaker_drops_;
+  mutable std::map<std::pair<ClusterName, std::string>, EndpointCallsPtr> endpoint_calls_;
+  mutable std::map<ClusterName, EndpointCallsPtr> other_endpoints_;
   mutable std::map<std::string, Instant> gone_;  ///< Clusters without a hold, and since when.
   mutable Instant swept_{};                      ///< When forget_gone() last ran.
   /// One gate for each policy that serves the cluster. A gate that no picker leads to has expired.

@@ -96,6 +96,8 @@ struct DemoOptions {
   double stop_seconds = 10;  ///< How long the same drill keeps the control plane stopped.
   std::string json;          ///< Empty: no data file.
   std::string metrics = "127.0.0.1:0";
+  std::string metrics_detail = "cluster";  ///< `cluster`, `endpoint`.
+  std::string metrics_buckets = "short";   ///< `short`, `grpc`.
   std::string admin;      ///< Address of the admin pages; empty: none.
   std::string resources;  ///< Empty: the built-in resources.
   double rps = 500;

@@ -53,6 +53,8 @@ absl::Status DemoStage::set() {
   // The demo's table has the failovers already. In JSON they are for a log collector.
   options.log_level = log_format() == LogFormat::kJson ? LogLevel::kInfo : LogLevel::kError;
   options.log_line = [](const LogLine& line) { say("demo", text_of(line), line.level); };
+  if (options_.metrics_detail == "endpoint") options.metrics_detail = MetricsDetail::kEndpoint;
+  if (options_.metrics_buckets == "grpc") options.latency_buckets = LatencyBuckets::kGrpc;
   if (options_.drill == kTieredDrill) options.aggregate_mode = AggregateMode::kTiered;
   auto runtime = Runtime::start(std::move(options));
   if (!runtime.ok()) return runtime.status();

@@ -217,6 +217,30 @@ void add_demo_script(CLI::App& command, DemoOptions& options) {
   add_absence("--stop-seconds", options.stop_seconds, "How long it is stopped: 0 to 120");
 }
 
+void add_demo_metrics(CLI::App& command, DemoOptions& options) {
+  command
+      .add_option("--metrics",
+                  options.metrics,
+                  "Serve /metrics on this host:port; port 0 takes\na free one")
+      ->type_name("ADDRESS")
+      ->check(host_and_port())
+      ->capture_default_str();
+  command
+      .add_option("--metrics-detail",
+                  options.metrics_detail,
+                  "Tell calls apart by cluster, or by endpoint\ntoo: at most 200")
+      ->type_name("DETAIL")
+      ->check(CLI::IsMember({"cluster", "endpoint"}))
+      ->capture_default_str();
+  command
+      .add_option("--metrics-buckets",
+                  options.metrics_buckets,
+                  "Buckets of latencies: short (14) or grpc (41, as\nin gRFC A66)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"short", "grpc"}))
+      ->capture_default_str();
+}
+
 void add_demo(CLI::App& app, CommandLine& line) {
   DemoOptions& options = line.demo;
   CLI::App* command = add_command(
@@ -237,13 +261,7 @@ void add_demo(CLI::App& app, CommandLine& line) {
   add_demo_script(*command, options);
   command->add_option("--json", options.json, "Write the result to this file as data")
       ->type_name("FILE");
-  command
-      ->add_option("--metrics",
-                   options.metrics,
-                   "Serve /metrics on this host:port; port 0 takes\na free one")
-      ->type_name("ADDRESS")
-      ->check(host_and_port())
-      ->capture_default_str();
+  add_demo_metrics(*command, options);
   command
       ->add_option(
           "--admin",

@@ -60,17 +60,21 @@ bool ends(int signal, const Terminals& terminals) {
   return signal != SIGHUP || terminals.has_closed();
 }
 
-// Serves changes of the file until a stop signal comes.
+// Serves changes of the file until a stop signal comes. A file that could not be watched is tried
+// again every second.
 void follow(const ServeOptions& options, actors::WatchedFile& file, ControlPlane& plane, int stop) {
+  constexpr int kForever = -1;
+  constexpr int kRetryMs = 1'000;
   const Terminals terminals;
   for (;;) {
     std::array<pollfd, 2> fds{pollfd{file.descriptor(), POLLIN, 0}, pollfd{stop, POLLIN, 0}};
-    if (::poll(fds.data(), fds.size(), -1) < 0) continue;
+    const int ready = ::poll(fds.data(), fds.size(), file.is_watched() ? kForever : kRetryMs);
+    if (ready < 0) continue;
     while (const auto signal = take_signal(stop)) {
       if (ends(*signal, terminals)) return;
       read_again(options, file, plane);
     }
-    if (fds[0].revents != 0) take_change(options, file, plane);
+    if (fds[0].revents != 0 || !file.is_watched()) take_change(options, file, plane);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -55,6 +56,20 @@ const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view 
   return found == each.end() ? nullptr : &*found;
 }
 
+// Makes the newest argument the one that gRPC uses, whatever the user set under its name.
+void put_first(const grpc::ChannelArguments& arguments) {
+  const grpc_channel_args all = arguments.c_channel_args();
+  const std::span<grpc_arg> each(all.args, all.num_args);
+  const absl::string_view name = each.back().key;
+  std::swap(*std::ranges::find_if(each, [&](const grpc_arg& one) { return one.key == name; }),
+            each.back());
+}
+
+void set(const char* name, int value, grpc::ChannelArguments& arguments) {
+  arguments.SetInt(name, value);
+  put_first(arguments);
+}
+
 // The authority without its port, as gRPC removes it. An IPv6 address keeps its colons.
 absl::string_view host_in(absl::string_view authority) {
   const std::size_t colon = authority.find(':');
@@ -83,10 +98,10 @@ void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments
   const auto milliseconds = [](std::chrono::milliseconds time) {
     return static_cast<int>(std::clamp<std::int64_t>(time.count(), 1, INT_MAX - 1));
   };
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(keepalive.time));
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(keepalive.timeout));
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, keepalive.without_calls ? 1 : 0);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  set(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(keepalive.time), arguments);
+  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(keepalive.timeout), arguments);
+  set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, keepalive.without_calls ? 1 : 0, arguments);
+  set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0, arguments);
 }
 
 }  // namespace
@@ -120,7 +135,7 @@ grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
     if (find(said, name) == nullptr) arguments.SetInt(name, value);
   };
   for (const auto& [name, value] : ours(timeout))
-    arguments.SetInt(name, value);
+    set(name, value, arguments);
   if (keepalive) set_keepalive(*keepalive, arguments);
   // Channelz costs a tenth of a call's CPU time, and signalbox counts calls itself.
   set_unless_said(GRPC_ARG_ENABLE_CHANNELZ, 0);
@@ -131,6 +146,7 @@ grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
   set_unless_said(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   set_unless_said(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, authority);
+  put_first(arguments);
   return arguments;
 }
 

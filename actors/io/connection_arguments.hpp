@@ -5,7 +5,8 @@
 //   RuntimeOptions::channel_arguments ─▶ check_arguments() ─▶ [connection_arguments()] ─▶ channel
 //
 // Only signalbox sets the arguments that make a channel exactly one connection. The user may set
-// all other arguments; signalbox has defaults for some of them.
+// all other arguments; signalbox has defaults for some of them. The settings of pings and the
+// authority of the handshake outrank what the user set under the same names.
 
 #pragma once
 

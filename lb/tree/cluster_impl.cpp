@@ -12,6 +12,7 @@
 #include "lb/pick/pickers.hpp"
 #include "lb/request_limit.hpp"
 #include "lb/tree/cluster_impl_picker.hpp"
+#include "lb/tree/endpoint_trackers.hpp"
 #include "lb/tree/pass_through.hpp"
 
 namespace signalbox::lb {
@@ -41,6 +42,7 @@ class ClusterImpl final : public PassThrough {
                 .drops = {},
                 .aggregate = own.aggregate};
     if (update.endpoints != nullptr) terms.drops = update.endpoints->drops;
+    count_endpoints(terms.cluster, update.endpoints);
     if (terms != terms_) {
       adopt(std::move(terms));
       show_breaker(effects);
@@ -49,12 +51,29 @@ class ClusterImpl final : public PassThrough {
   }
 
   PickerPtr show(const PickerPtr& picker) override {
-    if (picker == of_child_ && rules_ == shown_rules_) return shown_;
+    if (picker == of_child_ && rules_ == shown_rules_ && trackers_ == shown_trackers_)
+      return shown_;
     of_child_ = picker;
     shown_rules_ = rules_;
+    shown_trackers_ = trackers_;
     const bool has_no_say = rules_->drops.empty() && never_completes(picker);  // I3
-    shown_ = has_no_say ? picker : make_cluster_impl_picker(picker, rules_);
+    shown_ = has_no_say ? picker : make_cluster_impl_picker(counting(picker), rules_);
     return shown_;
+  }
+
+  PickerPtr counting(const PickerPtr& picker) const {
+    return trackers_ == nullptr ? picker : make_endpoint_counting_picker(picker, trackers_);
+  }
+
+  // Precondition: terms_ are those of the configuration before.
+  void count_endpoints(const ClusterName& cluster, const EndpointsPtr& endpoints) {
+    EndpointCounters* const counters = context_.options.endpoint_counters.get();
+    if (counters == nullptr) return;
+    const bool is_same = terms_ && terms_->cluster == cluster;
+    if (is_same && endpoints == counted_) return;
+    trackers_ = std::make_shared<const EndpointTrackers>(
+        cluster, endpoints, *counters, context_.retirement, is_same ? trackers_.get() : nullptr);
+    counted_ = endpoints;
   }
 
   void show_breaker(LbEffects& effects) {
@@ -133,9 +152,12 @@ class ClusterImpl final : public PassThrough {
   std::optional<Terms> terms_;  ///< nullopt: before the first configuration.
   CallRulesPtr rules_;          ///< Made from terms_.
   CallGatePtr observed_;
+  EndpointsPtr counted_;          ///< The endpoints of trackers_.
+  EndpointTrackersPtr trackers_;  ///< Null: calls are not counted by endpoint.
   // The picker published last, and its inputs.
   PickerPtr of_child_;
   CallRulesPtr shown_rules_;
+  EndpointTrackersPtr shown_trackers_;
   PickerPtr shown_;
 };
 

@@ -92,6 +92,8 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
       {{"check", "--fast"}, "there is no option '--fast'"},
       {{"demo", "--metrics", "9464"}, "--metrics: expected host:port, got '9464'"},
       {{"demo", "--metrics", "127.0.0.1:65536"}, "--metrics: expected host:port"},
+      {{"demo", "--metrics-detail", "call"}, "--metrics-detail: call not in {cluster,endpoint}"},
+      {{"demo", "--metrics-buckets", "many"}, "--metrics-buckets: many not in {short,grpc}"},
       {{"serve", "--resources", "r.yaml", "--listen", "here"}, "--listen: expected host:port"},
       {{"serve", "--resources", "r.yaml", "--listen", "18000"}, "--listen: expected host:port"},
       {{"serve", "--resources", "r.yaml", "--listen", ":18000"}, "--listen: expected host:port"},

@@ -64,7 +64,12 @@ TEST_CASE("runtime: a backend that answers errors is ejected, and serves again a
       start_plane(listener_yaml("orders", "orders") + routes_yaml("orders", "c") +
                   cluster_yaml("c", "", detecting("3600s")) +
                   endpoints_yaml("c", {{first.address, bad.address(), second.address}}));
-  const auto runtime = start_runtime(options_for(plane->address()));
+  RuntimeOptions options = options_for(plane->address());
+  std::atomic<int> ejections_told = 0;
+  options.log_line = [&](const LogLine& line) {
+    if (line.kind == LogKind::kEjection && line.level == LogLevel::kWarning) ++ejections_told;
+  };
+  const auto runtime = start_runtime(std::move(options));
   const auto channel = runtime->channel("xds:///orders");
   Stub stub(channel);
   const std::vector<std::string> of_c = {"cluster=\"c\""};
@@ -80,6 +85,7 @@ TEST_CASE("runtime: a backend that answers errors is ejected, and serves again a
   CHECK(metric(*runtime, "signalbox_endpoints", ejected) == 1.0);
   CHECK(metric(*runtime, "signalbox_connections_open", of_c) == 3.0);
   CHECK(served_without_failure(stub, 50));
+  CHECK(eventually([&] { return ejections_told == 1; }));
 
   // The ejection of an hour becomes a moment: new settings hold for ejected endpoints, too.
   bad.heal();

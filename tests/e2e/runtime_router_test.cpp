@@ -57,6 +57,34 @@ TEST_CASE("router: a pick completes with the address of a backend", "[e2e][runti
   }));
 }
 
+TEST_CASE("router: calls are counted by endpoint when the program asks for it",
+          "[e2e][runtime][router]") {
+  const BackendProcess first("first");
+  const BackendProcess second("second");
+  const auto plane = start_plane(simple_yaml("orders", "c", {first.address, second.address}));
+  RuntimeOptions options = options_for(plane->address());
+  const bool by_endpoint = GENERATE(true, false);
+  if (by_endpoint) options.metrics_detail = MetricsDetail::kEndpoint;
+  const auto runtime = start_runtime(std::move(options));
+  const auto router = router_of(*runtime);
+  const CallArgs args{.path = kPath, .seed = 1};
+  Pick pick = pick_until_complete(*router, args);
+  const std::string chosen = pick.connection()->address().str();
+  router->started(pick);
+  router->finished(pick, 14);
+  const auto calls = [&](const std::string& address, const char* code) {
+    return metric(*runtime,
+                  "signalbox_endpoint_rpcs_total",
+                  {"cluster=\"c\"", "endpoint=\"" + address + "\"", std::string(code)});
+  };
+  if (!by_endpoint) {
+    CHECK_THAT(runtime->metrics_text(), !Contains("signalbox_endpoint_rpcs_total"));
+    return;
+  }
+  CHECK(calls(chosen, "code=\"UNAVAILABLE\"") == 1);
+  CHECK(calls(chosen == first.address ? second.address : first.address, "code=\"OK\"") == 0);
+}
+
 TEST_CASE("router: a call counts once for its caller, with or without an endpoint",
           "[e2e][runtime][router]") {
   const BackendProcess backend("good");

@@ -12,6 +12,7 @@
 
 #include "tests/e2e/runtime_world.hpp"
 #include "tests/support/printed.hpp"
+#include "tests/support/temporary_folder.hpp"
 #include "tools/admin_client.hpp"
 
 namespace signalbox::test {
@@ -197,6 +198,42 @@ TEST_CASE("runtime: the admin pages show the status, and readiness",
   // Without its control plane the target goes on.
   CHECK(eventually([&] { return !runtime->dump()->servers.at(0).connected; }));
   CHECK(get("/ready") == "LIVE\n");
+}
+
+TEST_CASE("runtime: `signalbox ready` by its exit status", "[e2e][runtime][status][tools]") {
+  constexpr int kReady = 0;
+  constexpr int kNotReady = 1;
+  constexpr int kNotAsked = 2;
+  const TemporaryFolder folder;
+  const std::string address = "unix:" + folder.path("admin.sock");
+  const auto ask = [&](std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {SIGNALBOX_PROGRAM, "ready", "--admin", address});
+    return run_program(more);
+  };
+  const std::vector<std::string> orders{"--target", "xds:///orders"};
+  CHECK(ask().status == kNotAsked);  // Nothing listens there.
+
+  const BackendProcess backend("good");
+  const auto plane = start_plane("");
+  const auto runtime = start_runtime(options_for(plane->address()));
+  REQUIRE(runtime->serve_admin(address).ok());
+  CHECK(ask().status == kReady);  // No target is in use.
+  CHECK(ask(orders).status == kNotAsked);
+
+  const auto channel = runtime->channel("xds:///orders");
+  const Finished waiting = ask();
+  CHECK(waiting.status == kNotReady);
+  CHECK(waiting.output.empty());
+  CHECK_THAT(waiting.errors, Contains(address));
+  CHECK(ask(orders).status == kNotReady);
+
+  plane->update(resources(simple_yaml("orders", "c", {backend.address})));
+  REQUIRE(call(channel).ok());
+  const Finished ready = ask(orders);
+  CHECK(ready.status == kReady);
+  CHECK(ready.output == "LIVE\n");
+  CHECK(ready.errors.empty());
+  CHECK(ask().status == kReady);
 }
 
 TEST_CASE("runtime: the status of ten thousand endpoints, while they change",

@@ -368,6 +368,9 @@ TEST_CASE("runtime tls: files that go bad leave the last good ones in use, and t
   CHECK_THAT(told[0], Contains("\"files\"") && Contains("ca_certificate_file"));
   CHECK_THAT(told[1], Contains("\"files\"") && Contains("private_key_file"));
   CHECK(metric(*world.runtime, "signalbox_config_rejected_total", {"reason=\"certificate\""}) == 2);
+  CHECK(metric(*world.runtime,
+               "signalbox_certificate_reload_failures_total",
+               {"role=\"endpoint\""}) == 2);
 }
 
 TEST_CASE("runtime tls: files that never were good are what calls say, until they are",

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/e2e/raw_client.hpp"
@@ -125,6 +126,29 @@ TEST_CASE("serve: SIGHUP reads the file again and never stops it", "[e2e][tools]
 
   folder.write("resources.yaml", file_with({"a", "b"}));
   served.process.send_signal(SIGHUP);
+  CHECK(names_in(received(client)) == Names{"a", "b"});
+  served.process.send_signal(SIGTERM);
+  CHECK(finish(served.process).status == 0);
+}
+
+TEST_CASE("serve: a file that could not be watched is tried again without a signal",
+          "[e2e][tools]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("resources.yaml", file_with({"a"}));
+  Served served = serve(file);
+  RawClient client(served.address);
+  client.ask({"a", "b"});
+  CHECK(names_in(received(client)) == Names{"a"});
+
+  // The process can open nothing more, so it can neither watch nor read. poll() needs a limit of 2.
+  rlimit before{};
+  REQUIRE(::prlimit(served.process.pid(), RLIMIT_NOFILE, nullptr, &before) == 0);
+  const rlimit none{2, before.rlim_max};
+  REQUIRE(::prlimit(served.process.pid(), RLIMIT_NOFILE, &none, nullptr) == 0);
+  folder.write("resources.yaml", file_with({"a", "b"}));
+  REQUIRE(complains(served, "cannot watch"));
+  REQUIRE(::prlimit(served.process.pid(), RLIMIT_NOFILE, &before, nullptr) == 0);
+
   CHECK(names_in(received(client)) == Names{"a", "b"});
   served.process.send_signal(SIGTERM);
   CHECK(finish(served.process).status == 0);

@@ -40,6 +40,26 @@ class Alerts(unittest.TestCase):
         self.assertEqual(len(re.findall(r"labels: \{severity: (?:warning|critical)\}", read(ALERTS))), len(self.names))
 
 
+class Metrics(unittest.TestCase):
+    table = re.findall(r'^ *"((?:signalbox|process)_\w+)",$', read(CHECKOUT / "metrics/names.hpp"), re.MULTILINE)
+
+    def test_each_metric_has_its_question(self) -> None:
+        section = read(CHECKOUT / "docs/operate.md").split("\n## Metrics\n")[1].split("\n## ")[0]
+        rows = [row.split("|")[1:3] for row in section.split("| question | metric |")[1].split("\n\n")[0].splitlines()[2:]]
+        asked = [name for _, metrics in rows for name in re.findall(r"`(\w+)", metrics) if "_" in name]
+        self.assertGreater(len(self.table), 50)
+        self.assertEqual(set(self.table) - set(asked), set(), "docs/operate.md asks no question for these")
+        self.assertEqual(set(asked) - set(self.table) - {"applied_configs"}, set(), "metrics/names.hpp has no such metrics")
+        self.assertTrue(all(question.strip() for question, _ in rows))
+
+    def test_documents_name_metrics_that_exist(self) -> None:
+        suffix = r"_(?:bucket|sum|count)$"
+        for path in sorted(CHECKOUT.glob("docs/*.md")):
+            with self.subTest(path.name):
+                named = set(re.findall(r"\b(?:signalbox|process)_\w+_(?:total|seconds|bytes|active|open)\b", read(path)))
+                self.assertLessEqual({re.sub(suffix, "", name) for name in named}, set(self.table))
+
+
 class Dashboard(unittest.TestCase):
     def test_the_file_is_what_the_table_makes(self) -> None:
         self.assertEqual(read(CHECKOUT / "conf/grafana/signalbox.json"), dashboard.text(),

@@ -141,6 +141,16 @@ enum class LatencyBuckets : std::uint8_t {
   kGrpc,   ///< gRPC's 41 bounds from 0 to 100 s (gRFC A66), which cost three times as many series.
 };
 
+/// How far the metrics tell calls apart.
+enum class MetricsDetail : std::uint8_t {
+  kCluster,
+  /// Also by endpoint: signalbox_endpoint_rpcs_total{cluster, endpoint, code}. At most 200
+  /// endpoints of the runtime have series of their own. The calls of all others are counted under
+  /// the endpoint "other", and signalbox_metric_series_overflow_total counts these endpoints. Each
+  /// pick looks up its endpoint, and each call counts once more.
+  kEndpoint,
+};
+
 struct RuntimeOptions {
   /// The path of the bootstrap file, or the bootstrap's JSON. When neither is set, environment
   /// variables name the bootstrap (see above). To set both is an error of start().
@@ -221,7 +231,8 @@ struct RuntimeOptions {
   /// gRPC never sends pings closer than a second. A gRPC server by default allows no pings closer
   /// than five minutes, and closes a connection that has more (gRFC A8). Set the server's
   /// GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS first, and with keepalive_without_calls
-  /// its GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS.
+  /// its GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS. These three options outrank gRPC's arguments for
+  /// pings in `channel_arguments`.
   std::optional<std::chrono::nanoseconds> keepalive_time;
   std::chrono::nanoseconds keepalive_timeout = std::chrono::seconds(20);
   /// Also pings connections without calls.
@@ -287,6 +298,7 @@ struct RuntimeOptions {
   std::shared_ptr<CallObserver> call_observer;
 
   LatencyBuckets latency_buckets = LatencyBuckets::kShort;
+  MetricsDetail metrics_detail = MetricsDetail::kCluster;
 
   /// Resolves "host:port" of LOGICAL_DNS clusters to "ip:port" texts; unset: getaddrinfo. Called on
   /// a thread of the runtime; may block.
@@ -394,7 +406,9 @@ class Runtime {
   /// The Pick API for the same targets: see router.hpp. INVALID_ARGUMENT for an invalid target.
   absl::StatusOr<std::shared_ptr<Router>> router(const std::string& target);
 
-  /// All metrics of this runtime, for the embedding server's own exposer or as text.
+  /// All metrics of this runtime, for the embedding server's own exposer or as text. Only the text
+  /// has the standard metrics of the process (process_cpu_seconds_total and so on), because an
+  /// exposer may have its own.
   std::shared_ptr<prometheus::Collectable> metrics() const;
   std::string metrics_text() const;
 

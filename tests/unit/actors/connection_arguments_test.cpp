@@ -1,11 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/connection_arguments.hpp"
 
+#include <algorithm>
+#include <span>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include <catch2/catch.hpp>
+#include <grpc/grpc.h>
 
 namespace signalbox::actors {
+namespace {
+
+using namespace std::chrono_literals;
+
+// gRPC uses the first of several arguments with one name.
+const grpc_arg& used(const grpc::ChannelArguments& arguments, absl::string_view name) {
+  const grpc_channel_args all = arguments.c_channel_args();
+  const std::span<const grpc_arg> each(all.args, all.num_args);
+  const auto found =
+      std::ranges::find_if(each, [&](const grpc_arg& one) { return one.key == name; });
+  REQUIRE(found != each.end());
+  return *found;
+}
+
+int number(const grpc::ChannelArguments& arguments, absl::string_view name) {
+  const grpc_arg& found = used(arguments, name);
+  REQUIRE(found.type == GRPC_ARG_INTEGER);
+  return found.value.integer;
+}
+
+}  // namespace
+
+TEST_CASE("connection arguments: keepalive_time outranks the user's arguments for pings",
+          "[io][keepalive]") {
+  grpc::ChannelArguments said;
+  said.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 600'000);
+  said.SetInt("user.first", 1);
+  said.SetString(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, "no number");
+  said.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0);
+  said.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 2);
+  said.SetInt("user.last", 2);
+  const auto made = connection_arguments(
+      said, Keepalive{.time = 5s, .timeout = 2s, .without_calls = true}, "orders", 1s);
+  CHECK(number(made, GRPC_ARG_KEEPALIVE_TIME_MS) == 5'000);
+  CHECK(number(made, GRPC_ARG_KEEPALIVE_TIMEOUT_MS) == 2'000);
+  CHECK(number(made, GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS) == 1);
+  CHECK(number(made, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA) == 0);
+  CHECK(number(made, "user.first") == 1);
+  CHECK(number(made, "user.last") == 2);
+  CHECK(number(said, GRPC_ARG_KEEPALIVE_TIME_MS) == 600'000);  // The user's own are untouched.
+}
+
+TEST_CASE("connection arguments: without keepalive_time the user's arguments for pings hold",
+          "[io][keepalive]") {
+  grpc::ChannelArguments said;
+  said.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 600'000);
+  const auto made = connection_arguments(said, std::nullopt, "orders", 1s);
+  CHECK(number(made, GRPC_ARG_KEEPALIVE_TIME_MS) == 600'000);
+}
+
+TEST_CASE("connection arguments: the handshake's authority outranks the user's", "[io][tls]") {
+  grpc::ChannelArguments said;
+  said.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "10.0.0.1");
+  const auto made = connection_arguments(said, std::nullopt, handshake_authority("10.0.0.1"), 1s);
+  CHECK(std::string(used(made, GRPC_ARG_DEFAULT_AUTHORITY).value.string) == "endpoint.invalid");
+  CHECK(default_authority(said) == "10.0.0.1");
+}
+
+TEST_CASE("connection arguments: the user's values for signalbox's defaults hold", "[io]") {
+  grpc::ChannelArguments said;
+  said.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 1);
+  said.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 1);
+  said.SetUserAgentPrefix("shop");
+  const auto made = connection_arguments(said, std::nullopt, "orders", 1s);
+  CHECK(number(made, GRPC_ARG_HTTP2_BDP_PROBE) == 1);
+  CHECK(number(made, GRPC_ARG_ENABLE_CHANNELZ) == 1);
+  CHECK(absl::string_view(used(made, GRPC_ARG_PRIMARY_USER_AGENT_STRING).value.string)
+            .find("shop ") == 0);
+}
 
 TEST_CASE("connection arguments: a handshake asks for a DNS name, and never for an address",
           "[io][tls]") {

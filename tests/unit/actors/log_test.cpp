@@ -33,6 +33,17 @@ TEST_CASE("log limit: a burst of each kind, then one line every so often", "[act
   CHECK(limit.admit(LogKind::kPriority, kStart + 2 * LogLimit::kEvery) == 1U);
 }
 
+TEST_CASE("log limit: no kind of event takes lines of another kind", "[actors][log]") {
+  LogLimit limit;
+  for (std::size_t noisy = 0; noisy < kLogKinds; ++noisy) {
+    const auto kind = static_cast<LogKind>(noisy);
+    CAPTURE(std::string(to_string(kind)));
+    for (std::uint32_t i = 0; i < LogLimit::kBurst; ++i)
+      REQUIRE(limit.admit(kind, kStart) == 0U);
+    CHECK_FALSE(limit.admit(kind, kStart));
+  }
+}
+
 TEST_CASE("log limit: after a quiet time the whole burst is there again", "[actors][log]") {
   LogLimit limit;
   const auto burst = [&](Instant now) {

@@ -76,6 +76,42 @@ class Attic final : public Retirement {
   std::vector<std::unique_ptr<const Tracked>> objects_;
 };
 
+/// Counters of each endpoint, as Instruments have. There is room for `most` endpoints.
+class CountedEndpoints final : public EndpointCounters {
+ public:
+  explicit CountedEndpoints(std::size_t most) : most_(most) {}
+
+  EndpointCallsPtr endpoint(const ClusterName& cluster, const Address& address) override {
+    const std::string name = cluster.str() + "/" + address.str();
+    if (counts_.size() >= most_ && !counts_.contains(name)) return nullptr;
+    return count(counts_, name);
+  }
+
+  EndpointCallsPtr other_endpoints(const ClusterName& cluster) override {
+    return count(others_, cluster.str());
+  }
+
+  std::int64_t calls(const std::string& name, int code = 0) {
+    const auto found = counts_.find(name);
+    return found == counts_.end() ? -1 : found->second->sum(place_of_code(code));
+  }
+
+  std::int64_t others(const std::string& cluster) { return count(others_, cluster)->sum(0); }
+
+ private:
+  using Counts = std::map<std::string, EndpointCallsPtr>;
+
+  static EndpointCallsPtr count(Counts& counts, const std::string& name) {
+    EndpointCallsPtr& calls = counts[name];
+    if (calls == nullptr) calls = std::make_shared<const EndpointCalls>();
+    return calls;
+  }
+
+  const std::size_t most_;
+  Counts counts_;
+  Counts others_;
+};
+
 struct World {
   PolicyHarness policy() const {
     PolicyContext context;
@@ -83,6 +119,7 @@ struct World {
     context.options.request_limits = limits;
     context.options.drop_counters = counters;
     context.options.call_counters = calls;
+    context.options.endpoint_counters = endpoints;
     return PolicyHarness(make_cluster_impl(std::move(context)));
   }
 
@@ -90,7 +127,17 @@ struct World {
   std::shared_ptr<RequestLimits> limits = std::make_shared<RequestLimits>();
   std::shared_ptr<Counters> counters = std::make_shared<Counters>();
   std::shared_ptr<LeafCounters> calls = std::make_shared<LeafCounters>();
+  std::shared_ptr<CountedEndpoints> endpoints = nullptr;
 };
+
+EndpointsPtr endpoints_at(const std::vector<std::string>& addresses) {
+  auto locality = std::make_shared<Locality>();
+  for (const std::string& address : addresses)
+    locality->endpoints.push_back({.addresses = {Address(address)}});
+  auto endpoints = std::make_shared<Endpoints>();
+  endpoints->priorities.push_back({.localities = {locality}});
+  return endpoints;
+}
 
 LbConfigPtr config_of(std::uint32_t most = 1024,
                       const std::string& service = "service",
@@ -225,6 +272,67 @@ TEST_CASE("cluster_impl: the most calls in flight, and no more",
   if (most > 0) {
     calls.pop_back();
     CHECK(Call(policy).runs());
+  }
+}
+
+TEST_CASE("cluster_impl: counts calls by endpoint when the program asks for it",
+          "[lb][cluster_impl][metrics]") {
+  World world;
+  const auto trackers_of_a_pick = [](const PolicyHarness& policy) {
+    const PickResult result = policy.published()->picker->pick({});
+    return result.trackers.end() - result.trackers.begin();
+  };
+  SECTION("and otherwise a call has the gate alone") {
+    PolicyHarness policy = world.policy();
+    policy.update(config_of(), nullptr, endpoints_at({"10.0.0.1:80"}));
+    ready(policy);
+    CHECK(trackers_of_a_pick(policy) == 1);
+  }
+  SECTION("by the code, once a call has reached the endpoint") {
+    world.endpoints = std::make_shared<CountedEndpoints>(/*most=*/1);
+    PolicyHarness policy = world.policy();
+    policy.update(config_of(), nullptr, endpoints_at({"10.0.0.1:80", "10.0.0.2:80"}));
+    ready(policy);
+    CHECK(trackers_of_a_pick(policy) == 2);
+    for (const CallEnd end : {CallEnd{0}, CallEnd{0}, CallEnd{14}, CallEnd{std::nullopt}}) {
+      Call call(policy);
+      REQUIRE(call.runs());
+      call.tracking.end(end);
+    }
+    CHECK(world.endpoints->calls("c/10.0.0.1:80") == 2);
+    CHECK(world.endpoints->calls("c/10.0.0.1:80", 14) == 1);
+    CHECK(world.endpoints->others("c") == 0);
+  }
+  SECTION(
+      "an endpoint beyond the limit, or without a place in the configuration, as one of others") {
+    world.endpoints = std::make_shared<CountedEndpoints>(/*most=*/1);
+    PolicyHarness policy = world.policy();
+    const auto assignment = GENERATE(0, 1, 2);
+    policy.update(config_of(),
+                  nullptr,
+                  assignment == 0   ? endpoints_at({"10.0.0.9:80", "10.0.0.1:80"})
+                  : assignment == 1 ? endpoints_at({})
+                                    : nullptr);
+    ready(policy);
+    Call(policy).tracking.end({0});
+    CHECK(world.endpoints->others("c") == 1);
+    CHECK(world.endpoints->calls("c/10.0.0.1:80") == -1);
+  }
+  SECTION("over changes of the endpoints") {
+    world.endpoints = std::make_shared<CountedEndpoints>(/*most=*/9);
+    PolicyHarness policy = world.policy();
+    policy.update(config_of(), nullptr, endpoints_at({"10.0.0.1:80"}));
+    ready(policy);
+    Call during(policy);
+    policy.update(config_of(), nullptr, endpoints_at({"10.0.0.2:80", "10.0.0.1:80"}));
+    Call(policy).tracking.end({0});
+    during.tracking.end({0});
+    CHECK(world.endpoints->calls("c/10.0.0.1:80") == 2);
+    CHECK(world.endpoints->calls("c/10.0.0.2:80") == 0);
+    policy.update(config_of(1024, "service", "d"), nullptr, endpoints_at({"10.0.0.1:80"}));
+    Call(policy).tracking.end({0});
+    CHECK(world.endpoints->calls("c/10.0.0.1:80") == 2);
+    CHECK(world.endpoints->calls("d/10.0.0.1:80") == 1);
   }
 }
 

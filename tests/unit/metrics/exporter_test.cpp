@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/exporter.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -9,12 +10,22 @@
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
+#include "tests/support/large_metrics.hpp"
 #include "tests/unit/metrics/metrics_fixture.hpp"
 
 namespace signalbox::metrics {
 namespace {
 
 using namespace std::chrono_literals;
+
+ProcessFacts some_process() {
+  return {.stat = "1 (a) S 1 1 1 0 -1 0 1 0 0 0 150 50 0 0 20 0 1 0 3000 8192 7",
+          .ticks_per_second = 100,
+          .page_bytes = 4096,
+          .boot_time = 1'000'000,
+          .open_descriptors = 12,
+          .most_descriptors = 1024};
+}
 
 // A value for every metric.
 std::shared_ptr<Instruments> busy_instruments() {
@@ -53,10 +64,12 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->watch_certificates("endpoint", [] {
     return CertificateEnds{std::chrono::system_clock::now(), std::chrono::system_clock::now()};
   });
+  instruments->count_certificate_failure("endpoint");
   static const auto gate = std::make_shared<const signalbox::testing::FakeGate>(7, false);
   instruments->observe(CircuitBreakerSet{cluster, gate});
   instruments->drops(cluster, "lb")->add(0, 1);
   instruments->breaker_drops(cluster)->add(0, 1);
+  instruments->endpoint(cluster, Address("10.0.0.1:80"))->add(0, 1);
   instruments->pick_failures("com.example.Nearest")->add(0, 1);
   instruments->filter_failures("com.example.Tenant")->add(0, 1);
   const auto stats = instruments->call_stats("shop", cluster);
@@ -83,7 +96,7 @@ std::shared_ptr<Instruments> busy_instruments() {
 }
 
 TEST_CASE("exporter: writes what Prometheus reads", "[metrics][exporter]") {
-  const std::string text = Exporter(busy_instruments()).text();
+  const std::string text = Exporter(busy_instruments(), some_process).text();
   CHECK_THAT(text, Catch::Contains("# TYPE signalbox_failovers_total counter\n"));
   CHECK_THAT(text, Catch::Contains("signalbox_config_generation{target=\"shop\"} 3\n"));
   CHECK_THAT(text,
@@ -105,22 +118,45 @@ TEST_CASE("exporter: a call below no aggregate has no such label", "[metrics][ex
 }
 
 TEST_CASE("exporter: buckets are cumulative", "[metrics][exporter]") {
-  const std::string text = Exporter(busy_instruments()).text();
+  const std::string text = Exporter(busy_instruments(), some_process).text();
   CHECK_THAT(text, Catch::Contains(",le=\"0.025\"} 0\n"));
   CHECK_THAT(text, Catch::Contains(",le=\"0.05\"} 1\n"));
   CHECK_THAT(text, Catch::Contains(",le=\"60\"} 1\n"));
   CHECK_THAT(text, Catch::Contains(",le=\"+Inf\"} 2\n"));
 }
 
+TEST_CASE("exporter: the page of 100 clusters of 100 endpoints has a bounded size",
+          "[metrics][exporter]") {
+  const auto lines = [](const std::string& page) { return std::ranges::count(page, '\n'); };
+  const auto page_of = [](std::size_t endpoints, LatencyScale scale) {
+    const auto made = signalbox::testing::large_metrics(/*targets=*/1, 100, endpoints, scale);
+    return Exporter(made.instruments).text();
+  };
+  const std::string page = page_of(100, LatencyScale::kShort);
+  CHECK(page.size() < 1U << 20U);
+  // Only the endpoints with series of their own add to the page, and these are limited.
+  CHECK(lines(page) == lines(page_of(1000, LatencyScale::kShort)));
+  // gRPC's buckets of durations: 27 more for each cluster, and for the calls and waits of a target.
+  CHECK(lines(page_of(100, LatencyScale::kGrpc)) == lines(page) + 27 * (100 + 1 + 2));
+}
+
 TEST_CASE("exporter: exports every metric of the table", "[metrics][exporter]") {
-  const std::string text = Exporter(busy_instruments()).text();
+  const std::string text = Exporter(busy_instruments(), some_process).text();
   for (const MetricRow& row : kMetrics)
     CHECK_THAT(text, Catch::Contains("# HELP " + std::string(row.name) + " "));
 }
 
+TEST_CASE("exporter: the metrics of the process are on the page, and not in the program's exposer",
+          "[metrics][exporter][process]") {
+  const Exporter exporter(std::make_shared<Instruments>(), some_process);
+  CHECK_THAT(exporter.text(), Catch::Contains("\nprocess_open_fds 12\n"));
+  for (const prometheus::MetricFamily& family : exporter.Collect())
+    CHECK_THAT(family.name, Catch::StartsWith("signalbox_"));
+}
+
 #ifdef SIGNALBOX_PROMTOOL
 TEST_CASE("exporter: passes promtool", "[metrics][exporter]") {
-  const std::string text = Exporter(busy_instruments()).text();
+  const std::string text = Exporter(busy_instruments(), some_process).text();
   const auto directory = std::filesystem::temp_directory_path();
   const auto file = directory / ("signalbox_metrics_" + std::to_string(getpid()) + ".txt");
   std::ofstream(file) << text;

@@ -795,6 +795,8 @@ TEST_CASE("instruments: the series of a cluster that is gone end a minute later"
     instruments.call_stats("hall", cluster);
     instruments.drops(cluster, "overload");
     instruments.breaker_drops(cluster);
+    instruments.endpoint(cluster, Address("10.0.0.1:80"));
+    instruments.other_endpoints(cluster)->add(0, 1);
   }
   held.reset();
   const auto is_seen = [&](const ClusterName& cluster) {
@@ -803,9 +805,11 @@ TEST_CASE("instruments: the series of a cluster that is gone end a minute later"
             .has_value(),
         value(instruments, Metric::kRpcsStarted, {"hall", cluster.str()}).has_value(),
         value(instruments, Metric::kDrops, {cluster.str(), "overload"}).has_value(),
-        value(instruments, Metric::kCircuitBreakerDrops, {cluster.str()}).has_value()};
+        value(instruments, Metric::kCircuitBreakerDrops, {cluster.str()}).has_value(),
+        value(instruments, Metric::kEndpointRpcs, {cluster.str(), "10.0.0.1:80", "OK"}).has_value(),
+        value(instruments, Metric::kEndpointRpcs, {cluster.str(), "other", "OK"}).has_value()};
   };
-  const std::vector<bool> all(4, true), none(4, false);
+  const std::vector<bool> all(6, true), none(6, false);
   CHECK(is_seen(kOrders) == all);
   now += std::chrono::seconds(59);
   CHECK(is_seen(kOrders) == all);
@@ -824,6 +828,61 @@ TEST_CASE("instruments: the series of a cluster that is gone end a minute later"
     now += std::chrono::hours(1);
     CHECK(is_seen(kOrders) == all);
   }
+}
+
+TEST_CASE("instruments: calls by endpoint", "[metrics][instruments]") {
+  Instruments instruments;
+  CHECK(series_count(instruments, Metric::kEndpointRpcs) == 0);  // Where the detail is off.
+  const auto calls = instruments.endpoint(kOrders, Address("10.0.0.1:80"));
+  CHECK(calls == instruments.endpoint(kOrders, Address("10.0.0.1:80")));
+  CHECK(calls != instruments.endpoint(ClusterName("stock"), Address("10.0.0.1:80")));
+  calls->add(0, 2);
+  calls->add(14, 1);
+  const auto count = [&](const std::string& cluster, const std::string& code) {
+    return value(instruments, Metric::kEndpointRpcs, {cluster, "10.0.0.1:80", code});
+  };
+  CHECK(count("orders", "OK") == 2);
+  CHECK(count("orders", "UNAVAILABLE") == 1);
+  CHECK(count("orders", "INTERNAL") == std::nullopt);
+  CHECK(count("stock", "OK") == 0);
+  instruments.other_endpoints(kOrders);
+  CHECK(series_count(instruments, Metric::kEndpointRpcs) == 3);
+  instruments.other_endpoints(kOrders)->add(0, 5);
+  CHECK(value(instruments, Metric::kEndpointRpcs, {"orders", "other", "OK"}) == 5);
+}
+
+TEST_CASE("instruments: 200 endpoints have series of their own", "[metrics][instruments]") {
+  Instruments instruments;
+  const auto address = [](std::size_t i) { return Address("10.0.0.1:" + std::to_string(i)); };
+  std::vector<EndpointCallsPtr> held;
+  for (std::size_t i = 0; i < Instruments::kMaxEndpoints; ++i) {
+    held.push_back(instruments.endpoint(kOrders, address(i)));
+    REQUIRE(held.back() != nullptr);
+  }
+  CHECK(instruments.endpoint(kOrders, address(200)) == nullptr);
+  CHECK(instruments.endpoint(ClusterName("stock"), address(0)) == nullptr);
+  CHECK(instruments.endpoint(kOrders, address(7)) == held[7]);
+  CHECK(series_count(instruments, Metric::kEndpointRpcs) == Instruments::kMaxEndpoints);
+  const LabelValues full{"signalbox_endpoint_rpcs_total"};
+  CHECK(value(instruments, Metric::kSeriesOverflow, full) == 2);
+
+  // An endpoint that has gone makes room, and is shown until then.
+  held[3]->add(0, 1);
+  held[3].reset();
+  CHECK(value(instruments, Metric::kEndpointRpcs, {"orders", "10.0.0.1:3", "OK"}) == 1);
+  CHECK(instruments.endpoint(kOrders, address(200)) != nullptr);
+  CHECK(value(instruments, Metric::kEndpointRpcs, {"orders", "10.0.0.1:3", "OK"}) == std::nullopt);
+  CHECK(value(instruments, Metric::kEndpointRpcs, {"orders", "10.0.0.1:200", "OK"}) == 0);
+  CHECK(value(instruments, Metric::kSeriesOverflow, full) == 2);
+}
+
+TEST_CASE("instruments: the other endpoints of thousands of clusters share one series",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  for (std::size_t i = 0; i < kMaxSeries + 2; ++i)
+    instruments.other_endpoints(ClusterName("c" + std::to_string(i)))->add(0, 1);
+  CHECK(series_count(instruments, Metric::kEndpointRpcs) == kMaxSeries + 1);
+  CHECK(value(instruments, Metric::kEndpointRpcs, {"other", "other", "OK"}) == 2);
 }
 
 TEST_CASE("instruments: thousands of short-lived clusters leave nothing",

@@ -15,7 +15,10 @@ TEST_CASE("names: each metric has a name of its own, in Prometheus' customs", "[
   for (const MetricRow& row : kMetrics) {
     CAPTURE(std::string(row.name));
     CHECK(names.insert(std::string(row.name)).second);
-    CHECK(absl::StartsWith(row.name, "signalbox_"));
+    // The standard metrics of a process have the prefix that all clients use.
+    const bool is_of_process =
+        row.metric >= Metric::kProcessCpu && row.metric <= Metric::kProcessStart;
+    CHECK(absl::StartsWith(row.name, is_of_process ? "process_" : "signalbox_"));
     CHECK(absl::EndsWith(row.name, "_total") == (row.kind == MetricKind::kCounter));
     if (row.kind == MetricKind::kHistogram) {
       const bool is_size = row.buckets == Buckets::kSize;

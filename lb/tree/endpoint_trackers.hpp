@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EndpointTrackers — counts calls by endpoint, when the program asks for that detail.
+//
+//   cluster_impl: endpoints ─▶ [EndpointTrackers] ─▶ picker: complete ─▶ tracker of the address
+//                                                                         └▶ EndpointCalls
+//
+// Immutable. A runtime that does not ask for the detail has neither the trackers nor the picker, so
+// its calls do nothing for it.
+
+#pragma once
+
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "messages/counting/call_tracker.hpp"
+#include "messages/counting/endpoint_calls.hpp"
+#include "messages/counting/tracked.hpp"
+#include "messages/endpoints.hpp"
+#include "messages/ids.hpp"
+#include "messages/pick.hpp"
+
+namespace signalbox::lb {
+
+class EndpointTrackers {
+ public:
+  /// `endpoints`: null counts as no endpoints. The trackers of `before`, which are those of the
+  /// same cluster, are used again; null: there are none.
+  EndpointTrackers(const ClusterName& cluster,
+                   const EndpointsPtr& endpoints,
+                   EndpointCounters& counters,
+                   const std::shared_ptr<Retirement>& retirement,
+                   const EndpointTrackers* before);
+
+  /// An address without a tracker of its own, such as that of an endpoint that left the
+  /// configuration, counts as one of the other endpoints.
+  const CallTracker& of(const Address& address) const {
+    const auto found = by_address_.find(address);
+    return found == by_address_.end() ? *others_ : *found->second;
+  }
+
+ private:
+  absl::flat_hash_map<Address, CallTrackerPtr> by_address_;
+  CallTrackerPtr others_;
+};
+
+using EndpointTrackersPtr = std::shared_ptr<const EndpointTrackers>;
+
+/// Picks as `child` does, and adds the endpoint's tracker to each complete pick.
+PickerPtr make_endpoint_counting_picker(PickerPtr child, EndpointTrackersPtr trackers);
+
+}  // namespace signalbox::lb

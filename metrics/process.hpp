@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// process — Prometheus' standard metrics of a process: CPU time, memory, descriptors, start time.
+//
+//   actors/io/process_facts ─▶ ProcessFacts ─▶ [process_families()] ─▶ exporter
+//
+// Pure. A fact that the system does not tell is left out.
+
+#pragma once
+
+#include <vector>
+
+#include "messages/process_facts.hpp"
+#include "metrics/series.hpp"
+
+namespace signalbox::metrics {
+
+/// The metrics that the facts suffice for.
+std::vector<Family> process_families(const ProcessFacts& facts);
+
+}  // namespace signalbox::metrics
