@@ -16,7 +16,8 @@
 //       existing connections before it reports Applied. A policy that forgets Applied delays
 //       failover by PolicyOptions::failover_timeout with each configuration.
 //   P3  State and picker are published together. A change of the state is published at once. A
-//       change of only the picker may wait for the end of a burst of events (RebuildSoon).
+//       change of only the picker may wait for the end of a burst of events (RebuildSoon). A change
+//       that lets no pick go wrong may wait longer (lb/leaf/picker_pace.hpp).
 
 #pragma once
 
@@ -47,6 +48,9 @@ struct PolicyOptions {
   std::uint64_t ring_size_cap = 4096;
   /// How long an attempt has before the next address is tried too (A61).
   Duration connection_attempt_delay = std::chrono::milliseconds(250);
+  /// The shortest time between two pickers of a leaf policy if no pick can be wrong meanwhile
+  /// (lb/leaf/picker_pace.hpp). 0: a picker at the end of each burst. Runtimes set 5 ms.
+  Duration picker_interval = Duration::zero();
   /// True: pick_first's shuffle and ring_hash's ring weigh endpoints by A113's rule. False:
   /// pick_first shuffles evenly, and ring_hash uses WeightRule::kProduct.
   bool weighted_shuffling = true;

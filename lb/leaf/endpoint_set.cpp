@@ -55,6 +55,7 @@ void EndpointSet::Changes::merge(const Changes& more) {
   list |= more.list;
   states |= more.states;
   ready |= more.ready;
+  stale |= more.stale;
   failure |= more.failure;
   unreachable |= more.unreachable;
 }
@@ -143,7 +144,10 @@ void EndpointSet::adopt(Entry& entry,
     if (is_same && before->weight == locality->weight) return;
     changes_.list = true;
     if (is_same) return;  // Only the weight changed; pickers do not use it.
-    changes_.ready |= entry.state == ConnectivityState::kReady;
+    if (entry.state == ConnectivityState::kReady) {
+      changes_.ready = true;
+      changes_.stale = true;
+    }
     if (known->addresses == endpoint.addresses) return;
     forget_first(known->addresses.front(), entry);
   }
@@ -221,9 +225,12 @@ void EndpointSet::fire(const TimerId& timer, LbEffects& effects) {
 }
 
 void EndpointSet::hear(Entry& entry, const SubchannelStateChanged& event, LbEffects& effects) {
+  const Connection* const before = entry.connection.get();
   drive(entry, effects, [&](LbEffects& wants) { entry.first->observe(event, wants); });
   if (entry.connection == nullptr || entry.connection != event.connection) return;
-  if (std::exchange(entry.tracker, event.tracker) != event.tracker) changes_.ready = true;
+  if (std::exchange(entry.tracker, event.tracker) == event.tracker) return;
+  changes_.ready = true;
+  changes_.stale |= entry.connection.get() == before;
 }
 
 // Runs `action` on one endpoint's PickFirst, and applies its effects. Holds are shared with other
@@ -280,6 +287,7 @@ void EndpointSet::recount(Entry& entry) {
     entry.state = state;
   }
   if (connection != entry.connection) {
+    changes_.stale |= entry.connection != nullptr;
     entry.connection = std::move(connection);
     entry.tracker = nullptr;
     changes_.ready = true;

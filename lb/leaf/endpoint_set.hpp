@@ -110,6 +110,9 @@ class EndpointSet {
     bool states = false;  ///< The state of any member that counts.
     /// The READY members that count, or what a pick reads of one of them. Not their order.
     bool ready = false;
+    /// A picker made before is wrong about a READY member: the member was lost or removed, or it
+    /// has another connection, configuration or tracker.
+    bool stale = false;
     bool failure = false;  ///< The result of last_failure().
     /// A PickFirst requests re-resolution: it failed at all its addresses, or lost its connection.
     bool unreachable = false;

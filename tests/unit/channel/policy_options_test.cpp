@@ -60,6 +60,7 @@ TEST_CASE("policy options: what the application says reaches every policy", "[ch
   CHECK(channel::policy_options(options, get).connection_attempt_delay ==
         std::chrono::milliseconds(300));
   CHECK(channel::policy_options(options, get).ring_size_cap == 1);
+  CHECK(channel::policy_options(options, get).picker_interval == std::chrono::milliseconds(5));
   options.ring_size_cap = 100;
   CHECK(channel::policy_options(options, get).ring_size_cap == 100);
 }
