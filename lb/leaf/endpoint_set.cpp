@@ -126,6 +126,7 @@ EndpointSet::Entry& EndpointSet::entry_of(const Endpoint& endpoint) {
   std::unique_ptr<Entry>& slot = entries_[key_of(endpoint)];
   if (slot == nullptr) {
     slot = std::make_unique<Entry>();
+    slot->number = members_++;
     if (make_counter_ != nullptr) slot->counter = make_counter_();
     ++counts_[index(slot->state)];
   }
@@ -211,7 +212,7 @@ void EndpointSet::observe(const SubchannelStateChanged& event, LbEffects& effect
   const auto found = held_.find(event.address);
   if (found == held_.end()) return;  // The address was released meanwhile.
   found->second.last = event;
-  const std::vector<Entry*> users = found->second.users;
+  const std::vector<Entry*> users(found->second.users.begin(), found->second.users.end());
   for (Entry* entry : users)
     hear(*entry, event, effects);
 }
@@ -219,7 +220,7 @@ void EndpointSet::observe(const SubchannelStateChanged& event, LbEffects& effect
 void EndpointSet::fire(const TimerId& timer, LbEffects& effects) {
   const auto found = held_.find(PickFirst::address_of(timer));
   if (found == held_.end()) return;  // The address was released meanwhile.
-  const std::vector<Entry*> users = found->second.users;
+  const std::vector<Entry*> users(found->second.users.begin(), found->second.users.end());
   for (Entry* entry : users)
     drive(*entry, effects, [&](LbEffects& wants) { entry->first->fire(timer, wants); });
 }
@@ -245,7 +246,7 @@ void EndpointSet::drive(Entry& entry,
   for (LbEffect& want : wants) {
     if (const auto* acquire = std::get_if<AcquireSubchannel>(&want)) {
       Held& held = held_[acquire->address];
-      held.users.push_back(&entry);
+      held.users.insert(&entry);
       if (held.last.has_value()) known_already.push_back(*held.last);
       if (held.users.size() > 1) continue;
     } else if (const auto* release = std::get_if<ReleaseSubchannel>(&want)) {
@@ -266,7 +267,7 @@ void EndpointSet::drive(Entry& entry,
 bool EndpointSet::drop_user(const Address& address, Entry& entry) {
   const auto found = held_.find(address);
   SIGNALBOX_INVARIANT(found != held_.end(), "an endpoint releases what it holds");
-  std::erase(found->second.users, &entry);
+  found->second.users.erase(&entry);
   if (!found->second.users.empty()) return false;
   held_.erase(found);
   return true;
