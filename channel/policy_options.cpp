@@ -19,6 +19,7 @@ lb::PolicyOptions policy_options(const RuntimeOptions& options,
   lb::PolicyOptions result;
   result.session_memory = &actors::large_pages();
   result.failover_timeout = options.failover_timeout;
+  result.standby_priorities = options.standby_priorities;
   result.connection_attempt_delay = options.connection_attempt_delay;
   result.picker_interval = lb::kPickerInterval;
   result.ring_size_cap = std::max<std::uint64_t>(options.ring_size_cap, 1);

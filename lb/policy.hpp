@@ -63,6 +63,9 @@ struct PolicyOptions {
   std::shared_ptr<CallCounters> call_counters = nullptr;
   /// The policies that the program registered; null: none.
   std::shared_ptr<const CustomPolicies> custom;
+  /// The priorities below the one in use that stay connected (lb/tree/priority_rules.hpp). 0: as in
+  /// A56, a priority is connected when the ones above it cannot take the calls.
+  std::uint32_t standby_priorities = 0;
   /// True: a priority that the configuration no longer names is kept for fifteen minutes, as an
   /// unneeded priority is. False: it ends as soon as the policy has chosen again (A115).
   bool keep_removed_priorities = false;
