@@ -63,7 +63,20 @@ struct PolicyState {
   template <typename Event>
   void feed(Event event) {
     const auto measured = workload.begin(self);
-    run(core->step(LbEvent{std::move(event)}, protocol::now_of(self)));
+    const Instant began = protocol::now_of(self);
+    LbEffects effects = core->step(LbEvent{std::move(event)}, began);
+    measure_build(effects, began);
+    run(std::move(effects));
+  }
+
+  // A step that publishes the last picker again builds none, and is not measured.
+  void measure_build(const LbEffects& effects, Instant began) {
+    for (const LbEffect& effect : effects) {
+      const auto* publish = std::get_if<Publish>(&effect);
+      if (publish == nullptr || publish->picker.get() == last_picker) continue;
+      last_picker = publish->picker.get();
+      build_cost = protocol::now_of(self) - began;
+    }
   }
 
   void fail_child(const ChildName& child);
@@ -209,7 +222,10 @@ struct PolicyState {
   // restarted gets it again.
   Generation settled = 0;
   RestartDelay map_delay;
-  bool map_awaited = false;  // The map died; its RestartDue is pending.
+  // The duration of the last step that published another picker, for the core's next RebuildDue.
+  Duration build_cost{};
+  const Picker* last_picker = nullptr;  // Only compared.
+  bool map_awaited = false;             // The map died; its RestartDue is pending.
   // Holds the cluster's gauges while this policy serves a map.
   std::shared_ptr<const void> in_metrics;
   std::shared_ptr<const void> observed;
@@ -357,7 +373,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
       [&state](const TimerFired& event) { state.feed(event); },
       [&state](const PickAsked& event) { state.feed(event); },
       [&state](const IdleExitRequested& event) { state.feed(event); },
-      [&state](const RebuildDue& event) { state.feed(event); },
+      [&state](const RebuildDue&) { state.feed(RebuildDue{state.build_cost}); },
       [&state](const RestartDue& event) {
         if (event.what == kMapName) {
           state.map_restart_due();

@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 
 #include "actors/io/large_pages.hpp"
+#include "lb/leaf/picker_pace.hpp"
 
 namespace signalbox::channel {
 
@@ -18,7 +19,9 @@ lb::PolicyOptions policy_options(const RuntimeOptions& options,
   lb::PolicyOptions result;
   result.session_memory = &actors::large_pages();
   result.failover_timeout = options.failover_timeout;
+  result.standby_priorities = options.standby_priorities;
   result.connection_attempt_delay = options.connection_attempt_delay;
+  result.picker_interval = lb::kPickerInterval;
   result.ring_size_cap = std::max<std::uint64_t>(options.ring_size_cap, 1);
   result.aggregate_mode = options.aggregate_mode;
   result.panic_threshold = options.panic_threshold;

@@ -16,7 +16,8 @@
 //       existing connections before it reports Applied. A policy that forgets Applied delays
 //       failover by PolicyOptions::failover_timeout with each configuration.
 //   P3  State and picker are published together. A change of the state is published at once. A
-//       change of only the picker may wait for the end of a burst of events (RebuildSoon).
+//       change of only the picker may wait for the end of a burst of events (RebuildSoon). A change
+//       that lets no pick go wrong may wait longer (lb/leaf/picker_pace.hpp).
 
 #pragma once
 
@@ -48,6 +49,9 @@ struct PolicyOptions {
   std::uint64_t ring_size_cap = 4096;
   /// How long an attempt has before the next address is tried too (A61).
   Duration connection_attempt_delay = std::chrono::milliseconds(250);
+  /// The shortest time between two pickers of a leaf policy if no pick can be wrong meanwhile
+  /// (lb/leaf/picker_pace.hpp). 0: a picker at the end of each burst. Runtimes set 5 ms.
+  Duration picker_interval = Duration::zero();
   /// True: pick_first's shuffle and ring_hash's ring weigh endpoints by A113's rule. False:
   /// pick_first shuffles evenly, and ring_hash uses WeightRule::kProduct.
   bool weighted_shuffling = true;
@@ -63,6 +67,9 @@ struct PolicyOptions {
   std::shared_ptr<CallCounters> call_counters = nullptr;
   /// The policies that the program registered; null: none.
   std::shared_ptr<const CustomPolicies> custom;
+  /// The priorities below the one in use that stay connected (lb/tree/priority_rules.hpp). 0: as in
+  /// A56, a priority is connected when the ones above it cannot take the calls.
+  std::uint32_t standby_priorities = 0;
   /// True: a priority that the configuration no longer names is kept for fifteen minutes, as an
   /// unneeded priority is. False: it ends as soon as the policy has chosen again (A115).
   bool keep_removed_priorities = false;

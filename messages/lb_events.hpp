@@ -132,7 +132,11 @@ struct PickAsked {
 struct IdleExitRequested {};
 
 /// The answer to RebuildSoon: all messages that were in the mailbox then have been handled.
-struct RebuildDue {};
+struct RebuildDue {
+  /// The duration of the last step that published another picker, as the shell measured it. 0: not
+  /// measured. It is a virtual time, so 0, in simulations.
+  Duration build_cost{};
+};
 
 using LbEvent = std::variant<ConfigUpdated,
                              ChildStateChanged,

@@ -55,6 +55,7 @@ void EndpointSet::Changes::merge(const Changes& more) {
   list |= more.list;
   states |= more.states;
   ready |= more.ready;
+  stale |= more.stale;
   failure |= more.failure;
   unreachable |= more.unreachable;
 }
@@ -125,6 +126,7 @@ EndpointSet::Entry& EndpointSet::entry_of(const Endpoint& endpoint) {
   std::unique_ptr<Entry>& slot = entries_[key_of(endpoint)];
   if (slot == nullptr) {
     slot = std::make_unique<Entry>();
+    slot->number = members_++;
     if (make_counter_ != nullptr) slot->counter = make_counter_();
     ++counts_[index(slot->state)];
   }
@@ -143,7 +145,10 @@ void EndpointSet::adopt(Entry& entry,
     if (is_same && before->weight == locality->weight) return;
     changes_.list = true;
     if (is_same) return;  // Only the weight changed; pickers do not use it.
-    changes_.ready |= entry.state == ConnectivityState::kReady;
+    if (entry.state == ConnectivityState::kReady) {
+      changes_.ready = true;
+      changes_.stale = true;
+    }
     if (known->addresses == endpoint.addresses) return;
     forget_first(known->addresses.front(), entry);
   }
@@ -207,7 +212,7 @@ void EndpointSet::observe(const SubchannelStateChanged& event, LbEffects& effect
   const auto found = held_.find(event.address);
   if (found == held_.end()) return;  // The address was released meanwhile.
   found->second.last = event;
-  const std::vector<Entry*> users = found->second.users;
+  const std::vector<Entry*> users(found->second.users.begin(), found->second.users.end());
   for (Entry* entry : users)
     hear(*entry, event, effects);
 }
@@ -215,15 +220,18 @@ void EndpointSet::observe(const SubchannelStateChanged& event, LbEffects& effect
 void EndpointSet::fire(const TimerId& timer, LbEffects& effects) {
   const auto found = held_.find(PickFirst::address_of(timer));
   if (found == held_.end()) return;  // The address was released meanwhile.
-  const std::vector<Entry*> users = found->second.users;
+  const std::vector<Entry*> users(found->second.users.begin(), found->second.users.end());
   for (Entry* entry : users)
     drive(*entry, effects, [&](LbEffects& wants) { entry->first->fire(timer, wants); });
 }
 
 void EndpointSet::hear(Entry& entry, const SubchannelStateChanged& event, LbEffects& effects) {
+  const Connection* const before = entry.connection.get();
   drive(entry, effects, [&](LbEffects& wants) { entry.first->observe(event, wants); });
   if (entry.connection == nullptr || entry.connection != event.connection) return;
-  if (std::exchange(entry.tracker, event.tracker) != event.tracker) changes_.ready = true;
+  if (std::exchange(entry.tracker, event.tracker) == event.tracker) return;
+  changes_.ready = true;
+  changes_.stale |= entry.connection.get() == before;
 }
 
 // Runs `action` on one endpoint's PickFirst, and applies its effects. Holds are shared with other
@@ -238,7 +246,7 @@ void EndpointSet::drive(Entry& entry,
   for (LbEffect& want : wants) {
     if (const auto* acquire = std::get_if<AcquireSubchannel>(&want)) {
       Held& held = held_[acquire->address];
-      held.users.push_back(&entry);
+      held.users.insert(&entry);
       if (held.last.has_value()) known_already.push_back(*held.last);
       if (held.users.size() > 1) continue;
     } else if (const auto* release = std::get_if<ReleaseSubchannel>(&want)) {
@@ -259,7 +267,7 @@ void EndpointSet::drive(Entry& entry,
 bool EndpointSet::drop_user(const Address& address, Entry& entry) {
   const auto found = held_.find(address);
   SIGNALBOX_INVARIANT(found != held_.end(), "an endpoint releases what it holds");
-  std::erase(found->second.users, &entry);
+  found->second.users.erase(&entry);
   if (!found->second.users.empty()) return false;
   held_.erase(found);
   return true;
@@ -280,6 +288,7 @@ void EndpointSet::recount(Entry& entry) {
     entry.state = state;
   }
   if (connection != entry.connection) {
+    changes_.stale |= entry.connection != nullptr;
     entry.connection = std::move(connection);
     entry.tracker = nullptr;
     changes_.ready = true;

@@ -18,7 +18,8 @@
 //   I3  An endpoint that a judge (outlier detection, health checks) finds unfit is not READY, but
 //       keeps its connection (A61). Exception: an endpoint that the list marks UNHEALTHY is used
 //       whatever the judges find, because the list belongs to a tier in panic (ENV-17).
-//   I4  Endpoints with a common address share one hold on that address.
+//   I4  Endpoints with a common address share one hold on that address. One endpoint more or less
+//       among k of them costs O(log k). A report of the address costs O(k).
 
 #pragma once
 
@@ -33,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -110,6 +112,9 @@ class EndpointSet {
     bool states = false;  ///< The state of any member that counts.
     /// The READY members that count, or what a pick reads of one of them. Not their order.
     bool ready = false;
+    /// A picker made before is wrong about a READY member: the member was lost or removed, or it
+    /// has another connection, configuration or tracker.
+    bool stale = false;
     bool failure = false;  ///< The result of last_failure().
     /// A PickFirst requests re-resolution: it failed at all its addresses, or lost its connection.
     bool unreachable = false;
@@ -181,15 +186,21 @@ class EndpointSet {
  private:
   struct Entry : Member {
     std::optional<PickFirst> first;  // Unset: connect() was never called.
+    std::uint64_t number = 0;        // The number of endpoints that were members before.
     bool heard_all = true;           // Every held address of the endpoint has reported a state.
     std::uint64_t named_in = 0;      // The number of the newest list that names the endpoint.
     HostTally tallied;               // The endpoint's part of all_.
     bool fit = false;                // Whether `tallied` is part of fit_, too.
   };
 
+  // Endpoints hear of a shared address in the order in which they became members.
+  struct Earlier {
+    bool operator()(const Entry* a, const Entry* b) const { return a->number < b->number; }
+  };
+
   // A held address: the endpoints that share it, and its subchannel's newest report.
   struct Held {
-    std::vector<Entry*> users;
+    absl::btree_set<Entry*, Earlier> users;
     std::optional<SubchannelStateChanged> last;
   };
 
@@ -227,7 +238,8 @@ class EndpointSet {
   Duration attempt_delay_;
   MakeCounter make_counter_;
   Unreachable unreachable_;
-  std::uint64_t list_ = 0;  // The number of updates so far.
+  std::uint64_t list_ = 0;     // The number of updates so far.
+  std::uint64_t members_ = 0;  // The number of endpoints that have become members so far.
   absl::flat_hash_map<std::string, std::unique_ptr<Entry>> entries_;
   std::vector<Entry*> order_;  // In the configured order.
   absl::flat_hash_map<LocalityPtr, Span> spans_;

@@ -17,6 +17,9 @@ namespace {
 // The most endpoints that an explanation names as not READY.
 constexpr std::size_t kMostAbsent = 20;
 
+// The name of pace_'s timer. No PickFirst's timer has it (PickFirst::address_of).
+constexpr char kPaceTimer[] = "picker";
+
 class AbsentNote final : public PickNote {
  public:
   AbsentNote(absl::string_view policy, std::vector<AbsentEndpoint> absent, std::size_t all)
@@ -54,24 +57,25 @@ Petiole::Petiole(absl::string_view name,
                  context_.options.connection_attempt_delay,
                  std::move(make_counter),
                  context_.options.unreachable_is_unhealthy ? EndpointSet::Unreachable::kUnfit
-                                                           : EndpointSet::Unreachable::kFit) {}
+                                                           : EndpointSet::Unreachable::kFit),
+      pace_(context_.options.picker_interval) {}
 
-LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
+LbEffects Petiole::step(const LbEvent& event, Instant now) {
   LbEffects effects;
   std::visit(Overloaded{
                  [&](const ConfigUpdated& update) { configured(update, effects); },
                  [&](const SubchannelStateChanged& change) { endpoints_.observe(change, effects); },
                  [&](const PickAsked& pick) { asked(pick.ask, effects); },
                  [&](const IdleExitRequested&) { exit_idle(effects); },
-                 [&](const RebuildDue&) { rebuild_due(effects); },
-                 [&](const TimerFired& fired) { endpoints_.fire(fired.timer, effects); },
+                 [&](const RebuildDue& due) { rebuild_due(due, now, effects); },
+                 [&](const TimerFired& timer) { fired(timer, now, effects); },
                  // A leaf has no children and keeps no sessions, so no other event concerns it.
                  [](const auto&) {},
              },
              event);
   follow_up(effects);
   record(endpoints_.take_changes());
-  publish_edge(effects);
+  publish_edge(now, effects);
   report_applied(effects);
   order_rebuild(effects);
   return effects;
@@ -80,28 +84,40 @@ LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
 void Petiole::configured(const ConfigUpdated& update, LbEffects& effects) {
   generation_ = update.generation;
   owes_applied_ = true;
-  if (configure(update)) dirty_ = true;
+  if (configure(update)) pace_.need(PickerPace::Need::kNow);
   endpoints_.update(update.endpoints, effects);
   const EndpointSet::Changes changes = endpoints_.take_changes();
   endpoints_taken(update, changes);
   record(changes);
 }
 
-void Petiole::rebuild_due(LbEffects& effects) {
+void Petiole::fired(const TimerFired& fired, Instant now, LbEffects& effects) {
+  if (fired.timer.name != kPaceTimer) return endpoints_.fire(fired.timer, effects);
+  build(pace_.timer_fired(now), now, effects);
+}
+
+void Petiole::rebuild_due(const RebuildDue& due, Instant now, LbEffects& effects) {
   rebuild_ordered_ = false;
   if (std::exchange(reresolution_wanted_, false)) effects.push_back(RequestReresolution{});
-  if (dirty_) publish(effects);
-  if (is_miscounted()) publish_hosts(effects);
+  build(pace_.burst_ended(now, due.build_cost), now, effects);
+  if (owes_hosts()) publish_hosts(effects);
+}
+
+void Petiole::build(const PickerPace::Order& order, Instant now, LbEffects& effects) {
+  if (order.build) publish(now, effects);
+  if (order.timer) effects.push_back(StartTimer{TimerId{kPaceTimer}, *order.timer});
 }
 
 void Petiole::record(const EndpointSet::Changes& changes) {
   reresolution_wanted_ |= changes.unreachable;
-  dirty_ = dirty_ || needs_picker(changes);
+  pace_.need(need_of(changes));
 }
 
-bool Petiole::needs_picker(const EndpointSet::Changes& changes) const {
+PickerPace::Need Petiole::need_of(const EndpointSet::Changes& changes) const {
+  if (changes.stale) return PickerPace::Need::kNow;
   const bool failed = published_ && published_->state == ConnectivityState::kTransientFailure;
-  return changes.ready || (failed && (changes.failure || changes.list));
+  const bool is_other_text = failed && (changes.failure || changes.list);
+  return changes.ready || is_other_text ? PickerPace::Need::kMayWait : PickerPace::Need::kNone;
 }
 
 ConnectivityState Petiole::state() const {
@@ -113,14 +129,14 @@ ConnectivityState Petiole::state() const {
 }
 
 // Publishes a change of state at once (I1).
-void Petiole::publish_edge(LbEffects& effects) {
+void Petiole::publish_edge(Instant now, LbEffects& effects) {
   if (generation_ == 0) return;
-  if (!published_ || published_->state != state()) publish(effects);
+  if (!published_ || published_->state != state()) publish(now, effects);
 }
 
 void Petiole::order_rebuild(LbEffects& effects) {
   if (generation_ == 0) return;
-  const bool is_rebuild_wanted = dirty_ || reresolution_wanted_ || is_miscounted();
+  const bool is_rebuild_wanted = pace_.awaits_burst() || reresolution_wanted_ || owes_hosts();
   if (is_rebuild_wanted && !std::exchange(rebuild_ordered_, true)) effects.push_back(RebuildSoon{});
 }
 
@@ -131,8 +147,8 @@ void Petiole::report_applied(LbEffects& effects) {
   effects.push_back(ReportApplied{generation_});
 }
 
-void Petiole::publish(LbEffects& effects) {
-  dirty_ = false;
+void Petiole::publish(Instant now, LbEffects& effects) {
+  pace_.built(now);
   Publish next;
   next.state = state();
   if (next.state == ConnectivityState::kTransientFailure) next.status = failure();
@@ -148,6 +164,16 @@ bool Petiole::is_miscounted() const {
   if (!published_) return false;
   const PriorityHosts& said = published_->hosts->priorities.front();
   return said.healthy != endpoints_.fit() || said.total != endpoints_.all();
+}
+
+// Whether the HostReport must be published without a new picker (I3).
+bool Petiole::owes_hosts() const {
+  if (!is_miscounted()) return false;
+  const PriorityHosts& said = published_->hosts->priorities.front();
+  const bool only_rose = said.total == endpoints_.all() &&
+                         said.healthy.hosts <= endpoints_.fit().hosts &&
+                         said.healthy.weight <= endpoints_.fit().weight;
+  return !only_rose || !pace_.waits();
 }
 
 // Publishes the last picker again: new counts alone need no new picker.

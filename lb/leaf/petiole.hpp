@@ -9,12 +9,13 @@
 //
 // Invariants
 //   I1  A change of state is published at once, with its picker. A change of the picker alone waits
-//       for the end of a burst of events (RebuildSoon). Re-resolution is requested once per burst,
-//       too.
+//       for the end of a burst of events (RebuildSoon). It waits longer if no pick can be wrong
+//       meanwhile (picker_pace.hpp). Re-resolution is requested once per burst, too.
 //   I2  Without endpoints the policy is in TRANSIENT_FAILURE, and its status says so.
 //   I3  An event that changes neither the state nor the picker builds no picker. If it changes the
 //       HostReport, the last picker is published again with the new HostReport; else nothing is
-//       published.
+//       published. A HostReport of more fit endpoints waits for the picker that has them, so that
+//       tiered does not send their calls to the others.
 //   I4  The policy reports how many endpoints are fit (HostReport). When it reports a configuration
 //       as applied, the HostReport is already about that configuration's endpoints.
 
@@ -25,6 +26,7 @@
 #include "absl/strings/string_view.h"
 
 #include "lb/leaf/endpoint_set.hpp"
+#include "lb/leaf/picker_pace.hpp"
 #include "lb/policy.hpp"
 
 namespace signalbox::lb {
@@ -57,9 +59,10 @@ class Petiole : public Policy {
   virtual void endpoints_taken(const ConfigUpdated& /*update*/,
                                const EndpointSet::Changes& /*changes*/) {}
 
-  /// Whether `changes` need a new picker for the state published last. By default: a change of the
-  /// READY endpoints and, in TRANSIENT_FAILURE, of the last failure or the list.
-  virtual bool needs_picker(const EndpointSet::Changes& changes) const;
+  /// How urgently `changes` need a new picker for the state published last. By default: kNow if the
+  /// last picker is wrong about a READY endpoint. kMayWait if endpoints became READY, or, in
+  /// TRANSIENT_FAILURE, if the last failure or the list changed.
+  virtual PickerPace::Need need_of(const EndpointSet::Changes& changes) const;
 
   /// READY while any endpoint is READY, else CONNECTING while any is CONNECTING or IDLE, else
   /// TRANSIENT_FAILURE.
@@ -79,14 +82,17 @@ class Petiole : public Policy {
 
  private:
   void configured(const ConfigUpdated& update, LbEffects& effects);
-  void rebuild_due(LbEffects& effects);
+  void fired(const TimerFired& fired, Instant now, LbEffects& effects);
+  void rebuild_due(const RebuildDue& due, Instant now, LbEffects& effects);
+  void build(const PickerPace::Order& order, Instant now, LbEffects& effects);
   void record(const EndpointSet::Changes& changes);
-  void publish_edge(LbEffects& effects);
+  void publish_edge(Instant now, LbEffects& effects);
   void report_applied(LbEffects& effects);
   void order_rebuild(LbEffects& effects);
-  void publish(LbEffects& effects);
+  void publish(Instant now, LbEffects& effects);
   PickerPtr explained_picker();
   bool is_miscounted() const;
+  bool owes_hosts() const;
   void publish_hosts(LbEffects& effects);
 
   absl::string_view name_;
@@ -95,7 +101,7 @@ class Petiole : public Policy {
   Generation generation_ = 0;
   std::optional<Publish> published_;
   bool owes_applied_ = false;
-  bool dirty_ = false;  // The published picker is out of date.
+  PickerPace pace_;
   bool reresolution_wanted_ = false;
   bool rebuild_ordered_ = false;
 };

@@ -55,8 +55,10 @@ class RingHash final : public Petiole {
       endpoints().let_count(at, ring_->has_point(at));  // I3
   }
 
-  bool needs_picker(const EndpointSet::Changes& changes) const override {
-    return changes.list || changes.states || Petiole::needs_picker(changes);
+  // Calls may wait for the very endpoint that changed, so only another text may wait.
+  PickerPace::Need need_of(const EndpointSet::Changes& changes) const override {
+    if (changes.list || changes.states || changes.ready) return PickerPace::Need::kNow;
+    return Petiole::need_of(changes);
   }
 
   // The first rule of I1 that fits.

@@ -112,6 +112,7 @@ class ChoiceNote final : public PickNote {
 struct Life {
   /// READY or IDLE was reported more recently than TRANSIENT_FAILURE.
   bool was_usable = false;
+  bool lost = false;  ///< It became CONNECTING from READY, and has had no other state since.
   std::optional<TimerId> failover;  ///< Set while the failover window is open.
   Instant failover_ends{};          ///< The end of the failover window.
   bool expired = false;  ///< Its retention ended while a configuration was half applied (P5).
@@ -198,8 +199,10 @@ class PriorityPolicy final : public Policy {
     if (child->state != child->state_before) life.since = now;
     if (child->state == ConnectivityState::kConnecting) {
       const bool began = child->state_before != ConnectivityState::kConnecting;
+      if (began) life.lost = child->state_before == ConnectivityState::kReady;
       if (began && life.was_usable) open_window(child->name, life, now, effects);
     } else {
+      life.lost = false;
       life.was_usable = is_usable(child->state);
       cancel(life.failover, effects);
     }
@@ -250,11 +253,14 @@ class PriorityPolicy final : public Policy {
       return;
     }
     const std::vector<PriorityChild> children = view();
-    const PriorityChoice choice = choose_priority(children);
+    const PriorityChoice choice = choose_priority(children, standbys());
     for (std::size_t i = 0; i < choice.considered; ++i)
       activate(config_.priorities[i], now, effects);
+    const std::size_t needed = choice.considered + choice.standbys;
+    for (std::size_t i = choice.considered; i < needed; ++i)
+      stand_by(config_.priorities[i], now, effects);
     if (choice.deactivate_lower) {
-      for (std::size_t i = choice.considered; i < config_.priorities.size(); ++i)
+      for (std::size_t i = needed; i < config_.priorities.size(); ++i)
         deactivate(config_.priorities[i], effects);
     }
     current_ = config_.priorities[choice.index];
@@ -361,7 +367,10 @@ class PriorityPolicy final : public Policy {
       if (life == lives_.end()) {
         view.emplace_back();
       } else {
-        view.push_back({true, children_.find(name)->state, life->second.failover.has_value()});
+        view.push_back({true,
+                        children_.find(name)->state,
+                        life->second.failover.has_value(),
+                        life->second.lost});
       }
     }
     return view;
@@ -378,6 +387,19 @@ class PriorityPolicy final : public Policy {
       retention_.end(name, effects);
       found->second.expired = false;
     }
+  }
+
+  // P7. A child that connects only when it is asked is asked.
+  void stand_by(const ChildName& name, Instant now, LbEffects& effects) {
+    activate(name, now, effects);
+    if (children_.find(name)->state == ConnectivityState::kIdle) children_.exit_idle(name, effects);
+  }
+
+  // Of an aggregate, the next leaf alone: that leaf has standbys of its own.
+  std::size_t standbys() const {
+    const bool is_aggregate = !config_.children.at(config_.priorities.front()).slice.has_value();
+    return is_aggregate ? std::min<std::size_t>(options_.standby_priorities, 1)
+                        : options_.standby_priorities;
   }
 
   void deactivate(const ChildName& name, LbEffects& effects) {

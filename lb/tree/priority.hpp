@@ -12,14 +12,15 @@
 //
 // Invariants
 //   P1  A child is started only when the failover window of each child above it is over, or that
-//       child has failed.
+//       child has failed. Exception: standbys (P7).
 //   P2  A child's failover window opens when the child is started, for
 //       PolicyOptions::failover_timeout. It opens again when the child becomes CONNECTING, if the
 //       child was READY or IDLE more recently than TRANSIENT_FAILURE. A child that reports
 //       CONNECTING again does not restart its window. READY, IDLE and TRANSIENT_FAILURE close the
 //       window; deactivation does not.
-//   P3  While the chosen child is usable, the children below it are deactivated. A deactivated
-//       child is stopped after kPriorityRetention (15 minutes), unless it is needed again before.
+//   P3  While the chosen child is usable, the children below its standbys are deactivated. A
+//       deactivated child is stopped after kPriorityRetention (15 minutes), unless it is needed
+//       again before.
 //   P4  A child that a configuration no longer names is stopped as soon as the policy has chosen
 //       among the named children (A115). With PolicyOptions::keep_removed_priorities the child is
 //       deactivated instead.
@@ -30,6 +31,10 @@
 //       after the next choice, unless that choice needs it.
 //   P6  A configuration is half applied for at most one failover_timeout. Then the policy chooses
 //       without the missing answers. It never waits for a dead child.
+//   P7  While the chosen child is usable, the next PolicyOptions::standby_priorities children below
+//       it are active; of an aggregate, the next leaf. While a child that lost its connections is
+//       within its failover window, the first READY one of its standbys carries the calls
+//       (priority_rules.hpp).
 
 #pragma once
 

@@ -7,7 +7,23 @@
 
 namespace signalbox::lb {
 
-PriorityChoice choose_priority(std::span<const PriorityChild> children) {
+namespace {
+
+// The standby that takes the calls of the lost priority `waiting`; else `waiting`.
+std::size_t ready_standby(std::span<const PriorityChild> children,
+                          std::size_t waiting,
+                          std::size_t standbys) {
+  const std::size_t below = waiting + 1;
+  const std::size_t last = below + std::min(standbys, children.size() - below);
+  for (std::size_t at = below; at < last; ++at) {
+    if (children[at].started && children[at].state == ConnectivityState::kReady) return at;
+  }
+  return waiting;
+}
+
+}  // namespace
+
+PriorityChoice choose_priority(std::span<const PriorityChild> children, std::size_t standbys) {
   SIGNALBOX_INVARIANT(!children.empty(), "an empty priority list is answered before choosing");
   const auto index_of = [&](const auto found) {
     return static_cast<std::size_t>(found - children.begin());
@@ -19,12 +35,17 @@ PriorityChoice choose_priority(std::span<const PriorityChild> children) {
     return child.state == ConnectivityState::kConnecting;
   };
   if (const auto found = std::ranges::find_if(children, worth_using); found != children.end()) {
-    return {index_of(found), index_of(found) + 1, found->started && is_usable(found->state)};
+    std::size_t index = index_of(found);
+    if (found->lost && !is_usable(found->state)) index = ready_standby(children, index, standbys);
+    const PriorityChild& chosen = children[index];
+    const std::size_t considered = index + 1;
+    if (!chosen.started || !is_usable(chosen.state)) return {index, considered, false, 0};
+    return {index, considered, true, std::min(standbys, children.size() - considered)};
   }
   if (const auto found = std::ranges::find_if(children, connecting); found != children.end()) {
-    return {index_of(found), children.size(), false};
+    return {index_of(found), children.size(), false, 0};
   }
-  return {children.size() - 1, children.size(), false};
+  return {children.size() - 1, children.size(), false, 0};
 }
 
 }  // namespace signalbox::lb

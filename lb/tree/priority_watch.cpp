@@ -92,8 +92,10 @@ std::optional<FailedOver> PriorityWatch::failover(const Carrier& from,
   const auto reason = [&] {
     if (gone || (up && from.order != config.priorities)) return FailoverReason::kReconfigured;
     if (up) return FailoverReason::kRecovered;
-    return seen[position].state == ConnectivityState::kConnecting ? FailoverReason::kTimedOut
-                                                                  : FailoverReason::kFailed;
+    // In an open window the calls went to a standby, because the connections were lost.
+    const PrioritySeen& left = seen[position];
+    const bool is_late = left.state == ConnectivityState::kConnecting && !left.window_ends;
+    return is_late ? FailoverReason::kTimedOut : FailoverReason::kFailed;
   }();
   return FailedOver{config.cluster, up ? FailoverDirection::kUp : FailoverDirection::kDown, reason};
 }

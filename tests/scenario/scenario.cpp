@@ -122,6 +122,8 @@ bool Scenario::do_cluster(const Words& words) {
     extras_[name].idle_timeout = duration(words.at(2));
   } else if (verb == "keep") {
     extras_[name].override_host_status.insert(HealthStatus::kDraining);
+  } else if (verb == "standby") {
+    tree_.options().standby_priorities = number(name);
   } else if (verb == "sessions") {
     world_.sessions(name == "on");
   } else if (verb == "eds") {

@@ -11,6 +11,7 @@
 //                                    ejected for 30 s, of all endpoints half
 //   idle NAME 10s                    from the next eds on: how long sessions keep a host
 //   keep NAME draining               from the next eds on: DRAINING hosts, too
+//   standby COUNT                    from the next start of a policy on: connected priorities
 //   sessions on|off                  whether calls may be of one
 //   eds NAME PRIORITY | PRIORITY …   endpoints, as XdsWorld writes them: east:a,b west*3:c
 //   dns NAME ADDRESS                 aggregate NAME LEAF …

@@ -12,6 +12,7 @@
 
 #include "actors/channel_port.hpp"
 #include "actors/supervisor_actor.hpp"
+#include "lb/leaf/picker_pace.hpp"
 #include "lb/request_limit.hpp"
 #include "metrics/instruments.hpp"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
@@ -170,6 +171,7 @@ class ColdWorld {
     environment.detached_lookups = false;
     environment.detached_streams = false;
     environment.policy.request_limits = request_limits_;
+    environment.policy.picker_interval = lb::kPickerInterval;
     supervisor_ = actors::spawn_supervisor(
         stage_.system(), std::make_shared<const actors::Environment>(std::move(environment)));
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/channel_port.hpp"
+#include "lb/leaf/picker_pace.hpp"
 #include "tests/sim/books.hpp"
 #include "tests/sim/promises.hpp"
 #include "tests/sim/quiescence.hpp"
@@ -129,6 +130,7 @@ void World::open() {
   environment.detached_lookups = false;
   environment.detached_streams = false;
   environment.policy.request_limits = request_limits_;
+  environment.policy.picker_interval = lb::kPickerInterval;
   if (topology_.tiered) environment.policy.aggregate_mode = AggregateMode::kTiered;
   environment.policy.panic_threshold = topology_.panic_percent;
   supervisor_ = actors::spawn_supervisor(

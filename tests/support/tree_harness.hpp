@@ -31,6 +31,9 @@ class TreeHarness {
   TreeHarness(const TreeHarness&) = delete;
   TreeHarness& operator=(const TreeHarness&) = delete;
 
+  /// The options of the policies that start from now on.
+  lb::PolicyOptions& options() { return options_; }
+
   /// Gives the root its next configuration.
   void apply(LbConfigPtr root, XdsConfigPtr xds);
 
@@ -161,7 +164,7 @@ class TreeHarness {
 
   void log(std::string line) { log_.push_back(std::move(line)); }
 
-  const lb::PolicyOptions options_;
+  lb::PolicyOptions options_;
   std::map<std::uint64_t, Node*> nodes_;  ///< Alive nodes, in the order of their start.
   std::unique_ptr<Node> root_;
   std::uint64_t last_node_ = 0;

@@ -164,6 +164,12 @@ struct RuntimeOptions {
   /// shorter connect_timeout of the cluster decides first: a priority fails when all its attempts
   /// have ended.
   std::chrono::nanoseconds failover_timeout = std::chrono::seconds(10);
+  /// The number of priorities below the one in use that stay connected, in each cluster; of an
+  /// aggregate in priority mode, the next leaf, however many. Calls go to the first READY one of
+  /// them as soon as the priority in use has lost its connections, and return when it is READY
+  /// again. 0, as in gRFC A56: the next priority is connected after the failure, and calls wait
+  /// meanwhile.
+  std::uint32_t standby_priorities = 0;
   /// The most points on a ring of ring_hash, whatever a control plane asks for (gRFC A42). When a
   /// cluster has more endpoints than this, some endpoints have no point and get no call: raise the
   /// cap for such clusters. A point costs 12 bytes.

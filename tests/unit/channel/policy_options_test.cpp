@@ -56,10 +56,14 @@ TEST_CASE("policy options: what the application says reaches every policy", "[ch
   RuntimeOptions options;
   options.connection_attempt_delay = std::chrono::milliseconds(300);
   options.ring_size_cap = 0;
+  options.standby_priorities = 2;
   const auto get = [](const char*) -> const char* { return nullptr; };
   CHECK(channel::policy_options(options, get).connection_attempt_delay ==
         std::chrono::milliseconds(300));
   CHECK(channel::policy_options(options, get).ring_size_cap == 1);
+  CHECK(channel::policy_options(options, get).picker_interval == std::chrono::milliseconds(5));
+  CHECK(channel::policy_options(options, get).standby_priorities == 2);
+  CHECK(channel::policy_options({}, get).standby_priorities == 0);
   options.ring_size_cap = 100;
   CHECK(channel::policy_options(options, get).ring_size_cap == 100);
 }

@@ -4,6 +4,9 @@
 // tracker of a member's calls.
 #include "lb/leaf/endpoint_set.hpp"
 
+#include <string>
+#include <variant>
+
 #include <catch2/catch.hpp>
 
 #include "tests/support/printed.hpp"
@@ -183,6 +186,50 @@ TEST_CASE("endpoint_set: connects when asked, by the first of an endpoint's addr
   effects.clear();
   set.connect(Address("x"), effects);
   CHECK(effects.empty());
+}
+
+TEST_CASE("endpoint_set: 10,000 endpoints that share an address leave it one by one",
+          "[lb][endpoint_set][scale]") {
+  constexpr std::size_t kMany = 10'000;
+  Strings endpoints;
+  for (std::size_t at = 0; at < kMany; ++at)
+    endpoints.push_back("own" + std::to_string(at) + ",shared");
+  EndpointSet set(Connects::kAtOnce);
+  LbEffects effects;
+  set.update(slice_of(endpoints), effects);
+  CHECK(count_of<AcquireSubchannel>(effects) == kMany + 1);
+
+  // A READY endpoint keeps its own address, so it does without the shared one.
+  for (std::size_t at = 0; at + 1 < kMany; ++at) {
+    effects.clear();
+    set.observe(ready(("own" + std::to_string(at)).c_str()), effects);
+    if (!effects.empty()) break;
+  }
+  CHECK(effects.empty());
+  CHECK(set.count(ConnectivityState::kReady) == kMany - 1);
+  set.observe(ready(("own" + std::to_string(kMany - 1)).c_str()), effects);
+  REQUIRE(count_of<ReleaseSubchannel>(effects) == 1);
+  CHECK(std::get<ReleaseSubchannel>(effects.front()).address == Address("shared"));
+
+  effects.clear();
+  set.update(nullptr, effects);
+  CHECK(count_of<ReleaseSubchannel>(effects) == kMany);
+}
+
+TEST_CASE("endpoint_set: endpoints hear of their shared address in the order of their coming",
+          "[lb][endpoint_set]") {
+  EndpointSet set(Connects::kAtOnce);
+  LbEffects effects;
+  set.update(slice_of({"a,s", "b,s", "c,s"}), effects);
+  set.update(slice_of({"c,s", "d,s", "b,s"}), effects);  // b is older than c, and c than d.
+  effects.clear();
+  set.observe(ready("s"), effects);
+  Strings released;
+  for (const LbEffect& effect : effects) {
+    if (const auto* release = std::get_if<ReleaseSubchannel>(&effect))
+      released.push_back(release->address.str());
+  }
+  CHECK(released == Strings{"b", "c", "d"});
 }
 
 TEST_CASE("endpoint_set: each member has a counter of its own for as long as it is one",

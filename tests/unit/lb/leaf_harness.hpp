@@ -89,7 +89,7 @@ class LeafHarness {
   }
 
   LbEffects step(const LbEvent& event) {
-    LbEffects effects = policy_->step(event, Instant{});
+    LbEffects effects = policy_->step(event, now);
     for (const LbEffect& effect : effects)
       record(effect);
     return effects;
@@ -110,6 +110,7 @@ class LeafHarness {
         result.outcome);
   }
 
+  Instant now{};  ///< The time of the next steps.
   Generation generation = 0;
   std::set<std::string> held;
   std::vector<std::string> connects;  ///< In order, since the last clear.

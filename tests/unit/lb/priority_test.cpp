@@ -25,6 +25,10 @@ PriorityChild within_window(ConnectivityState state = kConnecting) {
   return {true, state, true};
 }
 
+PriorityChild lost() {
+  return {true, kConnecting, true, true};
+}
+
 PriorityChild not_started() {
   return {};
 }
@@ -111,6 +115,88 @@ TEST_CASE("priority: chooses the child that should carry traffic", "[lb][priorit
   }
 }
 
+TEST_CASE("priority: a READY standby carries the calls of a priority that connects again",
+          "[lb][priority][standby]") {
+  struct Row {
+    const char* when;
+    std::vector<PriorityChild> children;
+    std::size_t standbys;
+    std::size_t chosen;
+    std::size_t considered;
+    std::size_t stand_by;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"the first is ready: the next is a standby",
+       {in(kReady), not_started(), not_started()},
+       1,
+       0,
+       1,
+       1},
+      {"there are fewer than that", {in(kReady), not_started()}, 5, 0, 1, 1},
+      {"the last has none", {in(kFailure), in(kReady)}, 1, 1, 2, 0},
+      {"the first is not usable yet", {within_window(), not_started()}, 1, 0, 1, 0},
+      {"the first is lost", {lost(), in(kReady), not_started()}, 1, 1, 2, 1},
+      {"the first connects because a call asked", {within_window(), in(kReady)}, 1, 0, 1, 0},
+      {"the window of the lost one is over", {in(kConnecting), in(kReady)}, 1, 1, 2, 0},
+      {"without standbys its calls wait", {lost(), in(kReady)}, 0, 0, 1, 0},
+      {"the standby is lost, too", {lost(), lost()}, 1, 0, 1, 0},
+      {"the standby is IDLE, so its calls would wait", {lost(), in(kIdle)}, 1, 0, 1, 0},
+      {"a READY one is no standby if it is further down",
+       {lost(), in(kFailure), in(kReady)},
+       1,
+       0,
+       1,
+       0},
+      {"the second standby", {lost(), in(kFailure), in(kReady)}, 2, 2, 3, 0},
+      {"the first failed, the second is lost", {in(kFailure), lost(), in(kReady)}, 1, 2, 3, 0},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    const PriorityChoice choice = choose_priority(row.children, row.standbys);
+    CHECK(choice.index == row.chosen);
+    CHECK(choice.considered == row.considered);
+    CHECK(choice.standbys == row.stand_by);
+    CHECK(choice.deactivate_lower == is_usable(row.children[row.chosen].state));
+  }
+}
+
+TEST_CASE("priority: calls of a lost priority go to its standby within the failover window",
+          "[lb][priority][standby]") {
+  PolicyOptions options;
+  options.standby_priorities = 1;
+  PolicyHarness policy{make_priority(options)};
+  policy.update(priorities({"a", "b", "c"}));
+  policy.child("a", kConnecting);
+  policy.applied("a");
+  CHECK(policy.count<StartChild>() == 1);  // Nothing to stand by for yet.
+  policy.child("a", kReady);
+  CHECK(policy.count<StartChild>() == 2);
+  policy.child("b", kReady);
+  policy.applied("b");
+  CHECK(policy.pick() == "fail UNAVAILABLE: a READY");
+
+  policy.child("a", kConnecting);
+  CHECK(policy.pick() == "fail UNAVAILABLE: b READY");
+  CHECK(policy.count<StartChild>() == 3);  // c stands by for b.
+
+  SECTION("and return when it is READY again") {
+    policy.child("a", kReady);
+    CHECK(policy.pick() == "fail UNAVAILABLE: a READY");
+    const auto later = policy.advance(std::chrono::minutes(15));
+    CHECK(std::ranges::count(later, "stop c") == 1);
+    CHECK(std::ranges::count(later, "stop b") == 0);
+  }
+  SECTION("and stay when the window is over") {
+    policy.advance(std::chrono::seconds(10));
+    CHECK(policy.pick() == "fail UNAVAILABLE: b READY");
+  }
+  SECTION("a standby that goes IDLE is asked to connect") {
+    policy.child("a", kReady);
+    CHECK(std::ranges::count(policy.child("b", kIdle), "exit-idle b") == 1);
+    CHECK(policy.pick() == "fail UNAVAILABLE: a READY");
+  }
+}
+
 TEST_CASE("priority: the choice is idempotent in every combination of states",
           "[lb][priority][A56][B3]") {
   const std::vector<PriorityChild> kinds = {not_started(),
@@ -119,19 +205,22 @@ TEST_CASE("priority: the choice is idempotent in every combination of states",
                                             in(kReady),
                                             in(kFailure),
                                             within_window(),
-                                            within_window(kFailure)};
+                                            within_window(kFailure),
+                                            lost()};
   for (const PriorityChild& first : kinds) {
     for (const PriorityChild& second : kinds) {
       for (const PriorityChild& third : kinds) {
-        std::vector<PriorityChild> children = {first, second, third};
-        const PriorityChoice choice = choose_priority(children);
-        PriorityChild& chosen = children[choice.index];
-        if (!chosen.started) chosen = within_window();
-        const PriorityChoice again = choose_priority(children);
-        CHECK(again.index == choice.index);
-        CHECK(again.considered == choice.considered);
-        for (std::size_t i = 0; i < choice.index; ++i)
-          CHECK(children[i].started);
+        for (std::size_t standbys = 0; standbys <= 2; ++standbys) {
+          std::vector<PriorityChild> children = {first, second, third};
+          const PriorityChoice choice = choose_priority(children, standbys);
+          for (std::size_t i = 0; i < choice.considered + choice.standbys; ++i) {
+            if (!children[i].started) children[i] = within_window();
+          }
+          const PriorityChoice again = choose_priority(children, standbys);
+          CHECK(again.index == choice.index);
+          CHECK(again.considered == choice.considered);
+          CHECK(again.standbys == choice.standbys);
+        }
       }
     }
   }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PickerPace — decides when a leaf policy builds its next picker.
+//
+//   changes, by need ─▶ need() ─┐
+//   end of a burst, last cost ──┼─▶ [PickerPace] ─▶ build now, or start a timer
+//   fired timer ────────────────┘        ▲
+//                                        └ built()
+//
+// A picker of n endpoints costs O(n). A picker for each of n endpoints that become READY would cost
+// O(n²), and most of these pickers would be replaced before any pick reads them. So a change waits
+// if no pick can be wrong meanwhile:
+//
+//   change                                           a pick with the picker before       need
+//   an endpoint is READY beside other READY ones     goes to another READY endpoint      kMayWait
+//   another text of a failure, still all failed      fails with the text before          kMayWait
+//   a READY endpoint is lost, unfit or removed       goes to a dead or unfit endpoint    kNow
+//   a READY endpoint has another connection          goes to a dead connection           kNow
+//   the configuration, or what it says of endpoints  follows the old configuration       kNow
+//   an endpoint for which calls wait (ring_hash)     waits                               kNow
+//
+// A change of the policy's state (the first READY, the last loss, TRANSIENT_FAILURE) never comes
+// here: it is published in its own step.
+//
+// Invariants
+//   I1  A need of kNow is built at the end of the burst, whatever the pace.
+//   I2  A picker for needs of kMayWait alone is built max(interval, kShare × cost) after the picker
+//       before it, whatever that one was built for. kLongestWait is the most that a cost causes.
+//   I3  At most one timer runs. Each need ends in a picker: a burst end or a timer is always under
+//       way while a need is open.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "messages/ids.hpp"
+
+namespace signalbox::lb {
+
+/// The interval that runtimes use.
+inline constexpr Duration kPickerInterval = std::chrono::milliseconds(5);
+
+class PickerPace {
+ public:
+  /// How urgently a picker is needed; a later value outranks an earlier one.
+  enum class Need : std::uint8_t { kNone, kMayWait, kNow };
+
+  /// Building pickers takes at most one part in kShare of the time.
+  static constexpr int kShare = 20;
+  /// The longest distance that a cost can cause. A cost is measured, so it may contain a pause of
+  /// the whole process.
+  static constexpr Duration kLongestWait = std::chrono::seconds(1);
+
+  struct Order {
+    bool build = false;             ///< Build and publish a picker; built() must follow.
+    std::optional<Duration> timer;  ///< Start a timer; timer_fired() must follow.
+
+    friend bool operator==(const Order&, const Order&) = default;
+  };
+
+  /// `interval`: the shortest distance of pickers that may wait.
+  explicit PickerPace(Duration interval) : interval_(interval) {}
+
+  /// The published picker does not know a change.
+  void need(Need need);
+
+  /// Whether the end of the burst must be reported (burst_ended()).
+  bool awaits_burst() const;
+
+  /// Whether a picker is needed that waits for the timer.
+  bool waits() const { return need_ == Need::kMayWait && is_timed_; }
+
+  /// `cost`: the time that building the last picker took; 0: unknown.
+  Order burst_ended(Instant now, Duration cost);
+
+  Order timer_fired(Instant now);
+
+  /// A picker was built that knows all changes, whether it was ordered or not.
+  void built(Instant now);
+
+ private:
+  Order order(Instant now);
+  Duration distance() const;
+
+  Duration interval_;
+  Duration cost_{};
+  Need need_ = Need::kNone;
+  bool is_timed_ = false;
+  std::optional<Instant> built_;
+};
+
+}  // namespace signalbox::lb
