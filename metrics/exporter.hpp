@@ -5,8 +5,8 @@
 //   Instruments ─▶ [Exporter] ─▶ text(), which metrics_server and admin_server show
 //                      └──────▶ Collect(), for an Exposer of the embedding program
 //
-// The exporter has no values of its own: each scrape collects them anew. Only text() has the metrics
-// of the process: an Exposer may have them already, and a program may have several runtimes.
+// The exporter has no values of its own: each scrape collects them anew. Only text() has the
+// metrics of the process: an Exposer may have them already, and a program may have two runtimes.
 
 #pragma once
 
