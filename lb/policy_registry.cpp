@@ -5,7 +5,9 @@
 
 #include "lb/leaf/custom.hpp"
 #include "lb/leaf/least_request.hpp"
+#include "lb/leaf/maglev.hpp"
 #include "lb/leaf/pick_first.hpp"
+#include "lb/leaf/random.hpp"
 #include "lb/leaf/ring_hash.hpp"
 #include "lb/leaf/round_robin.hpp"
 #include "lb/tree/cds.hpp"

@@ -234,6 +234,22 @@ struct LeastRequestConfig {
   friend bool operator==(const LeastRequestConfig&, const LeastRequestConfig&) = default;
 };
 
+/// Envoy's policy `random`: each call goes to an endpoint that is drawn at random.
+struct RandomConfig {
+  static constexpr absl::string_view kName = "random";
+
+  friend bool operator==(const RandomConfig&, const RandomConfig&) = default;
+};
+
+/// Envoy's policy `maglev`: calls with one hash go to one endpoint, by a table.
+struct MaglevConfig {
+  static constexpr absl::string_view kName = "maglev";
+
+  std::uint32_t table_size = 65'537;  ///< A prime number, at most 5,000,011.
+
+  friend bool operator==(const MaglevConfig&, const MaglevConfig&) = default;
+};
+
 /// The parser's result for the JSON of a custom policy. Immutable, and shared by all its receivers.
 class CustomPolicyConfig {
  public:
@@ -266,6 +282,8 @@ struct LbConfig : std::variant<RoundRobinConfig,
                                ClusterManagerConfig,
                                RingHashConfig,
                                LeastRequestConfig,
+                               RandomConfig,
+                               MaglevConfig,
                                CustomConfig,
                                TieredConfig,
                                LeafTiersConfig> {

@@ -26,7 +26,9 @@ Rule rule_of(const LbConfigPtr& policy) {
                         [](const WrrLocalityConfig&) { return Rule::kByLocality; },
                         [](const RoundRobinConfig&) { return Rule::kAlike; },
                         [](const LeastRequestConfig&) { return Rule::kAlike; },
+                        [](const RandomConfig&) { return Rule::kAlike; },
                         [](const RingHashConfig&) { return Rule::kByWeight; },
+                        [](const MaglevConfig&) { return Rule::kByWeight; },
                         // Each client shuffles by weight for itself (A113), so the calls of many
                         // clients spread by weight.
                         [](const PickFirstConfig& first) {
@@ -127,10 +129,11 @@ std::string spread_note(const LbConfigPtr& policy) {
   if (const LbConfigPtr child = child_of(policy)) return spread_note(child);
   switch (rule_of(policy)) {
     case Rule::kByWeight:
-      return std::holds_alternative<RingHashConfig>(*policy)
-                 ? "ring_hash: by weight; what the calls' keys make of it is not known here"
-                 : "pick_first, shuffled: each client stays with one endpoint; on average over "
-                   "many clients";
+      return std::holds_alternative<PickFirstConfig>(*policy)
+                 ? "pick_first, shuffled: each client stays with one endpoint; on average over "
+                   "many clients"
+                 : absl::StrCat(policy_name(*policy),
+                                ": by weight; what the calls' keys make of it is not known here");
     case Rule::kFirst:
       return "pick_first: each client stays with the first endpoint that connects";
     case Rule::kUnknown:

@@ -5,8 +5,9 @@
 //   localities ▷ endpoints, which take calls ─▶ [spread_calls] ─▶ a share for each endpoint
 //
 //   wrr_locality               by the weights of localities in which an endpoint takes calls
-//   round_robin, least_request all alike
-//   ring_hash                  by weight (A113); the calls' keys are not known here
+//   round_robin, random        all alike
+//   least_request              all alike
+//   ring_hash, maglev          by weight (A113); the calls' keys are not known here
 //   pick_first                 the first in order takes all; when shuffled, by weight on average
 //   any other policy           as if all alike: only the policy knows
 //

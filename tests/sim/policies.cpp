@@ -2,7 +2,9 @@
 #include "tests/sim/policies.hpp"
 
 #include "signalbox/envoy/extensions/load_balancing_policies/least_request/v3/least_request.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/maglev/v3/maglev.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/random/v3/random.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb.h"
@@ -41,6 +43,12 @@ void write_ring_hash(LoadBalancingPolicy& policy) {
   add(policy, message);
 }
 
+void write_maglev(LoadBalancingPolicy& policy) {
+  known::maglev::v3::Maglev message;
+  message.mutable_table_size()->set_value(251);
+  add(policy, message);
+}
+
 template <typename Message>
 void write_by_locality(LoadBalancingPolicy& policy) {
   known::wrr_locality::v3::WrrLocality message;
@@ -51,6 +59,7 @@ void write_by_locality(LoadBalancingPolicy& policy) {
 using RoundRobin = known::round_robin::v3::RoundRobin;
 using PickFirst = known::pick_first::v3::PickFirst;
 using LeastRequest = known::least_request::v3::LeastRequest;
+using Random = known::random::v3::Random;
 
 // The first row is the policy that CDS means when it names none.
 constexpr PolicyRow kRows[] = {
@@ -65,6 +74,8 @@ constexpr PolicyRow kRows[] = {
      write_by_locality<PickFirst>},
     {"ring_hash", Connects::kAsked, Chooses::kByHash, write_ring_hash},
     {"least_request", Connects::kAll, Chooses::kEverybody, write_by_locality<LeastRequest>},
+    {"random", Connects::kAll, Chooses::kEverybody, write_by_locality<Random>},
+    {"maglev", Connects::kAll, Chooses::kByHash, write_maglev},
 };
 
 }  // namespace

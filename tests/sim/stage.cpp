@@ -45,7 +45,9 @@ const std::set<std::string> kBelowOverrideHost = {"priority",
                                                   "round_robin",
                                                   "pick_first",
                                                   "ring_hash",
-                                                  "least_request"};
+                                                  "least_request",
+                                                  "random",
+                                                  "maglev"};
 
 }  // namespace
 

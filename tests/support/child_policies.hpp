@@ -25,6 +25,8 @@ inline std::vector<ChildPolicy> child_policies() {
       {"pick_first", make_lb_config(PickFirstConfig{})},
       {"ring_hash", make_lb_config(RingHashConfig{}), true},
       {"least_request", make_lb_config(LeastRequestConfig{})},
+      {"random", make_lb_config(RandomConfig{})},
+      {"maglev", make_lb_config(MaglevConfig{251})},
       {"wrr_locality over round_robin", make_lb_config(WrrLocalityConfig{round_robin})},
       {"wrr_locality over pick_first",
        make_lb_config(WrrLocalityConfig{make_lb_config(PickFirstConfig{})})},

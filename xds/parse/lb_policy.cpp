@@ -51,7 +51,9 @@ struct KnownPolicy {
 
 constexpr KnownPolicy kKnownPolicies[] = {
     {"least_request.v3.LeastRequest", LeastRequestConfig::kName, leaf<parse_least_request>},
+    {"maglev.v3.Maglev", MaglevConfig::kName, leaf<parse_maglev>},
     {"pick_first.v3.PickFirst", PickFirstConfig::kName, leaf<parse_pick_first>},
+    {"random.v3.Random", RandomConfig::kName, leaf<parse_random>},
     {"ring_hash.v3.RingHash", RingHashConfig::kName, leaf<parse_ring_hash>},
     {"round_robin.v3.RoundRobin", RoundRobinConfig::kName, leaf<parse_round_robin>},
     {"wrr_locality.v3.WrrLocality", WrrLocalityConfig::kName, parse_wrr_locality},
@@ -172,6 +174,16 @@ LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
       return under_localities(
           parse_least_request(proto.least_request_lb_config(), top.at("least_request_lb_config")));
     }
+  }
+  if (runtime_has(RandomConfig::kName, top)) {
+    supported.emplace_back("RANDOM");
+    if (proto.lb_policy() == Cluster::RANDOM)
+      return under_localities(make_lb_config(RandomConfig{}));
+  }
+  if (runtime_has(MaglevConfig::kName, top)) {
+    supported.emplace_back("MAGLEV");
+    if (proto.lb_policy() == Cluster::MAGLEV)
+      return parse_maglev(proto.maglev_lb_config(), top.at("maglev_lb_config"));
   }
   top.at("lb_policy")
       .add(absl::StrCat("must be ",

@@ -60,13 +60,17 @@ LbConfigPtr some_policy(Dice& dice) {
   const auto weighted = [](LbConfigPtr child) {
     return make_lb_config(WrrLocalityConfig{std::move(child)});
   };
-  switch (dice.below(5)) {
+  switch (dice.below(7)) {
     case 0:
       return weighted(make_lb_config(LeastRequestConfig{}));
     case 1:
       return make_lb_config(RingHashConfig{});
     case 2:
       return make_lb_config(PickFirstConfig{});
+    case 3:
+      return weighted(make_lb_config(RandomConfig{}));
+    case 4:
+      return make_lb_config(MaglevConfig{251});
     default:
       return weighted(make_lb_config(RoundRobinConfig{}));
   }

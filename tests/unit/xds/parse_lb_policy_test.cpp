@@ -49,14 +49,46 @@ TEST_CASE("parse_cluster: even pick_first may be taken away", "[xds][parse][A52]
       make_lb_config(RoundRobinConfig{})));
 }
 
+TEST_CASE("parse_cluster: random, by the enum and by its own message",
+          "[xds][parse][random][A52]") {
+  CHECK(same_config(value_of<Cluster>(parse("lb_policy: RANDOM")).lb_policy,
+                    make_lb_config(WrrLocalityConfig{make_lb_config(RandomConfig{})})));
+  config_of<RandomConfig>(list(entry("random.v3.Random")));
+}
+
+TEST_CASE("parse_cluster: maglev, by the enum and by its own message",
+          "[xds][parse][maglev][A52]") {
+  const std::string size = "table_size { value: 5000011 }";
+  CHECK(config_of<MaglevConfig>("lb_policy: MAGLEV").table_size == 65'537);
+  CHECK(config_of<MaglevConfig>("lb_policy: MAGLEV maglev_lb_config { " + size + " }").table_size ==
+        5'000'011);
+  CHECK(config_of<MaglevConfig>(list(entry("maglev.v3.Maglev"))).table_size == 65'537);
+  CHECK(config_of<MaglevConfig>(list(entry("maglev.v3.Maglev", size))).table_size == 5'000'011);
+  CHECK(config_of<MaglevConfig>(list(entry("maglev.v3.Maglev", "table_size { value: 2 }")))
+            .table_size == 2);
+}
+
+TEST_CASE("parse_cluster: a table of maglev that is not prime, or too large, is refused",
+          "[xds][parse][maglev]") {
+  // 4,999,696 is 2,236 squared; 5,000,021 is the next prime number after the largest size.
+  const auto size =
+      GENERATE(as<std::string>{}, "0", "1", "65536", "4999696", "5000021", "9223372036854775807");
+  const std::string fields = "table_size { value: " + size + " }";
+  const std::string reason = "must be a prime number in [2, 5000011], found " + size;
+  CHECK(error_in(list(entry("maglev.v3.Maglev", fields))) == kValue + ".table_size: " + reason);
+  CHECK(error_in("lb_policy: MAGLEV maglev_lb_config { " + fields + " }") ==
+        "maglev_lb_config.table_size: " + reason);
+}
+
 TEST_CASE("parse_cluster: an enum whose policy the runtime lacks is an error",
           "[xds][parse][A27][A52]") {
-  const auto policy = GENERATE(as<std::string>{}, "RING_HASH", "LEAST_REQUEST");
+  const auto policy = GENERATE(as<std::string>{}, "RING_HASH", "LEAST_REQUEST", "RANDOM", "MAGLEV");
   CHECK(error_in("lb_policy: " + policy, without_policies()) ==
         "lb_policy: must be ROUND_ROBIN where load_balancing_policy is not set, found " + policy);
-  CHECK(error_in("lb_policy: MAGLEV") ==
-        "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST where load_balancing_policy "
-        "is not set, found MAGLEV");
+  CHECK(error_in("lb_policy: CLUSTER_PROVIDED") ==
+        "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST or RANDOM or MAGLEV where "
+        "load_balancing_policy "
+        "is not set, found CLUSTER_PROVIDED");
 }
 
 // --- ring_hash ---------------------------------------------------------------------
