@@ -56,7 +56,8 @@ Petiole::Petiole(absl::string_view name,
                  context_.options.unreachable_is_unhealthy ? EndpointSet::Unreachable::kUnfit
                                                            : EndpointSet::Unreachable::kFit) {}
 
-LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
+LbEffects Petiole::step(const LbEvent& event, Instant now) {
+  now_ = now;
   LbEffects effects;
   std::visit(Overloaded{
                  [&](const ConfigUpdated& update) { configured(update, effects); },
@@ -64,7 +65,9 @@ LbEffects Petiole::step(const LbEvent& event, Instant /*now*/) {
                  [&](const PickAsked& pick) { asked(pick.ask, effects); },
                  [&](const IdleExitRequested&) { exit_idle(effects); },
                  [&](const RebuildDue&) { rebuild_due(effects); },
-                 [&](const TimerFired& fired) { endpoints_.fire(fired.timer, effects); },
+                 [&](const TimerFired& fired) {
+                   if (!fire(fired.timer)) endpoints_.fire(fired.timer, effects);
+                 },
                  // A leaf has no children and keeps no sessions, so no other event concerns it.
                  [](const auto&) {},
              },

@@ -46,6 +46,12 @@ class Petiole : public Policy {
 
   const EndpointSet& endpoints() const { return endpoints_; }
 
+  /// The time of the event that is being handled.
+  Instant now() const { return now_; }
+
+  /// Orders a new picker for the end of the burst.
+  void want_picker() { dirty_ = true; }
+
   /// "<name>: 2 of 3 endpoints failed; last error: …", or "<name>: no endpoints".
   absl::Status failure() const;
 
@@ -67,6 +73,9 @@ class Petiole : public Policy {
 
   /// Makes a picker for the present state().
   virtual PickerPtr make_picker() = 0;
+
+  /// Handles a timer of the policy's own. Returns false for any other timer.
+  virtual bool fire(const TimerId& /*timer*/) { return false; }
 
   /// Handles a pick's ask; exit_idle() handles IdleExitRequested.
   virtual void asked(const PickAsk& /*ask*/, LbEffects& /*effects*/) {}
@@ -93,6 +102,7 @@ class Petiole : public Policy {
   PolicyContext context_;
   EndpointSet endpoints_;
   Generation generation_ = 0;
+  Instant now_{};
   std::optional<Publish> published_;
   bool owes_applied_ = false;
   bool dirty_ = false;  // The published picker is out of date.

@@ -47,7 +47,9 @@ const std::set<std::string> kBelowOverrideHost = {"priority",
                                                   "ring_hash",
                                                   "least_request",
                                                   "random",
-                                                  "maglev"};
+                                                  "maglev",
+                                                  "random_subsetting",
+                                                  "weighted_round_robin"};
 
 }  // namespace
 

@@ -283,7 +283,8 @@ SCENARIO("A52: a supported policy that cannot be converted is an error",
        wrr_locality(kSubset),
        ".value.endpoint_picking_policy: must name a policy that is supported (least_request, "
        "maglev, "
-       "pick_first, random, ring_hash, round_robin, wrr_locality), found "
+       "pick_first, random, random_subsetting, ring_hash, round_robin, weighted_round_robin, "
+       "wrr_locality), found "
        "\"envoy.extensions.load_balancing_policies.subset.v3.Subset\""},
       {"a wrr_locality that cannot be decoded",
        any("type_url: \"" + kPolicies + "wrr_locality.v3.WrrLocality\" value: \"\\377\""),
@@ -302,7 +303,8 @@ SCENARIO("A52: a supported policy that cannot be converted is an error",
 SCENARIO("A52: a list without a supported policy is an error", "[spec][xds][parse][A52]") {
   const std::string supported =
       "load_balancing_policy: must name a policy that is supported (least_request, maglev, "
-      "pick_first, random, ring_hash, round_robin, wrr_locality), found ";
+      "pick_first, random, random_subsetting, ring_hash, round_robin, weighted_round_robin, "
+      "wrr_locality), found ";
   GIVEN("an empty list") {
     THEN("the cluster is rejected") {
       CHECK(error_in(list("")) == supported + "none");

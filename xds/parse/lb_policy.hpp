@@ -18,7 +18,8 @@
 // (A76).
 //
 // Source: gRFC A27 (lb_policy), A52 (load_balancing_policy), A42 and A76 (ring_hash), A48
-// (least_request), A62 (pick_first); Envoy (random, maglev).
+// (least_request), A58 (weighted_round_robin), A62 (pick_first), A68 (random_subsetting); Envoy
+// (random, maglev).
 
 #pragma once
 

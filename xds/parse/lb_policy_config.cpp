@@ -2,6 +2,8 @@
 #include "xds/parse/lb_policy_config.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/least_request/v3/least_request.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/maglev/v3/maglev.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
@@ -28,6 +31,7 @@ using MaglevLbConfig = envoy::config::cluster::v3::Cluster::MaglevLbConfig;
 
 constexpr std::uint64_t kMaxRingSize = 8'388'608;
 constexpr std::uint32_t kMaxChoices = 10;
+constexpr Duration kShortestWeightUpdate = std::chrono::milliseconds(100);  // A58.
 constexpr std::uint64_t kMaxTableSize = 5'000'011;
 
 std::uint64_t ring_size(const ::google::protobuf::UInt64Value& proto, const Field& field) {
@@ -188,6 +192,34 @@ LbConfigPtr parse_least_request(const Extension& extension, const Field& field) 
   policies::least_request::v3::LeastRequest proto;
   if (!decode(extension, proto, field)) return nullptr;
   return to_least_request(proto, field);
+}
+
+LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& field) {
+  policies::client_side_weighted_round_robin::v3::ClientSideWeightedRoundRobin proto;
+  if (!decode(extension, proto, field)) return nullptr;
+  WeightedRoundRobinConfig config;
+  if (proto.has_blackout_period())
+    config.blackout_period = parse_duration(proto.blackout_period(), field.at("blackout_period"));
+  if (proto.has_weight_expiration_period()) {
+    config.weight_expiration_period =
+        parse_duration(proto.weight_expiration_period(), field.at("weight_expiration_period"));
+  }
+  if (proto.has_weight_update_period()) {
+    config.weight_update_period =
+        std::max(parse_duration(proto.weight_update_period(), field.at("weight_update_period")),
+                 kShortestWeightUpdate);
+  }
+  if (proto.has_error_utilization_penalty()) {
+    const float penalty = proto.error_utilization_penalty().value();
+    if (!std::isfinite(penalty) || penalty < 0) {
+      field.at("error_utilization_penalty")
+          .add(absl::StrCat("must be 0 or more, and finite, found ", penalty));
+    }
+    config.error_utilization_penalty = penalty;
+  }
+  const auto& names = proto.metric_names_for_computing_utilization();
+  config.metric_names_for_computing_utilization.assign(names.begin(), names.end());
+  return make_lb_config(std::move(config));
 }
 
 LbConfigPtr parse_random(const Extension& extension, const Field& field) {

@@ -7,7 +7,8 @@
 // `field` is the configuration. If an error was added, the returned value must not be used, and may
 // be null.
 //
-// Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A62 (pick_first); Envoy
+// Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A58 and A114
+// (weighted_round_robin), A62 (pick_first); Envoy
 // (random, maglev).
 
 #pragma once
@@ -23,6 +24,7 @@ LbConfigPtr parse_round_robin(const Extension& extension, const Field& field);
 LbConfigPtr parse_pick_first(const Extension& extension, const Field& field);
 LbConfigPtr parse_ring_hash(const Extension& extension, const Field& field);
 LbConfigPtr parse_least_request(const Extension& extension, const Field& field);
+LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& field);
 LbConfigPtr parse_random(const Extension& extension, const Field& field);
 LbConfigPtr parse_maglev(const Extension& extension, const Field& field);
 

@@ -73,14 +73,16 @@ TEST_CASE("parse_cluster: an LB policy that cannot be had is an error", "[xds][p
       {"the list is empty",
        list(""),
        top + ": must name a policy that is supported (least_request, maglev, pick_first, random, "
+             "random_subsetting, "
              "ring_hash, "
-             "round_robin, wrr_locality), "
+             "round_robin, weighted_round_robin, wrr_locality), "
              "found none"},
       {"all are unknown",
        list(kUnknown),
        top + ": must name a policy that is supported (least_request, maglev, pick_first, random, "
+             "random_subsetting, "
              "ring_hash, "
-             "round_robin, wrr_locality), found "
+             "round_robin, weighted_round_robin, wrr_locality), found "
              "\"envoy.extensions.load_balancing_policies.subset.v3.Subset\""},
       {"an entry says nothing", list("policies {}"), top + config + ": must be set, found none"},
       {"wrr_locality has no child",
@@ -91,7 +93,8 @@ TEST_CASE("parse_cluster: an LB policy that cannot be had is an error", "[xds][p
        top + config +
            ".value.endpoint_picking_policy: must name a policy that is supported (least_request, "
            "maglev, "
-           "pick_first, random, ring_hash, round_robin, wrr_locality), found "
+           "pick_first, random, random_subsetting, ring_hash, round_robin, weighted_round_robin, "
+           "wrr_locality), found "
            "\"envoy.extensions.load_balancing_policies.subset.v3.Subset\""},
       {"its configuration is not decodable",
        list("policies { typed_extension_config { typed_config { type_url: \"" + kWrr +
