@@ -20,13 +20,11 @@
 namespace signalbox::channel {
 namespace {
 
-// Every policy name of signalbox, and gRPC's weighted_round_robin, which signalbox does not have
-// (A58): a custom policy must not be taken for either.
+// Every policy name of signalbox. A custom policy must not be taken for one of them.
 template <std::size_t... index>
 std::set<std::string, std::less<>> own_names(std::index_sequence<index...>) {
-  return {"weighted_round_robin",
-          std::string(
-              policy_name(LbConfig(std::variant_alternative_t<index, LbConfig::variant>{})))...};
+  return {std::string(
+      policy_name(LbConfig(std::variant_alternative_t<index, LbConfig::variant>{})))...};
 }
 
 bool may_be_in_a_name(char c) {

@@ -5,9 +5,12 @@
 
 #include "lb/leaf/custom.hpp"
 #include "lb/leaf/least_request.hpp"
+#include "lb/leaf/maglev.hpp"
 #include "lb/leaf/pick_first.hpp"
+#include "lb/leaf/random.hpp"
 #include "lb/leaf/ring_hash.hpp"
 #include "lb/leaf/round_robin.hpp"
+#include "lb/leaf/weighted_round_robin.hpp"
 #include "lb/tree/cds.hpp"
 #include "lb/tree/cluster_impl.hpp"
 #include "lb/tree/cluster_manager.hpp"
@@ -15,6 +18,7 @@
 #include "lb/tree/outlier_detection.hpp"
 #include "lb/tree/override_host.hpp"
 #include "lb/tree/priority.hpp"
+#include "lb/tree/random_subsetting.hpp"
 #include "lb/tree/tiered.hpp"
 #include "lb/tree/weighted_target.hpp"
 #include "lb/tree/wrr_locality.hpp"
@@ -27,6 +31,7 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
   return std::visit(
       Overloaded{
           [](const WrrLocalityConfig&) -> Made { return make_wrr_locality(); },
+          [&](const RandomSubsettingConfig&) -> Made { return make_random_subsetting(context); },
           [](const WeightedTargetConfig&) -> Made { return make_weighted_target(); },
           [&](const PriorityConfig&) -> Made { return make_priority(context.options); },
           [&](const OverrideHostConfig&) -> Made { return make_override_host(std::move(context)); },

@@ -5,8 +5,8 @@
 
 namespace signalbox::lb {
 
-std::uint64_t xx_hash(absl::string_view text) {
-  return XXH64(text.data(), text.size(), 0);
+std::uint64_t xx_hash(absl::string_view text, std::uint64_t seed) {
+  return XXH64(text.data(), text.size(), seed);
 }
 
 }  // namespace signalbox::lb

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// xx_hash — XXH64 with seed 0: the places of calls and endpoints on a ring (gRFC A42). Clients in
-// all languages use the same hash, so they send a key to the same endpoint.
+// xx_hash — XXH64: the places of calls and endpoints on a ring (gRFC A42) or in a table of maglev.
+// Clients in all languages use the same hash, so they send a key to the same endpoint.
 //
 //   a call's header ─▶ [xx_hash] ─▶ PickArgs::hash ┐
-//   an endpoint's key ─▶ [xx_hash] ─▶ HashRing ────┴▶ pick
+//   an endpoint's key ─▶ [xx_hash] ─▶ HashRing, … ─┴▶ pick
 
 #pragma once
 
@@ -14,6 +14,6 @@
 
 namespace signalbox::lb {
 
-std::uint64_t xx_hash(absl::string_view text);
+std::uint64_t xx_hash(absl::string_view text, std::uint64_t seed = 0);
 
 }  // namespace signalbox::lb

@@ -181,6 +181,16 @@ struct WrrLocalityConfig {
   friend bool operator==(const WrrLocalityConfig&, const WrrLocalityConfig&) = default;
 };
 
+/// A68: the child gets a random subset of the endpoints.
+struct RandomSubsettingConfig {
+  static constexpr absl::string_view kName = "random_subsetting";
+
+  std::uint32_t subset_size = 1;  ///< At least 1.
+  Deep<LbConfig> child;
+
+  friend bool operator==(const RandomSubsettingConfig&, const RandomSubsettingConfig&) = default;
+};
+
 /// Shares calls among its children by weight.
 struct WeightedTargetConfig {
   static constexpr absl::string_view kName = "weighted_target";
@@ -234,6 +244,40 @@ struct LeastRequestConfig {
   friend bool operator==(const LeastRequestConfig&, const LeastRequestConfig&) = default;
 };
 
+/// A58: round_robin with weights from the endpoints' own load reports.
+struct WeightedRoundRobinConfig {
+  static constexpr absl::string_view kName = "weighted_round_robin";
+
+  /// How long an endpoint must report before its weight is used.
+  Duration blackout_period = std::chrono::seconds(10);
+  /// How old the last report of a weight in use may be.
+  Duration weight_expiration_period = std::chrono::minutes(3);
+  Duration weight_update_period = std::chrono::seconds(1);  ///< At least 100 ms.
+  double error_utilization_penalty = 1;                     ///< Not negative.
+  /// The metrics to use without an application_utilization (A114): "mem_utilization",
+  /// "named_metrics.queue", … Unknown names are never reported.
+  std::vector<std::string> metric_names_for_computing_utilization = {};
+
+  friend bool operator==(const WeightedRoundRobinConfig&,
+                         const WeightedRoundRobinConfig&) = default;
+};
+
+/// Envoy's policy `random`: each call goes to an endpoint that is drawn at random.
+struct RandomConfig {
+  static constexpr absl::string_view kName = "random";
+
+  friend bool operator==(const RandomConfig&, const RandomConfig&) = default;
+};
+
+/// Envoy's policy `maglev`: calls with one hash go to one endpoint, by a table.
+struct MaglevConfig {
+  static constexpr absl::string_view kName = "maglev";
+
+  std::uint32_t table_size = 65'537;  ///< A prime number, at most 5,000,011.
+
+  friend bool operator==(const MaglevConfig&, const MaglevConfig&) = default;
+};
+
 /// The parser's result for the JSON of a custom policy. Immutable, and shared by all its receivers.
 class CustomPolicyConfig {
  public:
@@ -266,6 +310,10 @@ struct LbConfig : std::variant<RoundRobinConfig,
                                ClusterManagerConfig,
                                RingHashConfig,
                                LeastRequestConfig,
+                               RandomConfig,
+                               MaglevConfig,
+                               WeightedRoundRobinConfig,
+                               RandomSubsettingConfig,
                                CustomConfig,
                                TieredConfig,
                                LeafTiersConfig> {

@@ -122,7 +122,8 @@ enum class Salt : std::uint64_t {
   kFaultDelay,
   kFaultAbort,
   kFilter,  ///< For filters that the program registered.
-  kTier
+  kTier,
+  kSubset  ///< Which endpoints random_subsetting uses (A68).
 };
 
 /// Returns an evenly spread 64-bit number for this call and this decision. Seeds may be any

@@ -30,6 +30,8 @@ constexpr std::array<absl::string_view, kAffinityResults> kAffinityLabels{"",
                                                                           "fallback_bad_cookie",
                                                                           "fallback_cluster"};
 constexpr std::array<absl::string_view, kCookieSets> kCookieLabels{"new", "moved"};
+constexpr std::array<absl::string_view, kLoadReportResults> kLoadReportLabels{
+    "taken", "partly", "refused"};
 constexpr std::array<absl::string_view, kEndpointStates> kStates{
     "ready", "connecting", "idle", "transient_failure", "draining", "ejected", "unhealthy"};
 constexpr std::array<absl::string_view, 2> kDirections{"down", "up"};
@@ -104,6 +106,7 @@ struct CallCounts {
   std::array<std::int64_t, kRetryResults> retries{};
   std::array<std::int64_t, kAffinityResults> affinity{};
   std::array<std::int64_t, kCookieSets> cookies{};
+  std::array<std::int64_t, kLoadReportResults> load_reports{};
   std::array<std::int64_t, kStatusCodes> completed{};
   std::int64_t started = 0;
   std::int64_t active = 0;
@@ -127,6 +130,8 @@ struct CallCounts {
       affinity[result] = stats.affinity(static_cast<AffinityResult>(result));
     for (std::size_t reason = 0; reason < kCookieSets; ++reason)
       cookies[reason] = stats.cookies(static_cast<CookieSet>(reason));
+    for (std::size_t result = 0; result < kLoadReportResults; ++result)
+      load_reports[result] = stats.load_reports(static_cast<LoadReportResult>(result));
     durations = stats.durations().counts();
   }
 
@@ -139,6 +144,7 @@ struct CallCounts {
     add(retries, other.retries);
     add(affinity, other.affinity);
     add(cookies, other.cookies);
+    add(load_reports, other.load_reports);
     durations.sum += other.durations.sum;
     durations.buckets.resize(other.durations.buckets.size());
     for (std::size_t i = 0; i < durations.buckets.size(); ++i)
@@ -193,6 +199,7 @@ struct ClusterFamilies {
   Family retries{&row_of(Metric::kRetries), {}};
   Family affinity{&row_of(Metric::kAffinityPicks), {}};
   Family cookies{&row_of(Metric::kAffinityCookies), {}};
+  Family load_reports{&row_of(Metric::kLoadReports), {}};
 
   void add(const std::string& cluster, const std::string& aggregate, const CallCounts& sum) {
     active.series.push_back(one({cluster, aggregate}, sum.active));
@@ -208,6 +215,12 @@ struct ClusterFamilies {
       if (sum.retries[result] == 0) continue;
       retries.series.push_back(
           one({cluster, std::string(kRetryLabels[result]), aggregate}, sum.retries[result]));
+    }
+    for (std::size_t result = 0; result < kLoadReportResults; ++result) {
+      // Most clusters take no load reports.
+      if (sum.load_reports[result] == 0) continue;
+      load_reports.series.push_back(one(
+          {cluster, std::string(kLoadReportLabels[result]), aggregate}, sum.load_reports[result]));
     }
     if (sum.has_sessions()) add_sessions(cluster, aggregate, sum);
   }
@@ -734,6 +747,7 @@ std::vector<Family> Instruments::collect_calls() const {
           clusters.retries,
           clusters.affinity,
           clusters.cookies,
+          clusters.load_reports,
           family_of(Metric::kPickFailures, pick_failures_),
           family_of(Metric::kFilterFailures, filter_failures_),
           faults};

@@ -22,7 +22,10 @@
 #include "signalbox/envoy/extensions/http/stateful_session/cookie/v3/cookie.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/least_request/v3/least_request.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/maglev/v3/maglev.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/random/v3/random.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/random_subsetting/v3/random_subsetting.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb.h"
@@ -81,11 +84,13 @@ bool link_messages() {
           descriptor(),
       envoy::extensions::load_balancing_policies::pick_first::v3::PickFirst::descriptor(),
       envoy::extensions::http::stateful_session::cookie::v3::CookieBasedSessionState::descriptor(),
-      // This policy is not built and is passed over (A52). Resource files and dumps that name it
-      // are JSON, which cannot be read or written without its descriptor.
       envoy::extensions::load_balancing_policies::client_side_weighted_round_robin::v3::
           ClientSideWeightedRoundRobin::descriptor(),
       envoy::extensions::load_balancing_policies::least_request::v3::LeastRequest::descriptor(),
+      envoy::extensions::load_balancing_policies::maglev::v3::Maglev::descriptor(),
+      envoy::extensions::load_balancing_policies::random::v3::Random::descriptor(),
+      envoy::extensions::load_balancing_policies::random_subsetting::v3::RandomSubsetting::
+          descriptor(),
       envoy::extensions::load_balancing_policies::ring_hash::v3::RingHash::descriptor(),
       envoy::extensions::load_balancing_policies::round_robin::v3::RoundRobin::descriptor(),
       envoy::extensions::load_balancing_policies::wrr_locality::v3::WrrLocality::descriptor(),

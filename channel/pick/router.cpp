@@ -196,8 +196,13 @@ void Router::started(const Pick& pick) const {
   if (pick.cluster() != nullptr) pick.stats().count_started();
 }
 
-void Router::finished(Pick& pick, int code) const {
-  pick.end(code);
+void Router::finished(Pick& pick, int code, const LoadReport* load_report) const {
+  if (load_report != nullptr && pick.wants_load()) {
+    pick.stats().count_load_report(LoadReportResult::kTaken);
+    pick.end(code, load_report, Clock::now());
+  } else {
+    pick.end(code);
+  }
   if (pick.cluster() != nullptr) pick.stats().count_completed(code);
   if (const auto& callers = target_->callers()) callers->count_call(code);
 }

@@ -18,15 +18,28 @@ __extension__ using Wide = unsigned __int128;
 using Weights = std::vector<std::uint64_t>;
 
 // How a policy shares out calls.
-enum class Rule : std::uint8_t { kByLocality, kAlike, kByWeight, kFirst, kUnknown };
+enum class Rule : std::uint8_t { kByLocality, kAlike, kByWeight, kFirst, kByLoad, kUnknown };
 
-Rule rule_of(const LbConfigPtr& policy) {
+// The policy without random_subsetting around it. The subsets of many clients use all endpoints
+// alike, so on average the child's rule holds for all endpoints.
+LbConfigPtr inside_subset(LbConfigPtr policy) {
+  while (policy != nullptr && std::holds_alternative<RandomSubsettingConfig>(*policy))
+    policy = std::get<RandomSubsettingConfig>(*policy).child;
+  return policy;
+}
+
+Rule rule_of(const LbConfigPtr& outer) {
+  const LbConfigPtr policy = inside_subset(outer);
   if (policy == nullptr) return Rule::kAlike;
   return std::visit(Overloaded{
                         [](const WrrLocalityConfig&) { return Rule::kByLocality; },
                         [](const RoundRobinConfig&) { return Rule::kAlike; },
                         [](const LeastRequestConfig&) { return Rule::kAlike; },
+                        [](const RandomConfig&) { return Rule::kAlike; },
+                        // By load reports, which no plan has.
+                        [](const WeightedRoundRobinConfig&) { return Rule::kByLoad; },
                         [](const RingHashConfig&) { return Rule::kByWeight; },
+                        [](const MaglevConfig&) { return Rule::kByWeight; },
                         // Each client shuffles by weight for itself (A113), so the calls of many
                         // clients spread by weight.
                         [](const PickFirstConfig& first) {
@@ -37,7 +50,8 @@ Rule rule_of(const LbConfigPtr& policy) {
                     *policy);
 }
 
-LbConfigPtr child_of(const LbConfigPtr& policy) {
+LbConfigPtr child_of(const LbConfigPtr& outer) {
+  const LbConfigPtr policy = inside_subset(outer);
   const auto* locality = policy == nullptr ? nullptr : std::get_if<WrrLocalityConfig>(&*policy);
   return locality == nullptr ? nullptr : locality->child;
 }
@@ -118,21 +132,35 @@ std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
 
 std::string policy_text(const LbConfigPtr& policy) {
   if (policy == nullptr) return "";
-  const LbConfigPtr child = child_of(policy);
+  const auto* const subset = std::get_if<RandomSubsettingConfig>(&*policy);
+  const LbConfigPtr child = subset == nullptr ? child_of(policy) : LbConfigPtr(subset->child);
   const std::string name(policy_name(*policy));
   return child == nullptr ? name : absl::StrCat(name, ", ", policy_text(child));
 }
 
 std::string spread_note(const LbConfigPtr& policy) {
+  if (policy != nullptr && std::holds_alternative<RandomSubsettingConfig>(*policy)) {
+    const auto& subset = std::get<RandomSubsettingConfig>(*policy);
+    const std::string inner = spread_note(subset.child);
+    return absl::StrCat("random_subsetting: each client uses ",
+                        subset.subset_size,
+                        " of the endpoints; on average over many clients",
+                        inner.empty() ? "" : "; ",
+                        inner);
+  }
   if (const LbConfigPtr child = child_of(policy)) return spread_note(child);
   switch (rule_of(policy)) {
     case Rule::kByWeight:
-      return std::holds_alternative<RingHashConfig>(*policy)
-                 ? "ring_hash: by weight; what the calls' keys make of it is not known here"
-                 : "pick_first, shuffled: each client stays with one endpoint; on average over "
-                   "many clients";
+      return std::holds_alternative<PickFirstConfig>(*policy)
+                 ? "pick_first, shuffled: each client stays with one endpoint; on average over "
+                   "many clients"
+                 : absl::StrCat(policy_name(*policy),
+                                ": by weight; what the calls' keys make of it is not known here");
     case Rule::kFirst:
       return "pick_first: each client stays with the first endpoint that connects";
+    case Rule::kByLoad:
+      return "weighted_round_robin: as if all endpoints reported the same load; real shares follow "
+             "their load reports";
     case Rule::kUnknown:
       return absl::StrCat(
           policy_name(*policy),

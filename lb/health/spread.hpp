@@ -5,9 +5,12 @@
 //   localities ▷ endpoints, which take calls ─▶ [spread_calls] ─▶ a share for each endpoint
 //
 //   wrr_locality               by the weights of localities in which an endpoint takes calls
-//   round_robin, least_request all alike
-//   ring_hash                  by weight (A113); the calls' keys are not known here
+//   round_robin, random        all alike
+//   least_request              all alike
+//   ring_hash, maglev          by weight (A113); the calls' keys are not known here
 //   pick_first                 the first in order takes all; when shuffled, by weight on average
+//   weighted_round_robin       all alike: a plan has no load reports (A58)
+//   random_subsetting          as its child does, on average over many clients (A68)
 //   any other policy           as if all alike: only the policy knows
 //
 // Shares are whole parts of a million. The remainder of the rounding goes to the shares that lost

@@ -184,6 +184,12 @@ void EndpointSet::let_count(std::size_t member, bool counts) {
     last_failure_ = entry.first->status();
 }
 
+void EndpointSet::replace_counters(
+    absl::FunctionRef<CallTrackerPtr(const CallTrackerPtr&)> replace) {
+  for (const auto& [key, entry] : entries_)
+    entry->counter = replace(entry->counter);
+}
+
 // --- connecting ---
 
 void EndpointSet::connect(std::size_t member, LbEffects& effects) {

@@ -93,7 +93,8 @@ class EndpointSet {
   /// call, and again when its connection is lost.
   enum class Connects : std::uint8_t { kAtOnce, kWhenAsked };
 
-  /// Makes a counter for one endpoint's calls, for a policy that counts calls (least_request).
+  /// Makes a counter for one endpoint's calls, for a policy that counts calls (least_request) or
+  /// reads their load reports (weighted_round_robin).
   using MakeCounter = std::function<CallTrackerPtr()>;
 
   struct Member {
@@ -154,6 +155,10 @@ class EndpointSet {
   /// Initially every member counts. Members that do not count are left out of count(), counted(),
   /// ready(), absent() and last_failure(). The caller must publish a new picker.
   void let_count(std::size_t member, bool counts);
+
+  /// Replaces the counter of each member by what `replace` makes of it. The caller must publish a
+  /// new picker.
+  void replace_counters(absl::FunctionRef<CallTrackerPtr(const CallTrackerPtr&)> replace);
 
   /// The number of members that count.
   std::size_t counted() const { return std::accumulate(counts_.begin(), counts_.end(), 0UL); }

@@ -18,10 +18,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
+#include "lb/leaf/hash_items.hpp"
 
 namespace signalbox::lb {
 
@@ -34,10 +33,7 @@ class HashRing {
     friend bool operator==(const Sizes&, const Sizes&) = default;
   };
 
-  struct Item {
-    absl::string_view key;
-    std::uint64_t weight = 1;  ///< Not 0.
-  };
+  using Item = HashItem;
 
   HashRing() = default;
   HashRing(const std::vector<Item>& items, Sizes sizes);

@@ -61,21 +61,22 @@ Petiole::Petiole(absl::string_view name,
       pace_(context_.options.picker_interval) {}
 
 LbEffects Petiole::step(const LbEvent& event, Instant now) {
+  now_ = now;
   LbEffects effects;
   std::visit(Overloaded{
                  [&](const ConfigUpdated& update) { configured(update, effects); },
                  [&](const SubchannelStateChanged& change) { endpoints_.observe(change, effects); },
                  [&](const PickAsked& pick) { asked(pick.ask, effects); },
                  [&](const IdleExitRequested&) { exit_idle(effects); },
-                 [&](const RebuildDue& due) { rebuild_due(due, now, effects); },
-                 [&](const TimerFired& timer) { fired(timer, now, effects); },
+                 [&](const RebuildDue& due) { rebuild_due(due, effects); },
+                 [&](const TimerFired& timer) { fired(timer.timer, effects); },
                  // A leaf has no children and keeps no sessions, so no other event concerns it.
                  [](const auto&) {},
              },
              event);
   follow_up(effects);
   record(endpoints_.take_changes());
-  publish_edge(now, effects);
+  publish_edge(effects);
   report_applied(effects);
   order_rebuild(effects);
   return effects;
@@ -91,20 +92,20 @@ void Petiole::configured(const ConfigUpdated& update, LbEffects& effects) {
   record(changes);
 }
 
-void Petiole::fired(const TimerFired& fired, Instant now, LbEffects& effects) {
-  if (fired.timer.name != kPaceTimer) return endpoints_.fire(fired.timer, effects);
-  build(pace_.timer_fired(now), now, effects);
+void Petiole::fired(const TimerId& timer, LbEffects& effects) {
+  if (timer.name == kPaceTimer) return build(pace_.timer_fired(now_), effects);
+  if (!fire(timer)) endpoints_.fire(timer, effects);
 }
 
-void Petiole::rebuild_due(const RebuildDue& due, Instant now, LbEffects& effects) {
+void Petiole::rebuild_due(const RebuildDue& due, LbEffects& effects) {
   rebuild_ordered_ = false;
   if (std::exchange(reresolution_wanted_, false)) effects.push_back(RequestReresolution{});
-  build(pace_.burst_ended(now, due.build_cost), now, effects);
+  build(pace_.burst_ended(now_, due.build_cost), effects);
   if (owes_hosts()) publish_hosts(effects);
 }
 
-void Petiole::build(const PickerPace::Order& order, Instant now, LbEffects& effects) {
-  if (order.build) publish(now, effects);
+void Petiole::build(const PickerPace::Order& order, LbEffects& effects) {
+  if (order.build) publish(effects);
   if (order.timer) effects.push_back(StartTimer{TimerId{kPaceTimer}, *order.timer});
 }
 
@@ -129,9 +130,9 @@ ConnectivityState Petiole::state() const {
 }
 
 // Publishes a change of state at once (I1).
-void Petiole::publish_edge(Instant now, LbEffects& effects) {
+void Petiole::publish_edge(LbEffects& effects) {
   if (generation_ == 0) return;
-  if (!published_ || published_->state != state()) publish(now, effects);
+  if (!published_ || published_->state != state()) publish(effects);
 }
 
 void Petiole::order_rebuild(LbEffects& effects) {
@@ -147,8 +148,8 @@ void Petiole::report_applied(LbEffects& effects) {
   effects.push_back(ReportApplied{generation_});
 }
 
-void Petiole::publish(Instant now, LbEffects& effects) {
-  pace_.built(now);
+void Petiole::publish(LbEffects& effects) {
+  pace_.built(now_);
   Publish next;
   next.state = state();
   if (next.state == ConnectivityState::kTransientFailure) next.status = failure();

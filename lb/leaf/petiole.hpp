@@ -48,6 +48,12 @@ class Petiole : public Policy {
 
   const EndpointSet& endpoints() const { return endpoints_; }
 
+  /// The time of the event that is being handled.
+  Instant now() const { return now_; }
+
+  /// Orders a new picker. It may wait as long as kMayWait does.
+  void want_picker() { pace_.need(PickerPace::Need::kMayWait); }
+
   /// "<name>: 2 of 3 endpoints failed; last error: …", or "<name>: no endpoints".
   absl::Status failure() const;
 
@@ -71,6 +77,9 @@ class Petiole : public Policy {
   /// Makes a picker for the present state().
   virtual PickerPtr make_picker() = 0;
 
+  /// Handles a timer of the policy's own. Returns false for any other timer.
+  virtual bool fire(const TimerId& /*timer*/) { return false; }
+
   /// Handles a pick's ask; exit_idle() handles IdleExitRequested.
   virtual void asked(const PickAsk& /*ask*/, LbEffects& /*effects*/) {}
 
@@ -82,14 +91,14 @@ class Petiole : public Policy {
 
  private:
   void configured(const ConfigUpdated& update, LbEffects& effects);
-  void fired(const TimerFired& fired, Instant now, LbEffects& effects);
-  void rebuild_due(const RebuildDue& due, Instant now, LbEffects& effects);
-  void build(const PickerPace::Order& order, Instant now, LbEffects& effects);
+  void fired(const TimerId& timer, LbEffects& effects);
+  void rebuild_due(const RebuildDue& due, LbEffects& effects);
+  void build(const PickerPace::Order& order, LbEffects& effects);
   void record(const EndpointSet::Changes& changes);
-  void publish_edge(Instant now, LbEffects& effects);
+  void publish_edge(LbEffects& effects);
   void report_applied(LbEffects& effects);
   void order_rebuild(LbEffects& effects);
-  void publish(Instant now, LbEffects& effects);
+  void publish(LbEffects& effects);
   PickerPtr explained_picker();
   bool is_miscounted() const;
   bool owes_hosts() const;
@@ -99,6 +108,7 @@ class Petiole : public Policy {
   PolicyContext context_;
   EndpointSet endpoints_;
   Generation generation_ = 0;
+  Instant now_{};
   std::optional<Publish> published_;
   bool owes_applied_ = false;
   PickerPace pace_;

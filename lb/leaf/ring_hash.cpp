@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "lb/config_of.hpp"
-#include "lb/health/endpoint_weights.hpp"
+#include "lb/leaf/hash_items.hpp"
 #include "lb/leaf/petiole.hpp"
 #include "lb/leaf/ring_hash_picker.hpp"
 #include "lb/pick/pickers.hpp"
@@ -35,21 +34,10 @@ class RingHash final : public Petiole {
   // I2: keeps the ring while the list is the same.
   void endpoints_taken(const ConfigUpdated& update, const EndpointSet::Changes& changes) override {
     if (ring_ != nullptr && !changes.list) return;
-    std::vector<HashRing::Item> items;
-    if (update.endpoints != nullptr) {
-      const auto weighed =
-          weigh(*update.endpoints,
-                context().options.weighted_shuffling ? WeightRule::kShare : WeightRule::kProduct);
-      items.reserve(weighed.size());
-      for (const WeighedEndpoint& one : weighed) {
-        // An endpoint that is named twice is a member once.
-        if (items.size() == endpoints().size() ||
-            endpoints()[items.size()].endpoint != one.endpoint)
-          continue;
-        const std::string& key = one.endpoint->hash_key;
-        items.push_back({key.empty() ? one.endpoint->addresses.front().str() : key, one.weight});
-      }
-    }
+    const auto items = hash_items(
+        endpoints(),
+        update.endpoints,
+        context().options.weighted_shuffling ? WeightRule::kShare : WeightRule::kProduct);
     ring_ = std::make_shared<const HashRing>(items, sizes_);
     for (std::size_t at = 0; at < endpoints().size(); ++at)
       endpoints().let_count(at, ring_->has_point(at));  // I3

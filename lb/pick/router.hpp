@@ -132,10 +132,14 @@ class Pick {
 
   /// Reports the end of the call to its trackers, once. For a call that never reached its endpoint,
   /// end() is not called, and the Pick is only destroyed.
-  void end(int code) {
-    tracking_.end({code});
+  /// `load`: the endpoint's load report, which came with the response at `now`; null: none.
+  void end(int code, const LoadReport* load = nullptr, Instant now = {}) {
+    tracking_.end({code, load, now});
     if (session_ != nullptr) session_->reached();
   }
+
+  /// Whether a policy wants the endpoint's load report. False once the call has ended.
+  bool wants_load() const { return tracking_.wants_load(); }
 
   /// Releases the connection, the leaf and the trackers of a complete pick, drops its Set-Cookie,
   /// and lets the call wait. Other picks do not change. For a connection that went away before its

@@ -32,6 +32,13 @@ inline constexpr std::size_t kRetryResults = 7;
 /// The reason why the response to a session's call sets a cookie.
 enum class CookieSet : std::uint8_t { kNew, kMoved };
 inline constexpr std::size_t kCookieSets = 2;
+/// What became of an endpoint's load report (A51), if a policy wanted one.
+enum class LoadReportResult : std::uint8_t {
+  kTaken,
+  kPartly,  ///< Values that no report may have were left out.
+  kRefused  ///< The report was malformed or too large.
+};
+inline constexpr std::size_t kLoadReportResults = 3;
 /// gRPC status codes 0 … 16.
 inline constexpr std::size_t kStatusCodes = 17;
 
@@ -74,6 +81,10 @@ class CallStats {
     counters_.add(kCookies + static_cast<std::size_t>(reason), 1);
   }
 
+  void count_load_report(LoadReportResult result) const {
+    counters_.add(kLoadReports + static_cast<std::size_t>(result), 1);
+  }
+
   std::int64_t picks(PickOutcome outcome) const {
     return counters_.sum(kPicks + static_cast<std::size_t>(outcome));
   }
@@ -96,6 +107,10 @@ class CallStats {
     return counters_.sum(kCookies + static_cast<std::size_t>(reason));
   }
 
+  std::int64_t load_reports(LoadReportResult result) const {
+    return counters_.sum(kLoadReports + static_cast<std::size_t>(result));
+  }
+
  private:
   static constexpr std::size_t kPicks = 0;
   static constexpr std::size_t kStarted = kPicks + kPickOutcomes;
@@ -103,7 +118,8 @@ class CallStats {
   static constexpr std::size_t kRetries = kCompleted + kStatusCodes;
   static constexpr std::size_t kAffinity = kRetries + kRetryResults;
   static constexpr std::size_t kCookies = kAffinity + kAffinityResults;
-  StripedCounters<kCookies + kCookieSets> counters_;
+  static constexpr std::size_t kLoadReports = kCookies + kCookieSets;
+  StripedCounters<kLoadReports + kLoadReportResults> counters_;
   const StripedHistogram durations_;
 };
 

@@ -25,6 +25,8 @@
 #include "absl/status/status.h"
 
 #include "messages/counting/tracked.hpp"
+#include "messages/ids.hpp"
+#include "messages/load_report.hpp"
 
 namespace signalbox {
 
@@ -33,6 +35,10 @@ struct CallEnd {
   /// gRPC's status code; nullopt: the call never reached the endpoint, so its end says nothing
   /// about the endpoint.
   std::optional<int> code;
+  /// The endpoint's own words about its load (A51). Borrowed for the duration of the call of
+  /// ended(); null: the endpoint sent none.
+  const LoadReport* load = nullptr;
+  Instant now{};  ///< Set with `load`.
 };
 
 class CallTracker : public Tracked {
@@ -41,6 +47,10 @@ class CallTracker : public Tracked {
   virtual void begun() const noexcept {}
 
   virtual void ended(const CallEnd& end) const noexcept = 0;
+
+  /// Whether ended() reads CallEnd::load. While no tracker of a call does, the response's load
+  /// report is not read.
+  virtual bool wants_load() const noexcept { return false; }
 };
 
 using CallTrackerPtr = std::shared_ptr<const CallTracker>;
@@ -126,6 +136,13 @@ class Tracking {
       held_[size_++].counter.add(1);
       tracker->begun();
     }
+  }
+
+  /// Whether a tracker that has not been told the end wants the call's load report.
+  bool wants_load() const {
+    return std::any_of(held_.begin(), held_.begin() + size_, [](const Held& held) {
+      return held.tracker->wants_load();
+    });
   }
 
   /// Tells each tracker how the call ended. A second call does nothing.

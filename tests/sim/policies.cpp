@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/policies.hpp"
 
+#include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/least_request/v3/least_request.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/maglev/v3/maglev.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/random/v3/random.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/random_subsetting/v3/random_subsetting.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb.h"
@@ -41,6 +45,20 @@ void write_ring_hash(LoadBalancingPolicy& policy) {
   add(policy, message);
 }
 
+void write_maglev(LoadBalancingPolicy& policy) {
+  known::maglev::v3::Maglev message;
+  message.mutable_table_size()->set_value(251);
+  add(policy, message);
+}
+
+// The worlds have fewer hosts than this, so every host is in use.
+void write_subsetting(LoadBalancingPolicy& policy) {
+  known::random_subsetting::v3::RandomSubsetting message;
+  message.mutable_subset_size()->set_value(1'000);
+  add(*message.mutable_child_policy(), known::round_robin::v3::RoundRobin());
+  add(policy, message);
+}
+
 template <typename Message>
 void write_by_locality(LoadBalancingPolicy& policy) {
   known::wrr_locality::v3::WrrLocality message;
@@ -51,6 +69,8 @@ void write_by_locality(LoadBalancingPolicy& policy) {
 using RoundRobin = known::round_robin::v3::RoundRobin;
 using PickFirst = known::pick_first::v3::PickFirst;
 using LeastRequest = known::least_request::v3::LeastRequest;
+using Weighted = known::client_side_weighted_round_robin::v3::ClientSideWeightedRoundRobin;
+using Random = known::random::v3::Random;
 
 // The first row is the policy that CDS means when it names none.
 constexpr PolicyRow kRows[] = {
@@ -65,6 +85,10 @@ constexpr PolicyRow kRows[] = {
      write_by_locality<PickFirst>},
     {"ring_hash", Connects::kAsked, Chooses::kByHash, write_ring_hash},
     {"least_request", Connects::kAll, Chooses::kEverybody, write_by_locality<LeastRequest>},
+    {"random", Connects::kAll, Chooses::kEverybody, write_by_locality<Random>},
+    {"weighted_round_robin", Connects::kAll, Chooses::kEverybody, write_by_locality<Weighted>},
+    {"maglev", Connects::kAll, Chooses::kByHash, write_maglev},
+    {"random_subsetting", Connects::kAll, Chooses::kEverybody, write_subsetting},
 };
 
 }  // namespace

@@ -45,7 +45,11 @@ const std::set<std::string> kBelowOverrideHost = {"priority",
                                                   "round_robin",
                                                   "pick_first",
                                                   "ring_hash",
-                                                  "least_request"};
+                                                  "least_request",
+                                                  "random",
+                                                  "maglev",
+                                                  "random_subsetting",
+                                                  "weighted_round_robin"};
 
 }  // namespace
 

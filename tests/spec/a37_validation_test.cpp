@@ -292,7 +292,7 @@ TEST_CASE("A75: an aggregate's lb_policy is ignored, whatever it is", "[spec][A7
                                "",
                                "lb_policy: CLUSTER_PROVIDED",
                                "lb_policy: ROUND_ROBIN",
-                               "lb_policy: MAGLEV",
+                               "lb_policy: CLUSTER_PROVIDED",
                                "lb_policy: 99",
                                "load_balancing_policy {}",
                                "load_balancing_policy { policies {} }");
@@ -303,15 +303,15 @@ TEST_CASE("A75: an aggregate's lb_policy is ignored, whatever it is", "[spec][A7
 // --- all at once --------------------------------------------------------------------
 
 TEST_CASE("A37: every error of a cluster is told at once", "[spec][A37][A40]") {
-  CHECK(
-      error_in(R"(name: "orders" type: LOGICAL_DNS lb_policy: MAGLEV
+  CHECK(error_in(R"(name: "orders" type: LOGICAL_DNS lb_policy: CLUSTER_PROVIDED
                     connect_timeout { seconds: -1 } load_assignment { endpoints {} endpoints {} }
                     lrs_server { ads {} })") ==
-      "load_assignment.endpoints: must have exactly one entry, found 2; "
-      "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST where load_balancing_policy is "
-      "not set, found MAGLEV; "
-      "connect_timeout.seconds: must be in [0, 315576000000], found -1; "
-      "lrs_server: must be self, found another server");
+        "load_assignment.endpoints: must have exactly one entry, found 2; "
+        "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST or RANDOM or MAGLEV where "
+        "load_balancing_policy is "
+        "not set, found CLUSTER_PROVIDED; "
+        "connect_timeout.seconds: must be in [0, 315576000000], found -1; "
+        "lrs_server: must be self, found another server");
 }
 
 }  // namespace signalbox::xds

@@ -35,8 +35,8 @@
 namespace signalbox::xds {
 namespace {
 
-const std::string kMaglev = any(
-    "type_url: \"type.googleapis.com/envoy.extensions.load_balancing_policies.maglev.v3.Maglev\"");
+const std::string kSubset = any(
+    "type_url: \"type.googleapis.com/envoy.extensions.load_balancing_policies.subset.v3.Subset\"");
 const std::string kConfig = "load_balancing_policy.policies[0].typed_extension_config.typed_config";
 
 std::string wrr_locality(const std::string& entries) {
@@ -71,7 +71,8 @@ SCENARIO("A52: load_balancing_policy replaces lb_policy", "[spec][xds][parse][A5
   GIVEN("a cluster with load_balancing_policy") {
     THEN("it is used whatever lb_policy and its settings say, even when these are invalid") {
       CHECK(same_config(policy_of(list(kRoundRobin) + " lb_policy: RING_HASH"), kRoundRobinConfig));
-      CHECK(same_config(policy_of(list(kRoundRobin) + " lb_policy: MAGLEV"), kRoundRobinConfig));
+      CHECK(same_config(policy_of(list(kRoundRobin) + " lb_policy: CLUSTER_PROVIDED"),
+                        kRoundRobinConfig));
       CHECK(same_config(policy_of(list(kRoundRobin) +
                                   " lb_policy: RING_HASH ring_hash_lb_config { hash_function: "
                                   "MURMUR_HASH_2 }"),
@@ -84,9 +85,10 @@ SCENARIO("A52: load_balancing_policy replaces lb_policy", "[spec][xds][parse][A5
       CHECK(same_config(policy_of("lb_policy: RING_HASH"), make_lb_config(RingHashConfig{})));
     }
     THEN("an unsupported lb_policy is an error, because it is no list") {
-      CHECK(error_in("lb_policy: MAGLEV") ==
-            "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST where "
-            "load_balancing_policy is not set, found MAGLEV");
+      CHECK(
+          error_in("lb_policy: CLUSTER_PROVIDED") ==
+          "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST or RANDOM or MAGLEV where "
+          "load_balancing_policy is not set, found CLUSTER_PROVIDED");
     }
   }
 }
@@ -158,9 +160,9 @@ SCENARIO("A52: the first supported policy of the list is used", "[spec][xds][par
 
   const auto row = GENERATE_COPY(values<Row>({
       {"the list has one policy", kRoundRobin, kRoundRobinConfig},
-      {"unsupported policies come first", kMaglev + kMaglev + kRoundRobin, kRoundRobinConfig},
+      {"unsupported policies come first", kSubset + kSubset + kRoundRobin, kRoundRobinConfig},
       {"unsupported policies come first in wrr_locality",
-       wrr_locality(kMaglev + kRoundRobin),
+       wrr_locality(kSubset + kRoundRobin),
        make_lb_config(WrrLocalityConfig{kRoundRobinConfig})},
       {"another supported policy comes later",
        entry("ring_hash.v3.RingHash") + kRoundRobin,
@@ -278,10 +280,12 @@ SCENARIO("A52: a supported policy that cannot be converted is an error",
        entry("wrr_locality.v3.WrrLocality"),
        ".value.endpoint_picking_policy: must be set, found none"},
       {"a wrr_locality with unsupported child policies alone",
-       wrr_locality(kMaglev),
+       wrr_locality(kSubset),
        ".value.endpoint_picking_policy: must name a policy that is supported (least_request, "
-       "pick_first, ring_hash, round_robin, wrr_locality), found "
-       "\"envoy.extensions.load_balancing_policies.maglev.v3.Maglev\""},
+       "maglev, "
+       "pick_first, random, random_subsetting, ring_hash, round_robin, weighted_round_robin, "
+       "wrr_locality), found "
+       "\"envoy.extensions.load_balancing_policies.subset.v3.Subset\""},
       {"a wrr_locality that cannot be decoded",
        any("type_url: \"" + kPolicies + "wrr_locality.v3.WrrLocality\" value: \"\\377\""),
        ".value: must be of type WrrLocality, found 1 bytes that are not"},
@@ -298,8 +302,9 @@ SCENARIO("A52: a supported policy that cannot be converted is an error",
 
 SCENARIO("A52: a list without a supported policy is an error", "[spec][xds][parse][A52]") {
   const std::string supported =
-      "load_balancing_policy: must name a policy that is supported (least_request, pick_first, "
-      "ring_hash, round_robin, wrr_locality), found ";
+      "load_balancing_policy: must name a policy that is supported (least_request, maglev, "
+      "pick_first, random, random_subsetting, ring_hash, round_robin, weighted_round_robin, "
+      "wrr_locality), found ";
   GIVEN("an empty list") {
     THEN("the cluster is rejected") {
       CHECK(error_in(list("")) == supported + "none");
@@ -307,8 +312,8 @@ SCENARIO("A52: a list without a supported policy is an error", "[spec][xds][pars
   }
   GIVEN("a list of unsupported policies") {
     THEN("the cluster is rejected, and the error names them") {
-      const std::string maglev = "\"envoy.extensions.load_balancing_policies.maglev.v3.Maglev\"";
-      CHECK(error_in(list(kMaglev + kMaglev)) == supported + maglev + ", " + maglev);
+      const std::string subset = "\"envoy.extensions.load_balancing_policies.subset.v3.Subset\"";
+      CHECK(error_in(list(kSubset + kSubset)) == supported + subset + ", " + subset);
     }
   }
 }

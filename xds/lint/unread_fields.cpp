@@ -217,10 +217,13 @@ void look_at_policies(const PoliciesProto& list,
                       std::vector<LintFinding>& findings) {
   for (int i = 0; i < list.policies_size(); ++i) {
     const auto& any = list.policies(i).typed_extension_config().typed_config();
-    if (any.type_url() != type_url_of<ClientSideWeightedRoundRobin>()) return;
+    ClientSideWeightedRoundRobin policy;
+    if (any.type_url() != type_url_of<ClientSideWeightedRoundRobin>() ||
+        !policy.ParseFromString(any.value()) || !policy.enable_oob_load_report().value())
+      return;
     findings.push_back({below(path, "policies", i, true),
-                        "signalbox does not have ClientSideWeightedRoundRobin: the next policy of "
-                        "the list is used"});
+                        "signalbox cannot do enable_oob_load_report: the next policy of the list "
+                        "is used"});
   }
 }
 

@@ -6,7 +6,9 @@
 //
 //   lb_policy ROUND_ROBIN     wrr_locality ─▶ round_robin
 //             LEAST_REQUEST   wrr_locality ─▶ least_request
+//             RANDOM          wrr_locality ─▶ random
 //             RING_HASH       ring_hash
+//             MAGLEV          maglev
 //   load_balancing_policy     the first supported entry of its list
 //
 // A policy is supported if both the registry in the .cpp and ParseOptions::lb_policies have it. By
@@ -16,7 +18,8 @@
 // (A76).
 //
 // Source: gRFC A27 (lb_policy), A52 (load_balancing_policy), A42 and A76 (ring_hash), A48
-// (least_request), A62 (pick_first).
+// (least_request), A58 (weighted_round_robin), A62 (pick_first), A68 (random_subsetting); Envoy
+// (random, maglev).
 
 #pragma once
 

@@ -2,6 +2,8 @@
 #include "xds/parse/lb_policy_config.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -10,8 +12,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/least_request/v3/least_request.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/maglev/v3/maglev.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/random/v3/random.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin.pb.h"
 #include "xds/parse/well_known.hpp"
@@ -22,9 +27,12 @@ namespace {
 namespace policies = envoy::extensions::load_balancing_policies;
 using RingHashLbConfig = envoy::config::cluster::v3::Cluster::RingHashLbConfig;
 using LeastRequestLbConfig = envoy::config::cluster::v3::Cluster::LeastRequestLbConfig;
+using MaglevLbConfig = envoy::config::cluster::v3::Cluster::MaglevLbConfig;
 
 constexpr std::uint64_t kMaxRingSize = 8'388'608;
 constexpr std::uint32_t kMaxChoices = 10;
+constexpr Duration kShortestWeightUpdate = std::chrono::milliseconds(100);  // A58.
+constexpr std::uint64_t kMaxTableSize = 5'000'011;
 
 std::uint64_t ring_size(const ::google::protobuf::UInt64Value& proto, const Field& field) {
   if (proto.value() == 0 || proto.value() > kMaxRingSize) {
@@ -121,6 +129,31 @@ LbConfigPtr to_least_request(const Proto& proto, const Field& field) {
   return make_lb_config(config);
 }
 
+// For numbers up to kMaxTableSize: at most 1,119 divisions.
+bool is_prime(std::uint64_t number) {
+  if (number < 4) return number >= 2;
+  if (number % 2 == 0) return false;
+  for (std::uint64_t divisor = 3; divisor * divisor <= number; divisor += 2) {
+    if (number % divisor == 0) return false;
+  }
+  return true;
+}
+
+// A template for the policy's own message and the cluster's maglev_lb_config.
+template <typename Proto>
+LbConfigPtr to_maglev(const Proto& proto, const Field& field) {
+  MaglevConfig config;
+  if (proto.has_table_size()) {
+    const std::uint64_t size = proto.table_size().value();
+    if (size > kMaxTableSize || !is_prime(size)) {
+      field.at("table_size")
+          .add(absl::StrCat("must be a prime number in [2, ", kMaxTableSize, "], found ", size));
+    }
+    config.table_size = static_cast<std::uint32_t>(std::min(size, kMaxTableSize));
+  }
+  return make_lb_config(config);
+}
+
 }  // namespace
 
 LbConfigPtr parse_round_robin(const Extension& extension, const Field& field) {
@@ -161,12 +194,56 @@ LbConfigPtr parse_least_request(const Extension& extension, const Field& field) 
   return to_least_request(proto, field);
 }
 
+LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& field) {
+  policies::client_side_weighted_round_robin::v3::ClientSideWeightedRoundRobin proto;
+  if (!decode(extension, proto, field)) return nullptr;
+  WeightedRoundRobinConfig config;
+  if (proto.has_blackout_period())
+    config.blackout_period = parse_duration(proto.blackout_period(), field.at("blackout_period"));
+  if (proto.has_weight_expiration_period()) {
+    config.weight_expiration_period =
+        parse_duration(proto.weight_expiration_period(), field.at("weight_expiration_period"));
+  }
+  if (proto.has_weight_update_period()) {
+    config.weight_update_period =
+        std::max(parse_duration(proto.weight_update_period(), field.at("weight_update_period")),
+                 kShortestWeightUpdate);
+  }
+  if (proto.has_error_utilization_penalty()) {
+    const float penalty = proto.error_utilization_penalty().value();
+    if (!std::isfinite(penalty) || penalty < 0) {
+      field.at("error_utilization_penalty")
+          .add(absl::StrCat("must be 0 or more, and finite, found ", penalty));
+    }
+    config.error_utilization_penalty = penalty;
+  }
+  const auto& names = proto.metric_names_for_computing_utilization();
+  config.metric_names_for_computing_utilization.assign(names.begin(), names.end());
+  return make_lb_config(std::move(config));
+}
+
+LbConfigPtr parse_random(const Extension& extension, const Field& field) {
+  policies::random::v3::Random proto;
+  if (!decode(extension, proto, field)) return nullptr;
+  return make_lb_config(RandomConfig{});
+}
+
+LbConfigPtr parse_maglev(const Extension& extension, const Field& field) {
+  policies::maglev::v3::Maglev proto;
+  if (!decode(extension, proto, field)) return nullptr;
+  return to_maglev(proto, field);
+}
+
 LbConfigPtr parse_ring_hash(const RingHashLbConfig& proto, const Field& field) {
   return to_ring_hash(proto, proto.hash_function() == RingHashLbConfig::XX_HASH, field);
 }
 
 LbConfigPtr parse_least_request(const LeastRequestLbConfig& proto, const Field& field) {
   return to_least_request(proto, field);
+}
+
+LbConfigPtr parse_maglev(const MaglevLbConfig& proto, const Field& field) {
+  return to_maglev(proto, field);
 }
 
 }  // namespace signalbox::xds

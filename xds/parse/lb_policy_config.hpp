@@ -7,7 +7,9 @@
 // `field` is the configuration. If an error was added, the returned value must not be used, and may
 // be null.
 //
-// Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A62 (pick_first).
+// Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A58 and A114
+// (weighted_round_robin), A62 (pick_first); Envoy
+// (random, maglev).
 
 #pragma once
 
@@ -22,15 +24,21 @@ LbConfigPtr parse_round_robin(const Extension& extension, const Field& field);
 LbConfigPtr parse_pick_first(const Extension& extension, const Field& field);
 LbConfigPtr parse_ring_hash(const Extension& extension, const Field& field);
 LbConfigPtr parse_least_request(const Extension& extension, const Field& field);
+LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& field);
+LbConfigPtr parse_random(const Extension& extension, const Field& field);
+LbConfigPtr parse_maglev(const Extension& extension, const Field& field);
 
 /// gRPC's own form of ring_hash, a JSON structure: {"minRingSize": …, "maxRingSize": …,
 /// "requestHashHeader": …}. Only this form can name a header (A76).
 LbConfigPtr parse_ring_hash_structure(const Extension& extension, const Field& field);
 
-/// Cluster.ring_hash_lb_config and least_request_lb_config, which belong to the enum lb_policy.
+/// Cluster.ring_hash_lb_config, least_request_lb_config and maglev_lb_config, which belong to the
+/// enum lb_policy.
 LbConfigPtr parse_ring_hash(const envoy::config::cluster::v3::Cluster::RingHashLbConfig& proto,
                             const Field& field);
 LbConfigPtr parse_least_request(
     const envoy::config::cluster::v3::Cluster::LeastRequestLbConfig& proto, const Field& field);
+LbConfigPtr parse_maglev(const envoy::config::cluster::v3::Cluster::MaglevLbConfig& proto,
+                         const Field& field);
 
 }  // namespace signalbox::xds

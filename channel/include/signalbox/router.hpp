@@ -162,7 +162,11 @@ class Router {
   /// the caller, signalbox_calls_total), and reports it to the policies that count calls: outlier
   /// detection takes every code but 0 for a failure of the endpoint. Do not finish a call that
   /// never reached its endpoint: destroy its Pick, or pick again.
-  void finished(Pick& pick, int code) const;
+  ///
+  /// `load_report`: what the endpoint says about its load (gRFC A51), for the policy
+  /// weighted_round_robin; null: nothing. Values that are NaN, infinite or negative have no effect.
+  /// While Pick::wants_load() is false, no policy reads the report.
+  void finished(Pick& pick, int code, const LoadReport* load_report = nullptr) const;
 
   /// Counts, for the caller (signalbox_calls_total), a call that ends without an endpoint: with the
   /// status of its last pick; with DEADLINE_EXCEEDED if that pick waits (kQueue); with UNAVAILABLE

@@ -60,13 +60,21 @@ LbConfigPtr some_policy(Dice& dice) {
   const auto weighted = [](LbConfigPtr child) {
     return make_lb_config(WrrLocalityConfig{std::move(child)});
   };
-  switch (dice.below(5)) {
+  switch (dice.below(9)) {
     case 0:
       return weighted(make_lb_config(LeastRequestConfig{}));
     case 1:
       return make_lb_config(RingHashConfig{});
     case 2:
       return make_lb_config(PickFirstConfig{});
+    case 3:
+      return weighted(make_lb_config(RandomConfig{}));
+    case 4:
+      return make_lb_config(MaglevConfig{251});
+    case 5:
+      return weighted(make_lb_config(WeightedRoundRobinConfig{}));
+    case 6:
+      return make_lb_config(RandomSubsettingConfig{2, make_lb_config(RoundRobinConfig{})});
     default:
       return weighted(make_lb_config(RoundRobinConfig{}));
   }

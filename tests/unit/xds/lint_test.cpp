@@ -372,12 +372,13 @@ TEST_CASE("lint: a policy that is passed over", "[xds][lint][A52]") {
     }
     return warnings_with(absl::StrCat("    load_balancing_policy:\n      policies:\n", list));
   };
-  const std::string weighted = "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin";
+  const std::string weighted =
+      "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin, enable_oob_load_report: "
+      "true";
   const std::string plain = "round_robin.v3.RoundRobin";
   CHECK(warnings_of_list({weighted, plain}) ==
         Texts{"3: envoy.config.cluster.v3.Cluster \"near\": load_balancing_policy.policies[0]: "
-              "signalbox does not have ClientSideWeightedRoundRobin: the next policy of the list "
-              "is used"});
+              "signalbox cannot do enable_oob_load_report: the next policy of the list is used"});
   CHECK(warnings_of_list({plain, weighted}) == Texts{});
 }
 

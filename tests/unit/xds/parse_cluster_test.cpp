@@ -44,7 +44,7 @@ std::string entry(const std::string& type, const std::string& config = "") {
 const std::string kRoundRobin = entry("round_robin.v3.RoundRobin");
 const std::string kUnknown =
     R"(policies { typed_extension_config { typed_config {
-         type_url: "type.googleapis.com/envoy.extensions.load_balancing_policies.maglev.v3.Maglev"
+         type_url: "type.googleapis.com/envoy.extensions.load_balancing_policies.subset.v3.Subset"
        } } } )";
 
 std::string wrr_locality(const std::string& list) {
@@ -72,14 +72,18 @@ TEST_CASE("parse_cluster: an LB policy that cannot be had is an error", "[xds][p
   const auto row = GENERATE_COPY(values<Row>({
       {"the list is empty",
        list(""),
-       top + ": must name a policy that is supported (least_request, pick_first, ring_hash, "
-             "round_robin, wrr_locality), "
+       top + ": must name a policy that is supported (least_request, maglev, pick_first, random, "
+             "random_subsetting, "
+             "ring_hash, "
+             "round_robin, weighted_round_robin, wrr_locality), "
              "found none"},
       {"all are unknown",
        list(kUnknown),
-       top + ": must name a policy that is supported (least_request, pick_first, ring_hash, "
-             "round_robin, wrr_locality), found "
-             "\"envoy.extensions.load_balancing_policies.maglev.v3.Maglev\""},
+       top + ": must name a policy that is supported (least_request, maglev, pick_first, random, "
+             "random_subsetting, "
+             "ring_hash, "
+             "round_robin, weighted_round_robin, wrr_locality), found "
+             "\"envoy.extensions.load_balancing_policies.subset.v3.Subset\""},
       {"an entry says nothing", list("policies {}"), top + config + ": must be set, found none"},
       {"wrr_locality has no child",
        list(entry("wrr_locality.v3.WrrLocality")),
@@ -88,23 +92,25 @@ TEST_CASE("parse_cluster: an LB policy that cannot be had is an error", "[xds][p
        list(wrr_locality(kUnknown)),
        top + config +
            ".value.endpoint_picking_policy: must name a policy that is supported (least_request, "
-           "pick_first, ring_hash, round_robin, wrr_locality), found "
-           "\"envoy.extensions.load_balancing_policies.maglev.v3.Maglev\""},
+           "maglev, "
+           "pick_first, random, random_subsetting, ring_hash, round_robin, weighted_round_robin, "
+           "wrr_locality), found "
+           "\"envoy.extensions.load_balancing_policies.subset.v3.Subset\""},
       {"its configuration is not decodable",
        list("policies { typed_extension_config { typed_config { type_url: \"" + kWrr +
             "\" value: \"\\377\" } } } " + kRoundRobin),
        top + config + ".value: must be of type WrrLocality, found 1 bytes that are not"},
       {"the old field names another",
-       "lb_policy: MAGLEV",
-       "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST where "
-       "load_balancing_policy is not set, found MAGLEV"},
+       "lb_policy: CLUSTER_PROVIDED",
+       "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST or RANDOM or MAGLEV where "
+       "load_balancing_policy is not set, found CLUSTER_PROVIDED"},
       {"the old field has a number that nobody knows",
        "lb_policy: 99",
-       "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST where "
+       "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST or RANDOM or MAGLEV where "
        "load_balancing_policy is not set, found 99"},
       {"the old field points to a list that is not there",
        "lb_policy: LOAD_BALANCING_POLICY_CONFIG",
-       "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST where "
+       "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST or RANDOM or MAGLEV where "
        "load_balancing_policy is not set, found LOAD_BALANCING_POLICY_CONFIG"},
   }));
   DYNAMIC_SECTION(row.when) {
@@ -128,8 +134,8 @@ TEST_CASE("parse_cluster: an aggregate's LB policy is read only where it is to b
   CHECK(value_of<Cluster>(parse_cluster(bytes("lb_policy: RING_HASH"))).lb_policy == nullptr);
   CHECK(same_config(value_of<Cluster>(parse_cluster(bytes(list(kRoundRobin)), keep)).lb_policy,
                     make_lb_config(RoundRobinConfig{})));
-  CHECK(error_of(parse_cluster(bytes("lb_policy: MAGLEV"), keep)).find("found MAGLEV") !=
-        std::string::npos);
+  CHECK(error_of(parse_cluster(bytes("lb_policy: CLUSTER_PROVIDED"), keep))
+            .find("found CLUSTER_PROVIDED") != std::string::npos);
 }
 
 TEST_CASE("parse_cluster: an aggregate says how its calls are spread", "[xds][parse][D1]") {

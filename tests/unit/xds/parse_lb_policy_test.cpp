@@ -2,6 +2,7 @@
 //
 // The LB policies that a runtime need not have, and the result in a runtime without them. The specs
 // of A42, A48, A52 and A76 have their configurations.
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -12,12 +13,71 @@
 
 namespace signalbox::xds {
 
-TEST_CASE("parse_cluster: weighted_round_robin, which signalbox lacks, is passed over",
-          "[xds][parse][A52][A58]") {
-  const std::string weighted =
-      entry("client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin");
-  CHECK(same_config(value_of<Cluster>(parse(list(weighted + kRoundRobin))).lb_policy,
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string kType = "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin";
+
+WeightedRoundRobinConfig parsed(const std::string& fields) {
+  return config_of<WeightedRoundRobinConfig>(list(entry(kType, fields)));
+}
+
+std::string config_text(const std::string& fields) {
+  return list(entry("random_subsetting.v3.RandomSubsetting", fields));
+}
+
+const std::string kChild = "child_policy { " + kRoundRobin + " } ";
+
+}  // namespace
+
+TEST_CASE("A58: the configuration and its defaults", "[xds][parse][A58][A114]") {
+  CHECK(parsed("") == WeightedRoundRobinConfig{});
+  CHECK(WeightedRoundRobinConfig{}.blackout_period == 10s);
+  CHECK(WeightedRoundRobinConfig{}.weight_expiration_period == 3min);
+  CHECK(WeightedRoundRobinConfig{}.weight_update_period == 1s);
+  CHECK(parsed("blackout_period { seconds: 0 } weight_expiration_period { seconds: 60 } "
+               "weight_update_period { nanos: 1000000 } error_utilization_penalty { value: 0.5 } "
+               "metric_names_for_computing_utilization: \"named_metrics.queue\"") ==
+        WeightedRoundRobinConfig{0s, 60s, 100ms, 0.5, {"named_metrics.queue"}});
+}
+
+TEST_CASE("A58: a penalty that is negative or no number is refused", "[xds][parse][A58]") {
+  const auto [text, found] =
+      GENERATE(table<std::string, std::string>({{"-0.1", "-0.1"}, {"nan", "nan"}, {"inf", "inf"}}));
+  CHECK(error_in(list(entry(kType, "error_utilization_penalty { value: " + text + " }"))) ==
+        kValue + ".error_utilization_penalty: must be 0 or more, and finite, found " + found);
+}
+
+TEST_CASE("A58: periods must be valid durations", "[xds][parse][A58]") {
+  for (const std::string field :
+       {"blackout_period", "weight_expiration_period", "weight_update_period"}) {
+    const std::string error = error_in(list(entry(kType, field + " { seconds: -1 }")));
+    CHECK_THAT(error, Catch::StartsWith(kValue + "." + field));
+  }
+}
+
+TEST_CASE("A58: a policy that asks for out-of-band reports is passed over",
+          "[xds][parse][A58][A52]") {
+  const std::string streams = entry(kType, "enable_oob_load_report { value: true }");
+  CHECK(same_config(value_of<Cluster>(parse(list(streams + kRoundRobin))).lb_policy,
                     make_lb_config(RoundRobinConfig{})));
+  CHECK_THAT(error_in(list(streams)),
+             Catch::EndsWith("ClientSideWeightedRoundRobin (enable_oob_load_report)\""));
+  CHECK(parsed("enable_oob_load_report { value: false } oob_reporting_period { seconds: 1 }") ==
+        WeightedRoundRobinConfig{});
+}
+
+TEST_CASE("A68: subset_size and child_policy must be set", "[xds][parse][A68]") {
+  const auto config =
+      config_of<RandomSubsettingConfig>(config_text("subset_size { value: 3 } " + kChild));
+  CHECK(config.subset_size == 3);
+  CHECK(same_config(config.child, make_lb_config(RoundRobinConfig{})));
+  CHECK(error_in(config_text(kChild)) == kValue + ".subset_size: must be at least 1, found none");
+  CHECK(error_in(config_text("subset_size { value: 0 } " + kChild)) ==
+        kValue + ".subset_size: must be at least 1, found 0");
+  CHECK(error_in(config_text("subset_size { value: 3 }")) ==
+        kValue + ".child_policy: must be set, found none");
 }
 
 TEST_CASE("parse_cluster: who names no supported policy is told the registered ones too",
@@ -49,14 +109,46 @@ TEST_CASE("parse_cluster: even pick_first may be taken away", "[xds][parse][A52]
       make_lb_config(RoundRobinConfig{})));
 }
 
+TEST_CASE("parse_cluster: random, by the enum and by its own message",
+          "[xds][parse][random][A52]") {
+  CHECK(same_config(value_of<Cluster>(parse("lb_policy: RANDOM")).lb_policy,
+                    make_lb_config(WrrLocalityConfig{make_lb_config(RandomConfig{})})));
+  config_of<RandomConfig>(list(entry("random.v3.Random")));
+}
+
+TEST_CASE("parse_cluster: maglev, by the enum and by its own message",
+          "[xds][parse][maglev][A52]") {
+  const std::string size = "table_size { value: 5000011 }";
+  CHECK(config_of<MaglevConfig>("lb_policy: MAGLEV").table_size == 65'537);
+  CHECK(config_of<MaglevConfig>("lb_policy: MAGLEV maglev_lb_config { " + size + " }").table_size ==
+        5'000'011);
+  CHECK(config_of<MaglevConfig>(list(entry("maglev.v3.Maglev"))).table_size == 65'537);
+  CHECK(config_of<MaglevConfig>(list(entry("maglev.v3.Maglev", size))).table_size == 5'000'011);
+  CHECK(config_of<MaglevConfig>(list(entry("maglev.v3.Maglev", "table_size { value: 2 }")))
+            .table_size == 2);
+}
+
+TEST_CASE("parse_cluster: a table of maglev that is not prime, or too large, is refused",
+          "[xds][parse][maglev]") {
+  // 4,999,696 is 2,236 squared; 5,000,021 is the next prime number after the largest size.
+  const auto size =
+      GENERATE(as<std::string>{}, "0", "1", "65536", "4999696", "5000021", "9223372036854775807");
+  const std::string fields = "table_size { value: " + size + " }";
+  const std::string reason = "must be a prime number in [2, 5000011], found " + size;
+  CHECK(error_in(list(entry("maglev.v3.Maglev", fields))) == kValue + ".table_size: " + reason);
+  CHECK(error_in("lb_policy: MAGLEV maglev_lb_config { " + fields + " }") ==
+        "maglev_lb_config.table_size: " + reason);
+}
+
 TEST_CASE("parse_cluster: an enum whose policy the runtime lacks is an error",
           "[xds][parse][A27][A52]") {
-  const auto policy = GENERATE(as<std::string>{}, "RING_HASH", "LEAST_REQUEST");
+  const auto policy = GENERATE(as<std::string>{}, "RING_HASH", "LEAST_REQUEST", "RANDOM", "MAGLEV");
   CHECK(error_in("lb_policy: " + policy, without_policies()) ==
         "lb_policy: must be ROUND_ROBIN where load_balancing_policy is not set, found " + policy);
-  CHECK(error_in("lb_policy: MAGLEV") ==
-        "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST where load_balancing_policy "
-        "is not set, found MAGLEV");
+  CHECK(error_in("lb_policy: CLUSTER_PROVIDED") ==
+        "lb_policy: must be ROUND_ROBIN or RING_HASH or LEAST_REQUEST or RANDOM or MAGLEV where "
+        "load_balancing_policy "
+        "is not set, found CLUSTER_PROVIDED");
 }
 
 // --- ring_hash ---------------------------------------------------------------------

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EndpointWeight — the weight of one endpoint, from the endpoint's own load reports (gRFC A58).
+//
+//   end of a call ─▶ WeightTracker ─▶ weight_of(report) ─▶ [EndpointWeight] ─▶ weighted_round_robin
+//
+//   weight = qps / (utilisation + eps / qps × penalty)
+//
+// The utilisation is application_utilization, else the greatest of the configured metrics, else
+// cpu_utilization (A114). A report without qps or without a utilisation changes nothing.
+//
+// A weight is used when reports have come for blackout_period since the endpoint connected. It is
+// stale when no report has come for weight_expiration_period; then the blackout begins anew.
+//
+// Calls end on any thread. They write the atomics of this endpoint's own cache line, never those of
+// another endpoint, and nothing else. The policy's actor reads them when it makes a scheduler.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "messages/connectivity.hpp"
+#include "messages/counting/call_tracker.hpp"
+#include "messages/counting/striped.hpp"
+#include "messages/lb_config.hpp"
+#include "messages/load_report.hpp"
+
+namespace signalbox::lb {
+
+/// How a weight is computed from a report.
+struct WeightRules {
+  double error_utilization_penalty = 1;
+  std::vector<std::string> metric_names;  ///< metric_names_for_computing_utilization.
+
+  friend bool operator==(const WeightRules&, const WeightRules&) = default;
+};
+
+using WeightRulesPtr = std::shared_ptr<const WeightRules>;
+
+/// 0: the report gives no weight.
+double weight_of(const LoadReport& report, const WeightRules& rules);
+
+enum class WeightUse : std::uint8_t {
+  kUsable,
+  kNotYetUsable,  ///< No report has come, or the blackout is not over.
+  kStale          ///< The last report is older than weight_expiration_period.
+};
+
+class alignas(kCacheLine) EndpointWeight {
+ public:
+  struct Periods {
+    Duration blackout{};
+    Duration expiration{};
+  };
+
+  struct Answer {
+    double weight = 0;  ///< 0 unless kUsable.
+    WeightUse use = WeightUse::kNotYetUsable;
+  };
+
+  /// Takes a weight from a report. Called by any thread. `weight` is not 0.
+  void update(double weight, Instant now) const;
+
+  /// The endpoint has a new connection, so its blackout begins anew.
+  void connected() const { non_empty_since_.store(kNever, std::memory_order_relaxed); }
+
+  /// The weight to use now. Called by the policy alone.
+  Answer ask(Instant now, const Periods& periods) const;
+
+ private:
+  static constexpr Instant::rep kNever = std::numeric_limits<Instant::rep>::max();
+
+  // In ticks of Instant. Readers may see a mixture of two reports, which is harmless.
+  mutable std::atomic<Instant::rep> non_empty_since_{kNever};
+  mutable std::atomic<Instant::rep> last_update_{kNever};
+  mutable std::atomic<double> weight_{0};
+};
+
+using EndpointWeightPtr = std::shared_ptr<const EndpointWeight>;
+
+/// Gives the load reports of an endpoint's calls to its EndpointWeight. The rules of a tracker
+/// never change; new rules need a new tracker.
+class WeightTracker final : public CallTracker {
+ public:
+  WeightTracker(EndpointWeightPtr weight, WeightRulesPtr rules)
+      : weight_(std::move(weight)), rules_(std::move(rules)) {}
+
+  void ended(const CallEnd& end) const noexcept override;
+
+  bool wants_load() const noexcept override { return true; }
+
+  const EndpointWeightPtr& weight() const { return weight_; }
+
+ private:
+  const EndpointWeightPtr weight_;
+  const WeightRulesPtr rules_;
+};
+
+}  // namespace signalbox::lb

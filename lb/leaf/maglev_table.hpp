@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MaglevTable — Envoy's Maglev table: each slot belongs to one endpoint.
+//
+//   keys and weights ─▶ [MaglevTable] ─▶ find(hash): the endpoint of slot hash mod size
+//
+// Each endpoint has an order of the slots of its own. The order begins at XXH64(key) mod size, and
+// advances by 1 + XXH64(key, seed 1) mod (size - 1). Endpoints take turns, by order of their keys.
+// In its turn an endpoint takes the first free slot of its order. The heaviest endpoint has a turn
+// in every round, the others in proportion to their weights. Envoy builds the same table.
+//
+// An endpoint that leaves gives its slots to the others. A few of the other endpoints' slots change
+// hands too, fewer the larger the table is.
+//
+// Immutable. A table of n slots takes 4n bytes, and about n × log n steps to build.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lb/leaf/hash_items.hpp"
+
+namespace signalbox::lb {
+
+class MaglevTable {
+ public:
+  MaglevTable() = default;
+
+  /// `size` is a prime number, at most 2³¹. No item gets a second slot before each has one. If
+  /// there are more items than slots, some have none.
+  MaglevTable(const std::vector<HashItem>& items, std::uint32_t size);
+
+  /// The number of slots; 0 without items.
+  std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
+
+  /// The slot of a hash. Precondition: there are slots.
+  std::uint32_t find(std::uint64_t hash) const {
+    return static_cast<std::uint32_t>(hash % slots_.size());
+  }
+
+  /// The item of a slot, as its index in the constructor's `items`.
+  std::uint32_t item(std::uint32_t slot) const { return slots_[slot]; }
+
+  /// Whether the item has a slot. False for items unknown to the constructor.
+  bool has_slot(std::size_t item) const { return item < present_.size() && present_[item]; }
+
+ private:
+  std::vector<std::uint32_t> slots_;
+  std::vector<bool> present_;  // Indexed by item.
+};
+
+}  // namespace signalbox::lb

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/leaf/stride_scheduler.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace signalbox::lb {
+namespace {
+
+// How far a weight may be from the mean.
+constexpr double kMostOfMean = 10;
+constexpr double kLeastOfMean = 0.1;
+constexpr std::size_t kFewestWeights = 2;
+
+}  // namespace
+
+StrideScheduler::StrideScheduler(std::span<const double> weights)
+    : weights_(weights.size(), kFullWeight) {
+  // The mean is computed part by part: a sum of finite weights may be infinite.
+  const auto known = static_cast<std::size_t>(
+      std::ranges::count_if(weights, [](double weight) { return weight > 0; }));
+  if (known < kFewestWeights) return;
+  double mean = 0;
+  for (const double weight : weights)
+    mean += weight / static_cast<double>(known);
+  const double heaviest = std::min(std::ranges::max(weights), mean * kMostOfMean);
+  const double lightest = mean * kLeastOfMean;
+  if (lightest <= 0) return;  // The weights are too small to be compared.
+  is_round_robin_ = false;
+  for (std::size_t at = 0; at < weights.size(); ++at) {
+    const double weight =
+        weights[at] > 0 ? std::clamp(weights[at], std::min(lightest, heaviest), heaviest) : mean;
+    const double scaled = std::round(weight / heaviest * kFullWeight);
+    weights_[at] = static_cast<std::uint16_t>(std::clamp(scaled, 1.0, double{kFullWeight}));
+  }
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StrideScheduler — gives each endpoint a share of the picks by its weight (gRFC A58).
+//
+//   weights ─▶ [StrideScheduler] ─▶ pick(turn): the endpoint of this turn, and the next turn
+//
+// A turn visits one endpoint after the other, round after round. In each round an endpoint is used
+// or passed over, so that after 65,535 rounds it was used as often as its scaled weight says. The
+// heaviest endpoint is used in every round. The uses of an endpoint are spread evenly over rounds.
+//
+// An endpoint without a weight (0) gets the mean of the other weights. With fewer than two weights
+// all endpoints are used in every round: that is round_robin. A weight counts at most ten times and
+// at least a tenth of the mean, so a pick passes over few endpoints.
+//
+// Immutable: the turn belongs to the caller. So many threads can pick without sharing memory.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace signalbox::lb {
+
+class StrideScheduler {
+ public:
+  /// The weight of an endpoint that is used in every round.
+  static constexpr std::uint32_t kFullWeight = 65'535;
+
+  /// A place in the sequence: the endpoint to visit next, and its round.
+  struct Turn {
+    std::uint32_t endpoint = 0;
+    std::uint32_t round = 0;
+
+    friend bool operator==(const Turn&, const Turn&) = default;
+  };
+
+  struct Choice {
+    std::size_t endpoint = 0;
+    Turn next;
+  };
+
+  StrideScheduler() = default;
+
+  /// `weights`: finite, 0 or more; 0 is "unknown". There is at least one.
+  explicit StrideScheduler(std::span<const double> weights);
+
+  /// The first endpoint from `turn` on that is used. Precondition: turn.endpoint < size().
+  Choice pick(Turn turn) const {
+    while (!is_used(turn))
+      turn = after(turn);
+    return {turn.endpoint, after(turn)};
+  }
+
+  std::size_t size() const { return weights_.size(); }
+
+  /// The scaled weight, from 1 to kFullWeight.
+  std::uint32_t weight(std::size_t endpoint) const { return weights_[endpoint]; }
+
+  /// Whether all endpoints are used alike, because fewer than two have a weight.
+  bool is_round_robin() const { return is_round_robin_; }
+
+  friend bool operator==(const StrideScheduler&, const StrideScheduler&) = default;
+
+ private:
+  // Adding up the weight round by round, an endpoint is used in the rounds in which the sum passes
+  // a multiple of kFullWeight. Neighbours begin half a multiple apart, so that they do not all skip
+  // the same round.
+  bool is_used(Turn turn) const {
+    const std::uint64_t weight = weights_[turn.endpoint];
+    const std::uint64_t offset = std::uint64_t{turn.endpoint} * (kFullWeight / 2);
+    return (weight * turn.round + offset) % kFullWeight >= kFullWeight - weight;
+  }
+
+  Turn after(Turn turn) const {
+    if (turn.endpoint + 1 < weights_.size()) return {turn.endpoint + 1, turn.round};
+    return {0, turn.round + 1};
+  }
+
+  std::vector<std::uint16_t> weights_;
+  bool is_round_robin_ = true;
+};
+
+}  // namespace signalbox::lb

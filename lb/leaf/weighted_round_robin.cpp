@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/leaf/weighted_round_robin.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+
+#include "lb/config_of.hpp"
+#include "lb/leaf/endpoint_weight.hpp"
+#include "lb/leaf/petiole.hpp"
+#include "lb/leaf/stride_scheduler.hpp"
+#include "lb/pick/pickers.hpp"
+#include "lb/trace.hpp"
+#include "messages/counting/striped.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+constexpr char kTimerName[] = "weights";
+constexpr Duration kShortestUpdatePeriod = std::chrono::milliseconds(100);
+
+WeightRulesPtr rules_of(const WeightedRoundRobinConfig& config) {
+  return std::make_shared<const WeightRules>(
+      WeightRules{config.error_utilization_penalty, config.metric_names_for_computing_utilization});
+}
+
+const WeightTracker& tracker_of(const EndpointSet::Member& member) {
+  return static_cast<const WeightTracker&>(*member.counter);
+}
+
+class WeightedRoundRobinPicker final : public Picker {
+ public:
+  WeightedRoundRobinPicker(ReadyEndpoints ready,
+                           std::vector<CallTrackerPtr> trackers,
+                           StrideScheduler scheduler,
+                           std::uint64_t seed)
+      : ready_(std::move(ready)), trackers_(std::move(trackers)), scheduler_(std::move(scheduler)) {
+    // Stripes begin at different places, so that they do not all use one endpoint at one time.
+    for (std::size_t stripe = 0; stripe < kStripes; ++stripe) {
+      turns_[stripe].mark.store(packed(drawn(seed, stripe)), std::memory_order_relaxed);
+    }
+  }
+
+  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
+    return decide(args, Silent{}, turn_of_thread());
+  }
+
+  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    const bool by_seed = turns_of(trace) == Turns::kBySeed;
+    return decide(args, Telling{trace}, by_seed ? drawn(args.seed, 0) : turn_of_thread());
+  }
+
+ private:
+  // As in round_robin, a pick loads and stores the turn instead of incrementing it atomically.
+  struct alignas(kCacheLine) Mark {
+    std::atomic<std::uint64_t> mark{0};
+  };
+
+  static std::uint64_t packed(StrideScheduler::Turn turn) {
+    return std::uint64_t{turn.round} << 32U | turn.endpoint;
+  }
+
+  static StrideScheduler::Turn unpacked(std::uint64_t mark) {
+    return {static_cast<std::uint32_t>(mark), static_cast<std::uint32_t>(mark >> 32U)};
+  }
+
+  // A turn that any number may choose.
+  StrideScheduler::Turn drawn(std::uint64_t seed, std::uint64_t step) const {
+    const std::uint64_t endpoint = draw_below(seed, Salt::kEndpoint, ready_.size(), step);
+    const std::uint64_t round =
+        draw_below(seed, Salt::kLocality, StrideScheduler::kFullWeight, step);
+    return {static_cast<std::uint32_t>(endpoint), static_cast<std::uint32_t>(round)};
+  }
+
+  StrideScheduler::Turn turn_of_thread() const {
+    return unpacked(turns_[this_thread_stripe()].mark.load(std::memory_order_relaxed));
+  }
+
+  template <typename Sink>
+  PickResult decide(const PickArgs& args, const Sink& sink, StrideScheduler::Turn turn) const {
+    const StrideScheduler::Choice choice = scheduler_.pick(turn);
+    sink.leave([&] {
+      turns_[this_thread_stripe()].mark.store(packed(choice.next), std::memory_order_relaxed);
+    });
+    std::size_t chosen = choice.endpoint;
+    if (args.tried != nullptr) [[unlikely]]
+      chosen = first_untried(ready_, args, chosen);
+    sink.tell([&] {
+      return PickStep{"weighted_round_robin",
+                      shown(ready_[chosen]),
+                      absl::StrCat("its turn: weight ",
+                                   scheduler_.weight(chosen),
+                                   " of ",
+                                   StrideScheduler::kFullWeight,
+                                   scheduler_.is_round_robin()
+                                       ? ", as all have while fewer than two report their load; "
+                                       : ", from its load reports; ",
+                                   ready_.size(),
+                                   " are READY"),
+                      "CDS"};
+    });
+    PickResult result;
+    result.outcome = ready_[chosen];
+    result.trackers.add(*trackers_[chosen]);
+    return result;
+  }
+
+  ReadyEndpoints ready_;  // Never empty.
+  std::vector<CallTrackerPtr> trackers_;
+  StrideScheduler scheduler_;
+  mutable std::array<Mark, kStripes> turns_;
+};
+
+class WeightedRoundRobin final : public Petiole {
+ public:
+  WeightedRoundRobin(PolicyContext context, std::shared_ptr<WeightRulesPtr> rules)
+      : Petiole("weighted_round_robin",
+                context,
+                EndpointSet::Connects::kAtOnce,
+                [retirement = context.retirement, rules] {
+                  return make_tracked<WeightTracker>(
+                      retirement, std::make_shared<const EndpointWeight>(), *rules);
+                }),
+        rules_(std::move(rules)) {}
+
+ private:
+  bool configure(const ConfigUpdated& update) override {
+    const auto& config = config_of<WeightedRoundRobinConfig>(update);
+    if (std::exchange(config_, config) == config) return false;
+    WeightRulesPtr rules = rules_of(config);
+    if (*rules == **rules_) return true;
+    *rules_ = std::move(rules);
+    endpoints().replace_counters([this](const CallTrackerPtr& old) {
+      return make_tracked<WeightTracker>(
+          context().retirement, static_cast<const WeightTracker&>(*old).weight(), *rules_);
+    });
+    return true;
+  }
+
+  PickerPtr make_picker() override {
+    if (state() == ConnectivityState::kConnecting) return make_queue_picker();
+    if (state() == ConnectivityState::kTransientFailure) return make_fail_picker(failure());
+    begin_blackouts();
+    scheduler_ = make_scheduler();
+    std::vector<CallTrackerPtr> trackers;
+    trackers.reserve(scheduler_.size());
+    for (std::size_t at = 0; at < endpoints().size(); ++at) {
+      if (endpoints()[at].connection != nullptr) trackers.push_back(endpoints()[at].counter);
+    }
+    return std::make_shared<const WeightedRoundRobinPicker>(
+        endpoints().ready(),
+        std::move(trackers),
+        scheduler_,
+        draw(context().seed, Salt::kEndpoint, ++edition_));
+  }
+
+  // I2. A connection is known again by its identity, and not kept alive.
+  void begin_blackouts() {
+    std::vector<std::pair<const EndpointWeight*, std::weak_ptr<const Connection>>> connected;
+    for (std::size_t at = 0; at < endpoints().size(); ++at) {
+      const EndpointSet::Member& member = endpoints()[at];
+      if (member.connection == nullptr) continue;
+      const EndpointWeight* const weight = tracker_of(member).weight().get();
+      const auto known = connections_.find(weight);
+      const bool is_same = known != connections_.end() &&
+                           !known->second.owner_before(member.connection) &&
+                           !member.connection.owner_before(known->second);
+      if (!is_same) weight->connected();
+      connected.emplace_back(weight, member.connection);
+    }
+    connections_ = {connected.begin(), connected.end()};
+  }
+
+  StrideScheduler make_scheduler() {
+    const EndpointWeight::Periods periods{config_.blackout_period,
+                                          config_.weight_expiration_period};
+    std::vector<double> weights;
+    weights.reserve(endpoints().count(ConnectivityState::kReady));
+    for (std::size_t at = 0; at < endpoints().size(); ++at) {
+      const EndpointSet::Member& member = endpoints()[at];
+      if (member.connection == nullptr) continue;
+      weights.push_back(tracker_of(member).weight()->ask(now(), periods).weight);
+    }
+    return StrideScheduler(weights);
+  }
+
+  // I3.
+  bool fire(const TimerId& timer) override {
+    if (timer.name != kTimerName) return false;
+    if (timer.generation != timer_ || !std::exchange(is_timed_, false)) return true;
+    if (state() == ConnectivityState::kReady && make_scheduler() != scheduler_) want_picker();
+    return true;
+  }
+
+  void follow_up(LbEffects& effects) override {
+    if (is_timed_ || state() != ConnectivityState::kReady) return;
+    is_timed_ = true;
+    effects.push_back(StartTimer{{kTimerName, ++timer_},
+                                 std::max(config_.weight_update_period, kShortestUpdatePeriod)});
+  }
+
+  WeightedRoundRobinConfig config_;
+  // Shared with the function that makes trackers of new members. Used by this actor alone.
+  const std::shared_ptr<WeightRulesPtr> rules_;
+  StrideScheduler scheduler_;
+  absl::flat_hash_map<const EndpointWeight*, std::weak_ptr<const Connection>> connections_;
+  std::uint64_t edition_ = 0;
+  std::uint64_t timer_ = 0;
+  bool is_timed_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_leaf(const WeightedRoundRobinConfig& config, PolicyContext context) {
+  return std::make_unique<WeightedRoundRobin>(std::move(context),
+                                              std::make_shared<WeightRulesPtr>(rules_of(config)));
+}
+
+}  // namespace signalbox::lb

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// weighted_round_robin — endpoints take turns by weights from their own load reports (gRFCs A58,
+// A114).
+//
+//   parent ─▶ [weighted_round_robin] ─▶ subchannel map, one hold per address
+//              │    ▲
+//              │    └─ EndpointWeight ◀─ load reports at the ends of calls (endpoint_weight.hpp)
+//              └▶ StrideScheduler in the picker (stride_scheduler.hpp)
+//
+// The policy connects its endpoints and reports its state as round_robin does (petiole.hpp). Every
+// weight_update_period, and whenever the READY endpoints change, it makes a scheduler of the
+// present weights. A picker has one scheduler, which never changes; a new scheduler needs a new
+// picker.
+//
+// Invariants
+//   I1  With fewer than two known weights, calls go to all READY endpoints in turn.
+//   I2  An endpoint keeps its weight while it is a member, whatever pickers come and go. A new
+//       connection begins its blackout anew.
+//   I3  A period without a change of the scaled weights publishes nothing.
+//   I4  A pick writes only the turn of its own stripe of threads, as in round_robin.
+
+#pragma once
+
+#include <memory>
+
+#include "lb/policy.hpp"
+#include "messages/lb_config.hpp"
+
+namespace signalbox::lb {
+
+std::unique_ptr<Policy> make_leaf(const WeightedRoundRobinConfig& config, PolicyContext context);
+
+}  // namespace signalbox::lb

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb/pick/load_report.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+namespace signalbox::lb {
+namespace {
+
+// protobuf's wire types.
+constexpr std::uint64_t kVarint = 0;
+constexpr std::uint64_t kFixed64 = 1;
+constexpr std::uint64_t kLengthDelimited = 2;
+constexpr std::uint64_t kFixed32 = 5;
+
+// The fields of xds.data.orca.v3.OrcaLoadReport.
+constexpr std::uint64_t kCpuUtilization = 1;
+constexpr std::uint64_t kMemUtilization = 2;
+constexpr std::uint64_t kRps = 3;  // Deprecated by kRpsFractional; a whole number.
+constexpr std::uint64_t kRequestCost = 4;
+constexpr std::uint64_t kUtilization = 5;
+constexpr std::uint64_t kRpsFractional = 6;
+constexpr std::uint64_t kEps = 7;
+constexpr std::uint64_t kNamedMetrics = 8;
+constexpr std::uint64_t kApplicationUtilization = 9;
+
+// The fields of an entry of a map.
+constexpr std::uint64_t kKey = 1;
+constexpr std::uint64_t kValue = 2;
+
+struct Item {
+  std::uint64_t field = 0;
+  std::uint64_t type = 0;
+  std::uint64_t bits = 0;       // For kVarint, kFixed64 and kFixed32.
+  absl::string_view content{};  // For kLengthDelimited.
+};
+
+// Reads the items of one message. Groups count as malformed: the message has none.
+class Items {
+ public:
+  explicit Items(absl::string_view bytes) : rest_(bytes) {}
+
+  // nullopt: at the end, or at malformed bytes.
+  std::optional<Item> next() {
+    std::uint64_t tag = 0;
+    if (rest_.empty() || !read_varint(tag)) return std::nullopt;
+    Item item{tag >> 3U, tag & 7U};
+    std::uint64_t size = 0;
+    const bool is_read = item.type == kVarint            ? read_varint(item.bits)
+                         : item.type == kFixed64         ? read_fixed(8, item.bits)
+                         : item.type == kFixed32         ? read_fixed(4, item.bits)
+                         : item.type == kLengthDelimited ? read_varint(size)
+                                                         : false;
+    if (!is_read || size > rest_.size() || item.field == 0) {
+      is_whole_ = false;
+      return std::nullopt;
+    }
+    if (item.type == kLengthDelimited) {
+      item.content = rest_.substr(0, size);
+      rest_.remove_prefix(size);
+    }
+    return item;
+  }
+
+  bool is_whole() const { return is_whole_; }
+
+ private:
+  bool read_varint(std::uint64_t& value) {
+    value = 0;
+    for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(rest_.front());
+      rest_.remove_prefix(1);
+      value |= std::uint64_t{byte & 0x7FU} << shift;
+      if (byte < 0x80U) return true;
+    }
+    is_whole_ = false;
+    return false;
+  }
+
+  bool read_fixed(std::size_t size, std::uint64_t& value) {
+    if (rest_.size() < size) return false;
+    for (std::size_t at = 0; at < size; ++at)
+      value |= std::uint64_t{static_cast<unsigned char>(rest_[at])} << (8 * at);
+    rest_.remove_prefix(size);
+    return true;
+  }
+
+  absl::string_view rest_;
+  bool is_whole_ = true;
+};
+
+double to_double(std::uint64_t bits) {
+  double value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// `most`: the greatest value that the message allows; infinite: any.
+bool is_allowed(double value, double most) {
+  return std::isfinite(value) && value >= 0 && value <= most;
+}
+
+constexpr double kAny = INFINITY;
+constexpr double kShare = 1;  // The value is a share of a whole.
+
+std::optional<LoadMetric::Map> map_of(std::uint64_t field) {
+  switch (field) {
+    case kRequestCost:
+      return LoadMetric::Map::kRequestCost;
+    case kUtilization:
+      return LoadMetric::Map::kUtilization;
+    case kNamedMetrics:
+      return LoadMetric::Map::kNamedMetrics;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+ReceivedLoadReport::ReceivedLoadReport(absl::string_view bytes) {
+  is_valid_ = read(bytes);
+}
+
+bool ReceivedLoadReport::read(absl::string_view bytes) {
+  if (bytes.size() > kMostBytes) return false;
+  Items items(bytes);
+  std::uint64_t rps = 0;
+  while (const auto item = items.next()) {
+    const auto map = map_of(item->field);
+    const bool is_known = item->field >= kCpuUtilization && item->field <= kApplicationUtilization;
+    const std::uint64_t wanted = map.has_value()       ? kLengthDelimited
+                                 : item->field == kRps ? kVarint
+                                                       : kFixed64;
+    if (!is_known) continue;
+    if (item->type != wanted) {
+      ++ignored_;
+    } else if (map.has_value()) {
+      if (!take_entry(*map, item->content)) return false;
+    } else if (item->field == kRps) {
+      rps = item->bits;
+    } else {
+      take_value(item->field, to_double(item->bits));
+    }
+  }
+  if (report_.qps == 0) report_.qps = static_cast<double>(rps);
+  return items.is_whole();
+}
+
+void ReceivedLoadReport::take_value(std::uint64_t field, double value) {
+  if (!is_allowed(value, field == kMemUtilization ? kShare : kAny)) {
+    ++ignored_;
+    return;
+  }
+  switch (field) {
+    case kCpuUtilization:
+      report_.cpu_utilization = value;
+      break;
+    case kMemUtilization:
+      report_.mem_utilization = value;
+      break;
+    case kRpsFractional:
+      report_.qps = value;
+      break;
+    case kEps:
+      report_.eps = value;
+      break;
+    default:
+      report_.application_utilization = value;
+  }
+}
+
+// False: the entry is malformed, or one too many.
+bool ReceivedLoadReport::take_entry(LoadMetric::Map map, absl::string_view entry) {
+  if (++entries_ > kMostEntries) return false;
+  LoadMetric metric{map, {}, 0};
+  bool has_wrong_type = false;
+  Items items(entry);
+  while (const auto item = items.next()) {
+    if (item->field == kKey && item->type == kLengthDelimited) {
+      metric.name = item->content;
+    } else if (item->field == kValue && item->type == kFixed64) {
+      metric.value = to_double(item->bits);
+    } else if (item->field == kKey || item->field == kValue) {
+      has_wrong_type = true;
+    }
+  }
+  if (!items.is_whole()) return false;
+  const double most = map == LoadMetric::Map::kUtilization ? kShare : kAny;
+  if (has_wrong_type || !is_allowed(metric.value, most)) {
+    ++ignored_;
+    return true;
+  }
+  const std::size_t size = report_.metrics.size();
+  metrics_[size] = metric;
+  report_.metrics = {metrics_.data(), size + 1};
+  return true;
+}
+
+}  // namespace signalbox::lb

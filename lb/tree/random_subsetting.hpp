@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// random_subsetting — gives its child a random subset of the endpoints (gRFC A68).
+//
+//   parent ─▶ [random_subsetting: choose_subset] ─▶ the child policy, with subset_size endpoints
+//
+// The subset are the endpoints with the lowest hashes, XXH64 of the first address with a seed of
+// the policy's own (rendezvous hashing). Clients have different seeds, so together they use all
+// endpoints alike. One endpoint more or less in the list changes at most one endpoint of a subset.
+//
+// Invariants
+//   I1  With at most subset_size endpoints the child gets the list itself.
+//   I2  A locality with the same chosen endpoints as before keeps its pointer, so the child sees no
+//       change.
+//   I3  The child's health counts are those of the subset: a client knows no other endpoints.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "lb/policy.hpp"
+#include "messages/endpoints.hpp"
+
+namespace signalbox::lb {
+
+/// The subset of `all`, which may be null. `before` is an earlier subset; the result
+/// shares its localities where they are equal. Null: none.
+EndpointsPtr choose_subset(const EndpointsPtr& all,
+                           std::size_t size,
+                           std::uint64_t seed,
+                           const EndpointsPtr& before = nullptr);
+
+std::unique_ptr<Policy> make_random_subsetting(const PolicyContext& context);
+
+}  // namespace signalbox::lb

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LoadReport — what an endpoint says about its own load (ORCA, gRFC A51).
+//
+//   trailer of a call ─▶ lb/pick/load_report ─┬▶ [LoadReport] ─▶ CallTracker::ended
+//   Router::finished of the Pick API ────┘
+//
+// A report is borrowed for the duration of the call that gets it. Values are finite and not
+// negative; 0 is "not reported".
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "absl/strings/string_view.h"
+
+namespace signalbox {
+
+/// A value under a name of the endpoint's own choice.
+struct LoadMetric {
+  /// The map of the report that has the name.
+  enum class Map : std::uint8_t { kNamedMetrics, kUtilization, kRequestCost };
+
+  Map map = Map::kNamedMetrics;
+  absl::string_view name;
+  double value = 0;
+
+  friend bool operator==(const LoadMetric&, const LoadMetric&) = default;
+};
+
+struct LoadReport {
+  double application_utilization = 0;  ///< May exceed 1.
+  double cpu_utilization = 0;          ///< May exceed 1.
+  double mem_utilization = 0;          ///< From 0 to 1.
+  double qps = 0;                      ///< Queries per second.
+  double eps = 0;                      ///< Errors per second.
+  std::span<const LoadMetric> metrics = {};
+};
+
+}  // namespace signalbox

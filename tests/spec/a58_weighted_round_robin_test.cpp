@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gRFC A58, "weighted_round_robin", in the document's order, with A114.
+//
+// Not here:
+//   - "LB Policy Config and Parameters": tests/unit/xds/parse_lb_policy_test has them.
+//   - The EDF scheduler: signalbox has the static stride scheduler, as gRPC's implementations do.
+//     Its rules are in tests/unit/lb/stride_scheduler_test.
+//   - Out-of-band reports: signalbox has none, and passes over a policy that asks for them.
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include <catch2/catch.hpp>
+
+#include "lb/leaf/endpoint_weight.hpp"
+#include "lb/leaf/weighted_round_robin.hpp"
+#include "tests/support/step_log.hpp"
+#include "tests/unit/lb/leaf_harness.hpp"
+
+namespace signalbox {
+namespace {
+
+using namespace lb;
+using namespace std::chrono_literals;
+using Strings = std::vector<std::string>;
+
+LoadReport load(double qps, double utilization) {
+  return {.application_utilization = utilization, .qps = qps};
+}
+
+// A policy under test, with a clock and calls that the test makes.
+class WrrHarness {
+ public:
+  explicit WrrHarness(Strings endpoints, WeightedRoundRobinConfig own = {})
+      : config(std::move(own)),
+        policy_(make_leaf(config, PolicyContext{PolicyPath{"p"}, 1, nullptr})) {
+    list(std::move(endpoints));
+    for (const std::string& name : names)
+      ready(name);
+    settle();
+  }
+
+  void list(Strings endpoints) {
+    names = std::move(endpoints);
+    ConfigUpdated update;
+    update.generation = ++generation_;
+    update.config = make_lb_config(config);
+    update.endpoints = slice_of(names);
+    step(update);
+  }
+
+  void ready(const std::string& name) {
+    SubchannelStateChanged event;
+    event.address = Address{name};
+    event.state = ConnectivityState::kReady;
+    event.connection = std::make_shared<const Connection>(event.address);
+    connections_.push_back(event.connection);
+    step(event);
+  }
+
+  void lose(const std::string& name) {
+    SubchannelStateChanged event;
+    event.address = Address{name};
+    step(event);
+  }
+
+  void settle() { step(RebuildDue{}); }
+
+  // Lets time pass. The timer fires when it is due.
+  void pass(Duration time) {
+    const Instant end = now + time;
+    while (timer_.has_value() && due_ <= end) {
+      now = due_;
+      step(TimerFired{*std::exchange(timer_, std::nullopt)});
+      settle();
+    }
+    now = end;
+  }
+
+  PickResult pick() const { return picker->pick({}); }
+
+  // Makes a call to the endpoint, whichever calls that takes, which ends with this report.
+  void report(const std::string& name, const LoadReport& report) {
+    for (int tries = 0; tries < 1'000; ++tries) {
+      const PickResult result = pick();
+      if (std::get<Complete>(result.outcome).connection->address().str() != name) continue;
+      Tracking tracking(result.trackers);
+      CHECK(tracking.wants_load());
+      tracking.end({0, &report, now});
+      return;
+    }
+    FAIL("no call reached " << name);
+  }
+
+  // Reports every second, for so long.
+  void report_for(Duration time, const std::map<std::string, LoadReport>& reports) {
+    for (Duration passed{}; passed <= time; passed += 1s) {
+      for (const auto& [name, each] : reports)
+        report(name, each);
+      pass(1s);
+    }
+  }
+
+  // The share of each endpoint in many calls, in percent.
+  std::map<std::string, int> shares() const {
+    std::map<std::string, int> calls;
+    for (int call = 0; call < 20'000; ++call)
+      ++calls[std::get<Complete>(pick().outcome).connection->address().str()];
+    for (auto& [name, count] : calls)
+      count = static_cast<int>(std::lround(count / 200.0));
+    return calls;
+  }
+
+  Strings names;
+  WeightedRoundRobinConfig config;
+  Instant now{std::chrono::hours(1)};
+  PickerPtr picker;
+  int publications = 0;
+  std::optional<Duration> period;  // The delay of the last timer.
+
+ private:
+  void step(const LbEvent& event) {
+    for (const LbEffect& effect : policy_->step(event, now)) {
+      if (const auto* publish = std::get_if<Publish>(&effect)) {
+        picker = publish->picker;
+        ++publications;
+      } else if (const auto* start = std::get_if<StartTimer>(&effect)) {
+        if (start->timer.name != "weights") continue;
+        CHECK_FALSE(timer_.has_value());
+        timer_ = start->timer;
+        period = start->delay;
+        due_ = now + start->delay;
+      }
+    }
+  }
+
+  std::unique_ptr<Policy> policy_;
+  Generation generation_ = 0;
+  std::optional<TimerId> timer_;
+  Instant due_{};
+  std::vector<ConnectionPtr> connections_;
+};
+
+using Shares = std::map<std::string, int>;
+const Shares kEven{{"a", 33}, {"b", 33}, {"c", 33}};
+const std::map<std::string, LoadReport> kReports{
+    {"a", load(100, 0.5)}, {"b", load(100, 0.25)}, {"c", load(100, 1)}};
+// The weights are 200, 400 and 100.
+const Shares kByWeight{{"a", 29}, {"b", 57}, {"c", 14}};
+
+}  // namespace
+
+// --- "Earliest Deadline First (EDF) Scheduler" -------------------------------------------------
+
+TEST_CASE("A58: calls follow the weights of the endpoints", "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b", "c"});
+  CHECK(wrr.shares() == kEven);
+  wrr.report_for(12s, kReports);
+  CHECK(wrr.shares() == kByWeight);
+}
+
+TEST_CASE("A58: with fewer than two weights calls go to all in turn", "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b", "c"});
+  wrr.report_for(12s, {{"a", load(100, 0.5)}});
+  CHECK(wrr.shares() == kEven);
+}
+
+TEST_CASE("A58: an endpoint without a weight gets the mean", "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b", "c"});
+  wrr.report_for(12s, {{"a", load(100, 1)}, {"b", load(300, 1)}});
+  CHECK(wrr.shares() == Shares{{"a", 17}, {"b", 50}, {"c", 33}});
+}
+
+TEST_CASE("A58: weights are taken over every update period, at least 100 ms",
+          "[spec][lb][wrr][A58]") {
+  CHECK(WrrHarness({"a"}).period == 1s);
+  WeightedRoundRobinConfig config;
+  config.weight_update_period = 5s;
+  CHECK(WrrHarness({"a"}, config).period == 5s);
+  config.weight_update_period = 1ms;
+  CHECK(WrrHarness({"a"}, config).period == 100ms);
+}
+
+TEST_CASE("A58: a period without new weights publishes nothing", "[spec][lb][wrr]") {
+  WrrHarness wrr({"a", "b", "c"});
+  wrr.report_for(12s, kReports);
+  const int before = wrr.publications;
+  wrr.report_for(20s, kReports);
+  CHECK(wrr.publications == before);
+}
+
+// --- "Handling Parent/Resolver Updates" --------------------------------------------------------
+
+TEST_CASE("A58: an endpoint that stays keeps its weight", "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b", "c"});
+  wrr.report_for(12s, kReports);
+  wrr.list({"c", "b"});
+  wrr.settle();
+  CHECK(wrr.shares() == Shares{{"b", 80}, {"c", 20}});
+}
+
+TEST_CASE("A58: a new penalty holds from the next report on", "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b"});
+  LoadReport failing = load(100, 0.5);
+  failing.eps = 50;
+  wrr.report_for(12s, {{"a", failing}, {"b", load(100, 0.5)}});
+  CHECK(wrr.shares() == Shares{{"a", 33}, {"b", 67}});
+  wrr.config.error_utilization_penalty = 0;
+  wrr.list(wrr.names);
+  wrr.settle();
+  CHECK(wrr.shares() == Shares{{"a", 33}, {"b", 67}});
+  wrr.report_for(2s, {{"a", failing}, {"b", load(100, 0.5)}});
+  CHECK(wrr.shares() == Shares{{"a", 50}, {"b", 50}});
+}
+
+// --- "Subchannel Weights" ----------------------------------------------------------------------
+
+TEST_CASE("A58: a weight counts after the blackout, and not after it expired",
+          "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b", "c"});
+  wrr.report_for(8s, kReports);
+  CHECK(wrr.shares() == kEven);
+  wrr.report_for(4s, kReports);
+  CHECK(wrr.shares() == kByWeight);
+  wrr.pass(170s);
+  CHECK(wrr.shares() == kByWeight);
+  wrr.pass(15s);
+  CHECK(wrr.shares() == kEven);
+  // Fresh reports begin a new blackout.
+  wrr.report_for(8s, kReports);
+  CHECK(wrr.shares() == kEven);
+  wrr.report_for(4s, kReports);
+  CHECK(wrr.shares() == kByWeight);
+}
+
+TEST_CASE("A58: a new connection begins the blackout anew", "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b", "c"});
+  wrr.report_for(12s, kReports);
+  wrr.lose("b");
+  wrr.settle();
+  wrr.ready("b");
+  wrr.settle();
+  // The mean of 200 and 100 until then.
+  CHECK(wrr.shares() == Shares{{"a", 44}, {"b", 33}, {"c", 22}});
+  wrr.report_for(12s, kReports);
+  CHECK(wrr.shares() == kByWeight);
+}
+
+TEST_CASE("A58: the weight is qps over utilisation and penalty", "[spec][lb][wrr][A58]") {
+  const WeightRules rules;
+  CHECK(weight_of({.cpu_utilization = 0.5, .qps = 100}, rules) == 200);
+  CHECK(weight_of({.cpu_utilization = 0.5, .qps = 100, .eps = 50}, rules) == 100);
+  CHECK(weight_of({.cpu_utilization = 0.5, .qps = 100, .eps = 50}, {0, {}}) == 200);
+  CHECK(weight_of({.cpu_utilization = 0.5, .qps = 100, .eps = 25}, {2, {}}) == 100);
+  CHECK(weight_of({.application_utilization = 0.25, .cpu_utilization = 0.5, .qps = 100}, rules) ==
+        400);
+  // Reports that give no weight.
+  CHECK(weight_of({}, rules) == 0);
+  CHECK(weight_of({.qps = 100}, rules) == 0);
+  CHECK(weight_of({.cpu_utilization = 0.5}, rules) == 0);
+  // Whatever a program of the Pick API reports.
+  const double nan = std::nan("");
+  CHECK(weight_of({.cpu_utilization = nan, .qps = 100}, rules) == 0);
+  CHECK(weight_of({.cpu_utilization = 0.5, .qps = -1}, rules) == 0);
+  CHECK(weight_of({.cpu_utilization = 0.5, .qps = INFINITY}, rules) == 0);
+  CHECK(weight_of({.cpu_utilization = 0.5, .qps = 100, .eps = nan}, rules) == 200);
+  CHECK(weight_of({.cpu_utilization = 1e-300, .qps = 1e300}, rules) == 0);
+}
+
+TEST_CASE("A114: the utilisation is the greatest of the named metrics", "[spec][lb][wrr][A114]") {
+  const WeightRules rules{
+      1, {"mem_utilization", "named_metrics.queue", "utilization.disk", "named_metrics.a.b", "no"}};
+  const auto with =
+      [&](std::vector<LoadMetric> metrics, double memory = 0, double application = 0) {
+        return weight_of({.application_utilization = application,
+                          .cpu_utilization = 0.5,
+                          .mem_utilization = memory,
+                          .qps = 100,
+                          .metrics = metrics},
+                         rules);
+      };
+  using Map = LoadMetric::Map;
+  CHECK(with({}) == 200);  // cpu_utilization.
+  CHECK(with({}, 0.25) == 400);
+  CHECK(with({{Map::kNamedMetrics, "queue", 4}}, 0.25) == 25);
+  CHECK(with({{Map::kUtilization, "disk", 0.8}, {Map::kNamedMetrics, "queue", 0.1}}) == 125);
+  CHECK(with({{Map::kNamedMetrics, "a.b", 1}}) == 100);
+  CHECK(with({{Map::kUtilization, "queue", 4}, {Map::kRequestCost, "queue", 4}}) == 200);
+  CHECK(with({{Map::kNamedMetrics, "queue", 4}}, 0.25, 0.2) == 500);  // application_utilization.
+  CHECK(with({{Map::kNamedMetrics, "queue", std::nan("")}}) == 200);
+}
+
+// --- "Per-Call Load Reporting" -----------------------------------------------------------------
+
+TEST_CASE("A58: a call without a report, or with an empty one, changes nothing",
+          "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b", "c"});
+  wrr.report_for(12s, kReports);
+  for (int call = 0; call < 10; ++call) {
+    const PickResult result = wrr.pick();
+    Tracking(result.trackers).end({0});
+    wrr.report("a", LoadReport{});
+  }
+  wrr.pass(1s);
+  CHECK(wrr.shares() == kByWeight);
+}
+
+TEST_CASE("A58: an explanation says the endpoint's weight", "[lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b"});
+  CHECK_THAT(absl::StrJoin(testing::steps_of(wrr.picker), "\n"),
+             Catch::Contains("fewer than two report their load"));
+  wrr.report_for(12s, {{"a", load(100, 0.5)}, {"b", load(100, 0.5)}});
+  CHECK_THAT(absl::StrJoin(testing::steps_of(wrr.picker), "\n"),
+             Catch::Contains("weight 65535 of 65535, from its load reports"));
+}
+
+}  // namespace signalbox
