@@ -30,7 +30,7 @@ inline constexpr int kLoadReportVersion = 1;
 inline constexpr std::int64_t kLoadBinNs = 100'000'000;
 
 /// The measurement is not valid above these.
-inline constexpr std::uint64_t kMostLatenessP99Ns = 1'000'000;
+inline constexpr std::uint64_t kMostLatenessP99Ns = 1'000'000;  // Unless --max-lateness differs.
 inline constexpr double kMostUnsentShare = 0.001;
 
 struct LoadConfiguration {
@@ -59,6 +59,7 @@ struct LoadValidity {
   std::uint64_t lateness_p99_ns = 0;
   std::uint64_t lateness_p999_ns = 0;
   std::uint64_t lateness_max_ns = 0;
+  std::uint64_t lateness_limit_ns = kMostLatenessP99Ns;  ///< Of p99: --max-lateness.
   bool is_valid = true;
   /// The highest rate in a bin that was sent in time; shown when the measurement is not valid.
   double reachable_rate = 0;
