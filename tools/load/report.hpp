@@ -33,6 +33,9 @@ inline constexpr std::int64_t kLoadBinNs = 100'000'000;
 inline constexpr std::uint64_t kMostLatenessP99Ns = 1'000'000;  // Unless --max-lateness differs.
 inline constexpr double kMostUnsentShare = 0.001;
 
+/// The callers of LoadSide::closed_loop: ghz has so many by default.
+inline constexpr std::int64_t kClosedLoopCallers = 50;
+
 struct LoadConfiguration {
   std::string target;    ///< "xds:///orders"
   std::string method;    ///< "/orders.v1.Orders/Place"
@@ -148,7 +151,7 @@ struct LoadSide {
   LatencyHistogram from_due;
   LatencyHistogram from_sent;
   LatencyHistogram failed_from_due;  ///< Of calls that failed.
-  /// What a closed loop with 50 callers would have recorded of the same calls.
+  /// What a closed loop of kClosedLoopCallers would have recorded of the same calls.
   LatencyHistogram closed_loop;
   std::uint64_t closed_loop_skipped = 0;  ///< Calls that such a loop would not have sent.
   std::vector<LoadPlace> places;

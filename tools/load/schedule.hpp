@@ -2,7 +2,7 @@
 //
 // schedule — the moments at which calls are due: an open loop's only input.
 //
-//   "100..2000/30s" ─▶ [parse_rate] ─▶ RateProfile ─▶ [Schedule] ─▶ next() ─▶ offset of the next call
+//   "100..2000/30s" ─▶ [parse_rate] ─▶ RateProfile ─▶ [Schedule] ─▶ when the next call is due
 //
 //   rate     = part { "," part }            the last part lasts until the end
 //   part     = NUMBER [ ".." NUMBER ] [ "/" DURATION ]

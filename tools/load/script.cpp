@@ -109,7 +109,7 @@ class Reach {
       case Verb::kDrain:
       case Verb::kUndrain:
         if (has_resources_) return absl::OkStatus();
-        return absl::InvalidArgumentError("needs --resources, whose endpoints it drains");
+        return absl::InvalidArgumentError("needs --resources: it drains endpoints of that file");
       default:
         for (const std::string& name : act.words) {
           if (auto status = check_process(act.verb, name); !status.ok()) return status;
@@ -120,7 +120,10 @@ class Reach {
 
  private:
   absl::Status check_process(Verb verb, const std::string& name) const {
-    if (name == kControlPlaneName && has_resources_) return absl::OkStatus();
+    if (name == kControlPlaneName && has_resources_) {
+      if (verb != Verb::kTerm) return absl::OkStatus();
+      return absl::InvalidArgumentError("the control plane knows kill, stop, cont and restart");
+    }
     const auto found = script_.processes.find(name);
     if (found == script_.processes.end()) return unknown(name);
     if (verb == Verb::kRestart && found->second.command.empty())
@@ -139,7 +142,7 @@ class Reach {
         name,
         "' is no process of this script; ",
         names.empty() ? "there are none" : absl::StrCat("there are: ", absl::StrJoin(names, ", ")),
-        ". A script reaches only processes that it starts or whose pidfile it names"));
+        ". A script reaches only processes that it starts or that a pidfile of it names"));
   }
 
   const Script& script_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// script — a drill: what is done to whom, and when.
+// script — a drill: what is done, to which process or endpoint, and when.
 //
 //   YAML or JSON ─▶ [parse_script] ─▶ Script ─┬▶ [timeline] ─▶ --dry-run
-//                                             └▶ the stage, which does the acts ─▶ LoadReport::faults
+//                                             └▶ LoadStage does the acts ─▶ LoadReport::faults
 //
 //   processes:
 //     primary:
@@ -12,7 +12,7 @@
 //       pidfile: /run/orders/other.pid                    # runs already, and is named by its file
 //   acts:
 //     - {at: 10s, kill: primary, for: 5s}                 # killed, and started again 5 s later
-//     - {at: 20s, stop: [primary, other], for: 2s}        # SIGSTOP, and SIGCONT 2 s later
+//     - {at: 20s, stop: [primary, other], for: 2s}        # SIGSTOP, then SIGCONT
 //     - {at: 30s, drain: 127.0.0.1:7001, for: 5s}         # EDS health DRAINING, and back
 //     - {at: 40s, exec: [kubectl, delete, pod, orders-0]}
 //     - {at: 50s, mark: version 2 takes over}
@@ -72,7 +72,7 @@ struct Script {
 
 absl::string_view to_string(Verb verb);
 
-/// `has_resources`: there is a control plane of our own, so `control-plane` and `drain` can be used.
+/// `has_resources`: there is a control plane of ours, so `control-plane` and `drain` can be used.
 /// Errors name the file, the line (YAML), the act and the field.
 absl::StatusOr<Script> parse_script(absl::string_view text,
                                     absl::string_view file_name,

@@ -2,7 +2,8 @@
 //
 // thresholds — what --fail-if says, and whether it happened.
 //
-//   "recovery[kill primary]>1s" ─▶ [parse_threshold] ─▶ Threshold ─▶ [judge_threshold] ─▶ LoadThreshold
+//   "recovery[kill primary]>1s" ─▶ [parse_threshold] ─▶ Threshold
+//   Threshold, LoadReport ─▶ [judge_threshold] ─▶ LoadThreshold
 //
 //   threshold = FIGURE [ "[" ACT "]" ] OP LIMIT         OP: > >= < <=
 //
