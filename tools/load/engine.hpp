@@ -41,6 +41,7 @@
 
 namespace signalbox::tools {
 
+/// Some megabytes in size: it belongs on the heap.
 class LoadEngine {
  public:
   using Clock = std::chrono::steady_clock;

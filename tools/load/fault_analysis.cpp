@@ -50,6 +50,13 @@ void FaultAnalysis::ended(const EndedCall& call, std::optional<std::uint32_t> ra
   if (rank) answered(call, *rank);
 }
 
+// Whether another fault, and not part of the same one, has begun since.
+bool FaultAnalysis::is_over(std::size_t fault, std::int64_t now_ns) const {
+  return std::ranges::any_of(faults_, [&](const Fault& later) {
+    return later.is_fault && later.at_ns >= faults_[fault].at_ns + kSecond && later.at_ns <= now_ns;
+  });
+}
+
 std::optional<std::size_t> FaultAnalysis::blamed(const EndedCall& call) const {
   std::optional<std::size_t> before;
   for (std::size_t i = 0; i < faults_.size(); ++i) {
@@ -75,7 +82,7 @@ void FaultAnalysis::answered(const EndedCall& call, std::uint32_t rank) {
     Fault& fault = faults_[i];
     if (!fault.is_fault || call.ended_ns < fault.at_ns) continue;
     const bool is_next = !fault.worst_before || rank > *fault.worst_before;
-    if (!fault.next_answered && is_next) {
+    if (!fault.next_answered && is_next && !is_over(i, call.ended_ns)) {
       fault.next_answered = call.ended_ns;
       figures_[i].first_success_ns = call.ended_ns - fault.at_ns;
     } else if (fault.next_answered && !fault.failed_back && !is_next &&

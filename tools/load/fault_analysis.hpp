@@ -10,7 +10,8 @@
 //   else to the last fault before the call was due. A call that failed before every fault is lost
 //   to none of them.
 // - *The next priority*: one that is worse than all that answered in the last second before the
-//   fault. Its first answer after the fault counts.
+//   fault. Its first answer after the fault counts, if it comes before a fault that began a second
+//   later or more: then it is that fault's.
 // - A fault has *failed back* when a priority that is no worse than those answers after that.
 //   Calls that failed within a second before or after, but after the next priority's first answer,
 //   are its failback errors.
@@ -61,6 +62,7 @@ class FaultAnalysis {
     std::optional<std::size_t> counted_for;  // The fault.
   };
 
+  bool is_over(std::size_t fault, std::int64_t now_ns) const;
   std::optional<std::size_t> blamed(const EndedCall& call) const;
   void failed(const EndedCall& call);
   void answered(const EndedCall& call, std::uint32_t rank);

@@ -158,11 +158,33 @@ absl::Status read_world(const LoadOptions& options, Prepared& prepared) {
   return absl::OkStatus();
 }
 
+std::string json_text(const LoadReport& report) {
+  // Bytes of a status message that are no UTF-8 become U+FFFD.
+  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
+  return absl::StrCat(load_report_json(report).dump(1, ' ', false, replace), "\n");
+}
+
+// A file that the report is written to.
+struct Output {
+  absl::string_view option;
+  std::string path;  // Empty: not asked for.
+  std::string (*render)(const LoadReport&);
+};
+
+std::vector<Output> outputs_of(const LoadOptions& options) {
+  return {{"--json", options.json, json_text}};
+}
+
+// The files must be writable before the run: else its result would be lost.
 absl::Status check_outputs(const LoadOptions& options) {
-  if (options.json.empty()) return absl::OkStatus();
-  const std::ofstream file(options.json, std::ios::app);
-  return file ? absl::OkStatus()
-              : absl::InvalidArgumentError(absl::StrCat("--json: cannot write ", options.json));
+  for (const Output& output : outputs_of(options)) {
+    if (output.path.empty()) continue;
+    const std::ofstream file(output.path, std::ios::app);
+    if (!file)
+      return absl::InvalidArgumentError(
+          absl::StrCat(output.option, ": cannot write ", output.path));
+  }
+  return absl::OkStatus();
 }
 
 void fill_configuration(const LoadOptions& options, Prepared& prepared) {
@@ -511,12 +533,11 @@ bool write_file(const std::string& path, const std::string& text) {
 // False: a file could not be written.
 bool publish(const LoadOptions& options, const LoadReport& report) {
   std::cout << load_report_text(report) << std::flush;
-  const auto json = [&report] {
-    return load_report_json(report).dump(
-               1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-           "\n";
-  };
-  return options.json.empty() || write_file(options.json, json());
+  bool is_written = true;
+  for (const Output& output : outputs_of(options)) {
+    if (!output.path.empty() && !write_file(output.path, output.render(report))) is_written = false;
+  }
+  return is_written;
 }
 
 int fail(const absl::Status& status) {

@@ -198,14 +198,15 @@ class SideRun {
         lines_(lines),
         recorder_(plan.side, plan.sessions, plan.duration),
         collector_(recorder_),
-        engine_(client.channel, engine_options(plan, std::move(profile))) {}
+        engine_(std::make_unique<LoadEngine>(client.channel,
+                                             engine_options(plan, std::move(profile)))) {}
 
   LoadSide run(Clock::time_point begin) {
     measured_ = begin + plan_.warmup;
     next_second_ = measured_ + std::chrono::seconds(1);
-    engine_.start(begin);
+    engine_->start(begin);
     const auto last = measured_ + plan_.duration + plan_.call_timeout + kLastAnswers;
-    while (!engine_.is_done() && Clock::now() < std::min(last, cut_deadline())) {
+    while (!engine_->is_done() && Clock::now() < std::min(last, cut_deadline())) {
       if (const auto line = lines_.next(kRound)) obey(Json::parse(*line, nullptr, false));
       if (lines_.has_ended()) std::_Exit(kExitUsage);  // The parent has ended.
       look();
@@ -228,7 +229,7 @@ class SideRun {
       recorder_.place(address, place);
     } else if (line.contains("stop")) {
       cut_ = Clock::now();
-      engine_.stop();
+      engine_->stop();
     }
   }
 
@@ -239,7 +240,7 @@ class SideRun {
       own_before_ = own_cpu();
     }
     if (client_.runtime != nullptr && now >= next_places_) tell_places(now);
-    auto drained = engine_.drain();
+    auto drained = engine_->drain();
     collector_.add(drained.sent, drained.ended, std::move(drained.endpoints));
     collector_.advance((now - measured_).count());
     if (now < next_second_) return;
@@ -260,20 +261,20 @@ class SideRun {
     }
   }
 
-  nanoseconds own_cpu() const { return engine_.own_cpu() + thread_cpu(); }
+  nanoseconds own_cpu() const { return engine_->own_cpu() + thread_cpu(); }
 
   LoadSide finish() {
     const nanoseconds cpu = process_cpu() - cpu_before_.value_or(process_cpu());
     const nanoseconds own = own_cpu() - own_before_;
-    const bool is_done = engine_.is_done();
-    auto drained = engine_.drain();
+    const bool is_done = engine_->is_done();
+    auto drained = engine_->drain();
     collector_.add(drained.sent, drained.ended, std::move(drained.endpoints));
     collector_.flush();
     const nanoseconds ran =
         cut_ ? std::clamp<nanoseconds>(*cut_ - measured_, nanoseconds(0), plan_.duration)
              : plan_.duration;
     LoadSide side = recorder_.finish(
-        ran, plan_.lateness_limit_ns, is_done ? engine_.messages() : decltype(side.messages){});
+        ran, plan_.lateness_limit_ns, is_done ? engine_->messages() : decltype(side.messages){});
     if (const auto calls = static_cast<double>(side.ok + side.failed); calls > 0) {
       side.cpu_per_call_ns = static_cast<double>(cpu.count()) / calls;
       side.engine_cpu_per_call_ns = static_cast<double>(own.count()) / calls;
@@ -286,7 +287,7 @@ class SideRun {
   Lines& lines_;
   LoadRecorder recorder_;
   Collector collector_;
-  LoadEngine engine_;
+  std::unique_ptr<LoadEngine> engine_;  // Its rings are too large for a stack.
   Clock::time_point measured_;
   Clock::time_point next_second_;
   Clock::time_point next_places_;

@@ -87,16 +87,20 @@ std::optional<double> of_act(const std::string& figure, const LoadFaultFigures& 
   return figure == "recovery" ? time(act.recovery_ns) : time(act.first_success_ns);
 }
 
-// The sum of numbers, and the longest of times.
+// The sum of numbers, and the longest of times. Many faults leave no priority without its calls, so
+// not all have a first success; one must.
 std::optional<double> of_acts(const Threshold& threshold,
                               const LoadReport& report,
                               const LoadSide& side) {
-  double result = 0;
+  const bool is_optional = threshold.figure == "first-success";
+  std::optional<double> result = is_optional ? std::nullopt : std::optional(0.0);
   for (std::size_t i = 0; i < report.faults.size() && i < side.faults.size(); ++i) {
     if (!report.faults[i].is_fault) continue;
     const auto one = of_act(threshold.figure, side.faults[i]);
+    if (!one && is_optional) continue;
     if (!one) return std::nullopt;
-    result = threshold.unit == "ns" ? std::max(result, *one) : result + *one;
+    const double before = result.value_or(0);
+    result = threshold.unit == "ns" ? std::max(before, *one) : before + *one;
   }
   return result;
 }

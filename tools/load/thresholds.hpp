@@ -10,7 +10,8 @@
 //   figure                            without [ACT]                         with [ACT]   limit
 //   lost                              failed calls                          of that act  a number
 //   failback-errors, sessions-moved   the sum over the acts                 of that act  a number
-//   recovery, first-success           the longest of the faults             of that act  a duration
+//   recovery                          the longest of the faults             of that act  a duration
+//   first-success                     the longest, of faults that have one  of that act  a duration
 //   p50, p95, p99, p99.9, max         of answered calls, from due           –            a duration
 //   error-rate                        failed in percent of ended calls      –            5%
 //   rate                              answered calls a second               –            a number

@@ -120,6 +120,24 @@ TEST_CASE("faults: a second fault needs a worse priority than the second", "[loa
   CHECK(analysis.figures()[1].first_success_ns == 40 * kMs);
 }
 
+TEST_CASE("faults: the next priority's first answer belongs to the last fault", "[load][faults]") {
+  struct Row {
+    std::int64_t second_ms;
+    bool is_of_first;
+  };
+
+  const Row row = GENERATE(Row{1900, true}, Row{2000, false});
+  CAPTURE(row.second_ms);
+  FaultAnalysis analysis(0);
+  analysis.ended(call(900, 905), 0);
+  analysis.fault_began(1000 * kMs, true);
+  analysis.ended(call(1800, 1805), 0);
+  analysis.fault_began(row.second_ms * kMs, true);
+  analysis.ended(call(2010, 2030), 1);
+  CHECK(analysis.figures()[0].first_success_ns.has_value() == row.is_of_first);
+  CHECK(analysis.figures()[1].first_success_ns == (2030 - row.second_ms) * kMs);
+}
+
 TEST_CASE("faults: a session that moves counts once for a fault", "[load][faults]") {
   FaultAnalysis analysis(2);
   analysis.ended(session_call(10, 0, 1), 0);

@@ -46,7 +46,8 @@ TEST_CASE("thresholds: each figure, overall and by act", "[load][thresholds]") {
                            Row{"recovery[kill primary]>899ms", true},
                            Row{"first-success[kill primary]>30ms", false},
                            Row{"first-success[stop other]>1h", true},
-                           Row{"first-success>1h", true},
+                           Row{"first-success>1h", false},
+                           Row{"first-success>=30ms", true},
                            Row{"first-success[stop other]<1h", false},
                            Row{"failback-errors>0", true},
                            Row{"failback-errors[kill primary]>0", false},
@@ -77,6 +78,7 @@ TEST_CASE("thresholds: without an answered call every latency is too long", "[lo
   const LoadSide side;
   CHECK(judge_threshold(*parse_threshold("p99>1h"), nothing, side).is_missed);
   CHECK_FALSE(judge_threshold(*parse_threshold("recovery>1s"), nothing, side).is_missed);
+  CHECK(judge_threshold(*parse_threshold("first-success>1h"), nothing, side).is_missed);
   CHECK(judge_threshold(*parse_threshold("rate<1"), nothing, side).is_missed);
 }
 
