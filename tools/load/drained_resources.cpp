@@ -78,12 +78,24 @@ absl::Status DrainedResources::drain(const std::string& address, bool is_drainin
   return absl::OkStatus();
 }
 
+void DrainedResources::lead(const std::string& address, const std::string& proxy) {
+  proxies_[address] = proxy;
+}
+
 std::string DrainedResources::text() const {
   Json root = root_;
   visit_endpoints<Json>(root, [this](Json& lb_endpoint, const std::string& address) {
-    if (!draining_.contains(address)) return;
-    lb_endpoint.erase("healthStatus");
-    lb_endpoint["health_status"] = "DRAINING";
+    if (draining_.contains(address)) {
+      lb_endpoint.erase("healthStatus");
+      lb_endpoint["health_status"] = "DRAINING";
+    }
+    const auto proxy = proxies_.find(address);
+    if (proxy == proxies_.end()) return;
+    const auto colon = proxy->second.rfind(':');
+    lb_endpoint["endpoint"]["address"] = {
+        {"socket_address",
+         {{"address", proxy->second.substr(0, colon)},
+          {"port_value", std::stoi(proxy->second.substr(colon + 1))}}}};
   });
   return root.dump();
 }

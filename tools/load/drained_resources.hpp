@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DrainedResources — a file of xDS resources in which endpoints can be set to DRAINING.
+// DrainedResources — a file of xDS resources in which endpoints can be set to DRAINING, and led
+// through proxies.
 //
 //   YAML or JSON ─▶ [parse] ─▶ drain("10.0.0.1:80", true) ─▶ text() ─▶ the control plane's own copy
 //
@@ -8,6 +9,7 @@
 
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,6 +31,9 @@ class DrainedResources {
   /// INVALID_ARGUMENT: no endpoint has the address.
   absl::Status drain(const std::string& address, bool is_draining);
 
+  /// Clients are told another address of the endpoint: that of a proxy, on IPv4.
+  void lead(const std::string& address, const std::string& proxy);
+
   /// The resources as JSON.
   std::string text() const;
 
@@ -37,6 +42,7 @@ class DrainedResources {
 
   nlohmann::json root_;
   std::set<std::string> draining_;
+  std::map<std::string, std::string> proxies_;  // By address.
 };
 
 }  // namespace signalbox::tools

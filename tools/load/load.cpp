@@ -486,10 +486,15 @@ class LoadRun {
       if (const auto failed = failed_runs.find(fault.name); failed != failed_runs.end())
         fault.error = failed->second;
     }
+    const auto proxied = stage_.proxied();
     for (const SideProcess& process : sides_) {
       auto side = process.result();
       if (!side.ok()) return side.status();
       side->faults.resize(report.faults.size());
+      for (LoadEndpoint& endpoint : side->endpoints) {
+        if (const auto behind = proxied.find(endpoint.address); behind != proxied.end())
+          endpoint.address = behind->second;
+      }
       report.sides.push_back(*std::move(side));
     }
     for (const Threshold& threshold : prepared_.thresholds)

@@ -37,6 +37,11 @@ constexpr std::array kVerbs{
     VerbRow{Verb::kRestart, "restart", "start of ", false, std::nullopt},
     VerbRow{Verb::kDrain, "drain", "DRAINING: ", true, Verb::kUndrain},
     VerbRow{Verb::kUndrain, "undrain", "no longer DRAINING: ", false, std::nullopt},
+    VerbRow{Verb::kDelay, "delay", "delay of ", true, Verb::kClear},
+    VerbRow{Verb::kBandwidth, "bandwidth", "bandwidth of ", true, Verb::kClear},
+    VerbRow{Verb::kBlackhole, "blackhole", "blackhole: ", true, Verb::kClear},
+    VerbRow{Verb::kReset, "reset", "reset: ", true, Verb::kClear},
+    VerbRow{Verb::kClear, "clear", "undisturbed: ", false, std::nullopt},
     VerbRow{Verb::kExec, "exec", "run: ", true, std::nullopt},
     VerbRow{Verb::kMark, "mark", "", false, std::nullopt},
 };
@@ -108,8 +113,13 @@ class Reach {
         return absl::OkStatus();
       case Verb::kDrain:
       case Verb::kUndrain:
+      case Verb::kDelay:
+      case Verb::kBandwidth:
+      case Verb::kBlackhole:
+      case Verb::kReset:
+      case Verb::kClear:
         if (has_resources_) return absl::OkStatus();
-        return absl::InvalidArgumentError("needs --resources: it drains endpoints of that file");
+        return absl::InvalidArgumentError("needs --resources: it acts on endpoints of that file");
       default:
         for (const std::string& name : act.words) {
           if (auto status = check_process(act.verb, name); !status.ok()) return status;
@@ -172,6 +182,29 @@ absl::Status check_added(const Reach& reach, const Act& act) {
   return absl::InvalidArgumentError(absl::StrCat(to_string(act.verb), ": ", status.message()));
 }
 
+// `by` of a delay, `to` of a bandwidth; no other act has them.
+absl::Status read_amount(const Json& value, Act& act) {
+  if (value.contains("by") != (act.verb == Verb::kDelay))
+    return absl::InvalidArgumentError("delay needs by, such as 100ms, and no other verb has it");
+  if (value.contains("to") != (act.verb == Verb::kBandwidth))
+    return absl::InvalidArgumentError(
+        "bandwidth needs to, in bytes a second, and no other verb has it");
+  if (act.verb == Verb::kDelay) {
+    const auto delay = duration_of(value["by"]);
+    if (!delay.ok())
+      return absl::InvalidArgumentError(absl::StrCat("by: ", delay.status().message()));
+    act.amount = static_cast<double>(delay->count());
+    absl::StrAppend(&act.what, " by ", value["by"].get<std::string>());
+  } else if (act.verb == Verb::kBandwidth) {
+    if (!value["to"].is_number() || value["to"].get<double>() <= 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("to: expected bytes a second, more than 0, got ", value["to"].dump()));
+    act.amount = value["to"].get<double>();
+    absl::StrAppend(&act.what, " to ", value["to"].dump(), " bytes a second");
+  }
+  return absl::OkStatus();
+}
+
 // Adds the act, and the act that `for` asks for.
 absl::Status add_acts(const Json& value, const Reach& reach, std::vector<Act>& acts) {
   if (!value.is_object() || !value.contains("at"))
@@ -180,7 +213,7 @@ absl::Status add_acts(const Json& value, const Reach& reach, std::vector<Act>& a
   if (!at.ok()) return absl::InvalidArgumentError(absl::StrCat("at: ", at.status().message()));
   const VerbRow* row = nullptr;
   for (const auto& [key, member] : value.items()) {
-    if (key == "at" || key == "for") continue;
+    if (key == "at" || key == "for" || key == "by" || key == "to") continue;
     const auto* const found = std::ranges::find(kVerbs, absl::string_view(key), &VerbRow::name);
     if (found == kVerbs.end())
       return absl::InvalidArgumentError(
@@ -197,6 +230,7 @@ absl::Status add_acts(const Json& value, const Reach& reach, std::vector<Act>& a
     return absl::InvalidArgumentError(
         absl::StrCat(row->name, ": expected a text or a list of texts"));
   acts.push_back(make_act(row->verb, *at, *words));
+  if (auto status = read_amount(value, acts.back()); !status.ok()) return status;
   if (auto status = check_added(reach, acts.back()); !status.ok()) return status;
   if (!value.contains("for")) return absl::OkStatus();
   const auto length = duration_of(value["for"]);
@@ -253,6 +287,11 @@ bool Act::is_fault() const {
 
 absl::string_view to_string(Verb verb) {
   return row_of(verb).name;
+}
+
+bool needs_proxy(Verb verb) {
+  return verb == Verb::kDelay || verb == Verb::kBandwidth || verb == Verb::kBlackhole ||
+         verb == Verb::kReset || verb == Verb::kClear;
 }
 
 absl::StatusOr<Script> parse_script(absl::string_view text,

@@ -14,6 +14,7 @@
 //     - {at: 10s, kill: primary, for: 5s}                 # killed, and started again 5 s later
 //     - {at: 20s, stop: [primary, other], for: 2s}        # SIGSTOP, then SIGCONT
 //     - {at: 30s, drain: 127.0.0.1:7001, for: 5s}         # EDS health DRAINING, and back
+//     - {at: 35s, delay: 127.0.0.1:7001, by: 100ms, for: 2s}
 //     - {at: 40s, exec: [kubectl, delete, pod, orders-0]}
 //     - {at: 50s, mark: version 2 takes over}
 //
@@ -37,15 +38,20 @@ namespace signalbox::tools {
 inline constexpr absl::string_view kControlPlaneName = "control-plane";
 
 enum class Verb : std::uint8_t {
-  kKill,     ///< SIGKILL to processes.
-  kTerm,     ///< SIGTERM.
-  kStop,     ///< SIGSTOP.
-  kCont,     ///< SIGCONT.
-  kRestart,  ///< Ends what runs by SIGKILL, and starts the command.
-  kDrain,    ///< EDS health DRAINING for endpoints of --resources.
-  kUndrain,  ///< The health that the file says.
-  kExec,     ///< A command of the user.
-  kMark,     ///< Nothing but a line in the report.
+  kKill,       ///< SIGKILL to processes.
+  kTerm,       ///< SIGTERM.
+  kStop,       ///< SIGSTOP.
+  kCont,       ///< SIGCONT.
+  kRestart,    ///< Ends what runs by SIGKILL, and starts the command.
+  kDrain,      ///< EDS health DRAINING for endpoints of --resources.
+  kUndrain,    ///< The health that the file says.
+  kDelay,      ///< Bytes to and from endpoints of --resources are late, by a proxy.
+  kBandwidth,  ///< So many bytes pass in a second.
+  kBlackhole,  ///< Nothing passes, and nothing is closed.
+  kReset,      ///< Connections are reset, and new ones too.
+  kClear,      ///< The last four end.
+  kExec,       ///< A command of the user.
+  kMark,       ///< Nothing but a line in the report.
 };
 
 struct ScriptProcess {
@@ -58,8 +64,9 @@ struct Act {
   Verb verb = Verb::kMark;
   /// Names of processes, addresses of endpoints, the words of a command, or the text of a mark.
   std::vector<std::string> words;
-  std::string name;  ///< "kill primary"; unique, so that thresholds can name it.
-  std::string what;  ///< For people: "SIGKILL to primary".
+  double amount = 0;  ///< Of a delay in nanoseconds, of a bandwidth in bytes a second.
+  std::string name;   ///< "kill primary"; unique, so that thresholds can name it.
+  std::string what;   ///< For people: "SIGKILL to primary".
 
   /// False: a mark, or an act that ends a fault.
   bool is_fault() const;
@@ -72,8 +79,12 @@ struct Script {
 
 absl::string_view to_string(Verb verb);
 
-/// `has_resources`: there is a control plane of ours, so `control-plane` and `drain` can be used.
-/// Errors name the file, the line (YAML), the act and the field.
+/// The act needs a proxy in front of the endpoints that it names.
+bool needs_proxy(Verb verb);
+
+/// `has_resources`: there is a control plane of ours. Only then can a script act on `control-plane`,
+/// and on endpoints: drain, delay, bandwidth, blackhole, reset. Errors name the file, the line
+/// (YAML), the act and the field.
 absl::StatusOr<Script> parse_script(absl::string_view text,
                                     absl::string_view file_name,
                                     bool has_resources);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -100,12 +101,13 @@ LoadStage::~LoadStage() {
 
 absl::Status LoadStage::serve(DrainedResources resources) {
   for (const Act& act : script_.acts) {
-    if (act.verb != Verb::kDrain && act.verb != Verb::kUndrain) continue;
+    if (act.verb != Verb::kDrain && act.verb != Verb::kUndrain && !needs_proxy(act.verb)) continue;
     for (const std::string& address : act.words) {
       if (auto status = resources.drain(address, false); !status.ok())
         return absl::InvalidArgumentError(absl::StrCat(act.name, ": ", status.message()));
     }
   }
+  if (auto status = lead_through_proxies(resources); !status.ok()) return status;
   resources_ = std::move(resources);
   control_plane_ = std::make_unique<DemoControlPlane>();
   if (auto status = control_plane_->write_resources(resources_->text()); !status.ok())
@@ -162,6 +164,13 @@ absl::Status LoadStage::act(const Act& act) {
       return drain(act.words, true);
     case Verb::kUndrain:
       return drain(act.words, false);
+    case Verb::kDelay:
+    case Verb::kBandwidth:
+    case Verb::kBlackhole:
+    case Verb::kReset:
+    case Verb::kClear:
+      harm(act);
+      return absl::OkStatus();
     default:
       for (const std::string& name : act.words) {
         if (auto status = act_on_process(act.verb, name); !status.ok()) return status;
@@ -230,6 +239,44 @@ absl::Status LoadStage::drain(const std::vector<std::string>& addresses, bool is
     if (auto status = resources_->drain(address, is_draining); !status.ok()) return status;
   }
   return control_plane_->write_resources(resources_->text());
+}
+
+absl::Status LoadStage::lead_through_proxies(DrainedResources& resources) {
+  for (const Act& act : script_.acts) {
+    if (!needs_proxy(act.verb)) continue;
+    for (const std::string& endpoint : act.words) {
+      if (proxies_.contains(endpoint)) continue;
+      auto proxy = FaultProxy::start(endpoint);
+      if (!proxy.ok()) return proxy.status();
+      resources.lead(endpoint, (*proxy)->address());
+      proxies_[endpoint].proxy = *std::move(proxy);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void LoadStage::harm(const Act& act) {
+  for (const std::string& endpoint : act.words) {
+    Proxied& proxied = proxies_.at(endpoint);
+    if (act.verb == Verb::kDelay)
+      proxied.harm.delay = std::chrono::nanoseconds(static_cast<std::int64_t>(act.amount));
+    else if (act.verb == Verb::kBandwidth)
+      proxied.harm.bytes_per_second = act.amount;
+    else if (act.verb == Verb::kBlackhole)
+      proxied.harm.is_blackhole = true;
+    else if (act.verb == Verb::kReset)
+      proxied.harm.is_reset = true;
+    else
+      proxied.harm = {};
+    proxied.proxy->set(proxied.harm);
+  }
+}
+
+std::map<std::string, std::string> LoadStage::proxied() const {
+  std::map<std::string, std::string> endpoints;
+  for (const auto& [endpoint, proxied] : proxies_)
+    endpoints[proxied.proxy->address()] = endpoint;
+  return endpoints;
 }
 
 absl::Status LoadStage::run(const Act& act) {

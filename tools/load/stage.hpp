@@ -5,6 +5,7 @@
 //
 //   Script ─▶ [LoadStage] ─┬▶ `signalbox launch` ─▶ a command of the script
 //                          ├▶ the process of a pidfile, by a pidfd
+//                          ├▶ FaultProxy in front of an endpoint
 //                          └▶ DemoControlPlane ◀─ DrainedResources
 //
 // Everything that was started ends with the stage, and with the thread that started it, in case the
@@ -26,6 +27,7 @@
 #include "tools/child_process.hpp"
 #include "tools/demo_control_plane.hpp"
 #include "tools/load/drained_resources.hpp"
+#include "tools/load/fault_proxy.hpp"
 #include "tools/load/script.hpp"
 
 namespace signalbox::tools {
@@ -49,17 +51,27 @@ class LoadStage {
 
   absl::Status act(const Act& act);
 
+  /// The endpoints by the addresses of the proxies in front of them.
+  std::map<std::string, std::string> proxied() const;
+
   /// Why commands of exec have not succeeded so far, by the names of their acts.
   std::map<std::string, std::string> failed_runs();
 
  private:
   class Pidfd;
 
+  struct Proxied {
+    std::unique_ptr<FaultProxy> proxy;
+    Harm harm;
+  };
+
   absl::Status launch(const std::string& name);
   absl::Status act_on_process(Verb verb, const std::string& name);
   absl::Status signal_pidfile(const std::string& name, const std::string& path, int signal);
   absl::Status act_on_control_plane(Verb verb);
   absl::Status drain(const std::vector<std::string>& addresses, bool is_draining);
+  absl::Status lead_through_proxies(DrainedResources& resources);
+  void harm(const Act& act);
   absl::Status run(const Act& act);
 
   const Script& script_;
@@ -68,7 +80,8 @@ class LoadStage {
   std::map<std::string, ChildProcess> runs_;                      // Of exec, by act.
   std::optional<DrainedResources> resources_;
   std::unique_ptr<DemoControlPlane> control_plane_;
-  bool is_served_ = false;  // The control plane's process runs.
+  std::map<std::string, Proxied> proxies_;  // By endpoint.
+  bool is_served_ = false;                  // The control plane's process runs.
 };
 
 /// Replaces the calling process by the command, which ends with `parent`. Its stdout is /dev/null.

@@ -39,6 +39,15 @@ TEST_CASE("drained resources: endpoints drain, and are as they were", "[load][dr
   CHECK(endpoint(*resources, 0).at("healthStatus") == "HEALTHY");
 }
 
+TEST_CASE("drained resources: an endpoint is led through a proxy", "[load][drain]") {
+  auto resources = DrainedResources::parse(kResources, "resources.yaml");
+  resources->lead("[::1]:7002", "127.0.0.1:9");
+  CHECK(resources->drain("[::1]:7002", true).ok());
+  CHECK(endpoint(*resources, 1).at("endpoint").at("address") ==
+        nlohmann::json{{"socket_address", {{"address", "127.0.0.1"}, {"port_value", 9}}}});
+  CHECK(endpoint(*resources, 1).at("health_status") == "DRAINING");
+}
+
 TEST_CASE("drained resources: an unknown address is refused", "[load][drain]") {
   auto resources = DrainedResources::parse(kResources, "resources.yaml");
   const auto status = resources->drain("127.0.0.1:7", true);

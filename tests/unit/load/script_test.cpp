@@ -21,6 +21,8 @@ acts:
   - {at: 50s, mark: version 2}
   - {at: 55s, kill: primary}
   - {at: 56s, stop: control-plane}
+  - {at: 57s, delay: 127.0.0.1:7001, by: 100ms, for: 1s}
+  - {at: 59s, bandwidth: 127.0.0.1:7001, to: 1000}
 )";
 
 }  // namespace
@@ -40,6 +42,9 @@ TEST_CASE("script: acts are sorted, undone and named", "[load][script]") {
                                           "mark version 2",
                                           "kill primary#2",
                                           "stop control-plane",
+                                          "delay 127.0.0.1:7001",
+                                          "clear 127.0.0.1:7001",
+                                          "bandwidth 127.0.0.1:7001",
                                           "exec kubectl delete pod x"});
   CHECK(script->processes.at("primary").command ==
         std::vector<std::string>{"./orders", "--port", "7001"});
@@ -47,6 +52,9 @@ TEST_CASE("script: acts are sorted, undone and named", "[load][script]") {
   CHECK(script->acts[0].is_fault());
   CHECK_FALSE(script->acts[1].is_fault());
   CHECK_FALSE(script->acts[6].is_fault());
+  CHECK(script->acts[9].what == "delay of 127.0.0.1:7001 by 100ms");
+  CHECK(script->acts[9].amount == 1e8);
+  CHECK(script->acts[11].amount == 1000);
   CHECK(timeline(*script).substr(0, 68) ==
         "   10.000s  SIGKILL to primary\n   11.500s  start of primary\n   20.00");
 }
@@ -73,6 +81,10 @@ TEST_CASE("script: a bad script is refused with its place", "[load][script]") {
       Row{"acts: [{at: 1s, mark: {}}]", "mark: expected a text or a list of texts"},
       Row{"acts: [{at: 1s, mark: a, for: 1s}]", "for: mark cannot be undone"},
       Row{"acts: [{at: 1s, drain: 'h:1'}]", "drain: needs --resources"},
+      Row{"acts: [{at: 1s, delay: 'h:1'}]", "delay needs by"},
+      Row{"acts: [{at: 1s, mark: a, by: 1s}]", "delay needs by, such as 100ms, and no other"},
+      Row{"acts: [{at: 1s, bandwidth: 'h:1', to: fast}]", "to: expected bytes a second"},
+      Row{"acts: [{at: 1s, reset: 'h:1'}]", "reset: needs --resources"},
       Row{"acts: [{at: 1s, stop: control-plane}]", "'control-plane' is no process of this script"},
       Row{"processes: {p: {command: []}}\nacts: []", "processes: p: command: expected a list"},
       Row{"processes: {p: {command: [x], pidfile: f}}\nacts: []", "either command or pidfile"},
