@@ -18,6 +18,7 @@
 
 #include "messages/log_line.hpp"
 #include "signalbox/plan.hpp"
+#include "tools/load/report_files.hpp"
 #include "xds/limits.hpp"
 
 namespace signalbox::tools {
@@ -127,7 +128,7 @@ struct LoadOptions {
   std::string script;
   std::vector<std::string> fail_if;
   std::string compare;  ///< Empty or `grpc`.
-  std::string json;     ///< Empty: no data file.
+  ReportFiles files;
   bool quiet = false;
   bool dry_run = false;
 };
@@ -137,6 +138,14 @@ inline constexpr int kExitNotValid = 3;  ///< Of load: the generator was too slo
 /// Sends calls on schedule, does the acts of a script, and prints what callers saw. Returns also
 /// kExitNotValid, and 128 + n after signal n.
 int run_load(const LoadOptions& options);
+
+struct LoadMergeOptions {
+  std::vector<std::string> reports;  ///< JSON files of `load`.
+  ReportFiles files;
+};
+
+/// Adds the reports of several machines up. Returns also kExitNotValid.
+int run_load_merge(const LoadMergeOptions& options);
 
 struct PlanOptions {
   std::string resources;

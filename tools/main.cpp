@@ -42,6 +42,7 @@ struct CommandLine {
   DemoOptions demo;
   DumpOptions dump;
   LoadOptions load;
+  LoadMergeOptions load_merge;
   ReadyOptions ready;
   TopOptions top;
   ExplainOptions explain;
@@ -671,11 +672,9 @@ void add_plan(CLI::App& app, CommandLine& line) {
 void add_load_call(CLI::App& command, LoadOptions& options) {
   command.add_option("--target", options.target, "What the channel is made for")
       ->type_name("xds:///NAME")
-      ->check(xds_target())
-      ->required();
+      ->check(xds_target());
   command.add_option("--call", options.call, "The method: package.Service/Method, unary")
-      ->type_name("METHOD")
-      ->required();
+      ->type_name("METHOD");
   CLI::Option* const protoset =
       command
           .add_option("--protoset",
@@ -774,6 +773,40 @@ void add_load_world(CLI::App& command, LoadOptions& options) {
       ->check(CLI::IsMember({"grpc"}));
 }
 
+void add_report_files(CLI::App& command, ReportFiles& files) {
+  command.add_option("--html", files.html, "Write the report to this file as a page")
+      ->type_name("FILE")
+      ->check(file_name());
+  command.add_option("--json", files.json, "Write the report to this file as data")
+      ->type_name("FILE")
+      ->check(file_name());
+  command.add_option("--junit", files.junit, "Write the thresholds to this file for CI, as XML")
+      ->type_name("FILE")
+      ->check(file_name());
+  command
+      .add_option("--hdr", files.hdr, "Write the latencies to this file, a log of\nHdrHistogram")
+      ->type_name("FILE")
+      ->check(file_name());
+}
+
+void add_load_merge(CLI::App& load, CommandLine& line) {
+  LoadMergeOptions& options = line.load_merge;
+  CLI::App* command = add_command(
+      load,
+      "merge",
+      "The reports of several machines as one",
+      "Adds reports of load up, as if one machine had sent all calls. Percentiles,\nrecoveries and "
+      "thresholds are computed again. Runs that overlap in time lie by\ntheir clocks.\n"
+      "Exit status, beside those below: as that of load.\n"
+      "\nExample:\n"
+      "  signalbox load merge a.json b.json --html all.html\n");
+  command->add_option("REPORT", options.reports, "JSON files of load")
+      ->required()
+      ->check(file_name());
+  add_report_files(*command, options.files);
+  command->callback([&line] { line.status = run_load_merge(line.load_merge); });
+}
+
 void add_load(CLI::App& app, CommandLine& line) {
   LoadOptions& options = line.load;
   CLI::App* command = add_command(
@@ -792,7 +825,7 @@ void add_load(CLI::App& app, CommandLine& line) {
       "    --protoset orders.pb --data '{\"id\": 7}' --rate 100..2000/30s --duration 60s\n"
       "  signalbox load --target xds:///orders --call orders.v1.Orders/Place \\\n"
       "    --resources resources.yaml --script drill.yaml --duration 60s --compare grpc \\\n"
-      "    --fail-if 'lost>0' --fail-if 'recovery[kill primary]>1s' --json report.json\n");
+      "    --fail-if 'lost>0' --fail-if 'recovery[kill primary]>1s' --html report.html\n");
   add_load_call(*command, options);
   add_load_schedule(*command, options);
   add_load_world(*command, options);
@@ -806,12 +839,17 @@ void add_load(CLI::App& app, CommandLine& line) {
       ->type_name("TEXT")
       ->expected(1)
       ->take_all();
-  command->add_option("--json", options.json, "Write the report to this file as data")
-      ->type_name("FILE")
-      ->check(file_name());
+  add_report_files(*command, options.files);
   command->add_flag("--quiet", options.quiet, "No line a second, and none for each act");
   command->add_flag("--dry-run", options.dry_run, "Print the timeline, and do nothing");
-  command->callback([&line] { line.status = run_load(line.load); });
+  add_load_merge(*command, line);
+  // The target and the call are no options of merge, so load looks for them itself.
+  command->callback([command, &line] {
+    if (!command->get_subcommands().empty()) return;
+    if (line.load.target.empty()) throw CLI::RequiredError("--target");
+    if (line.load.call.empty()) throw CLI::RequiredError("--call");
+    line.status = run_load(line.load);
+  });
 }
 
 // Hidden from users: load starts it, for the calls of one side.

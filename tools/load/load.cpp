@@ -30,6 +30,7 @@
 #include "tools/child_process.hpp"
 #include "tools/commands.hpp"
 #include "tools/load/payload.hpp"
+#include "tools/load/report_files.hpp"
 #include "tools/load/report_json.hpp"
 #include "tools/load/report_text.hpp"
 #include "tools/load/script.hpp"
@@ -154,35 +155,6 @@ absl::Status read_world(const LoadOptions& options, Prepared& prepared) {
           "--compare: gRPC cannot read signalbox.resources of the bootstrap; name that file by "
           "--resources");
     prepared.plan.bootstrap = *std::move(text);
-  }
-  return absl::OkStatus();
-}
-
-std::string json_text(const LoadReport& report) {
-  // Bytes of a status message that are no UTF-8 become U+FFFD.
-  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
-  return absl::StrCat(load_report_json(report).dump(1, ' ', false, replace), "\n");
-}
-
-// A file that the report is written to.
-struct Output {
-  absl::string_view option;
-  std::string path;  // Empty: not asked for.
-  std::string (*render)(const LoadReport&);
-};
-
-std::vector<Output> outputs_of(const LoadOptions& options) {
-  return {{"--json", options.json, json_text}};
-}
-
-// The files must be writable before the run: else its result would be lost.
-absl::Status check_outputs(const LoadOptions& options) {
-  for (const Output& output : outputs_of(options)) {
-    if (output.path.empty()) continue;
-    const std::ofstream file(output.path, std::ios::app);
-    if (!file)
-      return absl::InvalidArgumentError(
-          absl::StrCat(output.option, ": cannot write ", output.path));
   }
   return absl::OkStatus();
 }
@@ -528,23 +500,6 @@ class LoadRun {
   std::optional<Clock::time_point> cut_;
 };
 
-bool write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text << std::flush;
-  if (!file) say("load", absl::StrCat("cannot write ", path, "; is the disk full?"));
-  return static_cast<bool>(file);
-}
-
-// False: a file could not be written.
-bool publish(const LoadOptions& options, const LoadReport& report) {
-  std::cout << load_report_text(report) << std::flush;
-  bool is_written = true;
-  for (const Output& output : outputs_of(options)) {
-    if (!output.path.empty() && !write_file(output.path, output.render(report))) is_written = false;
-  }
-  return is_written;
-}
-
 int fail(const absl::Status& status) {
   say("load", status.message());
   return kExitUsage;
@@ -556,14 +511,15 @@ int run_load(const LoadOptions& options) {
   auto prepared = prepare(options);
   if (!prepared.ok()) return fail(prepared.status());
   if (options.dry_run) return show_timeline(options, *prepared);
-  if (auto status = check_outputs(options); !status.ok()) return fail(status);
+  if (auto status = check_report_files(options.files); !status.ok()) return fail(status);
   LoadRun run(options, *std::move(prepared));
   const auto report = run.run();
   if (!report.ok()) {
     const int status = fail(report.status());
     return run.signal() ? 128 + *run.signal() : status;
   }
-  if (!publish(options, *report)) return kExitUsage;
+  std::cout << load_report_text(*report) << std::flush;
+  if (auto status = write_report_files(options.files, *report); !status.ok()) return fail(status);
   return report->exit_status;
 }
 

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "tools/load/bins.hpp"
+
 namespace signalbox::tools {
 namespace {
 
@@ -147,7 +149,8 @@ LoadSide LoadRecorder::finish(std::chrono::nanoseconds ran,
                               std::uint64_t lateness_limit_ns,
                               const std::map<std::string, std::uint64_t>& messages) {
   side_.bins.resize(std::min(side_.bins.size(), bins_in(ran)));
-  finish_bins();
+  for (LoadBin& bin : side_.bins)
+    finish_percentiles(bin);
   side_.unanswered = side_.validity.sent - std::min(side_.validity.sent, side_.ok + side_.failed);
   side_.closed_loop_skipped =
       side_.ok + side_.failed - std::min(side_.ok + side_.failed, closed_loop_);
@@ -184,17 +187,6 @@ std::uint32_t LoadRecorder::index_of(const LoadPlace& place) {
   const auto index = static_cast<std::uint32_t>(found - side_.places.begin());
   if (found == side_.places.end()) side_.places.push_back(place);
   return index;
-}
-
-void LoadRecorder::finish_bins() {
-  for (LoadBin& bin : side_.bins) {
-    if (bin.latencies.empty()) continue;
-    LatencyHistogram all;
-    for (const LoadBucket& bucket : bin.latencies)
-      all.record_many(LatencyHistogram::highest_of(bucket.bucket), bucket.count);
-    bin.p50_ns = std::min(bin.max_ns, all.percentile(50));
-    bin.p99_ns = std::min(bin.max_ns, all.percentile(99));
-  }
 }
 
 void judge(LoadValidity& validity) {

@@ -72,7 +72,6 @@ class LoadRecorder {
 
   LoadBin& bin_of(std::int64_t due_ns);
   std::uint32_t index_of(const LoadPlace& place);
-  void finish_bins();
 
   LoadSide side_;
   FaultAnalysis analysis_;

@@ -188,6 +188,7 @@ struct LoadReport {
   std::vector<LoadFault> faults;     ///< In the order of their times.
   std::vector<LoadSide> sides;       ///< signalbox first; grpc second with --compare grpc.
   std::vector<LoadThreshold> thresholds;
+  std::vector<std::string> notes;  ///< Of a merge: what a reader must know about its runs.
   /// 0 all went well, 1 a threshold was missed, 3 the measurement is not valid.
   int exit_status = 0;
 };

@@ -338,6 +338,7 @@ absl::StatusOr<LoadReport> report_of(const Json& from) {
   }
   for (const Json& threshold : from.at("thresholds"))
     to.thresholds.push_back(threshold_of(threshold));
+  read(from, "notes", to.notes);
   read(from, "exit_status", to.exit_status);
   return to;
 }
@@ -410,6 +411,7 @@ nlohmann::ordered_json load_report_json(const LoadReport& report) {
           {"faults", std::move(faults)},
           {"sides", std::move(sides)},
           {"thresholds", std::move(thresholds)},
+          {"notes", report.notes},
           {"exit_status", report.exit_status}};
 }
 

@@ -2,11 +2,11 @@
 #include "tools/load/report_text.hpp"
 
 #include <functional>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
+
+#include "tools/load/report_words.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -23,13 +23,9 @@ void add_row(std::string& text, const LoadReport& report, const char* label, con
   absl::StrAppend(&text, line, "\n");
 }
 
-std::string time_or_never(const std::optional<std::int64_t>& ns) {
-  return ns ? time_text(static_cast<double>(*ns)) : "never";
-}
-
 std::string percentile(const LatencyHistogram& histogram, double percent) {
   return histogram.count() == 0 ? "-"
-                                : time_text(static_cast<double>(histogram.percentile(percent)));
+                                : latency_text(static_cast<double>(histogram.percentile(percent)));
 }
 
 std::string count_text(std::uint64_t count) {
@@ -43,7 +39,7 @@ void add_calls(std::string& text, const LoadReport& report) {
   row("sent", [](const auto& side) { return count_text(side.validity.sent); });
   row("dropped", [](const auto& side) { return count_text(side.validity.dropped); });
   row("sent late by, p99", [](const auto& side) {
-    return time_text(static_cast<double>(side.validity.lateness_p99_ns));
+    return latency_text(static_cast<double>(side.validity.lateness_p99_ns));
   });
   row("answered OK", [](const auto& side) { return count_text(side.ok); });
   row("failed", [](const auto& side) { return count_text(side.failed); });
@@ -62,8 +58,9 @@ void add_calls(std::string& text, const LoadReport& report) {
       [](const auto& side) { return percentile(side.closed_loop, 95); });
   row("calls that it would leave out",
       [](const auto& side) { return count_text(side.closed_loop_skipped); });
-  row("CPU per call", [](const auto& side) { return time_text(side.cpu_per_call_ns); });
-  row("of it the engine", [](const auto& side) { return time_text(side.engine_cpu_per_call_ns); });
+  row("CPU per call", [](const auto& side) { return latency_text(side.cpu_per_call_ns); });
+  row("of it the engine",
+      [](const auto& side) { return latency_text(side.engine_cpu_per_call_ns); });
 }
 
 void add_faults(std::string& text, const LoadReport& report) {
@@ -90,13 +87,6 @@ void add_faults(std::string& text, const LoadReport& report) {
           figures.failback_errors);
     }
   }
-}
-
-std::string measured_text(const LoadThreshold& threshold) {
-  if (!threshold.measured) return "never";
-  if (threshold.unit == "ns") return time_text(*threshold.measured);
-  return absl::StrFormat(
-      "%g%s", *threshold.measured, threshold.unit == "calls" ? "" : threshold.unit);
 }
 
 void add_verdicts(std::string& text, const LoadReport& report) {
@@ -133,12 +123,6 @@ void add_messages(std::string& text, const LoadReport& report) {
 
 }  // namespace
 
-std::string time_text(double ns) {
-  if (ns >= 1e9) return absl::StrFormat("%.3f s", ns / 1e9);
-  if (ns >= 1e6) return absl::StrFormat("%.2f ms", ns / 1e6);
-  return absl::StrFormat("%.0f us", ns / 1e3);
-}
-
 std::string load_report_text(const LoadReport& report) {
   const LoadConfiguration& used = report.configuration;
   std::string text = absl::StrFormat("%s%s, %s calls a second (%s), %g s\n",
@@ -164,8 +148,8 @@ std::string load_second_text(std::int64_t second,
                           what.sent,
                           what.ok,
                           what.failed,
-                          time_text(static_cast<double>(what.p50_ns)),
-                          time_text(static_cast<double>(what.p99_ns)));
+                          latency_text(static_cast<double>(what.p50_ns)),
+                          latency_text(static_cast<double>(what.p99_ns)));
     if (what.dropped > 0) absl::StrAppend(&text, ", dropped ", what.dropped);
   }
   return text;

@@ -17,9 +17,6 @@
 
 namespace signalbox::tools {
 
-/// "1.600 s", "4.12 ms", "85 us".
-std::string time_text(double ns);
-
 std::string load_report_text(const LoadReport& report);
 
 /// `second`: its number; 1 is the first of the measured part. `sides`: names with what they did.
