@@ -121,7 +121,7 @@ std::string card(const LoadReport& report, absl::string_view title, Number numbe
                     "<div><b>",
                     escape_html(number(side)),
                     "</b><span class=\"quiet\">",
-                    report.sides.size() > 1 ? escape_html(side.name) + ": " : "",
+                    report.sides.size() > 1 ? absl::StrCat(escape_html(side.name), ": ") : "",
                     escape_html(more(side)),
                     "</span></div>");
   return text + "</div>\n";
