@@ -18,6 +18,7 @@
 
 #include "messages/log_line.hpp"
 #include "signalbox/plan.hpp"
+#include "tools/load/report_files.hpp"
 #include "xds/limits.hpp"
 
 namespace signalbox::tools {
@@ -105,6 +106,48 @@ struct DemoOptions {
 };
 
 int run_demo(const DemoOptions& options);
+
+struct LoadOptions {
+  std::string target;
+  std::string call;  ///< "orders.v1.Orders/Place"
+  std::string data;  ///< The request as JSON, with `protoset`.
+  std::string protoset;
+  std::string data_file;             ///< The request's bytes. Without this and `data`: no bytes.
+  std::vector<std::string> headers;  ///< "name:value"
+  std::string rate = "100";
+  std::string arrivals = "poisson";  ///< `poisson`, `even`.
+  /// Durations are texts such as "1m30s".
+  std::string duration = "10s";
+  std::string warmup = "0s";
+  std::string timeout = "5s";
+  std::string start_timeout = "20s";
+  std::string max_lateness = "1ms";
+  std::uint64_t seed = 1;
+  std::uint64_t sessions = 0;
+  std::int64_t max_in_flight = 10'000;
+  std::string bootstrap;  ///< Empty: the environment names it, if there are no `resources`.
+  std::string resources;  ///< Served by a control plane of the command's own.
+  std::string script;
+  std::vector<std::string> fail_if;
+  std::string compare;  ///< Empty or `grpc`.
+  ReportFiles files;
+  bool quiet = false;
+  bool dry_run = false;
+};
+
+inline constexpr int kExitNotValid = 3;  ///< Of load: the generator was too slow.
+
+/// Sends calls on schedule, does the acts of a script, and prints what callers saw. Returns also
+/// kExitNotValid, and 128 + n after signal n.
+int run_load(const LoadOptions& options);
+
+struct LoadMergeOptions {
+  std::vector<std::string> reports;  ///< JSON files of `load`.
+  ReportFiles files;
+};
+
+/// Adds the reports of several machines up. Returns also kExitNotValid.
+int run_load_merge(const LoadMergeOptions& options);
 
 struct PlanOptions {
   std::string resources;

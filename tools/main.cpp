@@ -24,6 +24,8 @@
 #include "channel/admin/explain_page.hpp"
 #include "channel/extension_name.hpp"
 #include "tools/commands.hpp"
+#include "tools/load/side.hpp"
+#include "tools/load/stage.hpp"
 #include "tools/settings.hpp"
 #include "tools/stop_signals.hpp"
 
@@ -39,10 +41,14 @@ struct CommandLine {
   VersionOptions version;
   DemoOptions demo;
   DumpOptions dump;
+  LoadOptions load;
+  LoadMergeOptions load_merge;
   ReadyOptions ready;
   TopOptions top;
   ExplainOptions explain;
   PlanOptions plan;
+  pid_t parent = 0;                   // Of load-side and launch.
+  std::vector<std::string> launched;  // The words of a command.
   int status = kExitOk;
 };
 
@@ -681,6 +687,206 @@ void add_plan(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_plan(line.plan); });
 }
 
+void add_load_call(CLI::App& command, LoadOptions& options) {
+  command.add_option("--target", options.target, "What the channel is made for")
+      ->type_name("xds:///NAME")
+      ->check(xds_target());
+  command.add_option("--call", options.call, "The method: package.Service/Method, unary")
+      ->type_name("METHOD");
+  CLI::Option* const protoset =
+      command
+          .add_option("--protoset",
+                      options.protoset,
+                      "Types of the method: protoc --include_imports\n--descriptor_set_out=FILE")
+          ->type_name("FILE")
+          ->check(file_name());
+  command.add_option("--data", options.data, "The request as JSON; by default an empty one")
+      ->type_name("JSON")
+      ->needs(protoset);
+  command
+      .add_option("--data-file", options.data_file, "The request's bytes, in place of --protoset")
+      ->type_name("FILE")
+      ->check(file_name())
+      ->excludes(protoset);
+  command.add_option("--header", options.headers, "A header of every call; may be repeated")
+      ->type_name("NAME:VALUE")
+      ->check(header_text())
+      ->expected(1)
+      ->take_all();
+  command
+      .add_option("--sessions",
+                  options.sessions,
+                  "So many sessions with a cookie jar each, in\nturns; 0: calls have no cookies")
+      ->type_name("NUMBER")
+      ->check(number_between(0, 1'000'000))
+      ->capture_default_str();
+  command.add_option("--timeout", options.timeout, "Deadline of a call, from its sending")
+      ->type_name("DURATION")
+      ->capture_default_str();
+}
+
+void add_load_schedule(CLI::App& command, LoadOptions& options) {
+  command
+      .add_option("--rate",
+                  options.rate,
+                  "Calls a second: 200; a ramp, 100..2000/30s; steps,\n100/10s,500/10s,100")
+      ->type_name("RATE")
+      ->capture_default_str();
+  command.add_option("--arrivals", options.arrivals, "Moments of calls: poisson or even")
+      ->type_name("NAME")
+      ->check(one_of("poisson", "even"))
+      ->capture_default_str();
+  command.add_option("--duration", options.duration, "Length of the measured part")
+      ->type_name("DURATION")
+      ->capture_default_str();
+  command.add_option("--warmup", options.warmup, "Calls before it, at the first rate, not counted")
+      ->type_name("DURATION")
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "Seed of the moments of calls")
+      ->type_name("NUMBER")
+      ->check(whole_number())
+      ->capture_default_str();
+  command
+      .add_option("--max-in-flight",
+                  options.max_in_flight,
+                  "A call that is due while so many are in flight is\ndropped: 1 to 1000000")
+      ->type_name("NUMBER")
+      ->check(number_between(1, 1'000'000))
+      ->capture_default_str();
+  command
+      .add_option("--max-lateness",
+                  options.max_lateness,
+                  "The measurement is not valid when p99 of the\nlateness of sending is longer")
+      ->type_name("DURATION")
+      ->capture_default_str();
+}
+
+void add_load_world(CLI::App& command, LoadOptions& options) {
+  CLI::Option* const resources =
+      command
+          .add_option("--resources",
+                      options.resources,
+                      "xDS resources that a control plane of this command\nserves; a script may "
+                      "drain endpoints of it")
+          ->type_name("FILE")
+          ->check(file_name());
+  command
+      .add_option("--bootstrap",
+                  options.bootstrap,
+                  "By default GRPC_XDS_BOOTSTRAP or\nGRPC_XDS_BOOTSTRAP_CONFIG names it")
+      ->type_name("FILE")
+      ->check(file_name())
+      ->excludes(resources);
+  command
+      .add_option(
+          "--start-timeout", options.start_timeout, "Within this time the target must be ready")
+      ->type_name("DURATION")
+      ->capture_default_str();
+  command
+      .add_option("--compare",
+                  options.compare,
+                  "grpc: the same calls at the same moments through\ngRPC's own xds:/// channel, "
+                  "from a process of its own")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"grpc"}));
+}
+
+void add_report_files(CLI::App& command, ReportFiles& files) {
+  command.add_option("--html", files.html, "Write the report to this file as a page")
+      ->type_name("FILE")
+      ->check(file_name());
+  command.add_option("--json", files.json, "Write the report to this file as data")
+      ->type_name("FILE")
+      ->check(file_name());
+  command.add_option("--junit", files.junit, "Write the thresholds to this file for CI, as XML")
+      ->type_name("FILE")
+      ->check(file_name());
+  command
+      .add_option("--hdr", files.hdr, "Write the latencies to this file, a log of\nHdrHistogram")
+      ->type_name("FILE")
+      ->check(file_name());
+}
+
+void add_load_merge(CLI::App& load, CommandLine& line) {
+  LoadMergeOptions& options = line.load_merge;
+  CLI::App* command = add_command(
+      load,
+      "merge",
+      "The reports of several machines as one",
+      "Adds reports of load up, as if one machine had sent all calls. Percentiles,\nrecoveries and "
+      "thresholds are computed again. Runs that overlap in time lie by\ntheir clocks.\n"
+      "Exit status, beside those below: as that of load.\n"
+      "\nExample:\n"
+      "  signalbox load merge a.json b.json --html all.html\n");
+  command->add_option("REPORT", options.reports, "JSON files of load")
+      ->required()
+      ->check(file_name());
+  add_report_files(*command, options.files);
+  command->callback([&line] { line.status = run_load_merge(line.load_merge); });
+}
+
+void add_load(CLI::App& app, CommandLine& line) {
+  LoadOptions& options = line.load;
+  CLI::App* command = add_command(
+      app,
+      "load",
+      "What callers see while things fail",
+      "Calls a unary method on schedule, whether or not earlier calls were answered (an\nopen "
+      "loop), does the acts of a script meanwhile, and says what callers saw: of\neach fault the "
+      "lost calls, the time until the next priority answered and until\np99 was back. Latencies "
+      "count from when a call was due. docs/load.md has the\nscript's and the thresholds' "
+      "grammar, the rules and the JSON.\n"
+      "Exit status, beside those below: 3 the measurement is not valid, because the\ngenerator "
+      "was too slow; 1 a --fail-if happened.\n"
+      "\nExamples:\n"
+      "  signalbox load --target xds:///orders --call orders.v1.Orders/Place \\\n"
+      "    --protoset orders.pb --data '{\"id\": 7}' --rate 100..2000/30s --duration 60s\n"
+      "  signalbox load --target xds:///orders --call orders.v1.Orders/Place \\\n"
+      "    --resources resources.yaml --script drill.yaml --duration 60s --compare grpc \\\n"
+      "    --fail-if 'lost>0' --fail-if 'recovery[kill primary]>1s' --html report.html\n");
+  add_load_call(*command, options);
+  add_load_schedule(*command, options);
+  add_load_world(*command, options);
+  command->add_option("--script", options.script, "YAML or JSON: processes, and acts with times")
+      ->type_name("FILE")
+      ->check(file_name());
+  command
+      ->add_option("--fail-if",
+                   options.fail_if,
+                   "What must not happen: 'lost>0', 'p99>50ms'; may be\nrepeated")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->take_all();
+  add_report_files(*command, options.files);
+  command->add_flag("--quiet", options.quiet, "No line a second, and none for each act");
+  command->add_flag("--dry-run", options.dry_run, "Print the timeline, and do nothing");
+  add_load_merge(*command, line);
+  // The target and the call are no options of merge, so load looks for them itself.
+  command->callback([command, &line] {
+    if (!command->get_subcommands().empty()) return;
+    if (line.load.target.empty()) throw CLI::RequiredError("--target");
+    if (line.load.call.empty()) throw CLI::RequiredError("--call");
+    line.status = run_load(line.load);
+  });
+}
+
+// Hidden from users: load starts it, for the calls of one side.
+void add_load_side(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(app, "load-side", "One side of a load", "");
+  command->group("");
+  command->add_option("--parent", line.parent, "Ends with this process")->required();
+  command->callback([&line] { line.status = run_load_side(line.parent); });
+}
+
+// Hidden from users: load starts a script's commands by it.
+void add_launch(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(app, "launch", "A command that ends with its parent", "");
+  command->group("");
+  command->add_option("--parent", line.parent, "Ends with this process")->required();
+  command->add_option("COMMAND", line.launched, "The command and its arguments")->required();
+  command->callback([&line] { line.status = launch_command(line.parent, line.launched); });
+}
+
 void add_version(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app, "version", "Says what this is built from", "");
   command->add_flag("--json", line.version.json, "Print JSON");
@@ -772,10 +978,13 @@ int run(int argc, char** argv) {
   add_dump(app, line);
   add_ready(app, line);
   add_top(app, line);
+  add_load(app, line);
   add_plan(app, line);
   add_explain(app, line);
   add_version(app, line);
   add_backend(app, line);
+  add_load_side(app, line);
+  add_launch(app, line);
   add_settings(app);
   try {
     app.parse(argc, argv);

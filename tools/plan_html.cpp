@@ -7,27 +7,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
+
+#include "tools/html_page.hpp"
 
 namespace signalbox::tools {
 namespace {
 
 constexpr std::size_t kEndpointsOnPage = 200;
-constexpr std::size_t kColours = 12;  // c0 … c11 below.
 
-// Colour-blind readers can tell these colours apart. Parts of a bar also show their percentages.
+// Parts of a bar also show their percentages: colours alone say nothing.
 constexpr absl::string_view kStyle = R"(
-:root { color-scheme: light dark; --page: #fff; --text: #1c2024; --quiet: #5b646d; --line: #d7dce1;
-  --track: #e9edf0; --now: #9aa5af; --shade: rgba(0, 0, 0, .28); }
-@media (prefers-color-scheme: dark) { :root { --page: #14181c; --text: #e6e9ec; --quiet: #9ba6b0;
-  --line: #333b43; --track: #262d34; --now: #6c7884; --shade: rgba(0, 0, 0, .75); } }
-* { box-sizing: border-box; }
-body { margin: 2rem auto; max-width: 76rem; padding: 0 1.25rem; background: var(--page);
-  color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.5rem; margin: 0 0 .25rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
-p, ul { margin: .25rem 0 .75rem; } ul { padding-left: 1.2rem; }
-.quiet { color: var(--quiet); }
 .answer { display: grid; grid-template-columns: 11rem 1fr; align-items: center; gap: .75rem;
   margin: .3rem 0; }
 .answer.gap { margin-top: .9rem; }
@@ -36,30 +25,10 @@ p, ul { margin: .25rem 0 .75rem; } ul { padding-left: 1.2rem; }
 .stack span { display: flex; align-items: center; justify-content: center; min-width: 1px;
   overflow: hidden; white-space: nowrap; font-size: .85rem; }
 .stack span + span { border-left: 1px solid var(--page); }
-.key { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; padding: 0; list-style: none; }
-.key i { display: inline-block; width: .9rem; height: .9rem; border-radius: 3px;
-  margin-right: .4rem; vertical-align: -2px; }
-.c0 { background: #0072b2; color: #fff; } .c1 { background: #e69f00; color: #000; }
-.c2 { background: #009e73; color: #000; } .c3 { background: #cc79a7; color: #000; }
-.c4 { background: #56b4e9; color: #000; } .c5 { background: #8a6bbf; color: #fff; }
-.c6 { background: #b5a642; color: #000; } .c7 { background: #d55e00; color: #000; }
-.c8 { background: #3f51b5; color: #fff; } .c9 { background: #f0e442; color: #000; }
-.c10 { background: #8c2f6b; color: #fff; } .c11 { background: #8ccf5a; color: #000; }
 .stack .zone { box-shadow: inset 0 0 0 100px rgba(255, 255, 255, .12); }
 .now { background: var(--now); }
 .failing { color: #fff;
   background: repeating-linear-gradient(45deg, #b3261e, #b3261e 7px, #8c1d18 7px, #8c1d18 14px); }
-.scroll { overflow-x: auto; background:
-  linear-gradient(to right, var(--page) 40%, transparent) left / 3rem 100% no-repeat local,
-  linear-gradient(to left, var(--page) 40%, transparent) right / 3rem 100% no-repeat local,
-  linear-gradient(to right, var(--shade), transparent) left / .8rem 100% no-repeat scroll,
-  linear-gradient(to left, var(--shade), transparent) right / .8rem 100% no-repeat scroll; }
-.hint { display: none; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .2rem .6rem; white-space: nowrap; }
-thead th { font-weight: 600; } thead tr:last-child th { border-bottom: 1px solid var(--line); }
-.number { text-align: right; font-variant-numeric: tabular-nums; }
-tbody th { font-weight: 400; }
 tr.d0 th { font-weight: 650; } tr.d0 > * { border-top: 1px solid var(--line); }
 tr.d1 th { padding-left: 1.8rem; } tr.d2 th { padding-left: 3.2rem; }
 tr.d3 th { padding-left: 4.6rem; font-family: ui-monospace, monospace; font-size: .85rem; }
@@ -67,7 +36,6 @@ td.bar { min-width: 9rem; width: 18%; }
 .bar div { height: .5rem; border-radius: 2px; }
 .bar div.now { height: .25rem; margin-bottom: 1px; }
 tr.d3 td, tr.d3 th { padding-top: 0; padding-bottom: 0; }
-@media (max-width: 60rem) { .hint { display: block; } }
 @media (max-width: 40rem) { .answer { grid-template-columns: 1fr; gap: .1rem; }
   .stack em { display: none; } }
 .stack em { font-style: normal; white-space: pre; }
@@ -107,7 +75,7 @@ std::string part_of_stack(absl::string_view classes,
 }
 
 std::string colour(std::size_t leaf) {
-  return absl::StrCat("c", leaf % kColours);
+  return absl::StrCat("c", leaf % kPageColours);
 }
 
 // True if the locality has endpoints, and all are assumed to be down.
@@ -239,12 +207,7 @@ std::string tree(const Plan& plan, const PlanView& view) {
                              : number + "now</th><th></th>";
   }
   std::string text = absl::StrCat(
-      "<p class=\"hint quiet\">The table scrolls sideways →</p>\n"
-      "<div class=\"scroll\"><table><thead>",
-      modes,
-      "<th></th></tr>\n",
-      times,
-      "<th></th></tr></thead>\n<tbody>\n");
+      "<table><thead>", modes, "<th></th></tr>\n", times, "<th></th></tr></thead>\n<tbody>\n");
   for (const PlanRow& row : plan_rows(plan, kEndpointsOnPage)) {
     absl::StrAppend(
         &text, "<tr class=\"d", row.depth, "\"><th scope=\"row\">", escape_html(row.name), "</th>");
@@ -255,7 +218,7 @@ std::string tree(const Plan& plan, const PlanView& view) {
                     escape_html(row.detail),
                     "</td></tr>\n");
   }
-  return text + "</tbody></table></div>\n";
+  return html_scroll(text + "</tbody></table>");
 }
 
 std::string sentences(const Plan& plan, const PlanView& view) {
@@ -275,23 +238,14 @@ std::string sentences(const Plan& plan, const PlanView& view) {
 
 }  // namespace
 
-std::string escape_html(absl::string_view text) {
-  return absl::StrReplaceAll(
-      text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
-}
-
 std::string plan_html(const Plan& plan, const PlanView& view) {
   const std::string name = escape_html(plan.cluster.str());
   const std::string assumed =
       view.has_then() ? absl::StrCat("Now, and then: if ", assumption_text(view.assumptions), ".")
                       : "As the resources have it; nothing is assumed.";
   return absl::StrCat(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
-      name,
-      ": where its calls go</title>\n<style>",
-      kStyle,
-      "</style></head>\n<body>\n<h1>Where the calls to ",
+      html_head(absl::StrCat(name, ": where its calls go"), kStyle),
+      "<body>\n<h1>Where the calls to ",
       name,
       " go</h1>\n<p>",
       escape_html(assumed),

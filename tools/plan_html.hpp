@@ -13,15 +13,10 @@
 
 #include <string>
 
-#include "absl/strings/string_view.h"
-
 #include "messages/plan.hpp"
 #include "tools/plan_report.hpp"
 
 namespace signalbox::tools {
-
-/// Escapes text for HTML content and double-quoted attributes.
-std::string escape_html(absl::string_view text);
 
 std::string plan_html(const Plan& plan, const PlanView& view);
 

@@ -201,6 +201,8 @@ void add_settings(CLI::App& app) {
   name_in_environment(app);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     command->formatter(app.get_formatter());
+    for (CLI::App* part : command->get_subcommands([](const CLI::App*) { return true; }))
+      part->formatter(app.get_formatter());
     // Only the chosen command has names in the environment, or CLI11 would check values of others.
     command->preparse_callback([command](std::size_t) { name_in_environment(*command); });
   }

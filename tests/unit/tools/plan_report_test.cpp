@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tools/html_page.hpp"
 #include "tools/plan_arguments.hpp"
 #include "tools/plan_html.hpp"
 

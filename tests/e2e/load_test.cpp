@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `signalbox load` from outside: planted failures are found exactly, a stopped backend is seen as
+// callers see it, a generator that is too slow says so, and nothing stays behind.
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+
+#include "tests/support/process.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tools/proto/orders.grpc.pb.h"
+
+namespace signalbox::test {
+namespace {
+
+constexpr const char* kCall = "signalbox.demo.v1.Orders/Place";
+
+// Fails the calls from `first` on, so many of them.
+class FailingOrders final : public demo::v1::Orders::Service {
+ public:
+  FailingOrders(int first, int failures) : first_(first), failures_(failures) {}
+
+  grpc::Status Place(grpc::ServerContext*,
+                     const demo::v1::PlaceRequest*,
+                     demo::v1::PlaceReply*) override {
+    const int number = calls_++;
+    if (number >= first_ && number < first_ + failures_)
+      return {grpc::StatusCode::INTERNAL, "planted"};
+    return grpc::Status::OK;
+  }
+
+ private:
+  const int first_;
+  const int failures_;
+  std::atomic<int> calls_ = 0;
+};
+
+struct Backend {
+  explicit Backend(int failures) : service(100, failures) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service);
+    server = builder.BuildAndStart();
+  }
+
+  FailingOrders service;
+  int port = 0;
+  std::unique_ptr<grpc::Server> server;
+};
+
+std::string resources_of(const std::string& host, int port) {
+  return absl::StrCat(R"(
+resources:
+  - "@type": type.googleapis.com/envoy.config.listener.v3.Listener
+    name: orders
+    api_listener:
+      api_listener:
+        "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+        http_filters:
+          - name: router
+            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
+        route_config:
+          virtual_hosts:
+            - domains: ["*"]
+              routes: [{match: {prefix: ""}, route: {cluster: orders}}]
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: orders
+    type: EDS
+    eds_cluster_config: {eds_config: {ads: {}, resource_api_version: V3}}
+  - "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+    cluster_name: orders
+    endpoints:
+      - locality: {zone: a}
+        load_balancing_weight: 1
+        lb_endpoints:
+          - endpoint: {address: {socket_address: {address: )",
+                      host,
+                      ", port_value: ",
+                      port,
+                      "}}}\n");
+}
+
+// The files of a run, and its command line.
+struct Load {
+  TemporaryFolder folder;
+
+  std::string write(const std::string& name, const std::string& text) const {
+    return folder.write(name, text);
+  }
+
+  std::string json_path() const { return folder.path("report.json"); }
+
+  // However slow the machine is, a measurement is valid here unless calls are dropped.
+  std::vector<std::string> command(const std::string& resources,
+                                   std::vector<std::string> more) const {
+    std::vector<std::string> words{SIGNALBOX_PROGRAM,
+                                   "load",
+                                   "--target",
+                                   "xds:///orders",
+                                   "--call",
+                                   kCall,
+                                   "--resources",
+                                   write("resources.yaml", resources),
+                                   "--json",
+                                   json_path(),
+                                   "--max-lateness",
+                                   "1h"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  nlohmann::json report() const {
+    std::ifstream file(json_path());
+    return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  }
+};
+
+// Waits until the load has told of its first second.
+void await_first_second(tools::ChildProcess& load) {
+  REQUIRE(eventually([&] {
+    load.wait(std::chrono::milliseconds(20)).IgnoreError();  // Reads the streams.
+    return load.captured_errors().find("    1 s  | signalbox") != std::string::npos;
+  }));
+}
+
+bool are_gone(const std::vector<pid_t>& pids) {
+  return eventually([&] { return std::ranges::none_of(pids, is_alive); });
+}
+
+}  // namespace
+
+TEST_CASE("load: planted failures are lost calls, and a threshold is missed", "[e2e][load]") {
+  const Backend backend(37);
+  const Load load;
+  const std::string script =
+      load.write("drill.yaml", "acts:\n  - {at: 50ms, exec: ['true']}\n  - {at: 1s, mark: half}\n");
+  const Finished finished = run_program(load.command(resources_of("127.0.0.1", backend.port),
+                                                     {"--rate",
+                                                      "200",
+                                                      "--arrivals",
+                                                      "even",
+                                                      "--duration",
+                                                      "2s",
+                                                      "--script",
+                                                      script,
+                                                      "--fail-if",
+                                                      "lost>0",
+                                                      "--fail-if",
+                                                      "lost[exec true]>37"}));
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 1);
+  const auto report = load.report();
+  const auto& side = report.at("sides").at(0);
+  CHECK(side.at("failed") == 37);
+  CHECK(side.at("ok") == 399 - 37);
+  CHECK(side.at("codes") == nlohmann::json{{"0", 399 - 37}, {"13", 37}});
+  CHECK(side.at("faults").at(0).at("lost") == 37);
+  CHECK(side.at("faults").at(1).at("lost") == 0);
+  CHECK(side.at("places").at(1) == nlohmann::json{{"cluster", "orders"}, {"priority", 0}});
+  CHECK(report.at("faults").at(1).at("name") == "mark half");
+  CHECK(report.at("thresholds").at(0).at("is_missed") == true);
+  CHECK(report.at("thresholds").at(1).at("is_missed") == false);
+  CHECK_THAT(finished.output, Catch::Contains("lost>0") && Catch::Contains("MISSED"));
+}
+
+TEST_CASE("load: both sides of a comparison make the same calls", "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  const Finished finished = run_program(
+      load.command(resources_of("127.0.0.1", backend.port),
+                   {"--rate", "100", "--duration", "1s", "--compare", "grpc", "--sessions", "3"}));
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+  const auto sides = load.report().at("sides");
+  REQUIRE(sides.size() == 2);
+  CHECK(sides.at(1).at("name") == "grpc");
+  CHECK(sides.at(0).at("validity").at("scheduled") == sides.at(1).at("validity").at("scheduled"));
+  CHECK(sides.at(0).at("ok") == sides.at(1).at("ok"));
+  CHECK(sides.at(0).at("cpu_per_call_ns") > 0);
+}
+
+TEST_CASE("load: calls wait while the only backend is stopped", "[e2e][load]") {
+  auto backend =
+      start_program({SIGNALBOX_PROGRAM, "backend", "--name", "only", "--cluster", "orders"});
+  const auto line = backend.read_line(kPatience);
+  REQUIRE(line.ok());
+  const std::string address = nlohmann::json::parse(*line).at("address");
+  const auto colon = address.rfind(':');
+  const Load load;
+  const std::string script =
+      load.write("drill.yaml",
+                 absl::StrCat("processes: {only: {pidfile: ",
+                              load.write("only.pid", std::to_string(backend.pid())),
+                              "}}\nacts: [{at: 500ms, stop: only, for: 500ms}]\n"));
+  const Finished finished = run_program(load.command(
+      resources_of(address.substr(0, colon), std::stoi(address.substr(colon + 1))),
+      {"--rate", "100", "--arrivals", "even", "--duration", "2s", "--script", script}));
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+  const auto report = load.report();
+  const auto& side = report.at("sides").at(0);
+  CHECK(side.at("ok") == 199);
+  // Of 199 calls, 50 were due while the backend was stopped; the tenth of them waited for 400 ms.
+  CHECK(side.at("from_due").at("p95_ns") >= 390'000'000);
+  CHECK(side.at("faults").at(0).at("lost") == 0);
+  CHECK(report.at("faults").at(1).at("name") == "cont only");
+}
+
+TEST_CASE("load: a generator that is too slow is no valid measurement", "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  const Finished finished = run_program(
+      load.command(resources_of("127.0.0.1", backend.port),
+                   {"--rate", "1000000", "--duration", "100ms", "--max-in-flight", "2"}));
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 3);
+  CHECK_THAT(finished.output, Catch::Contains("NOT VALID") && Catch::Contains("calls a second"));
+  CHECK(load.report().at("sides").at(0).at("validity").at("is_valid") == false);
+}
+
+TEST_CASE("load: a signal cuts the run, and the report says so", "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  auto process =
+      start_program(load.command(resources_of("127.0.0.1", backend.port), {"--duration", "600s"}));
+  await_first_second(process);
+  const auto children = children_of(process.pid());
+  CHECK(children.size() == 2);  // The control plane and one side.
+  process.send_signal(SIGINT);
+  const Finished finished = finish(process);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 128 + SIGINT);
+  CHECK(load.report().at("is_cut") == true);
+  CHECK(load.report().at("sides").at(0).at("ok") > 0);
+  CHECK(are_gone(children));
+}
+
+TEST_CASE("load: its children end when it is killed", "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  const std::string script =
+      load.write("drill.yaml", "processes: {sleeper: {command: [sleep, 600]}}\nacts: []\n");
+  auto process = start_program(load.command(resources_of("127.0.0.1", backend.port),
+                                            {"--duration", "600s", "--script", script}));
+  await_first_second(process);
+  const auto children = children_of(process.pid());
+  CHECK(children.size() == 3);
+  process.send_signal(SIGKILL);
+  CHECK(finish(process).status == 128 + SIGKILL);
+  CHECK(are_gone(children));
+}
+
+TEST_CASE("load: bad input is an exit status of 2 and a sentence", "[e2e][load]") {
+  const Load load;
+  const std::string nowhere = resources_of("127.0.0.1", 1);
+
+  struct Row {
+    const char* script;
+    std::vector<std::string> more;
+    const char* sentence;
+  };
+
+  const Row row = GENERATE(
+      Row{"acts: [{at: 1s, explode: x}]", {}, "line 1: acts[0]: 'explode' is no verb"},
+      Row{"acts: [{at: 1s, kill: nginx}]", {}, "'nginx' is no process of this script"},
+      Row{"acts: [{at: 1h, mark: late}]", {}, "comes after the end"},
+      Row{"acts: [{at: 1s, drain: '10.0.0.1:1'}]", {}, "no endpoint has the address '10.0.0.1:1'"},
+      Row{"processes: {p: {pidfile: /nowhere}}\nacts: []", {}, "/nowhere: cannot read a number"},
+      Row{"processes: {p: {command: [/nowhere]}}\nacts: []", {}, "/nowhere cannot be run"},
+      Row{"acts: []", {"--start-timeout", "100ms"}, "xds:///orders was not ready within 0.1 s"},
+      Row{"acts: []", {"--fail-if", "lost"}, "--fail-if: 'lost': expected FIGURE>LIMIT"},
+      Row{"acts: []", {"--rate", "1..2"}, "--rate: '1..2' is a ramp without a duration"},
+      Row{"acts: []", {"--protoset", "/dev/null"}, "no descriptor set"});
+  auto command = load.command(nowhere, row.more);
+  command.insert(command.end(), {"--script", load.write("drill.yaml", row.script)});
+  const Finished finished = run_program(command);
+  CHECK(finished.status == 2);
+  CHECK_THAT(finished.errors, Catch::Contains(row.sentence));
+}
+
+TEST_CASE("load: a dry run prints the timeline and starts nothing", "[e2e][load]") {
+  const Load load;
+  const std::string script = load.write(
+      "drill.yaml", "processes: {p: {command: [/nowhere]}}\nacts: [{at: 2s, kill: p, for: 1s}]\n");
+  auto command = load.command(resources_of("127.0.0.1", 1), {"--dry-run", "--script", script});
+  const Finished finished = run_program(command);
+  CHECK(finished.status == 0);
+  CHECK_THAT(finished.output,
+             Catch::Contains("about 1000 calls") && Catch::Contains("2.000s  SIGKILL to p") &&
+                 Catch::Contains("3.000s  start of p"));
+}
+
+}  // namespace signalbox::test

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/load/merge.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/example_load.hpp"
+#include "tools/load/report_json.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+// Four machines have every fourth call each.
+std::vector<NamedReport> four() {
+  std::vector<NamedReport> reports;
+  for (std::int64_t part = 0; part < 4; ++part)
+    reports.push_back({"part" + std::to_string(part) + ".json", example_load(true, part, 4)});
+  return reports;
+}
+
+}  // namespace
+
+TEST_CASE("load merge: four files equal one run of all samples, bit for bit", "[load][merge]") {
+  auto reports = four();
+  for (NamedReport& named : reports) {  // As the command does: by way of files.
+    auto read = read_load_report(load_report_json(named.report).dump());
+    REQUIRE(read.ok());
+    named.report = *std::move(read);
+  }
+  const auto merged = merge_load_reports(reports);
+  REQUIRE(merged.status().ToString() == "OK");
+  const LoadReport whole = example_load(true);
+  CHECK(merged->merged == 4);
+  CHECK(merged->configuration.rate == "4 × 50");
+  CHECK(merged->notes.empty());
+  CHECK(merged->exit_status == whole.exit_status);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const LoadSide& side = merged->sides[i];
+    const LoadSide& expected = whole.sides[i];
+    CHECK(side.from_due == expected.from_due);
+    CHECK(side.from_sent == expected.from_sent);
+    CHECK(side.failed_from_due == expected.failed_from_due);
+    CHECK(side.closed_loop == expected.closed_loop);
+    CHECK(side.codes == expected.codes);
+    CHECK(side.validity.sent == expected.validity.sent);
+    CHECK(side.endpoints.size() == expected.endpoints.size());
+    REQUIRE(side.bins.size() == expected.bins.size());
+    for (std::size_t j = 0; j < side.bins.size(); ++j) {
+      CHECK(side.bins[j].latencies == expected.bins[j].latencies);
+      CHECK(side.bins[j].p99_ns == expected.bins[j].p99_ns);
+      CHECK(side.bins[j].max_ns == expected.bins[j].max_ns);
+    }
+    for (std::size_t j = 0; j < whole.faults.size(); ++j) {
+      CHECK(side.faults[j].lost == expected.faults[j].lost);
+      CHECK(side.faults[j].recovery_ns == expected.faults[j].recovery_ns);
+      CHECK(side.faults[j].baseline_p99_ns == expected.faults[j].baseline_p99_ns);
+      CHECK(side.faults[j].first_success_ns == expected.faults[j].first_success_ns);
+    }
+  }
+  for (std::size_t i = 0; i < whole.thresholds.size(); ++i)
+    CHECK(merged->thresholds[i].measured == whole.thresholds[i].measured);
+}
+
+TEST_CASE("load merge: runs that overlap lie by their clocks", "[load][merge]") {
+  auto reports = four();
+  reports.resize(2);
+  reports[1].report.started_unix_ms += 10'040;
+  const auto merged = merge_load_reports(reports);
+  REQUIRE(merged.ok());
+  CHECK(merged->sides[0].bins.size() == 700);
+  CHECK(merged->ran_s == Approx(70));
+  CHECK(merged->faults[0].at_ns == 12'001 * kMs);
+  CHECK(merged->started_unix_ms == reports[0].report.started_unix_ms);
+  SECTION("and runs that do not begin together") {
+    reports[1].report.started_unix_ms += 3'600'000;
+    CHECK(merge_load_reports(reports)->sides[0].bins.size() == 600);
+  }
+}
+
+TEST_CASE("load merge: a fault of one file only is noted", "[load][merge]") {
+  auto reports = four();
+  reports.resize(2);
+  reports[1].report.faults.clear();
+  for (LoadSide& side : reports[1].report.sides)
+    side.faults.clear();
+  reports[1].report.configuration.script.clear();
+  reports[1].report.configuration.call_timeout_s = 1;
+  const auto merged = merge_load_reports(reports);
+  REQUIRE(merged.ok());
+  CHECK(merged->sides[1].faults[0].lost == reports[0].report.sides[1].faults[0].lost);
+  REQUIRE(merged->notes.size() == 4);
+  CHECK(merged->notes[0] == "part1.json differs from part0.json in the timeout");
+  CHECK_THAT(merged->notes[1], Catch::Contains("part1.json has no fault 'kill orders-primary'"));
+}
+
+TEST_CASE("load merge: one measurement that is not valid spoils the sum", "[load][merge]") {
+  auto reports = four();
+  LoadValidity& validity = reports[2].report.sides[1].validity;
+  validity.is_valid = false;
+  validity.reason = "calls were late";
+  validity.lateness_max_ns = 77 * kMs;
+  const auto merged = merge_load_reports(reports);
+  REQUIRE(merged.ok());
+  CHECK(merged->exit_status == 3);
+  CHECK(merged->sides[1].validity.reason == "part2.json: calls were late");
+  CHECK(merged->sides[1].validity.lateness_max_ns == 77 * kMs);
+  CHECK(merged->sides[0].validity.is_valid);
+}
+
+TEST_CASE("load merge: reports of different loads are refused", "[load][merge]") {
+  auto reports = four();
+  const auto error = [&] { return std::string(merge_load_reports(reports).status().message()); };
+  SECTION("another target") {
+    reports[1].report.configuration.target = "xds:///other";
+    CHECK(error() == "part0.json and part1.json cannot be merged: they differ in the target");
+  }
+  SECTION("another method") {
+    reports[3].report.configuration.method = "/a.B/C";
+    CHECK_THAT(error(), Catch::Contains("they differ in the method"));
+  }
+  SECTION("another client") {
+    reports[3].report.sides.pop_back();
+    CHECK_THAT(error(), Catch::Contains("they differ in the clients that they compare"));
+  }
+  SECTION("a threshold that cannot be read") {
+    reports[1].report.thresholds[0].text = "cost>1";
+    CHECK_THAT(error(), Catch::Contains("part1.json: ") && Catch::Contains("cost"));
+  }
+  SECTION("none") {
+    reports.clear();
+    CHECK(error() == "no report to merge");
+  }
+}
+
+}  // namespace signalbox::tools

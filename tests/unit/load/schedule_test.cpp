@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/load/schedule.hpp"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+namespace signalbox::tools {
+namespace {
+
+std::vector<double> moments(const char* rate, Arrivals arrivals, std::uint64_t seed, double until) {
+  const auto profile = parse_rate(rate);
+  REQUIRE(profile.status().ToString() == "OK");
+  Schedule schedule(*profile, arrivals, seed);
+  std::vector<double> seconds;
+  for (;;) {
+    const double next = std::chrono::duration<double>(schedule.next()).count();
+    if (next >= until) return seconds;
+    seconds.push_back(next);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("rate: the expected number of calls is the integral", "[load][schedule]") {
+  struct Row {
+    const char* rate;
+    double seconds;
+    double calls;
+  };
+
+  const Row row = GENERATE(Row{"200", 10, 2000},
+                           Row{"100..2000/30s", 30, 31'500},
+                           Row{"100..2000/30s", 40, 51'500},
+                           Row{"100/10s,500/20s,1000", 40, 21'000},
+                           Row{"0..100/10s", 10, 500},
+                           Row{"50/500ms", 2, 100},
+                           Row{"1000..0/1s,10", 3, 520});
+  CAPTURE(row.rate);
+  const auto profile = parse_rate(row.rate);
+  REQUIRE(profile.status().ToString() == "OK");
+  CHECK(expected_calls(*profile, row.seconds) == Approx(row.calls));
+  const auto even = moments(row.rate, Arrivals::kEven, 1, row.seconds);
+  CHECK(static_cast<double>(even.size()) == Approx(row.calls).margin(1));
+}
+
+TEST_CASE("rate: a bad text is refused with its part", "[load][schedule]") {
+  struct Row {
+    const char* rate;
+    const char* why;
+  };
+
+  const Row row = GENERATE(Row{"", "'' has no rate"},
+                           Row{"fast", "'fast' has no rate"},
+                           Row{"-1", "'-1' has no rate"},
+                           Row{"1e9", "has no rate of 0 to 1e+07"},
+                           Row{"1..2", "is a ramp without a duration"},
+                           Row{"1,2", "'1' has no duration, and another part follows"},
+                           Row{"1/soon", "'1/soon' has no duration, such as"},
+                           Row{"1/0s", "has no duration"},
+                           Row{"1/", "has no duration"},
+                           Row{"10/1s,", "'' has no rate"},
+                           Row{"10..0/1s", "ends at 0 calls a second"},
+                           Row{"0", "ends at 0 calls a second"});
+  CAPTURE(row.rate);
+  const auto profile = parse_rate(row.rate);
+  CHECK(profile.status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK_THAT(std::string(profile.status().message()), Catch::Contains(row.why));
+}
+
+TEST_CASE("schedule: even arrivals are evenly apart", "[load][schedule]") {
+  const auto even = moments("10", Arrivals::kEven, 1, 0.45);
+  REQUIRE(even.size() == 4);
+  CHECK(even[0] == Approx(0.1));
+  CHECK(even[3] == Approx(0.4));
+}
+
+TEST_CASE("schedule: a ramp's calls come closer and closer", "[load][schedule]") {
+  const auto ramp = moments("0..200/1s", Arrivals::kEven, 1, 1);
+  REQUIRE(ramp.size() == 99);
+  CHECK(ramp[24] == Approx(0.5));  // A quarter of the calls in the first half.
+}
+
+TEST_CASE("schedule: Poisson arrivals have the rate, and a spread of one", "[load][schedule]") {
+  const auto poisson = moments("1000", Arrivals::kPoisson, 7, 50);
+  CHECK(static_cast<double>(poisson.size()) == Approx(50'000).margin(5 * 224));
+  double squares = 0;
+  for (std::size_t i = 1; i < poisson.size(); ++i)
+    squares += (poisson[i] - poisson[i - 1]) * (poisson[i] - poisson[i - 1]);
+  // The mean square of an exponential distance is twice the squared mean.
+  CHECK(squares / static_cast<double>(poisson.size()) == Approx(2e-6).epsilon(0.1));
+}
+
+TEST_CASE("schedule: a seed gives the same moments again", "[load][schedule]") {
+  CHECK(moments("500", Arrivals::kPoisson, 3, 1) == moments("500", Arrivals::kPoisson, 3, 1));
+  CHECK(moments("500", Arrivals::kPoisson, 3, 1) != moments("500", Arrivals::kPoisson, 4, 1));
+}
+
+TEST_CASE("rate: a warm-up keeps the first rate", "[load][schedule]") {
+  const auto profile = parse_rate("100..200/10s");
+  REQUIRE(profile.ok());
+  CHECK(expected_calls(with_warmup(*profile, 5), 15) == Approx(500 + 1500));
+  CHECK(with_warmup(*profile, 0).size() == profile->size());
+}
+
+}  // namespace signalbox::tools

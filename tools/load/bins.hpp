@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// bins — the bins of a run, added up.
+//
+//   LoadBin + LoadBin ─▶ [add_bin] ─▶ LoadBin ─▶ [finish_percentiles]
+//   bins of 100 ms ─▶ [wider_bins] ─▶ charts, table by time, HdrHistogram log
+//
+// Adding is exact, because a bin has all of its buckets.
+
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "tools/load/histogram.hpp"
+#include "tools/load/report.hpp"
+
+namespace signalbox::tools {
+
+/// Each value is the end of its bucket, or `max_ns` if that is less.
+LatencyHistogram histogram_of(const LoadBin& bin);
+
+/// Sets `p50_ns` and `p99_ns` by `latencies` and `max_ns`.
+void finish_percentiles(LoadBin& bin);
+
+/// Both have the same lists of endpoints and places. The percentiles of `to` are not set.
+void add_bin(LoadBin& to, const LoadBin& from);
+
+/// `together`: the number of bins that become one. The last bin may have fewer. Precondition:
+/// together > 0.
+std::vector<LoadBin> wider_bins(const std::vector<LoadBin>& bins, std::size_t together);
+
+}  // namespace signalbox::tools

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collector — brings the calls of an engine and the acts of the script into the order of their
+// times.
+//
+//   LoadEngine::drain ─▶ ended calls ─┐
+//   lines of the parent ─▶ acts ──────┴▶ [Collector] ─▶ LoadRecorder
+//
+// Calls are held back for a moment: an act is announced before it is done, and has arrived by then.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "tools/load/ended_call.hpp"
+#include "tools/load/recorder.hpp"
+
+namespace signalbox::tools {
+
+class Collector {
+ public:
+  /// How long a call is held back.
+  static constexpr std::chrono::milliseconds kHold{100};
+
+  explicit Collector(LoadRecorder& recorder) : recorder_(recorder) {}
+
+  /// Acts come in the order of their times.
+  void add_act(std::int64_t at_ns, bool is_fault) { acts_.push_back({at_ns, is_fault}); }
+
+  /// Ended calls come in the order of their ends.
+  void add(const std::vector<SentCall>& sent,
+           const std::vector<EndedCall>& ended,
+           std::vector<std::string> endpoints);
+
+  /// Records what ended at or before `now_ns` - kHold.
+  void advance(std::int64_t now_ns);
+  /// Records all that is held.
+  void flush();
+
+ private:
+  struct Act {
+    std::int64_t at_ns;
+    bool is_fault;
+  };
+
+  void record_until(std::int64_t until_ns);
+
+  LoadRecorder& recorder_;
+  std::deque<EndedCall> held_;
+  std::deque<Act> acts_;
+};
+
+}  // namespace signalbox::tools

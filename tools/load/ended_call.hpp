@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EndedCall, SentCall — what the engine's threads say of a call, as small values that rings carry.
+//
+//   sender ─ SentCall ─▶ ring ─┐
+//   taker ─ EndedCall ─▶ ring ─┴▶ LoadRecorder
+//
+// Times are nanoseconds since the beginning of the measured part; calls of the warm-up have been
+// due before 0.
+
+#pragma once
+
+#include <cstdint>
+
+namespace signalbox::tools {
+
+struct SentCall {
+  std::int64_t due_ns = 0;
+  std::int64_t sent_ns = 0;
+  bool is_dropped = false;  ///< It was not sent; `sent_ns` is when that was decided.
+};
+
+struct EndedCall {
+  /// Of `endpoint`: the call reached none.
+  static constexpr std::uint32_t kNoEndpoint = 0;
+  static constexpr std::int32_t kNoSession = -1;
+
+  std::int64_t due_ns = 0;
+  std::int64_t sent_ns = 0;
+  std::int64_t ended_ns = 0;
+  std::uint32_t endpoint = kNoEndpoint;  ///< Index of the list that the engine announces.
+  std::int32_t session = kNoSession;
+  std::uint8_t code = 0;        ///< gRPC's status code.
+  bool is_closed_loop = false;  ///< A closed loop would have sent it, too.
+};
+
+}  // namespace signalbox::tools

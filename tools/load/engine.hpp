@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LoadEngine — an open loop: calls are sent when they are due, whether or not earlier ones ended.
+//
+//   Schedule ─▶ [sender thread] ─▶ generic stub ─▶ channel ─▶ [taker thread]
+//                    │ SentCall                                    │ EndedCall
+//                    └───────▶ ring ─▶ drain() ◀─ ring ◀───────────┘
+//
+// A completed call takes no lock and no allocation of the engine: it is one value in a ring. (gRPC
+// allocates what it needs; a call of a session has its jar's lock.) A call is dropped, and counts
+// as not sent, when too many calls are in flight, or when its own timeout has passed before its
+// turn came.
+//
+// A call is *of the closed loop* when fewer than kClosedLoopCallers of such calls were in flight
+// when it was sent: it is what a closed loop of so many callers would have sent, too.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/impl/channel_interface.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include "signalbox/cookie_jar.hpp"
+#include "tools/load/ended_call.hpp"
+#include "tools/load/report.hpp"
+#include "tools/load/ring.hpp"
+#include "tools/load/schedule.hpp"
+
+namespace signalbox::tools {
+
+/// Some megabytes in size: it belongs on the heap.
+class LoadEngine {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Options {
+    std::string method;   ///< "/orders.v1.Orders/Place"
+    std::string payload;  ///< The request's bytes.
+    std::vector<std::pair<std::string, std::string>> headers;
+    std::chrono::nanoseconds call_timeout = std::chrono::seconds(5);
+    std::size_t sessions = 0;  ///< Each with a jar; calls take turns. 0: no cookies.
+    std::int64_t max_in_flight = 10'000;
+    RateProfile profile;
+    Arrivals arrivals = Arrivals::kPoisson;
+    std::uint64_t seed = 1;
+    std::chrono::nanoseconds warmup{};
+    std::chrono::nanoseconds duration = std::chrono::seconds(10);  ///< Without the warm-up.
+  };
+
+  /// What drain() hands over.
+  struct Drained {
+    std::vector<SentCall> sent;
+    std::vector<EndedCall> ended;        ///< In the order of their ends.
+    std::vector<std::string> endpoints;  ///< New ones: "127.0.0.1:40001". Indexes count from 1.
+  };
+
+  LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel, Options options);
+  /// Cancels what is in flight.
+  ~LoadEngine();
+  LoadEngine(const LoadEngine&) = delete;
+  LoadEngine& operator=(const LoadEngine&) = delete;
+
+  /// The warm-up begins at `begin`. Call it once.
+  void start(Clock::time_point begin);
+  /// Sends no more calls.
+  void stop();
+  /// Ends the calls in flight CANCELLED, after stop().
+  void cancel();
+
+  /// All calls have been sent, or stop() was called, and all have ended.
+  bool is_done() const;
+
+  /// The calls since the last drain(). One thread drains.
+  Drained drain();
+
+  /// CPU time of the engine's own work in the sender and the taker, so far; sampled.
+  std::chrono::nanoseconds own_cpu() const;
+
+  /// Of failed calls, with their numbers. Call it when is_done().
+  const std::map<std::string, std::uint64_t>& messages() const { return messages_; }
+
+ private:
+  struct Call;
+  class OwnCpu;
+
+  static constexpr std::size_t kPlaces = std::size_t{1} << 16;
+
+  void send_all();
+  bool wait_until(Clock::time_point due) const;
+  void send(Clock::time_point due, std::uint64_t number);
+  void take_all();
+  void take(Call& call);
+  void count_message(const grpc::Status& status);
+  void cancel_busy();
+  std::uint32_t endpoint_of(const std::string& peer);
+  std::int64_t since_start(Clock::time_point time) const;
+
+  const Options options_;
+  grpc::GenericStub stub_;
+  const grpc::ByteBuffer request_;
+  grpc::CompletionQueue queue_;
+  std::vector<std::unique_ptr<CookieJar>> jars_;
+  Schedule schedule_;
+  Clock::time_point begin_;  // Of the measured part.
+
+  Ring<SentCall, kPlaces> sent_;
+  Ring<EndedCall, kPlaces> ended_;
+  Ring<Call*, kPlaces> free_;
+  std::vector<std::unique_ptr<Call>> calls_;  // The sender's, until it has ended.
+
+  std::atomic<std::int64_t> in_flight_ = 0;
+  std::atomic<std::int64_t> closed_in_flight_ = 0;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> cancelling_ = false;
+  std::atomic<bool> has_sent_all_ = false;
+  std::atomic<std::int64_t> sender_cpu_ns_ = 0;
+  std::atomic<std::int64_t> taker_cpu_ns_ = 0;
+
+  // The taker's.
+  std::unordered_map<std::string, std::uint32_t> endpoints_;  // By peer.
+  std::map<std::string, std::uint64_t> messages_;
+  std::mutex mutex_;  // Guards new_endpoints_.
+  std::vector<std::string> new_endpoints_;
+
+  std::thread sender_;
+  std::thread taker_;
+};
+
+/// "127.0.0.1:40001" of gRPC's "ipv4:127.0.0.1:40001"; empty: the peer is no endpoint.
+std::string address_of_peer(const std::string& peer);
+
+}  // namespace signalbox::tools

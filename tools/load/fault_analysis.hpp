@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FaultAnalysis — what each fault did to the calls.
+//
+//   fault_began, ended, in the order of their times ─▶ [FaultAnalysis] ─▶ LoadFaultFigures
+//   bins of the whole run ─▶ [recovery_of] ───────────────────────────────▲
+//
+// The rules:
+// - A failed call is *lost* to the first fault that began while the call was due and had not ended,
+//   else to the last fault before the call was due. A call that failed before every fault is lost
+//   to none of them.
+// - *The next priority*: one that is worse than all that answered in the last second before the
+//   fault. Its first answer after the fault counts, if it comes before a fault that began a second
+//   later or more: then it is that fault's.
+// - A fault has *failed back* when a priority that is no worse than those answers after that.
+//   Calls that failed within a second before or after, but after the next priority's first answer,
+//   are its failback errors.
+// - A session has *moved* when it is answered by another endpoint than before. It is counted once
+//   for the last fault that began before that answer.
+// - The *baseline* is the p99 of the calls that were due in the 5 s before the fault. A fault has
+//   *recovered* at the first bin from which on, for 5 s, 99 % of the calls ended OK within 1.2 ×
+//   the baseline. The limit is at least 1 ms above the baseline: a valid measurement is no finer.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "tools/load/ended_call.hpp"
+#include "tools/load/report.hpp"
+
+namespace signalbox::tools {
+
+class FaultAnalysis {
+ public:
+  explicit FaultAnalysis(std::size_t sessions) : sessions_(sessions) {}
+
+  /// The next act of the script begins. `is_fault`: false if it is a mark or ends a fault.
+  void fault_began(std::int64_t at_ns, bool is_fault);
+
+  /// A measured call has ended. `rank` orders priorities: a worse one has a higher rank. nullopt:
+  /// not known.
+  void ended(const EndedCall& call, std::optional<std::uint32_t> rank);
+
+  /// In the order of the acts, without baseline and recovery.
+  const std::vector<LoadFaultFigures>& figures() const { return figures_; }
+
+ private:
+  struct Fault {
+    std::int64_t at_ns = 0;
+    bool is_fault = true;
+    std::optional<std::uint32_t> worst_before;  // nullopt: no priority answered just before.
+    std::optional<std::int64_t> next_answered;  // When the next priority answered first.
+    std::optional<std::int64_t> failed_back;
+  };
+
+  struct Session {
+    std::optional<std::uint32_t> endpoint;
+    std::optional<std::size_t> counted_for;  // The fault.
+  };
+
+  bool is_over(std::size_t fault, std::int64_t now_ns) const;
+  std::optional<std::size_t> blamed(const EndedCall& call) const;
+  void failed(const EndedCall& call);
+  void answered(const EndedCall& call, std::uint32_t rank);
+  void note_session(const EndedCall& call);
+
+  std::vector<Fault> faults_;
+  std::vector<LoadFaultFigures> figures_;
+  std::vector<Session> sessions_;
+  std::map<std::uint32_t, std::int64_t> last_answer_;  // By rank.
+  std::deque<std::int64_t> recent_failures_;           // Ends of failed calls, of the last second.
+};
+
+/// The p99 of the calls that were due in the 5 s before `at_ns`; 0: none ended OK.
+std::uint64_t baseline_of(const std::vector<LoadBin>& bins, std::int64_t at_ns);
+
+/// `ran_ns`: how long the measured part was. nullopt: there is no baseline, or no 5 s that were
+/// within it.
+std::optional<std::int64_t> recovery_of(const std::vector<LoadBin>& bins,
+                                        std::int64_t at_ns,
+                                        std::int64_t ran_ns,
+                                        std::uint64_t baseline_p99_ns);
+
+}  // namespace signalbox::tools

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FaultProxy — a TCP proxy in front of one endpoint, which can harm its connections without root.
+//
+//   client ─▶ 127.0.0.1:PORT ─▶ [one thread: poll] ─▶ endpoint
+//                                    ▲ set(Harm)
+//
+// A connection has a queue for each direction. Pacer says when a chunk leaves its queue.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+
+namespace signalbox::tools {
+
+/// What is done to all connections of a proxy.
+struct Harm {
+  std::chrono::nanoseconds delay{};  ///< Of every byte, in each direction.
+  double bytes_per_second = 0;       ///< In each direction of each connection; 0: no limit.
+  bool is_blackhole = false;         ///< Nothing passes, and nothing is closed.
+  bool is_reset = false;             ///< Open connections are reset, and new ones at once.
+};
+
+/// When the bytes of one direction may leave.
+class Pacer {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Clock::time_point leaves(const Harm& harm, Clock::time_point arrived, std::size_t bytes);
+
+ private:
+  Clock::time_point free_;  // When the bytes before have passed.
+};
+
+class FaultProxy {
+ public:
+  /// `endpoint`: "ip:port".
+  static absl::StatusOr<std::unique_ptr<FaultProxy>> start(const std::string& endpoint);
+  /// Resets what is open.
+  ~FaultProxy();
+  FaultProxy(const FaultProxy&) = delete;
+  FaultProxy& operator=(const FaultProxy&) = delete;
+
+  /// "127.0.0.1:PORT"
+  const std::string& address() const { return address_; }
+
+  void set(const Harm& harm);
+
+ private:
+  class Loop;
+
+  FaultProxy() = default;
+
+  std::string address_;
+  std::mutex mutex_;  // Guards harm_ and is_ending_.
+  Harm harm_;
+  bool is_ending_ = false;
+  int bell_ = -1;  // An eventfd that wakes the loop.
+  std::thread thread_;
+};
+
+}  // namespace signalbox::tools

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// signalbox load. The calls of each side come from a process of their own; this process does the
+// acts of the script, and judges.
+//
+//   LoadOptions ─▶ [prepare] ─▶ LoadStage: processes, control plane
+//                           └▶ SideProcess × 1 or 2 ─▶ LoadSide ─▶ LoadReport ─▶ table, files
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "actors/io/watched_file.hpp"
+#include "channel/admin/explain_page.hpp"
+#include "tools/child_process.hpp"
+#include "tools/commands.hpp"
+#include "tools/load/payload.hpp"
+#include "tools/load/report_files.hpp"
+#include "tools/load/report_json.hpp"
+#include "tools/load/report_text.hpp"
+#include "tools/load/script.hpp"
+#include "tools/load/side_plan.hpp"
+#include "tools/load/stage.hpp"
+#include "tools/load/thresholds.hpp"
+#include "tools/stop_signals.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr milliseconds kRound{20};                    // Between two looks at the sides.
+constexpr milliseconds kHeadStart{200};               // From "go" to the first call.
+constexpr auto kPatience = std::chrono::seconds(10);  // Beyond the times that were asked for.
+
+struct Prepared {
+  SidePlan plan;  // Without `side` and `result`.
+  Script script;
+  std::optional<DrainedResources> resources;
+  std::vector<Threshold> thresholds;
+  LoadConfiguration configuration;
+};
+
+absl::Status about(absl::string_view option, const absl::Status& status) {
+  return {status.code(), absl::StrCat(option, ": ", status.message())};
+}
+
+absl::StatusOr<nanoseconds> duration_of(const char* option, const std::string& text) {
+  absl::Duration duration;
+  if (!absl::ParseDuration(text, &duration) || duration < absl::ZeroDuration() ||
+      duration > absl::Hours(24 * 365))
+    return absl::InvalidArgumentError(absl::StrCat(
+        option, ": expected a duration such as 500ms, 10s or 1m30s, got '", text, "'"));
+  return absl::ToChronoNanoseconds(duration);
+}
+
+absl::Status read_durations(const LoadOptions& options, SidePlan& plan) {
+  nanoseconds lateness{};
+  for (const auto& [option, text, to] :
+       {std::tuple{"--duration", &options.duration, &plan.duration},
+        {"--warmup", &options.warmup, &plan.warmup},
+        {"--timeout", &options.timeout, &plan.call_timeout},
+        {"--start-timeout", &options.start_timeout, &plan.start_timeout},
+        {"--max-lateness", &options.max_lateness, &lateness}}) {
+    const auto read = duration_of(option, *text);
+    if (!read.ok()) return read.status();
+    *to = *read;
+  }
+  plan.lateness_limit_ns = static_cast<std::uint64_t>(lateness.count());
+  if (plan.duration == nanoseconds::zero() || plan.call_timeout == nanoseconds::zero())
+    return absl::InvalidArgumentError("--duration and --timeout: expected more than 0s");
+  return absl::OkStatus();
+}
+
+absl::Status read_payload(const LoadOptions& options, SidePlan& plan) {
+  const auto method = method_path_of(options.call);
+  if (!method.ok()) return about("--call", method.status());
+  plan.method = *method;
+  if (!options.data_file.empty()) {
+    const auto bytes = actors::read_file(options.data_file);
+    if (!bytes.ok()) return about("--data-file", bytes.status());
+    plan.payload = *bytes;
+  } else if (!options.protoset.empty()) {
+    const auto protoset = actors::read_file(options.protoset);
+    if (!protoset.ok()) return about("--protoset", protoset.status());
+    auto payload =
+        payload_of_json(*protoset, plan.method, options.data.empty() ? "{}" : options.data);
+    if (!payload.ok())
+      return about(absl::StrCat("--data with --protoset ", options.protoset), payload.status());
+    plan.payload = *std::move(payload);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status read_script(const LoadOptions& options, Prepared& prepared) {
+  std::vector<std::string> acts;
+  if (!options.script.empty()) {
+    const auto text = actors::read_file(options.script);
+    if (!text.ok()) return about("--script", text.status());
+    auto script = parse_script(*text, options.script, !options.resources.empty());
+    if (!script.ok()) return script.status();
+    prepared.script = *std::move(script);
+    prepared.configuration.script = *text;
+    prepared.configuration.script_file = options.script;
+  }
+  for (const Act& act : prepared.script.acts) {
+    if (act.at >= prepared.plan.duration)
+      return absl::InvalidArgumentError(absl::StrCat(
+          options.script, ": '", act.name, "' comes after the end, which --duration sets"));
+    acts.push_back(act.name);
+  }
+  for (const std::string& text : options.fail_if) {
+    auto threshold = parse_threshold(text);
+    if (!threshold.ok()) return about("--fail-if", threshold.status());
+    if (auto status = check_act(*threshold, acts); !status.ok()) return about("--fail-if", status);
+    prepared.thresholds.push_back(*std::move(threshold));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status read_world(const LoadOptions& options, Prepared& prepared) {
+  if (!options.resources.empty()) {
+    const auto text = actors::read_file(options.resources);
+    if (!text.ok()) return about("--resources", text.status());
+    auto resources = DrainedResources::parse(*text, options.resources);
+    if (!resources.ok()) return about("--resources", resources.status());
+    prepared.resources = *std::move(resources);
+  } else if (!options.bootstrap.empty()) {
+    auto text = actors::read_file(options.bootstrap);
+    if (!text.ok()) return about("--bootstrap", text.status());
+    const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object())
+      return absl::InvalidArgumentError(
+          absl::StrCat("--bootstrap: ", options.bootstrap, " is no JSON object"));
+    if (!options.compare.empty() && json.contains("signalbox.resources"))
+      return absl::InvalidArgumentError(
+          "--compare: gRPC cannot read signalbox.resources of the bootstrap; name that file by "
+          "--resources");
+    prepared.plan.bootstrap = *std::move(text);
+  }
+  return absl::OkStatus();
+}
+
+void fill_configuration(const LoadOptions& options, Prepared& prepared) {
+  LoadConfiguration& to = prepared.configuration;
+  const SidePlan& plan = prepared.plan;
+  const auto seconds = [](nanoseconds ns) { return std::chrono::duration<double>(ns).count(); };
+  to.target = options.target;
+  to.method = plan.method;
+  to.rate = options.rate;
+  to.arrivals = options.arrivals;
+  to.duration_s = seconds(plan.duration);
+  to.warmup_s = seconds(plan.warmup);
+  to.seed = options.seed;
+  to.call_timeout_s = seconds(plan.call_timeout);
+  to.payload_bytes = plan.payload.size();
+  to.sessions = static_cast<std::uint32_t>(options.sessions);
+  for (const auto& [name, value] : plan.headers)
+    to.header_names.push_back(name);
+}
+
+absl::StatusOr<Prepared> prepare(const LoadOptions& options) {
+  Prepared prepared;
+  SidePlan& plan = prepared.plan;
+  plan.target = options.target;
+  plan.rate = options.rate;
+  plan.arrivals = options.arrivals == "even" ? Arrivals::kEven : Arrivals::kPoisson;
+  plan.seed = options.seed;
+  plan.sessions = options.sessions;
+  plan.max_in_flight = options.max_in_flight;
+  const auto profile = parse_rate(options.rate);
+  if (!profile.ok()) return about("--rate", profile.status());
+  for (const std::string& text : options.headers) {
+    auto header = channel::parse_header(text);
+    if (!header.ok()) return about("--header", header.status());
+    plan.headers.push_back(*std::move(header));
+  }
+  if (auto status = read_durations(options, plan); !status.ok()) return status;
+  if (auto status = read_payload(options, plan); !status.ok()) return status;
+  if (auto status = read_script(options, prepared); !status.ok()) return status;
+  if (auto status = read_world(options, prepared); !status.ok()) return status;
+  fill_configuration(options, prepared);
+  return prepared;
+}
+
+int show_timeline(const LoadOptions& options, const Prepared& prepared) {
+  const double seconds = prepared.configuration.duration_s;
+  std::cout << absl::StrFormat("%s%s\n%s calls a second (%s) for %g s: about %.0f calls\n%s",
+                               options.target,
+                               prepared.plan.method,
+                               options.rate,
+                               options.arrivals,
+                               seconds,
+                               expected_calls(*parse_rate(options.rate), seconds),
+                               timeline(prepared.script));
+  return kExitOk;
+}
+
+// A folder for the sides' results. It is removed with its files.
+class ResultFolder {
+ public:
+  ResultFolder() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "signalbox-load-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+
+  ~ResultFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+
+  ResultFolder(const ResultFolder&) = delete;
+  ResultFolder& operator=(const ResultFolder&) = delete;
+
+  std::string file(const std::string& name) const { return absl::StrCat(path_, "/", name); }
+
+ private:
+  std::string path_;
+};
+
+// The process of a side, as its parent sees it.
+class SideProcess {
+ public:
+  static absl::StatusOr<SideProcess> start(SidePlan plan,
+                                           const std::string& name,
+                                           const ResultFolder& folder) {
+    plan.side = name;
+    plan.result = folder.file(name);
+    auto process = ChildProcess::start(
+        {own_program(), "load-side", "--parent", std::to_string(::getpid())}, {.pipe_stdin = true});
+    if (!process.ok()) return process.status();
+    SideProcess side(name, plan.result, *std::move(process));
+    if (auto status = side.tell(side_plan_json(plan)); !status.ok()) return status;
+    return side;
+  }
+
+  absl::Status tell(const Json& line) const { return process_.write(line.dump() + "\n"); }
+
+  /// The next line, or null.
+  absl::StatusOr<Json> hear(milliseconds at_most) {
+    const auto line = process_.read_line(at_most);
+    if (absl::IsDeadlineExceeded(line.status())) return Json();
+    if (!line.ok())
+      return absl::UnavailableError(
+          absl::StrCat("the process of the ", name_, " side ended: ", line.status().message()));
+    Json json = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
+    if (json.contains("error"))
+      return absl::UnavailableError(absl::StrCat(name_, ": ", json["error"].get<std::string>()));
+    return json;
+  }
+
+  absl::StatusOr<LoadSide> result() const {
+    std::ifstream file(result_, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    return read_load_side(text);
+  }
+
+  const std::string& name() const { return name_; }
+
+  bool is_done = false;
+  std::deque<LoadSecond> seconds;
+
+ private:
+  SideProcess(std::string name, std::string result, ChildProcess process)
+      : name_(std::move(name)), result_(std::move(result)), process_(std::move(process)) {}
+
+  std::string name_;
+  std::string result_;
+  ChildProcess process_;
+};
+
+// The run: from the sides' processes to the report.
+class LoadRun {
+ public:
+  LoadRun(const LoadOptions& options, Prepared prepared)
+      : options_(options), prepared_(std::move(prepared)), stage_(prepared_.script) {}
+
+  absl::StatusOr<LoadReport> run() {
+    if (auto status = set_stage(); !status.ok()) return status;
+    if (auto status = start_sides(); !status.ok()) return status;
+    if (auto status = go(); !status.ok()) return status;
+    while (!all_done()) {
+      if (auto status = advance(); !status.ok()) return status;
+    }
+    return make_report();
+  }
+
+  /// The signal that cut the run.
+  std::optional<int> signal() const { return signal_; }
+
+ private:
+  absl::Status set_stage() {
+    if (prepared_.resources) {
+      if (auto status = stage_.serve(*prepared_.resources); !status.ok()) return status;
+      prepared_.plan.bootstrap = stage_.bootstrap();
+    }
+    return stage_.start();
+  }
+
+  absl::Status start_sides() {
+    std::vector<std::string> names{kSignalboxSide};
+    if (!options_.compare.empty()) names.emplace_back(kGrpcSide);
+    for (const std::string& name : names) {
+      auto side = SideProcess::start(prepared_.plan, name, folder_);
+      if (!side.ok()) return side.status();
+      sides_.push_back(*std::move(side));
+    }
+    const auto deadline = Clock::now() + prepared_.plan.start_timeout + kPatience;
+    for (SideProcess& side : sides_) {
+      for (bool is_ready = false; !is_ready;) {
+        const auto line = side.hear(kRound);
+        if (!line.ok()) return line.status();
+        is_ready = line->contains("ready");
+        if (auto stop = wait_for_stop(nanoseconds(0))) {
+          signal_ = stop;
+          return absl::CancelledError("stopped before the first call");
+        }
+        if (Clock::now() > deadline)
+          return absl::DeadlineExceededError(absl::StrCat(side.name(), ": does not start"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status go() {
+    const auto begin = Clock::now() + kHeadStart;
+    measured_ = begin + prepared_.plan.warmup;
+    started_unix_ms_ = absl::ToUnixMillis(absl::Now() + absl::FromChrono(measured_ - Clock::now()));
+    end_ = measured_ + prepared_.plan.duration;
+    return tell_all({{"go", nanoseconds(begin.time_since_epoch()).count()}});
+  }
+
+  absl::Status tell_all(const Json& line) const {
+    for (const SideProcess& side : sides_) {
+      if (side.is_done) continue;
+      if (auto status = side.tell(line); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  bool all_done() const {
+    return std::ranges::all_of(sides_, [](const SideProcess& side) { return side.is_done; });
+  }
+
+  // Does the acts that are due, hears the sides, and waits until the next act or round.
+  absl::Status advance() {
+    auto now = Clock::now();
+    while (!signal_ && next_act_ < prepared_.script.acts.size() &&
+           now >= measured_ + prepared_.script.acts[next_act_].at) {
+      if (auto status = do_act(prepared_.script.acts[next_act_++]); !status.ok()) return status;
+      now = Clock::now();
+    }
+    for (SideProcess& side : sides_) {
+      if (auto status = hear_all(side); !status.ok()) return status;
+    }
+    print_seconds();
+    if (now > end_ + prepared_.plan.call_timeout + kPatience)
+      return absl::DeadlineExceededError("a side has not ended in time");
+    auto until = now + kRound;
+    if (!signal_ && next_act_ < prepared_.script.acts.size())
+      until = std::min<Clock::time_point>(until, measured_ + prepared_.script.acts[next_act_].at);
+    if (const auto stop = wait_for_stop(until - Clock::now()); stop && !signal_) {
+      signal_ = stop;
+      cut_ = Clock::now();
+      return tell_all({{"stop", true}});
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status do_act(const Act& act) {
+    const auto now = Clock::now();
+    LoadFault fault{.name = act.name,
+                    .verb = std::string(to_string(act.verb)),
+                    .what = act.what,
+                    .planned_ns = act.at.count(),
+                    .at_ns = nanoseconds(now - measured_).count(),
+                    .is_fault = act.is_fault()};
+    // Told first, so that no call that fails because of it is older for the sides.
+    if (auto status = tell_all({{"act",
+                                 {{"at", nanoseconds(now.time_since_epoch()).count()},
+                                  {"is_fault", fault.is_fault}}}});
+        !status.ok())
+      return status;
+    const absl::Status done = stage_.act(act);
+    if (!done.ok()) fault.error = std::string(done.message());
+    if (!options_.quiet)
+      std::cerr << absl::StrFormat(
+          "%9.3f s  %s%s\n",
+          static_cast<double>(fault.at_ns) / 1e9,
+          act.what,
+          fault.error.empty() ? "" : absl::StrCat(": not done: ", fault.error));
+    faults_.push_back(std::move(fault));
+    return absl::OkStatus();
+  }
+
+  absl::Status hear_all(SideProcess& side) {
+    while (!side.is_done) {
+      const auto line = side.hear(milliseconds(0));
+      if (!line.ok()) return line.status();
+      if (line->is_null()) return absl::OkStatus();
+      if (line->contains("second")) side.seconds.push_back(second_of_json((*line)["second"]));
+      if (line->contains("done")) side.is_done = true;
+      if (!line->contains("place")) continue;
+      for (const SideProcess& other : sides_) {
+        if (&other == &side || other.is_done) continue;
+        if (auto status = other.tell(*line); !status.ok()) return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Every side has told of a second, or is done.
+  void print_seconds() {
+    const auto has_told = [](const SideProcess& side) { return !side.seconds.empty(); };
+    while (std::ranges::all_of(sides_, has_told)) {
+      std::vector<std::pair<std::string, LoadSecond>> what;
+      for (SideProcess& side : sides_) {
+        what.emplace_back(side.name(), side.seconds.front());
+        side.seconds.pop_front();
+      }
+      ++second_;
+      if (!options_.quiet) std::cerr << load_second_text(second_, what) << std::endl;
+    }
+  }
+
+  absl::StatusOr<LoadReport> make_report() {
+    LoadReport report;
+    report.signalbox_version = version_text();
+    report.configuration = prepared_.configuration;
+    report.started_unix_ms = started_unix_ms_;
+    report.is_cut = cut_.has_value();
+    const auto ran =
+        cut_ ? std::clamp<nanoseconds>(*cut_ - measured_, nanoseconds(0), prepared_.plan.duration)
+             : prepared_.plan.duration;
+    report.ran_s = std::chrono::duration<double>(ran).count();
+    report.faults = std::move(faults_);
+    const auto failed_runs = stage_.failed_runs();
+    for (LoadFault& fault : report.faults) {
+      if (const auto failed = failed_runs.find(fault.name); failed != failed_runs.end())
+        fault.error = failed->second;
+    }
+    const auto proxied = stage_.proxied();
+    for (const SideProcess& process : sides_) {
+      auto side = process.result();
+      if (!side.ok()) return side.status();
+      side->faults.resize(report.faults.size());
+      for (LoadEndpoint& endpoint : side->endpoints) {
+        if (const auto behind = proxied.find(endpoint.address); behind != proxied.end())
+          endpoint.address = behind->second;
+      }
+      report.sides.push_back(*std::move(side));
+    }
+    for (const Threshold& threshold : prepared_.thresholds)
+      report.thresholds.push_back(judge_threshold(threshold, report, report.sides.front()));
+    report.exit_status = exit_status_of(report);
+    return report;
+  }
+
+  int exit_status_of(const LoadReport& report) const {
+    if (signal_) return 128 + *signal_;
+    const auto not_done = [](const LoadFault& fault) { return !fault.error.empty(); };
+    const auto not_valid = [](const LoadSide& side) { return !side.validity.is_valid; };
+    if (std::ranges::any_of(report.faults, not_done)) return kExitUsage;
+    if (std::ranges::any_of(report.sides, not_valid)) return kExitNotValid;
+    const bool is_missed = std::ranges::any_of(report.thresholds, &LoadThreshold::is_missed);
+    return is_missed ? kExitFailed : kExitOk;
+  }
+
+  const LoadOptions& options_;
+  Prepared prepared_;
+  LoadStage stage_;
+  ResultFolder folder_;
+  std::vector<SideProcess> sides_;
+  Clock::time_point measured_;
+  Clock::time_point end_;
+  std::int64_t started_unix_ms_ = 0;
+  std::size_t next_act_ = 0;
+  std::vector<LoadFault> faults_;
+  std::int64_t second_ = 0;
+  std::optional<int> signal_;
+  std::optional<Clock::time_point> cut_;
+};
+
+int fail(const absl::Status& status) {
+  say("load", status.message());
+  return kExitUsage;
+}
+
+}  // namespace
+
+int run_load(const LoadOptions& options) {
+  auto prepared = prepare(options);
+  if (!prepared.ok()) return fail(prepared.status());
+  if (options.dry_run) return show_timeline(options, *prepared);
+  if (auto status = check_report_files(options.files); !status.ok()) return fail(status);
+  LoadRun run(options, *std::move(prepared));
+  const auto report = run.run();
+  if (!report.ok()) {
+    const int status = fail(report.status());
+    return run.signal() ? 128 + *run.signal() : status;
+  }
+  std::cout << load_report_text(*report) << std::flush;
+  if (auto status = write_report_files(options.files, *report); !status.ok()) return fail(status);
+  return report->exit_status;
+}
+
+}  // namespace signalbox::tools

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// merge — the reports of several machines as one.
+//
+//   a.json, b.json ─▶ NamedReport ─▶ [merge_load_reports] ─▶ LoadReport ─▶ HTML, JSON, …
+//
+// Exact: histograms, bins and counts are added. Percentiles, baselines, recoveries and thresholds
+// are computed again from the sums.
+// Not exact: reports have only percentiles of the lateness, so the longest are taken.
+//
+// Runs that overlap in time are laid on one another by their clocks, in steps of a bin. Otherwise
+// each begins at 0, as runs do that are repeated. A fault is known by its name. Its earliest time
+// counts, and the earliest answer of its next priority. A run without a fault of the others
+// contributes calls but no lost calls, and a note says so.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "tools/load/report.hpp"
+
+namespace signalbox::tools {
+
+struct NamedReport {
+  std::string name;  ///< Of the file, for errors and notes.
+  LoadReport report;
+};
+
+/// INVALID_ARGUMENT: there is no report, or the reports have different targets, methods or sides.
+absl::StatusOr<LoadReport> merge_load_reports(const std::vector<NamedReport>& reports);
+
+}  // namespace signalbox::tools

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// page_assets — the script and the style of the HTML page, built in.
+//
+//   uplot/, report_page.js, report_page.css ─ CMake ─▶ [page_assets] ─▶ report_html
+//
+// uPlot has the MIT licence, which the script begins with.
+
+#pragma once
+
+namespace signalbox::tools {
+
+const char* load_page_script();
+const char*
+load_page_script_sha256();  ///< In hexadecimal digits; the page allows this script only.
+const char* load_page_style();
+
+}  // namespace signalbox::tools

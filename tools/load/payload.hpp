@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// payload — the bytes of the request, from JSON and the method's own types.
+//
+//   protoc --include_imports --descriptor_set_out=FILE ─▶ protoset ─┐
+//   '{"item": "book"}' ─────────────────────────────────────────────┴▶ [payload_of_json] ─▶ bytes
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace signalbox::tools {
+
+/// "/orders.v1.Orders/Place" of "orders.v1.Orders/Place", "/orders.v1.Orders/Place" or
+/// "orders.v1.Orders.Place".
+absl::StatusOr<std::string> method_path_of(absl::string_view text);
+
+/// `protoset`: the bytes of a FileDescriptorSet. INVALID_ARGUMENT: it is none, it lacks the method,
+/// the method streams, or the JSON does not fit; the error names the field and the position.
+absl::StatusOr<std::string> payload_of_json(const std::string& protoset,
+                                            const std::string& method_path,
+                                            const std::string& json);
+
+}  // namespace signalbox::tools

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LoadReport — all that a run of `signalbox load` found, as one plain value.
+//
+//   engine, fault analysis, thresholds ─▶ [LoadReport] ─▶ table, JSON, HTML, JUnit, .hdr
+//                                              ▲──────── merge of several JSON files
+//
+// Times within the run are nanoseconds since the beginning of the measured part: the warm-up is
+// before 0. Latencies are nanoseconds. A renderer rounds; the report does not. Every renderer shows
+// these numbers and computes no others, so all of them agree.
+//
+// A call *belongs to* the moment when it was due, whenever it was sent or ended.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/load/histogram.hpp"
+
+namespace signalbox::tools {
+
+/// Of the JSON form. It rises when a member changes its meaning or goes.
+inline constexpr int kLoadReportVersion = 1;
+
+/// The width of a bin.
+inline constexpr std::int64_t kLoadBinNs = 100'000'000;
+
+/// The measurement is not valid above these.
+inline constexpr std::uint64_t kMostLatenessP99Ns = 1'000'000;  // Unless --max-lateness differs.
+inline constexpr double kMostUnsentShare = 0.001;
+
+/// The callers of LoadSide::closed_loop: ghz has so many by default.
+inline constexpr std::int64_t kClosedLoopCallers = 50;
+
+struct LoadConfiguration {
+  std::string target;    ///< "xds:///orders"
+  std::string method;    ///< "/orders.v1.Orders/Place"
+  std::string rate;      ///< As it was given: "100..2000/30s".
+  std::string arrivals;  ///< "poisson" or "even".
+  double duration_s = 0;
+  double warmup_s = 0;
+  std::uint64_t seed = 0;
+  double call_timeout_s = 0;
+  std::uint64_t payload_bytes = 0;
+  std::uint32_t sessions = 0;             ///< Cookie jars; 0: calls have no session.
+  std::vector<std::string> header_names;  ///< Without their values, which may be secrets.
+  std::string script_file;                ///< Empty: no script.
+  std::string script;                     ///< The script's text.
+};
+
+/// How well the generator kept to its schedule.
+struct LoadValidity {
+  std::uint64_t scheduled = 0;  ///< Calls that were due within the measured part.
+  std::uint64_t sent = 0;
+  std::uint64_t dropped = 0;  ///< Due, and never sent: too many calls were in flight.
+  /// From when a call was due until it was sent.
+  std::uint64_t lateness_p50_ns = 0;
+  std::uint64_t lateness_p99_ns = 0;
+  std::uint64_t lateness_p999_ns = 0;
+  std::uint64_t lateness_max_ns = 0;
+  std::uint64_t lateness_limit_ns = kMostLatenessP99Ns;  ///< Of p99: --max-lateness.
+  bool is_valid = true;
+  /// The highest rate in a bin that was sent in time; shown when the measurement is not valid.
+  double reachable_rate = 0;
+  std::string reason;  ///< Why the measurement is not valid; empty if it is.
+};
+
+/// Where calls went: a priority of a cluster.
+struct LoadPlace {
+  std::string cluster;                    ///< "unknown": the endpoint was in no cluster.
+  std::optional<std::uint32_t> priority;  ///< nullopt: not known.
+
+  bool operator==(const LoadPlace&) const = default;
+};
+
+/// An endpoint with all of its calls.
+struct LoadEndpoint {
+  std::string address;      ///< "127.0.0.1:40001"; empty: calls that reached no endpoint.
+  std::uint32_t place = 0;  ///< Index of LoadSide::places: the newest one.
+  std::uint64_t ok = 0;
+  std::uint64_t failed = 0;
+};
+
+/// The calls of one bin that went to one endpoint while it was in one place.
+struct LoadShare {
+  std::uint32_t endpoint = 0;  ///< Index of LoadSide::endpoints.
+  std::uint32_t place = 0;     ///< Index of LoadSide::places.
+  std::uint64_t ok = 0;
+  std::uint64_t failed = 0;
+};
+
+/// One bucket of a LatencyHistogram.
+struct LoadBucket {
+  std::uint32_t bucket = 0;
+  std::uint64_t count = 0;
+
+  bool operator==(const LoadBucket&) const = default;
+};
+
+/// Calls that were due within kLoadBinNs. Bin i begins at i * kLoadBinNs.
+struct LoadBin {
+  std::uint64_t scheduled = 0;
+  std::uint64_t sent = 0;
+  /// Calls by gRPC status code; 0 is OK. A call that never ended has no code.
+  std::map<int, std::uint64_t> codes;
+  std::vector<LoadShare> shares;
+  /// Of calls that ended OK, from due: percentiles, and all of it to merge by.
+  std::uint64_t p50_ns = 0;
+  std::uint64_t p99_ns = 0;
+  std::uint64_t max_ns = 0;
+  std::vector<LoadBucket> latencies;  ///< In the order of the buckets, without empty ones.
+};
+
+/// What one fault did to the calls of one side. See fault_analysis.hpp for the rules.
+struct LoadFaultFigures {
+  std::uint64_t lost = 0;  ///< Calls that failed because of it.
+  /// From the fault to the first call that a worse priority answered; nullopt: none did.
+  std::optional<std::int64_t> first_success_ns;
+  /// From the fault until p99 is back within 1.2 × the baseline for 5 s; nullopt: not in this run.
+  std::optional<std::int64_t> recovery_ns;
+  std::uint64_t baseline_p99_ns = 0;  ///< Of the 5 s before the fault; 0: no call ended OK there.
+  std::uint64_t sessions_moved = 0;   ///< Sessions that answered from another endpoint afterwards.
+  std::uint64_t failback_errors = 0;  ///< Calls that failed while the better priority came back.
+};
+
+/// An act of the script.
+struct LoadFault {
+  std::string name;  ///< "kill primary", unique: "#2" is added to a second one.
+  std::string verb;  ///< "kill", "mark", …
+  std::string what;  ///< The act as a sentence for people.
+  std::int64_t planned_ns = 0;
+  std::int64_t at_ns = 0;  ///< When it was begun; planned_ns if it was not.
+  bool is_fault = true;    ///< False: a mark, or an act that ends a fault (cont, clear).
+  std::string error;       ///< Why it could not be done; empty: it was done.
+};
+
+/// What one client found: signalbox, or gRPC's own channel.
+struct LoadSide {
+  std::string name;  ///< "signalbox", "grpc".
+  LoadValidity validity;
+  std::uint64_t ok = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t unanswered = 0;                   ///< Sent, and not ended when the run was cut.
+  std::map<int, std::uint64_t> codes;             ///< By gRPC status code; 0 is OK.
+  std::map<std::string, std::uint64_t> messages;  ///< Of failures: the 20 most frequent texts.
+  /// Of calls that ended OK. `from_due` is what callers saw.
+  LatencyHistogram from_due;
+  LatencyHistogram from_sent;
+  LatencyHistogram failed_from_due;  ///< Of calls that failed.
+  /// What a closed loop of kClosedLoopCallers would have recorded of the same calls.
+  LatencyHistogram closed_loop;
+  std::uint64_t closed_loop_skipped = 0;  ///< Calls that such a loop would not have sent.
+  std::vector<LoadPlace> places;
+  std::vector<LoadEndpoint> endpoints;
+  std::vector<LoadBin> bins;
+  std::vector<LoadFaultFigures> faults;  ///< One for each of LoadReport::faults.
+  /// CPU time of the process by measured call, user and system, and of it the engine's own threads
+  /// outside of the channel.
+  double cpu_per_call_ns = 0;
+  double engine_cpu_per_call_ns = 0;
+};
+
+/// A --fail-if, and how it went.
+struct LoadThreshold {
+  std::string text;   ///< As it was given: "recovery>1s".
+  std::string side;   ///< The side that it was judged on: thresholds hold for signalbox.
+  std::string fault;  ///< The fault that it names; empty: overall.
+  /// In the unit of the threshold: calls, percent, or nanoseconds. nullopt: never happened, which
+  /// misses every threshold of a time.
+  std::optional<double> measured;
+  double limit = 0;
+  std::string unit;  ///< "calls", "%", "ns", "/s".
+  bool is_missed = false;
+};
+
+struct LoadReport {
+  int version = kLoadReportVersion;
+  std::string signalbox_version;
+  LoadConfiguration configuration;
+  std::int64_t started_unix_ms = 0;  ///< When the measured part began.
+  double ran_s = 0;                  ///< How long the measured part was.
+  bool is_cut = false;               ///< A signal ended the run early.
+  std::uint32_t merged = 1;          ///< The number of runs in this report.
+  std::vector<LoadFault> faults;     ///< In the order of their times.
+  std::vector<LoadSide> sides;       ///< signalbox first; grpc second with --compare grpc.
+  std::vector<LoadThreshold> thresholds;
+  std::vector<std::string> notes;  ///< Of a merge: what a reader must know about its runs.
+  /// 0 all went well, 1 a threshold was missed, 3 the measurement is not valid.
+  int exit_status = 0;
+};
+
+}  // namespace signalbox::tools

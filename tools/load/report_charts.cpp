@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/load/report_charts.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "tools/load/bins.hpp"
+#include "tools/load/report_words.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostPoints = 1200;
+constexpr double kSecond = 1e9;
+
+Json in_ms(const LoadBin& bin, std::uint64_t ns) {
+  return bin.latencies.empty() ? Json(nullptr) : Json(static_cast<double>(ns) / 1e6);
+}
+
+std::uint64_t calls_to(const LoadBin& bin, std::uint32_t place) {
+  std::uint64_t calls = 0;
+  for (const LoadShare& share : bin.shares)
+    calls += share.place == place ? share.ok + share.failed : 0;
+  return calls;
+}
+
+Json places_json(const LoadSide& side, const std::vector<LoadBin>& points) {
+  Json places = Json::array();
+  for (std::size_t i = 0; i < side.places.size(); ++i) {
+    std::uint64_t all = 0;
+    Json calls = Json::array();
+    for (const LoadBin& point : points) {
+      const std::uint64_t count = calls_to(point, static_cast<std::uint32_t>(i));
+      all += count;
+      calls.push_back(count);
+    }
+    if (all > 0) places.push_back({{"name", place_text(side.places[i])}, {"calls", calls}});
+  }
+  return places;
+}
+
+Json codes_json(const LoadSide& side, const std::vector<LoadBin>& points, double per_second) {
+  Json codes = Json::array();
+  for (const auto& [code, count] : side.codes) {
+    if (code == 0 || count == 0) continue;
+    Json rates = Json::array();
+    for (const LoadBin& point : points) {
+      const auto found = point.codes.find(code);
+      rates.push_back(found == point.codes.end() ? 0.0
+                                                 : per_second * static_cast<double>(found->second));
+    }
+    codes.push_back({{"name", code_text(code)}, {"rates", std::move(rates)}});
+  }
+  return codes;
+}
+
+Json side_json(const LoadSide& side, std::size_t together) {
+  const std::vector<LoadBin> points = wider_bins(side.bins, together);
+  const double width = static_cast<double>(together) * static_cast<double>(kLoadBinNs) / kSecond;
+  Json times = Json::array();
+  Json due = Json::array();
+  Json ok = Json::array();
+  Json p50 = Json::array();
+  Json p99 = Json::array();
+  Json most = Json::array();
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const LoadBin& point = points[i];
+    const auto found = point.codes.find(0);
+    const std::uint64_t answered = found == point.codes.end() ? 0 : found->second;
+    times.push_back(static_cast<double>(i) * width);
+    due.push_back(static_cast<double>(point.scheduled) / width);
+    ok.push_back(static_cast<double>(answered) / width);
+    p50.push_back(in_ms(point, point.p50_ns));
+    p99.push_back(in_ms(point, point.p99_ns));
+    most.push_back(in_ms(point, point.max_ns));
+  }
+  return {{"name", side.name},
+          {"times", std::move(times)},
+          {"due", std::move(due)},
+          {"ok", std::move(ok)},
+          {"codes", codes_json(side, points, 1 / width)},
+          {"p50", std::move(p50)},
+          {"p99", std::move(p99)},
+          {"max", std::move(most)},
+          {"places", places_json(side, points)}};
+}
+
+}  // namespace
+
+std::size_t bins_in_point(const LoadReport& report) {
+  std::size_t most = 0;
+  for (const LoadSide& side : report.sides)
+    most = std::max(most, side.bins.size());
+  return std::max<std::size_t>(1, (most + kMostPoints - 1) / kMostPoints);
+}
+
+nlohmann::ordered_json load_charts_json(const LoadReport& report) {
+  Json faults = Json::array();
+  for (const LoadFault& fault : report.faults)
+    faults.push_back({{"at", static_cast<double>(fault.at_ns) / kSecond},
+                      {"name", fault.name},
+                      {"is_fault", fault.is_fault}});
+  Json sides = Json::array();
+  for (const LoadSide& side : report.sides)
+    sides.push_back(side_json(side, bins_in_point(report)));
+  return {{"ran_s", report.ran_s}, {"faults", std::move(faults)}, {"sides", std::move(sides)}};
+}
+
+}  // namespace signalbox::tools

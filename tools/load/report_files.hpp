@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// report_files — a LoadReport in the files that the options name.
+//
+//   load, load merge: LoadReport ─▶ [write_report_files] ─▶ --html, --json, --junit, --hdr
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+#include "tools/load/report.hpp"
+
+namespace signalbox::tools {
+
+/// Names of files; empty: the option was not given.
+struct ReportFiles {
+  std::string html;
+  std::string json;
+  std::string junit;
+  std::string hdr;
+};
+
+/// Before a run: each file can be written. INVALID_ARGUMENT names the option.
+absl::Status check_report_files(const ReportFiles& files);
+
+/// INTERNAL: a file could not be written whole; the others were.
+absl::Status write_report_files(const ReportFiles& files, const LoadReport& report);
+
+}  // namespace signalbox::tools

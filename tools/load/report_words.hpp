@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// report_words — the figures of a LoadReport as texts, the same in every form of the report.
+//
+//   nanoseconds, codes, places, thresholds ─▶ [report_words] ─▶ texts, not escaped
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tools/load/report.hpp"
+
+namespace signalbox::tools {
+
+/// "1.600 s", "4.12 ms", "85 us".
+std::string latency_text(double ns);
+
+/// "never" without a value.
+std::string time_or_never(const std::optional<std::int64_t>& ns);
+
+/// "14 UNAVAILABLE"
+std::string code_text(int code);
+
+/// "orders-primary, priority 0"
+std::string place_text(const LoadPlace& place);
+
+/// What was measured, in the unit of the threshold.
+std::string measured_text(const LoadThreshold& threshold);
+
+}  // namespace signalbox::tools

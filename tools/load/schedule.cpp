@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/load/schedule.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+
+namespace signalbox::tools {
+namespace {
+
+absl::Status wrong(absl::string_view part, absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", part, "' ", why, "; expected RATE, RATE/DURATION or FROM..TO/DURATION"));
+}
+
+bool read_rate(absl::string_view text, double& rate) {
+  return absl::SimpleAtod(text, &rate) && rate >= 0 && rate <= kMostRate;
+}
+
+absl::StatusOr<RatePart> parse_part(absl::string_view text, bool is_last) {
+  const std::pair<absl::string_view, absl::string_view> halves =
+      absl::StrSplit(text, absl::MaxSplits('/', 1));
+  const bool is_ramp = absl::StrContains(halves.first, "..");
+  const std::pair<absl::string_view, absl::string_view> ends =
+      absl::StrSplit(halves.first, absl::MaxSplits("..", 1));
+  RatePart part;
+  if (!read_rate(ends.first, part.from) || !read_rate(is_ramp ? ends.second : ends.first, part.to))
+    return wrong(text, absl::StrCat("has no rate of 0 to ", kMostRate));
+  if (absl::StrContains(text, '/')) {
+    absl::Duration duration;
+    if (!absl::ParseDuration(halves.second, &duration) || duration <= absl::ZeroDuration() ||
+        duration > absl::Hours(24 * 365))
+      return wrong(text, "has no duration, such as 30s or 1m30s, after its /");
+    part.seconds = absl::ToDoubleSeconds(duration);
+  } else if (is_ramp) {
+    return wrong(text, "is a ramp without a duration");
+  } else if (!is_last) {
+    return wrong(text, "has no duration, and another part follows");
+  }
+  return part;
+}
+
+// Expected calls from the beginning of the part until `seconds` later.
+double calls_of(const RatePart& part, double seconds) {
+  if (part.from == part.to) return part.from * seconds;
+  return part.from * seconds + (part.to - part.from) / part.seconds * seconds * seconds / 2;
+}
+
+// The inverse of calls_of(). The form of the quadratic's root is exact for small slopes, too.
+double seconds_of(const RatePart& part, double calls) {
+  if (part.from == part.to) return calls / part.from;
+  const double slope = (part.to - part.from) / part.seconds;
+  const double root = std::sqrt(std::max(0.0, part.from * part.from + 2 * slope * calls));
+  return 2 * calls / (part.from + root);
+}
+
+}  // namespace
+
+absl::StatusOr<RateProfile> parse_rate(absl::string_view text) {
+  RateProfile profile;
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ',');
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool is_last = i + 1 == parts.size();
+    auto part = parse_part(parts[i], is_last);
+    if (!part.ok()) return part.status();
+    profile.push_back(*part);
+    // The rate at the end of a ramp or a step stays.
+    if (is_last && part->seconds > 0) profile.push_back({.from = part->to, .to = part->to});
+  }
+  if (profile.back().to <= 0)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'",
+        text,
+        "' ends at 0 calls a second; end it with a rate of more than 0, or end the run "
+        "earlier by --duration"));
+  return profile;
+}
+
+RateProfile with_warmup(RateProfile profile, double seconds) {
+  if (seconds <= 0) return profile;
+  const double rate = profile.front().from;
+  profile.insert(profile.begin(), {.from = rate, .to = rate, .seconds = seconds});
+  return profile;
+}
+
+double expected_calls(const RateProfile& profile, double seconds) {
+  double calls = 0;
+  for (std::size_t i = 0; i < profile.size() && seconds > 0; ++i) {
+    const bool is_last = i + 1 == profile.size();
+    const double here = is_last ? seconds : std::min(seconds, profile[i].seconds);
+    calls += calls_of(profile[i], here);
+    seconds -= here;
+  }
+  return calls;
+}
+
+Schedule::Schedule(RateProfile profile, Arrivals arrivals, std::uint64_t seed)
+    : profile_(std::move(profile)), arrivals_(arrivals), dice_(seed) {}
+
+std::chrono::nanoseconds Schedule::next() {
+  left_ += arrivals_ == Arrivals::kEven ? 1 : std::exponential_distribution<double>(1)(dice_);
+  for (;;) {
+    const RatePart& part = profile_[part_];
+    const bool is_last = part_ + 1 == profile_.size();
+    const double whole =
+        is_last ? std::numeric_limits<double>::infinity() : calls_of(part, part.seconds);
+    if (left_ < whole) {
+      const std::chrono::duration<double> offset(part_began_ + seconds_of(part, left_));
+      return std::chrono::duration_cast<std::chrono::nanoseconds>(offset);
+    }
+    left_ -= whole;
+    part_began_ += part.seconds;
+    ++part_;
+  }
+}
+
+}  // namespace signalbox::tools

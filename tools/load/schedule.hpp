@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// schedule — the moments at which calls are due: an open loop's only input.
+//
+//   "100..2000/30s" ─▶ [parse_rate] ─▶ RateProfile ─▶ [Schedule] ─▶ when the next call is due
+//
+//   rate     = part { "," part }            the last part lasts until the end
+//   part     = NUMBER [ ".." NUMBER ] [ "/" DURATION ]
+//   "200"                 200 calls a second
+//   "100..2000/30s"       rises evenly for 30 s, then stays at 2000
+//   "100/10s,500/10s,100" steps
+//
+// The expected number of calls until t is the integral of the rate. Even arrivals stand where the
+// integral reaches a whole number. The distances of Poisson arrivals on the integral are drawn from
+// an exponential distribution. A seed gives the same moments in every process.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace signalbox::tools {
+
+struct RatePart {
+  double from = 0;     ///< Calls a second at its beginning.
+  double to = 0;       ///< Calls a second at its end.
+  double seconds = 0;  ///< Of the last part: without end, at the rate `to`.
+};
+
+using RateProfile = std::vector<RatePart>;
+
+/// The highest rate that a part may have.
+inline constexpr double kMostRate = 10'000'000;
+
+/// INVALID_ARGUMENT names the part that is wrong. Every part but the last needs a duration; a ramp
+/// always does.
+absl::StatusOr<RateProfile> parse_rate(absl::string_view text);
+
+/// The profile with a part before it that keeps the first rate for so long.
+RateProfile with_warmup(RateProfile profile, double seconds);
+
+/// The expected number of calls within the first `seconds`.
+double expected_calls(const RateProfile& profile, double seconds);
+
+enum class Arrivals : std::uint8_t { kPoisson, kEven };
+
+class Schedule {
+ public:
+  /// Precondition: `profile` is not empty, and its last rate is more than 0.
+  Schedule(RateProfile profile, Arrivals arrivals, std::uint64_t seed);
+
+  /// When the next call is due, from the beginning of the profile. Never allocates.
+  std::chrono::nanoseconds next();
+
+ private:
+  RateProfile profile_;
+  Arrivals arrivals_;
+  std::mt19937_64 dice_;
+  std::size_t part_ = 0;
+  double part_began_ = 0;  // Seconds.
+  double left_ = 0;        // Expected calls from the part's beginning to the next call.
+};
+
+}  // namespace signalbox::tools

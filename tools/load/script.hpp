@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// script — a drill: what is done, to which process or endpoint, and when.
+//
+//   YAML or JSON ─▶ [parse_script] ─▶ Script ─┬▶ [timeline] ─▶ --dry-run
+//                                             └▶ LoadStage does the acts ─▶ LoadReport::faults
+//
+//   processes:
+//     primary:
+//       command: [./orders, --listen, 127.0.0.1:7001]     # started before the load, ended after it
+//     other:
+//       pidfile: /run/orders/other.pid                    # runs already, and is named by its file
+//   acts:
+//     - {at: 10s, kill: primary, for: 5s}                 # killed, and started again 5 s later
+//     - {at: 20s, stop: [primary, other], for: 2s}        # SIGSTOP, then SIGCONT
+//     - {at: 30s, drain: 127.0.0.1:7001, for: 5s}         # EDS health DRAINING, and back
+//     - {at: 35s, delay: 127.0.0.1:7001, by: 100ms, for: 2s}
+//     - {at: 40s, exec: [kubectl, delete, pod, orders-0]}
+//     - {at: 50s, mark: version 2 takes over}
+//
+// A script can only reach processes that it has started or that a pidfile names, never a process by
+// its name. `control-plane` is the control plane that serves --resources.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace signalbox::tools {
+
+/// The process that serves --resources.
+inline constexpr absl::string_view kControlPlaneName = "control-plane";
+
+enum class Verb : std::uint8_t {
+  kKill,       ///< SIGKILL to processes.
+  kTerm,       ///< SIGTERM.
+  kStop,       ///< SIGSTOP.
+  kCont,       ///< SIGCONT.
+  kRestart,    ///< Ends what runs by SIGKILL, and starts the command.
+  kDrain,      ///< EDS health DRAINING for endpoints of --resources.
+  kUndrain,    ///< The health that the file says.
+  kDelay,      ///< Bytes to and from endpoints of --resources are late, by a proxy.
+  kBandwidth,  ///< So many bytes pass in a second.
+  kBlackhole,  ///< Nothing passes, and nothing is closed.
+  kReset,      ///< Connections are reset, and new ones too.
+  kClear,      ///< The last four end.
+  kExec,       ///< A command of the user.
+  kMark,       ///< Nothing but a line in the report.
+};
+
+struct ScriptProcess {
+  std::vector<std::string> command;  ///< Empty: the process is not ours to start.
+  std::string pidfile;               ///< Empty: the process is started by us.
+};
+
+struct Act {
+  std::chrono::nanoseconds at{};  ///< From the beginning of the measured part.
+  Verb verb = Verb::kMark;
+  /// Names of processes, addresses of endpoints, the words of a command, or the text of a mark.
+  std::vector<std::string> words;
+  double amount = 0;  ///< Of a delay in nanoseconds, of a bandwidth in bytes a second.
+  std::string name;   ///< "kill primary"; unique, so that thresholds can name it.
+  std::string what;   ///< For people: "SIGKILL to primary".
+
+  /// False: a mark, or an act that ends a fault.
+  bool is_fault() const;
+};
+
+struct Script {
+  std::map<std::string, ScriptProcess> processes;
+  std::vector<Act> acts;  ///< In the order of their times.
+};
+
+absl::string_view to_string(Verb verb);
+
+/// The act needs a proxy in front of the endpoints that it names.
+bool needs_proxy(Verb verb);
+
+/// `has_resources`: there is a control plane of ours. Only then can a script act on
+/// `control-plane`, and on endpoints: drain, delay, bandwidth, blackhole, reset. Errors name the
+/// file, the line (YAML), the act and the field.
+absl::StatusOr<Script> parse_script(absl::string_view text,
+                                    absl::string_view file_name,
+                                    bool has_resources);
+
+/// A line for each act, for people.
+std::string timeline(const Script& script);
+
+}  // namespace signalbox::tools

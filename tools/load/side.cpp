@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/load/side.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include <grpcpp/channel.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "signalbox/runtime.hpp"
+#include "tools/child_process.hpp"
+#include "tools/commands.hpp"
+#include "tools/load/collector.hpp"
+#include "tools/load/engine.hpp"
+#include "tools/load/places.hpp"
+#include "tools/load/report_json.hpp"
+#include "tools/load/side_plan.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr milliseconds kRound{10};         // Between two looks at rings and stdin.
+constexpr milliseconds kStateWait{50};     // Between two looks at stdin before the load.
+constexpr milliseconds kPlacesEvery{100};  // Between two looks at the runtime's status.
+constexpr auto kCutGrace = std::chrono::seconds(1);
+constexpr auto kLastAnswers = std::chrono::seconds(2);  // After the last call's deadline.
+
+void print(const Json& line) {
+  std::cout << absl::StrCat(line.dump(-1, ' ', false, Json::error_handler_t::replace), "\n")
+            << std::flush;
+}
+
+int refuse(absl::string_view why) {
+  print({{"error", std::string(why)}});
+  return kExitUsage;
+}
+
+// The parent's lines.
+class Lines {
+ public:
+  /// nullopt: no whole line has come within `at_most`.
+  std::optional<std::string> next(milliseconds at_most) {
+    if (auto line = take_line()) return line;
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    if (::poll(&input, 1, static_cast<int>(at_most.count())) <= 0) return std::nullopt;
+    std::array<char, 65536> chunk;
+    const ssize_t got = ::read(STDIN_FILENO, chunk.data(), chunk.size());
+    if (got <= 0) {
+      has_ended_ = true;
+      return std::nullopt;
+    }
+    text_.append(chunk.data(), static_cast<std::size_t>(got));
+    return take_line();
+  }
+
+  bool has_ended() const { return has_ended_; }
+
+ private:
+  std::optional<std::string> take_line() {
+    const auto end = text_.find('\n');
+    if (end == std::string::npos) return std::nullopt;
+    std::string line = text_.substr(0, end);
+    text_.erase(0, end + 1);
+    return line;
+  }
+
+  std::string text_;
+  bool has_ended_ = false;
+};
+
+// A line that must come; an empty object if stdin ends first.
+Json await_line(Lines& lines) {
+  while (!lines.has_ended()) {
+    if (const auto line = lines.next(milliseconds(100)))
+      return Json::parse(*line, nullptr, /*allow_exceptions=*/false);
+  }
+  return Json::object();
+}
+
+nanoseconds process_cpu() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto of = [](const timeval& time) {
+    return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  };
+  return of(used.ru_utime) + of(used.ru_stime);
+}
+
+nanoseconds thread_cpu() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + nanoseconds(used.tv_nsec);
+}
+
+// The channel of a side, and the runtime that it may need.
+struct Client {
+  std::unique_ptr<Runtime> runtime;  // Null: gRPC's own channel.
+  std::shared_ptr<grpc::ChannelInterface> channel;
+};
+
+absl::StatusOr<Client> make_client(const SidePlan& plan) {
+  Client client;
+  if (plan.side == kGrpcSide) {
+    if (!plan.bootstrap.empty()) {
+      ::unsetenv("GRPC_XDS_BOOTSTRAP");
+      ::setenv("GRPC_XDS_BOOTSTRAP_CONFIG", plan.bootstrap.c_str(), /*overwrite=*/1);
+    }
+    client.channel = grpc::CreateChannel(plan.target, grpc::InsecureChannelCredentials());
+    return client;
+  }
+  RuntimeOptions options;
+  if (!plan.bootstrap.empty()) options.bootstrap_json = plan.bootstrap;
+  options.log_level = LogLevel::kError;
+  options.log_line = [](const LogLine& line) { say("load", text_of(line), line.level); };
+  auto runtime = Runtime::start(std::move(options));
+  if (!runtime.ok()) return runtime.status();
+  client.runtime = *std::move(runtime);
+  client.channel = client.runtime->channel(plan.target);
+  return client;
+}
+
+// What a runtime knows of a target that is not READY; empty: nothing.
+std::string why_not_ready(const Client& client, const std::string& target) {
+  if (client.runtime == nullptr) return "";
+  const RuntimeStatus status = client.runtime->status();
+  for (const TargetStatus& one : status.targets) {
+    if (one.name != target) continue;
+    if (!one.failure.ok()) return absl::StrCat(": ", one.failure.message());
+    for (const ClusterStatus& cluster : one.clusters) {
+      if (!cluster.failure.ok()) return absl::StrCat(": ", cluster.failure.message());
+      for (const PriorityStatus& priority : cluster.priorities) {
+        if (!priority.reason.ok()) return absl::StrCat(": ", priority.reason.message());
+      }
+    }
+  }
+  return "";
+}
+
+absl::Status await_ready(const Client& client, const SidePlan& plan, Lines& lines) {
+  const auto deadline = Clock::now() + plan.start_timeout;
+  for (;;) {
+    const auto state = client.channel->GetState(/*try_to_connect=*/true);
+    if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
+    // gRPC's channel makes progress only while a thread waits for it like this.
+    client.channel->WaitForStateChange(state, std::chrono::system_clock::now() + kStateWait);
+    lines.next(milliseconds(0));
+    if (lines.has_ended()) return absl::CancelledError("the parent has ended");
+    if (Clock::now() > deadline)
+      return absl::DeadlineExceededError(
+          absl::StrCat(plan.target,
+                       " was not ready within ",
+                       std::chrono::duration<double>(plan.start_timeout).count(),
+                       " s",
+                       why_not_ready(client, plan.target)));
+  }
+}
+
+LoadEngine::Options engine_options(const SidePlan& plan, RateProfile profile) {
+  return {.method = plan.method,
+          .payload = plan.payload,
+          .headers = plan.headers,
+          .call_timeout = plan.call_timeout,
+          .sessions = plan.sessions,
+          .max_in_flight = plan.max_in_flight,
+          .profile = std::move(profile),
+          .arrivals = plan.arrivals,
+          .seed = plan.seed,
+          .warmup = plan.warmup,
+          .duration = plan.duration};
+}
+
+class SideRun {
+ public:
+  SideRun(const SidePlan& plan, Client& client, RateProfile profile, Lines& lines)
+      : plan_(plan),
+        client_(client),
+        lines_(lines),
+        recorder_(plan.side, plan.sessions, plan.duration),
+        collector_(recorder_),
+        engine_(std::make_unique<LoadEngine>(client.channel,
+                                             engine_options(plan, std::move(profile)))) {}
+
+  LoadSide run(Clock::time_point begin) {
+    measured_ = begin + plan_.warmup;
+    next_second_ = measured_ + std::chrono::seconds(1);
+    engine_->start(begin);
+    const auto last = measured_ + plan_.duration + plan_.call_timeout + kLastAnswers;
+    while (!engine_->is_done() && Clock::now() < std::min(last, cut_deadline())) {
+      if (const auto line = lines_.next(kRound)) obey(Json::parse(*line, nullptr, false));
+      if (lines_.has_ended()) std::_Exit(kExitUsage);  // The parent has ended.
+      look();
+    }
+    return finish();
+  }
+
+ private:
+  Clock::time_point cut_deadline() const {
+    return cut_ ? *cut_ + kCutGrace : Clock::time_point::max();
+  }
+
+  void obey(const Json& line) {
+    if (line.contains("act")) {
+      const nanoseconds at(line["act"].at("at").get<std::int64_t>());
+      collector_.add_act((at - measured_.time_since_epoch()).count(),
+                         line["act"].at("is_fault").get<bool>());
+    } else if (line.contains("place")) {
+      const auto [address, place] = place_of_json(line["place"]);
+      recorder_.place(address, place);
+    } else if (line.contains("stop")) {
+      cut_ = Clock::now();
+      engine_->stop();
+    }
+  }
+
+  void look() {
+    const auto now = Clock::now();
+    if (now >= measured_ && !cpu_before_) {
+      cpu_before_ = process_cpu();
+      own_before_ = own_cpu();
+    }
+    if (client_.runtime != nullptr && now >= next_places_) tell_places(now);
+    auto drained = engine_->drain();
+    collector_.add(drained.sent, drained.ended, std::move(drained.endpoints));
+    collector_.advance((now - measured_).count());
+    if (now < next_second_) return;
+    next_second_ += std::chrono::seconds(1);
+    print({{"second", second_json(recorder_.take_second())}});
+  }
+
+  // Places are known to the recorder before the calls that are held back until then.
+  void tell_places(Clock::time_point now) {
+    next_places_ = now + kPlacesEvery;
+    for (const auto& [address, place] : places_of(client_.runtime->status(), plan_.target)) {
+      if (const auto known = places_.find(address);
+          known != places_.end() && known->second == place)
+        continue;
+      places_[address] = place;
+      recorder_.place(address, place);
+      print({{"place", place_json(address, place)}});
+    }
+  }
+
+  nanoseconds own_cpu() const { return engine_->own_cpu() + thread_cpu(); }
+
+  LoadSide finish() {
+    const nanoseconds cpu = process_cpu() - cpu_before_.value_or(process_cpu());
+    const nanoseconds own = own_cpu() - own_before_;
+    const bool is_done = engine_->is_done();
+    auto drained = engine_->drain();
+    collector_.add(drained.sent, drained.ended, std::move(drained.endpoints));
+    collector_.flush();
+    const nanoseconds ran =
+        cut_ ? std::clamp<nanoseconds>(*cut_ - measured_, nanoseconds(0), plan_.duration)
+             : plan_.duration;
+    LoadSide side = recorder_.finish(
+        ran, plan_.lateness_limit_ns, is_done ? engine_->messages() : decltype(side.messages){});
+    if (const auto calls = static_cast<double>(side.ok + side.failed); calls > 0) {
+      side.cpu_per_call_ns = static_cast<double>(cpu.count()) / calls;
+      side.engine_cpu_per_call_ns = static_cast<double>(own.count()) / calls;
+    }
+    return side;
+  }
+
+  const SidePlan& plan_;
+  Client& client_;
+  Lines& lines_;
+  LoadRecorder recorder_;
+  Collector collector_;
+  std::unique_ptr<LoadEngine> engine_;  // Its rings are too large for a stack.
+  Clock::time_point measured_;
+  Clock::time_point next_second_;
+  Clock::time_point next_places_;
+  std::map<std::string, RankedPlace> places_;
+  std::optional<Clock::time_point> cut_;
+  std::optional<nanoseconds> cpu_before_;
+  nanoseconds own_before_{};
+};
+
+absl::Status write_side(const LoadSide& side, const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  file << load_side_json(side).dump(
+              -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+       << std::flush;
+  return file ? absl::OkStatus()
+              : absl::InternalError(absl::StrCat("cannot write ", path, "; is the disk full?"));
+}
+
+}  // namespace
+
+int run_load_side(pid_t parent) {
+  die_with_parent(parent);
+  Lines lines;
+  const auto plan = read_side_plan(await_line(lines).dump());
+  if (!plan.ok()) return refuse(plan.status().message());
+  auto profile = parse_rate(plan->rate);
+  if (!profile.ok()) return refuse(profile.status().message());
+  auto client = make_client(*plan);
+  if (!client.ok()) return refuse(client.status().message());
+  if (const auto ready = await_ready(*client, *plan, lines); !ready.ok())
+    return refuse(ready.message());
+  print({{"ready", true}});
+  const Json go = await_line(lines);
+  if (!go.contains("go")) return kExitUsage;
+  const nanoseconds begin(go["go"].get<std::int64_t>());
+  SideRun run(*plan, *client, *std::move(profile), lines);
+  const LoadSide side = run.run(Clock::time_point(begin));
+  if (const auto written = write_side(side, plan->result); !written.ok())
+    return refuse(written.message());
+  print({{"done", true}});
+  return kExitOk;
+}
+
+}  // namespace signalbox::tools

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The process of one side: a channel, an engine, and the lines to and from its parent.
+//
+//   parent ─ side_plan lines ─▶ [run_load_side] ─┬ Runtime::channel, or gRPC's own xds:/// channel
+//                                                └ LoadEngine ─▶ Collector ─▶ LoadSide ─▶ a file
+
+#pragma once
+
+#include <sys/types.h>
+
+namespace signalbox::tools {
+
+/// Ends with `parent`, or when its stdin ends.
+int run_load_side(pid_t parent);
+
+}  // namespace signalbox::tools

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/load/side_plan.hpp"
+
+#include <optional>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace signalbox::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+std::chrono::nanoseconds ns_of(const Json& json, const char* name) {
+  return std::chrono::nanoseconds(json.at(name).get<std::int64_t>());
+}
+
+}  // namespace
+
+Json side_plan_json(const SidePlan& plan) {
+  // Bytes are no JSON text, so they travel as base64.
+  return {{"side", plan.side},
+          {"target", plan.target},
+          {"bootstrap", plan.bootstrap},
+          {"method", plan.method},
+          {"payload", absl::Base64Escape(plan.payload)},
+          {"headers", plan.headers},
+          {"call_timeout_ns", plan.call_timeout.count()},
+          {"start_timeout_ns", plan.start_timeout.count()},
+          {"sessions", plan.sessions},
+          {"max_in_flight", plan.max_in_flight},
+          {"rate", plan.rate},
+          {"is_even", plan.arrivals == Arrivals::kEven},
+          {"seed", plan.seed},
+          {"warmup_ns", plan.warmup.count()},
+          {"duration_ns", plan.duration.count()},
+          {"lateness_limit_ns", plan.lateness_limit_ns},
+          {"result", plan.result}};
+}
+
+absl::StatusOr<SidePlan> read_side_plan(const std::string& line) {
+  try {
+    const Json json = Json::parse(line);
+    SidePlan plan;
+    json.at("side").get_to(plan.side);
+    json.at("target").get_to(plan.target);
+    json.at("bootstrap").get_to(plan.bootstrap);
+    json.at("method").get_to(plan.method);
+    if (!absl::Base64Unescape(json.at("payload").get<std::string>(), &plan.payload))
+      return absl::InvalidArgumentError("the plan's payload is no base64");
+    json.at("headers").get_to(plan.headers);
+    plan.call_timeout = ns_of(json, "call_timeout_ns");
+    plan.start_timeout = ns_of(json, "start_timeout_ns");
+    json.at("sessions").get_to(plan.sessions);
+    json.at("max_in_flight").get_to(plan.max_in_flight);
+    json.at("rate").get_to(plan.rate);
+    plan.arrivals = json.at("is_even").get<bool>() ? Arrivals::kEven : Arrivals::kPoisson;
+    json.at("seed").get_to(plan.seed);
+    plan.warmup = ns_of(json, "warmup_ns");
+    plan.duration = ns_of(json, "duration_ns");
+    json.at("lateness_limit_ns").get_to(plan.lateness_limit_ns);
+    json.at("result").get_to(plan.result);
+    return plan;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("no plan of a side: ", error.what()));
+  }
+}
+
+Json place_json(const std::string& address, const RankedPlace& place) {
+  return {{"address", address},
+          {"cluster", place.place.cluster},
+          {"priority", place.place.priority ? Json(*place.place.priority) : Json(nullptr)},
+          {"rank", place.rank ? Json(*place.rank) : Json(nullptr)}};
+}
+
+std::pair<std::string, RankedPlace> place_of_json(const Json& json) {
+  const auto number = [&json](const char* name) -> std::optional<std::uint32_t> {
+    if (json.at(name).is_null()) return std::nullopt;
+    return json.at(name).get<std::uint32_t>();
+  };
+  return {
+      json.at("address").get<std::string>(),
+      {.place = {.cluster = json.at("cluster").get<std::string>(), .priority = number("priority")},
+       .rank = number("rank")}};
+}
+
+Json second_json(const LoadSecond& second) {
+  return {{"sent", second.sent},
+          {"dropped", second.dropped},
+          {"ok", second.ok},
+          {"failed", second.failed},
+          {"p50_ns", second.p50_ns},
+          {"p99_ns", second.p99_ns}};
+}
+
+LoadSecond second_of_json(const Json& json) {
+  LoadSecond second;
+  json.at("sent").get_to(second.sent);
+  json.at("dropped").get_to(second.dropped);
+  json.at("ok").get_to(second.ok);
+  json.at("failed").get_to(second.failed);
+  json.at("p50_ns").get_to(second.p50_ns);
+  json.at("p99_ns").get_to(second.p99_ns);
+  return second;
+}
+
+}  // namespace signalbox::tools

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SidePlan — what the process of one side is told, and the lines that it and its parent exchange.
+//
+//   load ─ stdin ─▶ {plan} · {"go": NS} · {"act": …} · {"place": …} · {"stop": true} ─▶ side
+//   load ◀─ stdout ─ {"ready": true} or {"error": …} · {"place": …} · {"second": …} · {"done": …}
+//
+// Every line is one JSON object. Instants are nanoseconds of the steady clock, which all processes
+// of a machine share. A side learns of an act before it is done. The signalbox side says where
+// endpoints are; the parent tells the grpc side, which cannot know.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include <nlohmann/json.hpp>
+
+#include "tools/load/recorder.hpp"
+#include "tools/load/schedule.hpp"
+
+namespace signalbox::tools {
+
+inline constexpr const char* kSignalboxSide = "signalbox";
+inline constexpr const char* kGrpcSide = "grpc";
+
+struct SidePlan {
+  std::string side;  ///< kSignalboxSide or kGrpcSide.
+  std::string target;
+  std::string bootstrap;  ///< The bootstrap's JSON; empty: the environment names it.
+  std::string method;
+  std::string payload;  ///< Bytes.
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::chrono::nanoseconds call_timeout = std::chrono::seconds(5);
+  std::chrono::nanoseconds start_timeout = std::chrono::seconds(20);
+  std::size_t sessions = 0;
+  std::int64_t max_in_flight = 10'000;
+  std::string rate;
+  Arrivals arrivals = Arrivals::kPoisson;
+  std::uint64_t seed = 1;
+  std::chrono::nanoseconds warmup{};
+  std::chrono::nanoseconds duration = std::chrono::seconds(10);
+  std::uint64_t lateness_limit_ns = kMostLatenessP99Ns;
+  std::string result;  ///< The file that the side writes its LoadSide to.
+};
+
+nlohmann::json side_plan_json(const SidePlan& plan);
+absl::StatusOr<SidePlan> read_side_plan(const std::string& line);
+
+/// {"address", "cluster", "priority", "rank"}
+nlohmann::json place_json(const std::string& address, const RankedPlace& place);
+std::pair<std::string, RankedPlace> place_of_json(const nlohmann::json& json);
+
+nlohmann::json second_json(const LoadSecond& second);
+LoadSecond second_of_json(const nlohmann::json& json);
+
+}  // namespace signalbox::tools

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// thresholds — what --fail-if says, and whether it happened.
+//
+//   "recovery[kill primary]>1s" ─▶ [parse_threshold] ─▶ Threshold
+//   Threshold, LoadReport ─▶ [judge_threshold] ─▶ LoadThreshold
+//
+//   threshold = FIGURE [ "[" ACT "]" ] OP LIMIT         OP: > >= < <=
+//
+//   figure                            without [ACT]                         with [ACT]   limit
+//   lost                              failed calls                          of that act  a number
+//   failback-errors, sessions-moved   the sum over the acts                 of that act  a number
+//   recovery                          the longest of the faults             of that act  a duration
+//   first-success                     the longest, of faults that have one  of that act  a duration
+//   p50, p95, p99, p99.9, max         of answered calls, from due           –            a duration
+//   error-rate                        failed in percent of ended calls      –            5%
+//   rate                              answered calls a second               –            a number
+//
+// A --fail-if states what must not happen. A recovery or a first success that never came counts as
+// longer than every limit.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "tools/load/report.hpp"
+
+namespace signalbox::tools {
+
+enum class Comparison : std::uint8_t { kAbove, kAtLeast, kBelow, kAtMost };
+
+struct Threshold {
+  std::string text;
+  std::string figure;
+  std::string act;  ///< Empty: overall.
+  Comparison comparison = Comparison::kAbove;
+  double limit = 0;  ///< In `unit`.
+  std::string unit;  ///< "calls", "ns", "%", "/s".
+};
+
+absl::StatusOr<Threshold> parse_threshold(absl::string_view text);
+
+/// INVALID_ARGUMENT: the threshold names an act that is not among these.
+absl::Status check_act(const Threshold& threshold, const std::vector<std::string>& acts);
+
+/// Precondition: check_act() has passed for the report's faults.
+LoadThreshold judge_threshold(const Threshold& threshold,
+                              const LoadReport& report,
+                              const LoadSide& side);
+
+}  // namespace signalbox::tools
