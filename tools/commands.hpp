@@ -96,8 +96,9 @@ struct DemoOptions {
   double stop_seconds = 10;  ///< How long the same drill keeps the control plane stopped.
   std::string json;          ///< Empty: no data file.
   std::string metrics = "127.0.0.1:0";
-  std::string admin;      ///< Address of the admin pages; empty: none.
-  std::string resources;  ///< Empty: the built-in resources.
+  std::string admin;       ///< Address of the admin pages; empty: none.
+  std::string grpc_admin;  ///< Address of the gRPC admin services; empty: none.
+  std::string resources;   ///< Empty: the built-in resources.
   double rps = 500;
   std::uint64_t seed = 1;
 };
