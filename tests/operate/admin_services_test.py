@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 
@@ -32,10 +33,21 @@ def enter(venv: Path) -> None:
         return
     wrong = virtual_environment.set_up(venv, REQUIREMENTS)
     if wrong:
-        print(f"SKIPPED: the stubs of CSDS, channelz and health cannot be installed: {wrong}")
-        sys.exit(1 if os.environ.get("CI") == "true" else 0)
+        in_ci = os.environ.get("CI") == "true"
+        print(f"{'FAILED' if in_ci else 'SKIPPED'}: the stubs of CSDS, channelz and health cannot be installed: {wrong}")
+        sys.exit(1 if in_ci else 0)
     python = venv / "bin" / "python"
     os.execv(python, [str(python), *sys.argv])
+
+
+def until(ask, is_right):
+    """The first answer that is right, or the last one when patience ends."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        answer = ask()
+        if is_right(answer) or time.monotonic() > end:
+            return answer
+        time.sleep(0.05)
 
 
 class AdminServices(unittest.TestCase):
@@ -112,7 +124,10 @@ class AdminServices(unittest.TestCase):
 
         self.await_serving()
         csds, _, _ = self.stubs()
-        answer = csds.FetchClientStatus(csds_pb2.ClientStatusRequest(), timeout=PATIENCE)
+        acked = config_dump_shared_pb2.ClientResourceStatus.ACKED
+        answer = until(
+            lambda: csds.FetchClientStatus(csds_pb2.ClientStatusRequest(), timeout=PATIENCE),
+            lambda got: all(one.client_status == acked for one in got.config[0].generic_xds_configs))
         self.assertEqual(len(answer.config), 1)
         self.assertEqual(answer.config[0].node.id, "signalbox-demo")
         kinds = set()
@@ -158,8 +173,10 @@ class AdminServices(unittest.TestCase):
         ours = [channel for channel in top.channel if channel.ref.name == TARGET]
         self.assertEqual(len(ours), 1, [channel.ref.name for channel in top.channel])
         state = channelz_pb2.ChannelConnectivityState.State
-        got = channelz.GetChannel(
-            channelz_pb2.GetChannelRequest(channel_id=ours[0].ref.channel_id), timeout=PATIENCE).channel
+        request = channelz_pb2.GetChannelRequest(channel_id=ours[0].ref.channel_id)
+        got = until(
+            lambda: channelz.GetChannel(request, timeout=PATIENCE).channel,
+            lambda channel: channel.data.calls_succeeded > 0 and channel.data.trace.num_events_logged > 0)
         print("channel:", got.ref.name, state.Name(got.data.state.state), "calls ok", got.data.calls_succeeded)
         self.assertEqual(got.data.state.state, state.READY)
         self.assertGreater(got.data.calls_succeeded, 0)

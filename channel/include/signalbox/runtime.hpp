@@ -386,8 +386,9 @@ class Runtime {
   ///   ChannelOptions'; the default authority of RuntimeOptions::channel_arguments; the target's,
   ///   as on gRPC's own channel: "orders.example:80" for "xds:///orders.example:80". A default
   ///   authority never changes the target's virtual host.
-  /// - There is no service config and no channelz. Features that gRPC has for grpc::Channel alone
-  ///   are missing (its load-balancing policy's name, ResetConnectionBackoff).
+  /// - There is no service config. Only the channelz of add_admin_services() shows the channel.
+  ///   Features that gRPC has for grpc::Channel alone are missing (its load-balancing policy's
+  ///   name, ResetConnectionBackoff).
   ///
   /// Callbacks run on gRPC's own threads. Interceptors run on the thread that starts the batch.
   /// After a call has waited, they run on the runtime's thread that wakes the call: they must not
