@@ -382,6 +382,7 @@ struct Runtime::State {
   std::map<std::string, std::weak_ptr<channel::Target>> targets;
   std::vector<std::unique_ptr<channel::MetricsServer>> servers;
   std::vector<std::unique_ptr<channel::AdminServer>> admins;
+  std::vector<std::shared_ptr<void>> kept;
 
   absl::StatusOr<actors::Environment> make_environment();
   absl::Status add_extensions(actors::Environment& environment);
@@ -442,6 +443,7 @@ RuntimeStatus Runtime::State::status() {
   for (const auto& [name, target] : targets_in_use()) {
     status.targets.push_back(
         channel::status_of(name, target->board()->pieces(), options.aggregate_mode, now));
+    if (target->callers() != nullptr) channel::add_calls(status.targets.back(), *target->callers());
     status.ready = status.ready && status.targets.back().ready;
   }
   for (const auto& change : changes->last())
@@ -705,6 +707,11 @@ absl::StatusOr<std::string> Runtime::serve_admin(const std::string& address) {
   const std::lock_guard lock(state_->mutex);
   state_->admins.push_back(*std::move(server));
   return state_->admins.back()->address();
+}
+
+void Runtime::keep(std::shared_ptr<void> object) {
+  const std::lock_guard lock(state_->mutex);
+  state_->kept.push_back(std::move(object));
 }
 
 RuntimeStatus Runtime::status() const {

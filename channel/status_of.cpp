@@ -211,6 +211,13 @@ TargetStatus status_of(const std::string& target,
   return status;
 }
 
+void add_calls(TargetStatus& status, const CallerStats& callers) {
+  constexpr std::size_t kOk = 0;
+  status.calls_succeeded = callers.calls(kOk);
+  for (std::size_t code = kOk + 1; code < kStatusCodes; ++code)
+    status.calls_failed += callers.calls(code);
+}
+
 PriorityChange status_of(const actors::ChangeLog::Change& change, const Moment& now) {
   const PriorityMoved& move = change.move;
   return {.number = change.number,

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "actors/status_board.hpp"
+#include "messages/counting/caller_stats.hpp"
 #include "signalbox/runtime_status.hpp"
 
 namespace signalbox::channel {
@@ -33,6 +34,9 @@ TargetStatus status_of(const std::string& target,
                        const actors::TargetPieces& pieces,
                        AggregateMode mode,
                        const Moment& now);
+
+/// Adds what the target's callers saw.
+void add_calls(TargetStatus& status, const CallerStats& callers);
 
 PriorityChange status_of(const actors::ChangeLog::Change& change, const Moment& now);
 

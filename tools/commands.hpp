@@ -99,8 +99,9 @@ struct DemoOptions {
   std::string metrics = "127.0.0.1:0";
   std::string metrics_detail = "cluster";  ///< `cluster`, `endpoint`.
   std::string metrics_buckets = "short";   ///< `short`, `grpc`.
-  std::string admin;      ///< Address of the admin pages; empty: none.
-  std::string resources;  ///< Empty: the built-in resources.
+  std::string admin;                       ///< Address of the admin pages; empty: none.
+  std::string grpc_admin;                  ///< Address of the gRPC admin services; empty: none.
+  std::string resources;                   ///< Empty: the built-in resources.
   double rps = 500;
   std::uint64_t seed = 1;
 };

@@ -81,6 +81,7 @@ int run_demo(const DemoOptions& options) {
   if (auto status = stage.set(); !status.ok()) return end_early(status);
   if (auto status = stage.serve_metrics(); !status.ok()) return end_early(status, kExitUsage);
   if (auto status = stage.serve_admin(); !status.ok()) return end_early(status, kExitUsage);
+  if (auto status = stage.serve_grpc_admin(); !status.ok()) return end_early(status, kExitUsage);
   if (options.drill == kTieredDrill) return play_tiered_drill(options, stage);
   const auto play = options.drill.empty() ? play_failover : play_control_plane_drill;
   return play(options, stage);

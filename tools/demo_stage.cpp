@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/demo_stage.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <iostream>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
 #include <nlohmann/json.hpp>
+
+#include "channel/admin/admin_address.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -33,6 +40,9 @@ DemoStage::DemoStage(const DemoOptions& options, DemoTopology topology)
       backends_(topology_.places()) {}
 
 DemoStage::~DemoStage() {
+  // A client's stream does not end by itself.
+  if (grpc_admin_ != nullptr) grpc_admin_->Shutdown(std::chrono::system_clock::now());
+  grpc_admin_.reset();
   session_.reset();  // Session and load use channels of the runtime.
   load_.reset();
   runtime_.reset();
@@ -77,6 +87,29 @@ absl::Status DemoStage::serve_admin() {
   const auto address = runtime_->serve_admin(options_.admin);
   if (!address.ok()) return address.status();
   std::cout << "admin pages on " << *address << std::endl;
+  return absl::OkStatus();
+}
+
+absl::Status DemoStage::serve_grpc_admin() {
+  if (options_.grpc_admin.empty()) return absl::OkStatus();
+  // The same addresses as those of the admin pages: users of this machine have access.
+  const auto address = channel::parse_admin_address(options_.grpc_admin);
+  if (!address.ok()) return address.status();
+  const auto* const loopback = std::get_if<channel::LoopbackAddress>(&*address);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(channel::to_string(*address), grpc::InsecureServerCredentials(), &port);
+  if (auto status = runtime_->add_admin_services(builder); !status.ok()) return status;
+  grpc_admin_ = builder.BuildAndStart();
+  if (grpc_admin_ == nullptr || port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("--grpc-admin ", options_.grpc_admin, ": cannot listen there"));
+  }
+  std::cout << "gRPC admin services on "
+            << (loopback == nullptr ? channel::to_string(*address)
+                                    : channel::to_string(channel::LoopbackAddress{
+                                          loopback->ip, static_cast<std::uint16_t>(port)}))
+            << std::endl;
   return absl::OkStatus();
 }
 

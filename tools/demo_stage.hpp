@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include <grpcpp/server.h>
 
 #include "signalbox/runtime.hpp"
 #include "tools/call_log.hpp"
@@ -44,6 +45,8 @@ class DemoStage {
   absl::Status serve_metrics();
   /// Does nothing without --admin.
   absl::Status serve_admin();
+  /// Does nothing without --grpc-admin.
+  absl::Status serve_grpc_admin();
   /// Starts the load, after a first call has succeeded. When a call of the load ends, it is added
   /// to the log, and then passed to `also`, on any thread.
   absl::Status start_load(std::function<void(const FinishedCall&)> also = {});
@@ -85,6 +88,7 @@ class DemoStage {
   DemoBackends backends_;
   DemoControlPlane control_plane_;
   std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<grpc::Server> grpc_admin_;
   std::unique_ptr<DemoLoad> load_;
   std::unique_ptr<DemoSession> session_;
 };

@@ -247,6 +247,24 @@ void add_demo_metrics(CLI::App& command, DemoOptions& options) {
       ->capture_default_str();
 }
 
+void add_demo_pages(CLI::App& command, DemoOptions& options) {
+  command
+      .add_option(
+          "--admin",
+          options.admin,
+          "Let `signalbox dump` look in, on unix:PATH or on a\nhost:port of the loopback; by "
+          "default there is\nno admin page")
+      ->type_name("ADDRESS")
+      ->check(admin_address());
+  command
+      .add_option("--grpc-admin",
+                  options.grpc_admin,
+                  "Serve CSDS, channelz and health by gRPC, on unix:PATH\nor on a host:port of "
+                  "the loopback; by default they\nare not served")
+      ->type_name("ADDRESS")
+      ->check(admin_address());
+}
+
 void add_demo(CLI::App& app, CommandLine& line) {
   DemoOptions& options = line.demo;
   CLI::App* command = add_command(
@@ -268,14 +286,7 @@ void add_demo(CLI::App& app, CommandLine& line) {
   command->add_option("--json", options.json, "Write the result to this file as data")
       ->type_name("FILE");
   add_demo_metrics(*command, options);
-  command
-      ->add_option(
-          "--admin",
-          options.admin,
-          "Let `signalbox dump` look in, on unix:PATH or on a\nhost:port of the loopback; by "
-          "default there is\nno admin page")
-      ->type_name("ADDRESS")
-      ->check(admin_address());
+  add_demo_pages(*command, options);
   command->add_option("--rps", options.rps, "Calls a second: 10 to 20000")
       ->type_name("NUMBER")
       ->check(number_between(10, 20000))

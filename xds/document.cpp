@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -63,12 +62,6 @@ absl::string_view without_identifier(absl::string_view what) {
   const auto end = what.find("] ");
   return absl::StartsWith(what, "[") && end != absl::string_view::npos ? what.substr(end + 2)
                                                                        : what;
-}
-
-// Error texts of the libraries quote the end of the text that was read, and may cut a character in
-// two. Such a text is escaped.
-std::string as_utf8(absl::string_view what) {
-  return is_utf8(what) ? std::string(what) : absl::CEscape(what);
 }
 
 // Counts the values of a JSON text without building them. A callback returns false, which ends the

@@ -1,66 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/dump_json.hpp"
 
-#include <memory>
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include <google/protobuf/type.pb.h>
-#include <google/protobuf/util/json_util.h>
 
-#include "xds/redaction.hpp"
+#include "xds/redacted_resource.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::xds {
 namespace {
 
-namespace protobuf = ::google::protobuf;
 using Json = nlohmann::ordered_json;
-
-// Resolves unknown types to a message without fields. An accepted resource may hold Anys of unknown
-// types (an optional filter, metadata), and the JSON converter would fail on them.
-class ForgivingResolver final : public protobuf::util::TypeResolver {
- public:
-  protobuf::util::Status ResolveMessageType(const std::string& type_url,
-                                            protobuf::Type* type) override {
-    if (find_message(type_url) != nullptr) return known_->ResolveMessageType(type_url, type);
-    type->set_name(std::string(api_name(type_url)));
-    return {};
-  }
-
-  protobuf::util::Status ResolveEnumType(const std::string& type_url,
-                                         protobuf::Enum* type) override {
-    return known_->ResolveEnumType(type_url, type);
-  }
-
- private:
-  std::unique_ptr<protobuf::util::TypeResolver> known_ = make_type_resolver();
-};
 
 std::string rfc3339(WallTime time) {
   return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::FromChrono(time), absl::UTCTimeZone());
-}
-
-// Puts the fields of a resource beside `@type`, as in an Any.
-Json content(protobuf::util::TypeResolver& resolver,
-             absl::string_view type_url,
-             const std::string& bytes) {
-  Json out{{"@type", std::string(type_url)}};
-  protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  std::string text;
-  const auto status =
-      protobuf::util::BinaryToJsonString(&resolver, std::string(type_url), bytes, &text, options);
-  Json fields = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!status.ok() || !fields.is_object()) {
-    out["undecodable"] = absl::StrCat(bytes.size(), " bytes: ", status.ToString());
-    return out;
-  }
-  redact(fields);
-  out.update(fields);
-  return out;
 }
 
 Json error_state(const ResourceFailure& failure) {
@@ -70,14 +25,14 @@ Json error_state(const ResourceFailure& failure) {
   return out;
 }
 
-Json resource(protobuf::util::TypeResolver& resolver, const ResourceState& state) {
+Json resource(const ResourceRedactor& redactor, const ResourceState& state) {
   const absl::string_view type_url = type_url_of(state.key.type);
   Json out{{"type_url", std::string(type_url)},
            {"name", state.key.name},
            {"client_status", std::string(to_string(state.status))}};
   if (!state.version.empty()) out["version_info"] = state.version;
   if (state.updated) out["last_updated"] = rfc3339(*state.updated);
-  if (state.bytes) out["xds_config"] = content(resolver, type_url, *state.bytes);
+  if (state.bytes) out["xds_config"] = redactor.json(type_url, *state.bytes);
   if (state.failure) out["error_state"] = error_state(*state.failure);
   if (!state.server.empty()) out["xds_server"] = state.server;
   return out;
@@ -106,13 +61,13 @@ Json applied(const AppliedConfig& config) {
 }  // namespace
 
 Json to_json(const ResourceDump& dump) {
-  ForgivingResolver resolver;
+  const ResourceRedactor redactor;
   Json servers = Json::array();
   for (const ServerState& state : dump.servers)
     servers.push_back(server(state));
   Json resources = Json::array();
   for (const ResourceState& state : dump.resources)
-    resources.push_back(resource(resolver, state));
+    resources.push_back(resource(redactor, state));
   Json out{{"node", {{"id", dump.node_id}}},
            {"xds_servers", std::move(servers)},
            {"generic_xds_configs", std::move(resources)}};

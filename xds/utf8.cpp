@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/stubs/common.h>
@@ -91,6 +92,10 @@ std::optional<BadText> find(absl::string_view bytes, const protobuf::Descriptor&
 bool is_utf8(absl::string_view text) {
   return text.size() <= INT_MAX &&
          protobuf::internal::IsStructurallyValidUTF8(text.data(), static_cast<int>(text.size()));
+}
+
+std::string as_utf8(absl::string_view text) {
+  return is_utf8(text) ? std::string(text) : absl::CEscape(text);
 }
 
 absl::string_view utf8_prefix(absl::string_view text, std::size_t size) {

@@ -24,6 +24,9 @@ namespace signalbox::xds {
 /// Whether protobuf accepts the text in a string field.
 bool is_utf8(absl::string_view text);
 
+/// The text as a string field may hold it: a text that is not UTF-8 is escaped.
+std::string as_utf8(absl::string_view text);
+
 /// The first `size` bytes of the text, or up to three fewer, so that no character is cut in two.
 absl::string_view utf8_prefix(absl::string_view text, std::size_t size);
 

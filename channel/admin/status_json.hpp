@@ -8,6 +8,7 @@
 // /status
 //   {"version", "node_id", "made", "started", "ready",
 //    "targets": [{"name", "state", "since", "ready", "failure", "generation", "configured",
+//      "calls_succeeded", "calls_failed",
 //      "clusters": [{"name", "aggregate", "kind", "failure", "mode", "leaves", "service_name",
 //        "max_requests", "active",
 //        "priorities": [{"name", "started", "state", "since", "reason", "window_ends",

@@ -15,7 +15,7 @@ set(signalbox_package "${CMAKE_INSTALL_LIBDIR}/cmake/signalbox")
 # --- libraries and the command: one export each, so that the command is found without the libraries' dependencies ---
 
 # In link order, which signalbox.pc needs.
-set(signalbox_libraries channel actors io metrics lb xds xds_proto messages)
+set(signalbox_libraries admin_services admin_proto channel actors io metrics lb xds xds_proto messages)
 list(TRANSFORM signalbox_libraries PREPEND signalbox_ OUTPUT_VARIABLE signalbox_library_targets)
 target_include_directories(signalbox_channel INTERFACE "$<INSTALL_INTERFACE:${signalbox_headers}>")
 install(TARGETS ${signalbox_library_targets} EXPORT signalboxChannelTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")

@@ -36,6 +36,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "prometheus/collectable.h"
 #include <grpcpp/channel.h>
@@ -53,6 +54,10 @@
 #include "signalbox/router.hpp"
 #include "signalbox/runtime_status.hpp"
 #include "xds/limits.hpp"
+
+namespace grpc {
+class ServerBuilder;
+}
 
 namespace signalbox {
 
@@ -343,6 +348,13 @@ struct RuntimeOptions {
   std::optional<std::uint64_t> seed;
 };
 
+/// Which services Runtime::add_admin_services adds.
+struct AdminServices {
+  bool csds = true;      ///< envoy.service.status.v3.ClientStatusDiscoveryService
+  bool channelz = true;  ///< grpc.channelz.v1.Channelz
+  bool health = true;    ///< grpc.health.v1.Health
+};
+
 class Runtime {
  public:
   /// Starts a runtime. An error names the variable or path, the field or the line, and the value
@@ -398,8 +410,9 @@ class Runtime {
   ///   ChannelOptions'; the default authority of RuntimeOptions::channel_arguments; the target's,
   ///   as on gRPC's own channel: "orders.example:80" for "xds:///orders.example:80". A default
   ///   authority never changes the target's virtual host.
-  /// - There is no service config and no channelz. Features that gRPC has for grpc::Channel alone
-  ///   are missing (its load-balancing policy's name, ResetConnectionBackoff).
+  /// - There is no service config. Only the channelz of add_admin_services() shows the channel.
+  ///   Features that gRPC has for grpc::Channel alone are missing (its load-balancing policy's
+  ///   name, ResetConnectionBackoff).
   ///
   /// Callbacks run on gRPC's own threads. Interceptors run on the thread that starts the batch.
   /// After a call has waited, they run on the runtime's thread that wakes the call: they must not
@@ -470,12 +483,29 @@ class Runtime {
   /// listening there fails.
   absl::StatusOr<std::string> serve_admin(const std::string& address);
 
+  /// Adds gRPC's admin services to a server of the program's own. They are in a library of their
+  /// own: link signalbox::admin_services. The server's ports and credentials decide which clients
+  /// have access.
+  /// - CSDS shows what dump_json() shows, redacted in the same way, as one ClientConfig.
+  /// - channelz shows status(): each target is a top channel with its subchannels and sockets.
+  ///   gRPC's own channels and servers are shown, too.
+  /// - health says what ready() says, for "" and for each target.
+  ///
+  /// The runtime must outlive the server. Shut the server down with a deadline: a client's Watch
+  /// does not end by itself. A server can have the services of one runtime.
+  /// FAILED_PRECONDITION: the process has gRPC's own channelz (InitChannelzService) or gRPC's own
+  /// health service (EnableDefaultHealthCheckService) on its servers, and `services` adds a second
+  /// one. When the program has registered such a service itself, BuildAndStart() returns null.
+  absl::Status add_admin_services(grpc::ServerBuilder& builder, AdminServices services = {});
+
   /// The number of calls that were picked again because no server had processed them.
   std::int64_t repicked() const;
 
  private:
   struct State;
   explicit Runtime(std::unique_ptr<State> state);
+  /// Keeps an object as long as the runtime.
+  void keep(std::shared_ptr<void> object);
   std::unique_ptr<State> state_;
 };
 

@@ -120,6 +120,8 @@ struct TargetStatus {
   /// The number of the configuration that picks see; 0: none yet. It rises with each change.
   Generation generation = 0;
   std::optional<WallTime> configured;  ///< When the policies last got a configuration.
+  std::int64_t calls_succeeded = 0;    ///< Calls that have ended OK for the application.
+  std::int64_t calls_failed = 0;       ///< Calls that have ended otherwise.
   std::vector<ClusterStatus>
       clusters;  ///< In the order of their names, each leaf after its aggregate.
 };

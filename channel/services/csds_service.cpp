@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/services/csds_service.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "xds/client_status.hpp"
+
+namespace signalbox::channel {
+namespace {
+
+using Request = envoy::service::status::v3::ClientStatusRequest;
+using Response = envoy::service::status::v3::ClientStatusResponse;
+using AnswerStatus = std::function<absl::Status(const Request&, Response&)>;
+
+absl::Status answer_request(const CsdsService::Dump& dump,
+                            const Request& request,
+                            Response& response) {
+  if (auto status = xds::check(request); !status.ok()) return status;
+  const auto known = dump();
+  if (!known.ok()) return known.status();
+  response = xds::client_status(*known, request);
+  return absl::OkStatus();
+}
+
+// Read, answer, write, and again. One of the three is under way at a time, so `request_` and
+// `response_` have one user.
+class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
+                           public std::enable_shared_from_this<StatusStream> {
+ public:
+  StatusStream(Worker& worker, AnswerStatus answer, StreamCount::Seat seat)
+      : worker_(worker), answer_(std::move(answer)), seat_(std::move(seat)) {}
+
+  void start() {
+    self_ = shared_from_this();
+    if (seat_ == nullptr)
+      end(too_busy());
+    else
+      read();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return end(grpc::Status::OK);
+    if (!worker_.post([self = shared_from_this()] { self->respond(); })) end(too_busy());
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (ok)
+      read();
+    else
+      end(grpc::Status::CANCELLED);
+  }
+
+  void OnCancel() override { end(grpc::Status::CANCELLED); }
+
+  void OnDone() override {
+    seat_.reset();
+    self_.reset();  // May destroy this stream.
+  }
+
+ private:
+  void read() {
+    const std::lock_guard lock(mutex_);
+    if (!has_ended_) StartRead(&request_);
+  }
+
+  // On the worker.
+  void respond() {
+    const absl::Status status = answer_(request_, response_);
+    if (!status.ok()) return end(to_grpc(status));
+    const std::lock_guard lock(mutex_);
+    if (!has_ended_) StartWrite(&response_);
+  }
+
+  void end(const grpc::Status& status) {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(has_ended_, true)) return;
+    Finish(status);
+  }
+
+  Worker& worker_;
+  const AnswerStatus answer_;
+  StreamCount::Seat seat_;
+  Request request_;
+  Response response_;
+  std::mutex mutex_;
+  bool has_ended_ = false;
+  std::shared_ptr<StatusStream> self_;  // Until gRPC is done with the stream.
+};
+
+}  // namespace
+
+CsdsService::CsdsService(Worker& worker, Dump dump) {
+  AnswerStatus answer = [dump = std::move(dump)](const Request& request, Response& response) {
+    return answer_request(dump, request, response);
+  };
+  add_unary<Request, Response>(
+      "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus", worker, answer);
+  add_stream<Request, Response>(
+      "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus",
+      [this, &worker, answer](grpc::CallbackServerContext* /*context*/) {
+        const auto stream = std::make_shared<StatusStream>(worker, answer, streams_.enter());
+        stream->start();
+        return stream.get();
+      });
+}
+
+}  // namespace signalbox::channel

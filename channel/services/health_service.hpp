@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HealthService — grpc.health.v1.Health, which says what /ready says.
+//
+//   load balancer, grpc_health_probe ─▶ [HealthService] ─▶ Runtime::ready
+//
+//   service ""              SERVING when every target can send calls
+//   service "xds:///orders" SERVING when this target can send calls
+//   other services          Check: NOT_FOUND; Watch: SERVICE_UNKNOWN, until the target is in use
+//
+// A Watch follows within kPeriod. A watcher that does not read costs one answer; it gets the newest
+// state next. At most kMaxWatches are open; a further Watch ends RESOURCE_EXHAUSTED.
+
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "channel/services/callback_service.hpp"
+#include "channel/services/stream_count.hpp"
+
+namespace signalbox::channel {
+
+class HealthService final : public CallbackService {
+ public:
+  static constexpr int kMaxWatches = 1000;
+  static constexpr std::size_t kMaxName = 4096;
+  static constexpr auto kPeriod = std::chrono::milliseconds(100);
+  using Ready = std::function<std::optional<bool>(const std::string& target)>;
+
+  /// `ready` is called on threads of gRPC and of the service, and must not block.
+  explicit HealthService(Ready ready);
+  ~HealthService() override;
+
+ private:
+  class Watch;
+
+  void follow();
+
+  const Ready ready_;
+  StreamCount watches_{kMaxWatches};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::weak_ptr<Watch>> open_;
+  bool ending_ = false;
+  std::thread thread_;  // Looks for changes while there are watches.
+};
+
+}  // namespace signalbox::channel

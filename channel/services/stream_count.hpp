@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StreamCount — a limit on the streams that a service has open.
+//
+//   a new stream ─▶ [StreamCount::enter] ─▶ Seat, which the stream keeps; or null: too many
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+namespace signalbox::channel {
+
+class StreamCount {
+ public:
+  explicit StreamCount(int limit) : state_(std::make_shared<State>()), limit_(limit) {}
+
+  /// Keep it as long as the stream is open. It may outlive the count.
+  using Seat = std::shared_ptr<void>;
+
+  /// Null: as many streams as the limit allows are open.
+  Seat enter() {
+    if (state_->open.fetch_add(1) >= limit_) {
+      --state_->open;
+      return nullptr;
+    }
+    return {this, [state = state_](void*) { --state->open; }};
+  }
+
+ private:
+  struct State {
+    std::atomic<int> open = 0;
+  };
+
+  std::shared_ptr<State> state_;
+  const int limit_;
+};
+
+}  // namespace signalbox::channel
