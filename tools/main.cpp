@@ -778,7 +778,7 @@ void add_load_world(CLI::App& command, LoadOptions& options) {
           .add_option("--resources",
                       options.resources,
                       "xDS resources that a control plane of this command\nserves; a script may "
-                      "drain endpoints of it")
+                      "act on their endpoints")
           ->type_name("FILE")
           ->check(file_name());
   command

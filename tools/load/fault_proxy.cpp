@@ -211,7 +211,7 @@ class FaultProxy::Loop {
     for (const Connection& connection : connections_) {
       const short client = events(connection, connection.up, connection.down, now);
       const short server = connection.is_connecting
-                               ? POLLOUT
+                               ? short{POLLOUT}
                                : events(connection, connection.down, connection.up, now);
       // poll() reports errors of every descriptor, so a silent one is left out.
       polled_.push_back({client == 0 ? -1 : connection.client, client, 0});
@@ -238,8 +238,8 @@ class FaultProxy::Loop {
                Clock::time_point now) const {
     if (harm_.is_blackhole || connection.is_connecting) return 0;
     short wanted = 0;
-    if (!in.has_ended && in.waiting_bytes < kMostWaiting) wanted |= POLLIN;
-    if (out.is_due(now)) wanted |= POLLOUT;
+    if (!in.has_ended && in.waiting_bytes < kMostWaiting) wanted = POLLIN;
+    if (out.is_due(now)) wanted = static_cast<short>(wanted | POLLOUT);
     return wanted;
   }
 

@@ -438,7 +438,7 @@ class LoadRun {
         side.seconds.pop_front();
       }
       ++second_;
-      if (!options_.quiet) std::cerr << load_second_text(second_, what) << std::endl;
+      if (!options_.quiet) std::cerr << load_second_text(second_, what) << "\n";
     }
   }
 

@@ -144,6 +144,7 @@ class Reach {
 
   absl::Status unknown(const std::string& name) const {
     std::vector<std::string> names;
+    names.reserve(script_.processes.size() + 1);
     for (const auto& [known, process] : script_.processes)
       names.push_back(known);
     if (has_resources_) names.emplace_back(kControlPlaneName);
@@ -177,7 +178,7 @@ std::string verb_names() {
 }
 
 absl::Status check_added(const Reach& reach, const Act& act) {
-  const auto status = reach.check(act);
+  absl::Status status = reach.check(act);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat(to_string(act.verb), ": ", status.message()));
 }

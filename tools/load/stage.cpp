@@ -308,6 +308,7 @@ int launch_command(pid_t parent, const std::vector<std::string>& command) {
   if (nowhere >= 0) ::dup2(nowhere, STDOUT_FILENO);
   std::vector<std::string> words = command;
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words)
     pointers.push_back(word.data());
   pointers.push_back(nullptr);
