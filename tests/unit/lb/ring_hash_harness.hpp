@@ -92,10 +92,10 @@ class RingHashHarness : public LeafHarness {
       idle(address);
       connecting(address);
     }
-    for (const char now : {'r', 'f'}) {
+    for (const char wanted : {'r', 'f'}) {
       for (const auto& [address, state] : states) {
-        if (state != now) continue;
-        now == 'r' ? ready(address) : fail(address);
+        if (state != wanted) continue;
+        wanted == 'r' ? ready(address) : fail(address);
       }
     }
     settle();
