@@ -259,8 +259,8 @@ void add_demo_pages(CLI::App& command, DemoOptions& options) {
   command
       .add_option("--grpc-admin",
                   options.grpc_admin,
-                  "Serve CSDS, channelz and health by gRPC, on unix:PATH\nor on a host:port of "
-                  "the loopback; by default they\nare not served")
+                  "Serve CSDS, channelz and health by gRPC, on\nunix:PATH or on a host:port of the "
+                  "loopback;\nby default they are not served")
       ->type_name("ADDRESS")
       ->check(admin_address());
 }

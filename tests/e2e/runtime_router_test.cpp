@@ -149,11 +149,12 @@ TEST_CASE("router: the runtime's call_observer sees picks that wait, and calls o
     CHECK(observer->events() == before);
   }
   SECTION("a call of a channel") {
-    pick_until_complete(*router_of(*runtime), args);
-    const std::string before = observer->events();
     const auto stub = demo::v1::Orders::NewStub(runtime->channel("xds:///orders"));
-    grpc::ClientContext context;
     demo::v1::PlaceReply reply;
+    grpc::ClientContext waits;
+    CHECK(stub->Place(&waits, {}, &reply).ok());
+    const std::string before = observer->events();
+    grpc::ClientContext context;
     CHECK(stub->Place(&context, {}, &reply).ok());
     CHECK(observer->events().substr(before.size()) ==
           absl::StrCat(", began ", kPath, ", attempt 0, sent c, attempt ends 0, ends 0"));

@@ -20,6 +20,8 @@ import tempfile
 
 PACKAGES = ["xds-protos==1.85.0", "protobuf"]
 PREFIX = "signalbox."
+# Envoy has these files, and the package does not yet.
+NOT_YET_OFFICIAL = {"envoy/extensions/load_balancing_policies/random_subsetting/v3/random_subsetting.proto"}
 AT_LEAST_MESSAGES = 51  # A comparison of next to nothing must not pass.
 
 
@@ -118,6 +120,8 @@ class Comparison:
 
     def file(self, ours):
         path = ours.name.removeprefix(PREFIX[:-1] + "/")
+        if path in NOT_YET_OFFICIAL:
+            return
         theirs = official_file(path)
         if theirs is None:
             self.differences.append(f"{ours.name}: there is no official {path}")

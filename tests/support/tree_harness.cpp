@@ -248,7 +248,9 @@ TreeHarness::Population TreeHarness::population() const {
   Population count;
   count.policies = nodes_.size();
   count.connected = connected().size();
-  count.timers = timers_.size();
+  // A READY weighted_round_robin always has a timer for its next weights.
+  count.timers = static_cast<std::size_t>(std::ranges::count_if(
+      timers_, [](const auto& entry) { return entry.second.timer.name != "weights"; }));
   for (const auto& [id, node] : nodes_) {
     count.maps += node->map ? 1 : 0;
     count.subchannels += node->subchannels.size();

@@ -80,6 +80,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   stats->count_started();
   stats->count_completed(0);
   stats->record_duration(30ms);
+  stats->count_load_report(LoadReportResult::kTaken);
   const auto callers = instruments->caller_stats("shop");
   callers->count(0, 30ms);
   callers->record_wait({DelayReason::kConnecting, 0}, 30ms);

@@ -36,12 +36,14 @@ constexpr Fields kRead[] = {
     {"config.cluster.v3.Cluster",
      "name type cluster_type eds_cluster_config connect_timeout lb_policy health_checks "
      "circuit_breakers outlier_detection ring_hash_lb_config least_request_lb_config "
-     "transport_socket metadata common_lb_config load_assignment load_balancing_policy lrs_server "
+     "maglev_lb_config transport_socket metadata common_lb_config load_assignment "
+     "load_balancing_policy lrs_server "
      "upstream_config"},
     {"config.cluster.v3.Cluster.CommonLbConfig", "healthy_panic_threshold override_host_status"},
     {"config.cluster.v3.Cluster.CustomClusterType", "typed_config"},
     {"config.cluster.v3.Cluster.EdsClusterConfig", "eds_config service_name"},
     {"config.cluster.v3.Cluster.LeastRequestLbConfig", "choice_count"},
+    {"config.cluster.v3.Cluster.MaglevLbConfig", "table_size"},
     {"config.cluster.v3.Cluster.RingHashLbConfig",
      "minimum_ring_size hash_function maximum_ring_size"},
     {"config.cluster.v3.LoadBalancingPolicy", "policies"},
