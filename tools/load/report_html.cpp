@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -70,7 +71,17 @@ std::string missed_thresholds(const LoadReport& report) {
   return absl::StrJoin(missed, ", ");
 }
 
+std::string undone_acts(const LoadReport& report) {
+  std::vector<std::string> undone;
+  for (const LoadFault& fault : report.faults) {
+    if (!fault.error.empty()) undone.push_back(absl::StrCat(fault.name, ": ", fault.error));
+  }
+  return absl::StrJoin(undone, "; ");
+}
+
 Verdict verdict_of(const LoadReport& report) {
+  const std::string undone = undone_acts(report);
+  if (!undone.empty()) return {"unsure", "? An act was not done", undone};
   const std::string invalid = invalid_reasons(report);
   if (!invalid.empty()) return {"unsure", "? The measurement is not valid", invalid};
   const std::string missed = missed_thresholds(report);

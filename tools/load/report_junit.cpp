@@ -86,6 +86,10 @@ std::string load_report_junit(const LoadReport& report) {
   for (const LoadSide& side : report.sides)
     add(side.name, "the measurement is valid", side.validity.reason);
   add("run", "the run was not cut", report.is_cut ? "a signal ended the run early" : "");
+  for (const LoadFault& fault : report.faults) {
+    if (!fault.error.empty())
+      add("run", absl::StrCat("the act was done: ", fault.name), fault.error);
+  }
   for (const LoadThreshold& threshold : report.thresholds)
     add(threshold.side, absl::StrCat("not ", threshold.text), failure_of(threshold));
   std::string properties;

@@ -162,6 +162,10 @@ TEST_CASE("load html: the verdict is that of the exit status", "[load][html]") {
   CHECK_THAT(load_report_html(report),
              Contains("? The measurement is not valid") && Contains("no call was due") &&
                  Contains("A signal cut the run after 60.0 s"));
+  report.faults[0].error = "ended with 1";
+  CHECK_THAT(load_report_html(report),
+             Contains("? An act was not done") && Contains("ended with 1"));
+  CHECK_THAT(load_report_junit(report), Contains("<failure message=\"ended with 1\"/>"));
 }
 
 TEST_CASE("load html: a run without calls has a page", "[load][html]") {
