@@ -6,6 +6,7 @@
 A part without commands has no runner yet. `beyond` says what the plan wants and the part does not do: such a gate is
 reached in part only. In a command {seed} is the night's seed plus the number of the run."""
 
+import sys
 from dataclasses import dataclass
 from math import ceil
 from typing import Callable
@@ -129,4 +130,8 @@ PARTS = (
                             worth=n)], (("release", ("signalbox_stress",)),)),
     Part("interop", "a control plane of go-control-plane", 1, "runs", lambda _: [run("test", "interop", worth=1)]),
     Part("envoy", "a real Envoy beside signalbox", 1, "runs", lambda _: [run("test", "envoy", worth=1)]),
+    Part("mutation", "tests against mutants of the cores", 30, "mutants",
+         # So few mutants cannot judge the 92 % that tests/mutation/README.md wants of 500.
+         lambda n: [Command((sys.executable, "tests/mutation/mutate.py", "--count", str(n), "--seed", "{seed}",
+                             "--at-least", "80"), counted=r"of (\d+) mutants were killed")]),
 )
