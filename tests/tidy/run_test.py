@@ -72,7 +72,7 @@ class RunTest(unittest.TestCase):
         return answer.returncode, answer.stdout, notes.read_text(encoding="utf-8").splitlines()
 
     def test_help_is_there_for_every_command(self) -> None:
-        for command in ("demo", "test", "sim", "bench", "check", "asan", "tsan", "fuzz", "docs"):
+        for command in ("demo", "test", "sim", "bench", "check", "asan", "tsan", "fuzz", "nightly", "docs"):
             for arguments in ((command, "--help"), (command, "-h"), ("help", command)):
                 with self.subTest(arguments):
                     status, said, notes = self.run_it(*arguments)
@@ -183,6 +183,13 @@ class RunTest(unittest.TestCase):
         ])
         self.assertEqual(len(self.run_it("fuzz", "x", BENCH_STATUS="2")[2]), 1)
         self.assertNotIn("clang", " ".join(self.run_it("test", ABSENT="clang")[2]))
+
+    def test_a_night_reads_its_arguments_first_before_it_installs(self) -> None:
+        status, _, notes = self.run_it("nightly", "--hours", "1", "S1")
+        driver = f"python3|in {self.elsewhere}|-B|{self.checkout}/tests/nightly/nightly.py"
+        self.assertEqual((status, notes), (0, [f"{driver}|--only-arguments|--hours|1|S1", f"{driver}|--hours|1|S1"]))
+        status, _, notes = self.run_it("nightly", "polka", BENCH_STATUS="2", ABSENT="catch2")
+        self.assertEqual((status, len(notes)), (2, 1))
 
     def test_a_package_has_the_name_of_the_release(self) -> None:
         for release, name in [('"12"', "libclang-rt-14-dev"), ('"13"', "libclang-rt-19-dev"),

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Do the tests of the cores notice a change? Mutants of lb, xds/client, xds/depend and xds/parse, drawn by seed.
+
+    sources ─▶ mutants.py: the menu ─▶ seed ─▶ one mutant ─▶ build ─▶ tests that cover it ─▶ killed, or a survivor
+                                                └ in build/mutation/tree, a worktree of HEAD: never in the checkout
+
+Progress goes to stderr, survivors to stdout. Exit status: 0 enough were killed, 1 too many survived, 2 it could not be
+run as asked, 130 interrupted."""
+
+import argparse
+import random
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from mutants import Mutant, apply, enumerators_of, mutants_of
+
+ROOT = Path(__file__).resolve().parents[2]
+CORES = ("lb", "xds/client", "xds/depend", "xds/parse")
+TEST_SECONDS = 300  # A mutant may loop for ever.
+MOST_DRAWS = 20  # For each mutant that is wanted: some do not compile.
+
+
+class CannotRun(Exception):
+    """It could not be run as asked."""
+
+
+def say(text: str) -> None:
+    print(f"mutate: {text}", file=sys.stderr, flush=True)
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def programs_in(root: Path, folder: str) -> dict[str, list[str]]:
+    """The test programs of a folder's CMake list, and their sources."""
+    found = {}
+    for name, body in re.findall(r"signalbox_test\((\w+)([^)]*)\)", read(root / folder / "CMakeLists.txt")):
+        found[name] = [f"{folder}/{source}" for source in re.findall(r"\b\w+\.cpp\b", body)]
+    return found
+
+
+def programs_for(root: Path, path: str) -> list[list[str]]:
+    """The test programs that cover a source, in rounds: those that include its header, then all that link it."""
+    layer = path.split("/")[0]
+    programs = {**programs_in(root, f"tests/unit/{layer}"), **programs_in(root, "tests/spec")}
+    header = path.removesuffix(".cpp") + ".hpp"
+    near = [name for name, sources in programs.items()
+            if any((root / source).is_file() and f'#include "{header}"' in read(root / source) for source in sources)]
+    extra = ["signalbox_scenario_test"] if layer == "lb" else ["fuzz_ads", "fuzz_fallback", "fuzz_cluster", "fuzz_response"]
+    rest = [name for name in [*programs, *extra] if name not in near]
+    return [names for names in (near, rest) if names]
+
+
+def draw(root: Path, seed: int) -> list[Mutant]:
+    """Every mutant there is, in the order of a seed."""
+    listed = subprocess.run(["git", "-C", root, "ls-files", "--", *CORES], check=True, capture_output=True, text=True)
+    texts = {path: read(root / path) for path in listed.stdout.splitlines() if path.endswith(".cpp")}
+    values = enumerators_of(list(texts.values()))
+    mutants = [mutant for path, text in texts.items() for mutant in mutants_of(path, text, values)]
+    random.Random(seed).shuffle(mutants)
+    return mutants
+
+
+class Tree:
+    """A worktree of its own, with a build of its own."""
+
+    def __init__(self, checkout: Path) -> None:
+        self.path = checkout / "build" / "mutation" / "tree"
+        self.build_folder = self.path / "build" / "debug"
+        self.log = checkout / "build" / "mutation" / "log"
+        git = ["git", "-C", str(checkout)]
+        head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+        if (self.path / ".git").exists():
+            # What an interrupted run left goes, too.
+            subprocess.run(["git", "-C", self.path, "checkout", "--quiet", "--force", "--detach", head], check=True)
+        else:
+            subprocess.run([*git, "worktree", "prune"], check=True)
+            subprocess.run([*git, "worktree", "add", "--quiet", "--detach", self.path, head], check=True)
+
+    def succeeds(self, *words: str) -> bool:
+        """The output is in the log."""
+        with self.log.open("wb") as log:
+            return subprocess.run(words, cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False).returncode == 0
+
+    def build(self, names: list[str]) -> bool:
+        return self.succeeds("cmake", "--build", str(self.build_folder), "--target", *names)
+
+    def passes(self, names: list[str]) -> bool:
+        return self.succeeds("ctest", "--test-dir", str(self.build_folder), "-j2", "--stop-on-failure", "--no-tests=error",
+                             "--timeout", str(TEST_SECONDS), "-R", f"^({'|'.join(names)})$")
+
+    def prepare(self, names: list[str]) -> None:
+        """Builds the tests, which must pass without a mutant."""
+        say(f"building {len(names)} test programs in {self.path}")
+        if not self.succeeds("cmake", "--preset", "debug", "-DSIGNALBOX_BUILD_TESTS=ON") or not self.build(names):
+            raise CannotRun(f"the tests do not build; see {self.log}")
+        if not self.passes(names):
+            raise CannotRun(f"the tests fail without a mutant; see {self.log}")
+
+    def try_out(self, mutant: Mutant) -> str:
+        """"killed", "survived", or "no code" for what does not compile."""
+        source = self.path / mutant.path
+        text = read(source)
+        try:
+            source.write_text(apply(mutant, text), encoding="utf-8")
+            # One object first: without it no test would tell a mutant that does not compile from a broken test.
+            if not self.succeeds("ninja", "-C", str(self.build_folder), f"{source}^"):
+                return "no code"
+            for names in programs_for(self.path, mutant.path):
+                if not self.build(names):
+                    return "no code"
+                if not self.passes(names):
+                    return "killed"
+            return "survived"
+        finally:
+            source.write_text(text, encoding="utf-8")
+
+
+def judge(killed: int, survivors: list[Mutant], at_least: float) -> tuple[str, int]:
+    tried = killed + len(survivors)
+    share = 100.0 * killed / tried if tried else 0.0
+    lines = [f"survived: {mutant}" for mutant in survivors]
+    lines.append(f"{killed} of {tried} mutants were killed: {share:.1f} %, at least {at_least:g} % are wanted")
+    return "\n".join(lines), 0 if tried and share >= at_least else 1
+
+
+def run(options: argparse.Namespace, mutants: list[Mutant], tree: Tree) -> int:
+    tree.prepare(sorted({name for core in CORES for names in programs_for(tree.path, f"{core}/x.cpp") for name in names}))
+    killed, survivors = 0, []
+    for mutant in mutants[:options.count * MOST_DRAWS]:
+        if killed + len(survivors) == options.count:
+            break
+        outcome = tree.try_out(mutant)
+        say(f"{outcome}: {mutant}")
+        if outcome == "killed":
+            killed += 1
+        elif outcome == "survived":
+            survivors.append(mutant)
+    text, status = judge(killed, survivors, options.at_least)
+    print(text)
+    return status
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    def positive(text: str) -> int:
+        if not re.fullmatch(r"[1-9][0-9]*", text):
+            raise argparse.ArgumentTypeError(f"expected a positive number, got '{text}'")
+        return int(text)
+
+    parser = argparse.ArgumentParser(prog="tests/mutation/mutate.py", description="Do the tests of the cores notice a change?")
+    parser.add_argument("--count", type=positive, default=30, metavar="N", help="so many mutants that compile; by default 30")
+    parser.add_argument("--seed", type=positive, default=1, metavar="S", help="which ones; by default 1")
+    parser.add_argument("--at-least", type=float, default=92.0, metavar="PERCENT", help="so many must be killed; by default 92")
+    parser.add_argument("--list", action="store_true", help="print the mutants, and build nothing")
+    return parser.parse_args(arguments)
+
+
+def end_by_signal(number: int, _: object) -> None:
+    raise KeyboardInterrupt
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(arguments)
+    try:
+        if options.list:
+            mutants = draw(ROOT, options.seed)
+            print(*mutants[:options.count], sep="\n")
+            say(f"{len(mutants):,} mutants in all")
+            return 0
+        (ROOT / "build" / "mutation").mkdir(parents=True, exist_ok=True)
+        tree = Tree(ROOT)
+        return run(options, draw(tree.path, options.seed), tree)
+    except (CannotRun, subprocess.CalledProcessError) as error:
+        say(str(error))
+        return 2
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, end_by_signal)
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        say("interrupted; the tree is as it was")
+        sys.exit(130)

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The mutator on a small text, and its judgement; nothing is built."""
+
+import argparse
+import contextlib
+import io
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import mutate
+from mutants import Mutant, apply, blanked, enumerators_of, mutants_of
+
+TEXT = """#include "a.hpp"
+// if (a < b) return;
+namespace x {
+int f(int a, int b) {
+  if (a < b) return 7;
+  const auto text = "a == b";
+  states.push_back(State::kReady);
+  total_ = a + b;
+  if (is_open(a) && !done)
+    begin();
+  std::vector<int> none;
+  return compute(a,
+                 b) ? true : false;
+}
+}  // namespace x
+"""
+VALUES = {"State": ["kConnecting", "kIdle", "kReady"]}
+
+
+def lines_of(kind: str) -> list[tuple[int, str]]:
+    return [(one.line, one.after.strip()) for one in mutants_of("a.cpp", TEXT, VALUES) if one.kind == kind]
+
+
+class MenuTest(unittest.TestCase):
+    def test_the_menu_on_a_small_text(self) -> None:
+        for kind, wanted in [
+            ("relational", [(5, "if (a <= b) return 7;")]),
+            ("boundary", [(5, "if (a < b) return 8;"), (5, "if (a < b) return 6;")]),
+            ("negation", [(5, "if (!(a < b)) return 7;"), (9, "if (!(is_open(a) && !done))")]),
+            ("logical", [(9, "if (is_open(a) || !done)")]),
+            ("arithmetic", [(8, "total_ = a - b;")]),
+            ("enum", [(7, "states.push_back(State::kConnecting);")]),
+            ("constant", [(13, "b) ? false : false;"), (13, "b) ? true : true;")]),
+            ("early return", [(5, "")]),
+            ("statement", [(7, ""), (8, "")]),
+        ]:
+            with self.subTest(kind):
+                self.assertEqual(lines_of(kind), wanted)
+
+    def test_comments_strings_and_what_stands_at_the_margin_are_left_alone(self) -> None:
+        self.assertFalse({one.line for one in mutants_of("a.cpp", TEXT, VALUES)} & {1, 2, 3, 4, 6, 11, 14, 15})
+        self.assertEqual([len(line) for line in blanked(TEXT).split("\n")], [len(line) for line in TEXT.split("\n")])
+
+    def test_a_mutant_changes_its_line_alone_and_says_how(self) -> None:
+        for mutant in mutants_of("a.cpp", TEXT, VALUES):
+            changed = apply(mutant, TEXT).split("\n")
+            differing = [number for number, pair in enumerate(zip(TEXT.split("\n"), changed), 1) if pair[0] != pair[1]]
+            self.assertEqual(differing, [mutant.line])
+        self.assertEqual(str(mutants_of("a.cpp", TEXT, VALUES)[0]),
+                         "a.cpp:5: relational: if (a < b) return 7;  =>  if (a <= b) return 7;")
+
+    def test_a_source_that_is_another_is_not_changed(self) -> None:
+        with self.assertRaises(ValueError):
+            apply(Mutant("a.cpp", 5, "relational", "  other", "  x"), TEXT)
+
+    def test_enumerations_are_known_by_what_the_sources_name(self) -> None:
+        self.assertEqual(enumerators_of(["A::kTwo; // A::kNone", "A::kOne; B::kX; A::kTwo"]),
+                         {"A": ["kOne", "kTwo"], "B": ["kX"]})
+
+
+class DrawTest(unittest.TestCase):
+    def test_a_seed_draws_the_same_mutants_again_and_another_others(self) -> None:
+        first = mutate.draw(mutate.ROOT, 1)
+        self.assertEqual(first[:50], mutate.draw(mutate.ROOT, 1)[:50])
+        self.assertNotEqual(first[:50], mutate.draw(mutate.ROOT, 2)[:50])
+        self.assertGreater(len(first), 5000)
+        self.assertEqual({core for core in mutate.CORES for one in first if one.path.startswith(core + "/")}, set(mutate.CORES))
+        self.assertEqual({one.kind for one in first}, {"relational", "logical", "arithmetic", "constant", "boundary", "enum",
+                                                       "negation", "early return", "statement"})
+
+    def test_programs_that_include_the_header_come_first_and_all_of_the_layer_after_them(self) -> None:
+        near, rest = mutate.programs_for(mutate.ROOT, "lb/tree/priority.cpp")
+        self.assertIn("lb_policy_test", near)
+        self.assertIn("signalbox_scenario_test", rest)
+        self.assertFalse(set(near) & set(rest))
+        near, rest = mutate.programs_for(mutate.ROOT, "xds/client/client_core.cpp")
+        self.assertIn("xds_client_test", near)
+        self.assertIn("fuzz_ads", rest)
+        self.assertFalse(any(name.startswith("lb_") for name in [*near, *rest]))
+
+
+class TreeTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory(prefix="signalbox mutants ")
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name).resolve()
+        git = ["git", "-C", str(self.root), "-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run([*git, "init", "-q"], check=True)
+        (self.root / ".gitignore").write_text("/build/\n", encoding="utf-8")
+        (self.root / "a.cpp").write_text(TEXT, encoding="utf-8")
+        subprocess.run([*git, "add", "."], check=True)
+        subprocess.run([*git, "commit", "-q", "-m", "one"], check=True)
+        (self.root / "build" / "mutation").mkdir(parents=True)
+        self.mutant = mutants_of("a.cpp", TEXT, VALUES)[0]
+        self.seen: list[str] = []
+
+    def tree(self, builds: bool, passes: list[bool]) -> mutate.Tree:
+        tree = mutate.Tree(self.root)
+
+        def succeeds(*_: str) -> bool:
+            self.seen.append((tree.path / "a.cpp").read_text(encoding="utf-8"))
+            return builds
+
+        tree.succeeds, tree.build, tree.passes = succeeds, lambda names: True, lambda names: passes.pop(0)
+        return tree
+
+    def test_a_mutant_stands_in_the_worktree_while_it_is_tried_and_never_in_the_checkout(self) -> None:
+        for builds, passes, outcome in [(False, [], "no code"), (True, [False], "killed"), (True, [True, False], "killed"),
+                                        (True, [True, True], "survived")]:
+            with self.subTest(outcome), mock.patch.object(mutate, "programs_for", lambda *_: [["a"], ["b"]]):
+                tree = self.tree(builds, list(passes))
+                self.assertEqual(tree.try_out(self.mutant), outcome)
+                self.assertEqual(self.seen[-1], apply(self.mutant, TEXT))
+                self.assertEqual((tree.path / "a.cpp").read_text(encoding="utf-8"), TEXT)
+        status = subprocess.run(["git", "-C", self.root, "status", "--porcelain"], check=True, capture_output=True, text=True)
+        self.assertEqual(status.stdout, "")
+
+    def test_an_interrupted_mutant_is_taken_back(self) -> None:
+        tree = self.tree(True, [])
+        tree.succeeds = mock.Mock(side_effect=KeyboardInterrupt)
+        with self.assertRaises(KeyboardInterrupt):
+            tree.try_out(self.mutant)
+        self.assertEqual((tree.path / "a.cpp").read_text(encoding="utf-8"), TEXT)
+        (tree.path / "a.cpp").write_text("killed without a chance to tidy up", encoding="utf-8")
+        self.assertEqual((mutate.Tree(self.root).path / "a.cpp").read_text(encoding="utf-8"), TEXT)
+
+    def test_tests_that_fail_without_a_mutant_judge_nothing(self) -> None:
+        tree = self.tree(True, [False])
+        with self.assertRaises(mutate.CannotRun), contextlib.redirect_stderr(io.StringIO()):
+            tree.prepare(["a"])
+
+    def test_mutants_that_do_not_compile_are_drawn_again_and_survivors_are_told(self) -> None:
+        tree = self.tree(True, [True])
+        outcomes = ["no code", "killed", "survived", "killed"]
+        tree.try_out = lambda _: outcomes.pop(0)
+        told = io.StringIO()
+        options = argparse.Namespace(count=2, at_least=50.0)
+        with mock.patch.object(mutate, "programs_for", lambda *_: [["a"]]), contextlib.redirect_stdout(told), \
+                contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual(mutate.run(options, [self.mutant] * 4, tree), 0)
+        self.assertEqual(outcomes, ["killed"])
+        self.assertEqual(told.getvalue(), f"survived: {self.mutant}\n"
+                                          "1 of 2 mutants were killed: 50.0 %, at least 50 % are wanted\n")
+
+
+class JudgeTest(unittest.TestCase):
+    def test_too_many_survivors_or_no_mutants_fail(self) -> None:
+        one = Mutant("a.cpp", 1, "enum", "a", "b")
+        self.assertEqual([mutate.judge(killed, [one] * alive, 92)[1] for killed, alive in [(23, 2), (22, 3), (0, 0)]], [0, 1, 1])
+
+    def test_wrong_arguments_are_refused(self) -> None:
+        for arguments in (["--count", "0"], ["--seed", "x"], ["polka"]):
+            with self.subTest(arguments), contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit) as refused:
+                mutate.parse(arguments)
+            self.assertEqual(refused.exception.code, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""./run nightly: everything that is too long for a pull request, and one report of it.
+
+    parts.py ─▶ plan.py: how much ─▶ builds, commands ─▶ Result ─▶ state.json ─▶ report.py: text, JSON, HTML
+
+Progress goes to stderr, the report to stdout. Each part's output is kept in build/nightly/logs. What is done stands in
+build/nightly/state.json after each part; --resume goes on from there."""
+
+import argparse
+import datetime
+import hashlib
+import json
+import os
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from parts import PARTS, Command, Part
+from plan import (FULL_HOURS, Failure, Result, amount_of, count_of, counts, is_done, result_as_data, result_from,
+                  tail_of, why_failed)
+from report import Night, as_data, as_html, as_text, has_failed
+
+ROOT = Path(__file__).resolve().parents[2]
+LEAST_PATIENCE = 4 * 3600.0  # Seconds for one command; grows with the hours.
+MOST_FAILURES = 10  # Of a part: then its other runs say nothing new.
+
+
+def say(text: str) -> None:
+    print(f"nightly: {text}", file=sys.stderr, flush=True)
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def commit_of(root: Path) -> str:
+    """The commit, and a hash of what is not committed."""
+    def git(*words: str) -> bytes:
+        return subprocess.run(["git", "-C", root, *words], check=True, capture_output=True).stdout
+
+    commit = git("rev-parse", "HEAD").decode().strip()
+    changes = git("diff", "HEAD")
+    return commit if not changes else f"{commit}+{hashlib.sha256(changes).hexdigest()[:12]}"
+
+
+class Runner:
+    """Runs the commands of parts, one after the other."""
+
+    def __init__(self, root: Path, seed: int, hours: float) -> None:
+        self.root = root
+        self.seed = seed
+        self.patience = LEAST_PATIENCE * max(1.0, hours / FULL_HOURS)
+        self.logs = root / "build" / "nightly" / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+
+    def run_part(self, part: Part, amount: int, commit: str) -> Result:
+        result = Result(part.name, amount, commit, self.seed)
+        begun = time.monotonic()
+        self.log_of(part).write_bytes(b"")
+        if all(self.build(part, preset, targets, result) for preset, targets in part.builds):
+            commands = part.commands(amount)
+            done = [(command, self.repeat(part, command, result)) for command in commands]
+            result.count = min((count for command, count in done if counts(command)), default=0.0)
+        result.seconds = time.monotonic() - begun
+        return result
+
+    def build(self, part: Part, preset: str, targets: tuple[str, ...], result: Result) -> bool:
+        for words in (("cmake", "--preset", preset, "-DSIGNALBOX_BUILD_TESTS=ON"),
+                      ("cmake", "--build", "--preset", preset, "--target", *targets)):
+            self.run_once(part, Command(words), 0, result)
+            if result.failures:
+                return False
+        return True
+
+    def repeat(self, part: Part, command: Command, result: Result) -> float:
+        count = 0.0
+        for number in range(command.times):
+            if len(result.failures) >= MOST_FAILURES:
+                break
+            count += self.run_once(part, command, number, result)
+        return count
+
+    def run_once(self, part: Part, command: Command, number: int, result: Result) -> float:
+        def seeded(text: str) -> str:
+            return text.replace("{seed}", str(self.seed + number))
+
+        words = [seeded(word) for word in command.words]
+        environment = {name: seeded(value) for name, value in command.environment}
+        line = " ".join([*(f"{name}={shlex.quote(value)}" for name, value in environment.items()), shlex.join(words)])
+        if number == 0:
+            result.commands.append(line if command.times == 1 else f"{line}  # {command.times} times, each with the next seed")
+        status, output = self.call(part, words, environment)
+        why = f"more than {self.patience:.0f} s" if status is None else why_failed(command, output, status)
+        if why:
+            result.failures.append(Failure(line, why, tail_of(output)))
+            say(f"{part.name}: FAILED ({why}): {line}")
+        return count_of(command, output, 0 if not why else 1)
+
+    def log_of(self, part: Part) -> Path:
+        return self.logs / f"{part.name}.log"
+
+    def call(self, part: Part, words: list[str], environment: dict[str, str]) -> tuple[int | None, str]:
+        """Exit status, None where patience ended, and the output."""
+        with self.log_of(part).open("r+b") as log:
+            begin = log.seek(0, os.SEEK_END)
+            try:
+                # A process group of its own, so that nothing of it outlives it.
+                process = subprocess.Popen(words, cwd=self.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                           env={**os.environ, **environment}, start_new_session=True)
+            except OSError as error:
+                return 127, str(error)
+            try:
+                status = process.wait(self.patience)
+            except subprocess.TimeoutExpired:
+                status = None
+            finally:
+                end_group(process)
+            log.seek(begin)
+            return status, log.read().decode("utf-8", errors="replace")
+
+
+def end_group(process: subprocess.Popen) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def results_in(state: Path) -> dict[str, Result]:
+    if not state.is_file():
+        return {}
+    return {name: result_from(data) for name, data in json.loads(state.read_text(encoding="utf-8")).items()}
+
+
+def write(path: Path, text: str) -> None:
+    """At once or not at all: an interrupted night must leave a state that can be read."""
+    new = path.with_name(path.name + ".new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
+
+
+def write_reports(night: Night, options: argparse.Namespace) -> None:
+    write(options.html, as_html(night))
+    write(options.json, json.dumps(as_data(night), indent=2) + "\n")
+
+
+def parse(arguments: list[str], parts: tuple[Part, ...], root: Path) -> argparse.Namespace:
+    def positive(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0.0 < value <= 1000.0:
+            raise argparse.ArgumentTypeError(f"expected a number of hours above 0 and up to 1000, got '{text}'")
+        return value
+
+    parser = argparse.ArgumentParser(prog="./run nightly", description="All that is too long for a pull request.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="by default all of them")
+    parser.add_argument("--hours", type=positive, default=float(FULL_HOURS), metavar="H")
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--seed", type=int, metavar="S")
+    parser.add_argument("--html", type=Path, default=root / "build" / "nightly" / "report.html", metavar="FILE")
+    parser.add_argument("--json", type=Path, default=root / "build" / "nightly" / "report.json", metavar="FILE")
+    parser.add_argument("--list", action="store_true", help="the commands, and nothing else")
+    parser.add_argument("--only-arguments", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    known = [part.name for part in parts]
+    for name in options.parts:
+        if name not in known:
+            parser.error(f"there is no part '{name}'. There are: {', '.join(known)}")
+    if options.seed is not None and options.seed < 1:
+        parser.error(f"--seed: expected a positive number, got '{options.seed}'")
+    (root / "build" / "nightly").mkdir(parents=True, exist_ok=True)
+    for option, path in (("--html", options.html), ("--json", options.json)):
+        if not path.resolve().parent.is_dir():
+            parser.error(f"{option}: there is no folder {path.resolve().parent}")
+    return options
+
+
+def show_commands(parts: list[Part], hours: float) -> None:
+    for part in parts:
+        commands = part.commands(amount_of(part, hours)) if part.commands else []
+        for command in commands:
+            print(f"{part.name:<9} {command.times:>4} x {shlex.join(command.words)}")
+        if not commands:
+            print(f"{part.name:<9} not built")
+
+
+def main(arguments: list[str], parts: tuple[Part, ...] = PARTS, root: Path = ROOT) -> int:
+    options = parse(arguments, parts, root)
+    wanted = [part for part in parts if not options.parts or part.name in options.parts]
+    if options.only_arguments:
+        return 0
+    if options.list:
+        show_commands(wanted, options.hours)
+        return 0
+    state = root / "build" / "nightly" / "state.json"
+    results = results_in(state) if options.resume else {}
+    seed = options.seed or next((result.seed for result in results.values()), random.SystemRandom().randrange(1, 2**31))
+    night = Night(commit_of(root), seed, options.hours, now(), "", wanted, {})
+    runner = Runner(root, seed, options.hours)
+    try:
+        for part in wanted:
+            amount = amount_of(part, options.hours)
+            if part.commands is None:
+                continue
+            if not is_done(part, amount, night.commit, seed, results.get(part.name)):
+                say(f"{part.name}: {part.title}, {amount:,} {part.unit}")
+                results[part.name] = runner.run_part(part, amount, night.commit)
+                write(state, json.dumps({name: result_as_data(result) for name, result in results.items()}, indent=2))
+            night.results[part.name] = results[part.name]
+    finally:
+        night.ended = now()
+        write_reports(night, options)
+    print(as_text(night))
+    say(f"report: {options.html}")
+    return 1 if has_failed(night) else 0
+
+
+def end_by_signal(number: int, _: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, end_by_signal)
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        say("interrupted; go on with --resume")
+        sys.exit(130)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of a night: S1 to S18 of the reliability plan, and what the project checks beside them.
+
+    Part ─▶ builds, and commands(amount) ─▶ nightly.py runs them ─▶ count, of which `gate` is wanted
+
+A part without commands has no runner yet. `beyond` says what the plan wants and the part does not do: such a gate is
+reached in part only. In a command {seed} is the night's seed plus the number of the run."""
+
+import sys
+from dataclasses import dataclass
+from math import ceil
+from typing import Callable
+
+
+@dataclass(frozen=True)
+class Command:
+    words: tuple[str, ...]
+    times: int = 1
+    worth: float | None = None  # What a run that went well adds to the count. None: nothing, it must only go well.
+    counted: str = ""  # A pattern in place of `worth`: its group is a number, of which the least counts.
+    forbidden: str = ""  # A run that prints this has failed, whatever its exit status.
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    title: str
+    gate: int = 1
+    unit: str = "runs"
+    commands: Callable[[int], list[Command]] | None = None
+    builds: tuple[tuple[str, tuple[str, ...]], ...] = ()  # Presets and their targets.
+    beyond: str = ""
+
+
+def program(preset: str, path: str, *words: str, **how) -> Command:
+    return Command((f"build/{preset}/{path}", *words), **how)
+
+
+def run(*words: str, **how) -> Command:
+    return Command(("./run", *words), **how)
+
+
+def simulated(preset: str, seeds: int, *words: str) -> Command:
+    return program(preset, "tests/sim/signalbox_sim", "--seeds", str(seeds), "--seed", "{seed}", "--brief", *words,
+                   counted=r"^(\d+) passed")
+
+
+def rounds(amount: int, each: int, **programs: tuple[str, str]) -> list[Command]:
+    """So many runs of test programs that `amount` is reached, where one run is worth `each`."""
+    return [program("release", f"{folder}/{name}", tag, times=ceil(amount / each), worth=each)
+            for name, (folder, tag) in programs.items()]
+
+
+RESOURCES = ("listener", "route_config", "cluster", "endpoints", "response")
+FUZZ_TARGETS = 13
+FUZZED_AT_A_TIME = 2
+RESOURCES_A_SECOND = 800  # Of all targets together; fewer than ever were seen.
+CONTROL_PLANE_FAULTS = "bad-resource,garbage-resource,response-omits,response-repeated,response-stale,response-partial,type-late"
+PROPERTIES = ("spec_leaves", "tests/spec"), ("lb_petiole_test", "tests/unit/lb"), ("lb_property_test", "tests/unit/lb")
+MOST_DEMO_MINUTES = 60  # One demo does not run longer.
+SIM = ("release", ("signalbox_sim",))
+E2E = "tests/e2e"
+INTEROP = "tests/interop"
+
+
+def properties(cases: int) -> list[Command]:
+    return [program("release", f"{folder}/{name}", counted=r"OK, passed (\d+) tests",
+                    environment=(("RC_PARAMS", f"max_success={cases} seed={{seed}}"),)) for name, folder in PROPERTIES]
+
+
+def fuzzed_minutes(minutes: int) -> list[Command]:
+    seconds = ceil(minutes * 60 * FUZZ_TARGETS / FUZZED_AT_A_TIME)
+    return [run("fuzz", str(seconds), "--seed", "{seed}", worth=minutes)]
+
+
+PARTS = (
+    Part("S1", "the simulator with fresh seeds", 10_000, "seeds", lambda n: [simulated("release", n)], (SIM,)),
+    Part("S1-asan", "the simulator with fresh seeds under ASan and UBSan", 1_000, "seeds",
+         lambda n: [simulated("asan", n)], (("asan", ("signalbox_sim",)),)),
+    Part("S2", "each seed again, here and in a new process", 500, "seeds",
+         lambda n: [simulated("release", n, "--twice")], (SIM,)),
+    Part("S3", "mutated xDS resources under ASan and UBSan", 1_000_000, "resources",
+         lambda n: [run("fuzz", str(ceil(n / RESOURCES_A_SECOND)), *RESOURCES, "--seed", "{seed}",
+                        counted=r"^all +(\d[\d,]*)")]),
+    Part("S4", "all fuzz targets", 20, "minutes for each target", fuzzed_minutes),
+    Part("S5", "property tests", 100_000, "cases", properties, (("release", tuple(name for name, _ in PROPERTIES)),),
+         beyond="percentiles of histograms and the round trip of cookies have no property test"),
+    Part("S6", "all tests under ASan and UBSan, races under TSan", 1, "runs",
+         lambda _: [run("asan", worth=1), run("tsan", worth=1)]),
+    Part("S7", "the control plane is killed at 1,000 calls a second", 10, "minutes without it",
+         lambda n: [program("release", "tools/signalbox", "demo", "--drill", "control-plane", "--kill-seconds", "60",
+                            "--rps", "1000", "--seed", "{seed}", times=n, worth=1)],
+         (("release", ("signalbox_tools",)),),
+         beyond="the time until signalbox_xds_connected is 0, and the alert, are not judged"),
+    Part("S8", "cold starts without control plane, then with one; to the fallback and back", 50, "rounds",
+         lambda n: rounds(n, 1, interop=(INTEROP, "[S8]")), (("release", ("interop",)),),
+         beyond="a control plane that answers nothing is met in virtual time only (S1)"),
+    Part("S9", "a control plane that comes and goes", 360, "flaps",
+         lambda n: rounds(n, 4, e2e_runtime=(E2E, "[S9]")), (("release", ("e2e_runtime",)),),
+         beyond="a slow control plane, and one that answers once, are met in virtual time only (S1)"),
+    Part("S10", "bad, missing and repeated resources in any order", 100, "orders",
+         lambda n: [simulated("release", n, "--faults", CONTROL_PLANE_FAULTS)], (SIM,)),
+    Part("S11", "half-open connections to backends and control planes", 20, "rounds",
+         lambda n: rounds(n, 1, e2e_runtime=(E2E, "[S11]"), e2e_ads_transport=(E2E, "[S11]")),
+         (("release", ("e2e_runtime", "e2e_ads_transport")),),
+         beyond="peers are stopped processes; no network drops their packets"),
+    Part("S12", "a priority flaps, is drained, or is never heard of", 300, "flaps",
+         lambda n: rounds(n, 300, spec_policies=("tests/spec", "[S12]"), lb_policy_test=("tests/unit/lb", "[S12]"),
+                          e2e_runtime=(E2E, "[S12]")),
+         (("release", ("spec_policies", "lb_policy_test", "e2e_runtime")),),
+         beyond="flaps are in virtual time; real backends are killed and stopped once in each round"),
+    Part("S13", "drains with sessions under load", 1_000, "drains",
+         lambda n: rounds(n, 10, e2e_session=(E2E, "[S13]")), (("release", ("e2e_session",)),),
+         beyond="two callers and the sessions call as fast as they are answered, not 1,000 times a second"),
+    Part("S14", "10,000 endpoints, a tenth of which is replaced each second", 30, "minutes"),
+    Part("S15", "four times the calls that backends can take", 10, "minutes",
+         lambda n: [run("bench", "--pairs", "10", "--seconds", str(6 * n), "overload_goodput", worth=n,
+                        forbidden="NOT MET")],
+         beyond="the time of a rejection and the recovery are measured, not judged"),
+    Part("S16", "an hour of 1,000 calls a second while clusters are killed", 60, "minutes",
+         lambda n: [program("release", "tools/signalbox", "demo", "--seconds", str(60 * min(n, MOST_DEMO_MINUTES)), "--rps",
+                            "1000", "--seed", "{seed}", times=ceil(n / MOST_DEMO_MINUTES), worth=min(n, MOST_DEMO_MINUTES))],
+         (("release", ("signalbox_tools",)),),
+         beyond="kills are the only faults; descriptors, threads and memory are not judged"),
+    Part("S17", "another version's cookies and files, reloads and SIGTERM under load", 1_000, "rounds"),
+    Part("S18", "no descriptors, 256 MiB of memory, a full disk, clock steps, no DNS", 20, "rounds"),
+    Part("stress", "all calls race with all that can happen", 10, "minutes",
+         lambda n: [program("release", "tests/stress/signalbox_stress", "--seconds", str(60 * n), "--seed", "{seed}",
+                            worth=n)], (("release", ("signalbox_stress",)),)),
+    Part("interop", "a control plane of go-control-plane", 1, "runs", lambda _: [run("test", "interop", worth=1)]),
+    Part("envoy", "a real Envoy beside signalbox", 1, "runs", lambda _: [run("test", "envoy", worth=1)]),
+    Part("mutation", "tests against mutants of the cores", 30, "mutants",
+         # So few mutants cannot judge the 92 % that tests/mutation/README.md wants of 500.
+         lambda n: [Command((sys.executable, "tests/mutation/mutate.py", "--count", str(n), "--seed", "{seed}",
+                             "--at-least", "80"), counted=r"of (\d+) mutants were killed")]),
+)
