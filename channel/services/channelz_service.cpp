@@ -98,52 +98,54 @@ absl::Status server_sockets(const channelz::GetServerSocketsRequest& request,
 
 }  // namespace
 
-ChannelzService::ChannelzService(Worker& worker, std::function<RuntimeStatus()> status) {
-  using namespace channelz;
-  add_unary<GetTopChannelsRequest, GetTopChannelsResponse>(
+ChannelzService::ChannelzService(Worker& worker, std::function<RuntimeStatus()> status)
+    : status_(std::move(status)) {
+  add_unary<channelz::GetTopChannelsRequest, channelz::GetTopChannelsResponse>(
       "/grpc.channelz.v1.Channelz/GetTopChannels",
       worker,
-      [status](const GetTopChannelsRequest& request, GetTopChannelsResponse& response) {
-        return top_channels(status, request, response);
+      [this](const channelz::GetTopChannelsRequest& request,
+             channelz::GetTopChannelsResponse& response) {
+        return top_channels(status_, request, response);
       });
-  add_unary<GetServersRequest, GetServersResponse>(
+  add_unary<channelz::GetServersRequest, channelz::GetServersResponse>(
       "/grpc.channelz.v1.Channelz/GetServers", worker, servers);
-  add_unary<GetServerRequest, GetServerResponse>(
+  add_unary<channelz::GetServerRequest, channelz::GetServerResponse>(
       "/grpc.channelz.v1.Channelz/GetServer", worker, server);
-  add_unary<GetServerSocketsRequest, GetServerSocketsResponse>(
+  add_unary<channelz::GetServerSocketsRequest, channelz::GetServerSocketsResponse>(
       "/grpc.channelz.v1.Channelz/GetServerSockets", worker, server_sockets);
-  add_unary<GetChannelRequest, GetChannelResponse>(
+  add_unary<channelz::GetChannelRequest, channelz::GetChannelResponse>(
       "/grpc.channelz.v1.Channelz/GetChannel",
       worker,
-      [status](const GetChannelRequest& request, GetChannelResponse& response) {
+      [this](const channelz::GetChannelRequest& request, channelz::GetChannelResponse& response) {
         const std::int64_t id = request.channel_id();
         if (id < kFirstId)
           return take(grpc_channelz_get_channel(id), response, not_found("channel", id));
-        auto found = find_channel(status(), id);
+        auto found = find_channel(status_(), id);
         if (!found) return not_found("channel", id);
         *response.mutable_channel() = *std::move(found);
         return absl::OkStatus();
       });
-  add_unary<GetSubchannelRequest, GetSubchannelResponse>(
+  add_unary<channelz::GetSubchannelRequest, channelz::GetSubchannelResponse>(
       "/grpc.channelz.v1.Channelz/GetSubchannel",
       worker,
-      [status](const GetSubchannelRequest& request, GetSubchannelResponse& response) {
+      [this](const channelz::GetSubchannelRequest& request,
+             channelz::GetSubchannelResponse& response) {
         const std::int64_t id = request.subchannel_id();
         if (id < kFirstId)
           return take(grpc_channelz_get_subchannel(id), response, not_found("subchannel", id));
-        auto found = find_subchannel(status(), id);
+        auto found = find_subchannel(status_(), id);
         if (!found) return not_found("subchannel", id);
         *response.mutable_subchannel() = *std::move(found);
         return absl::OkStatus();
       });
-  add_unary<GetSocketRequest, GetSocketResponse>(
+  add_unary<channelz::GetSocketRequest, channelz::GetSocketResponse>(
       "/grpc.channelz.v1.Channelz/GetSocket",
       worker,
-      [status](const GetSocketRequest& request, GetSocketResponse& response) {
+      [this](const channelz::GetSocketRequest& request, channelz::GetSocketResponse& response) {
         const std::int64_t id = request.socket_id();
         if (id < kFirstId)
           return take(grpc_channelz_get_socket(id), response, not_found("socket", id));
-        auto found = find_socket(status(), id);
+        auto found = find_socket(status_(), id);
         if (!found) return not_found("socket", id);
         *response.mutable_socket() = *std::move(found);
         return absl::OkStatus();

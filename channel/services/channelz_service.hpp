@@ -24,6 +24,9 @@ class ChannelzService final : public CallbackService {
 
   /// `status` is called on the worker, which must outlive the service.
   ChannelzService(Worker& worker, std::function<RuntimeStatus()> status);
+
+ private:
+  const std::function<RuntimeStatus()> status_;
 };
 
 }  // namespace signalbox::channel

@@ -11,7 +11,6 @@ namespace {
 
 using Request = envoy::service::status::v3::ClientStatusRequest;
 using Response = envoy::service::status::v3::ClientStatusResponse;
-using AnswerStatus = std::function<absl::Status(const Request&, Response&)>;
 
 absl::Status answer_request(const CsdsService::Dump& dump,
                             const Request& request,
@@ -28,8 +27,8 @@ absl::Status answer_request(const CsdsService::Dump& dump,
 class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
                            public std::enable_shared_from_this<StatusStream> {
  public:
-  StatusStream(Worker& worker, AnswerStatus answer, StreamCount::Seat seat)
-      : worker_(worker), answer_(std::move(answer)), seat_(std::move(seat)) {}
+  StatusStream(Worker& worker, const CsdsService::Dump& dump, StreamCount::Seat seat)
+      : worker_(worker), dump_(dump), seat_(std::move(seat)) {}
 
   void start() {
     self_ = shared_from_this();
@@ -66,7 +65,7 @@ class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
 
   // On the worker.
   void respond() {
-    const absl::Status status = answer_(request_, response_);
+    const absl::Status status = answer_request(dump_, request_, response_);
     if (!status.ok()) return end(to_grpc(status));
     const std::lock_guard lock(mutex_);
     if (!has_ended_) StartWrite(&response_);
@@ -79,7 +78,7 @@ class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
   }
 
   Worker& worker_;
-  const AnswerStatus answer_;
+  const CsdsService::Dump dump_;
   StreamCount::Seat seat_;
   Request request_;
   Response response_;
@@ -90,16 +89,16 @@ class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
 
 }  // namespace
 
-CsdsService::CsdsService(Worker& worker, Dump dump) {
-  AnswerStatus answer = [dump = std::move(dump)](const Request& request, Response& response) {
-    return answer_request(dump, request, response);
+CsdsService::CsdsService(Worker& worker, Dump dump) : dump_(std::move(dump)) {
+  const auto answer = [this](const Request& request, Response& response) {
+    return answer_request(dump_, request, response);
   };
   add_unary<Request, Response>(
       "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus", worker, answer);
   add_stream<Request, Response>(
       "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus",
-      [this, &worker, answer](grpc::CallbackServerContext* /*context*/) {
-        const auto stream = std::make_shared<StatusStream>(worker, answer, streams_.enter());
+      [this, &worker](grpc::CallbackServerContext* /*context*/) {
+        const auto stream = std::make_shared<StatusStream>(worker, dump_, streams_.enter());
         stream->start();
         return stream.get();
       });

@@ -32,6 +32,7 @@ class CsdsService final : public CallbackService {
   CsdsService(Worker& worker, Dump dump);
 
  private:
+  const Dump dump_;
   StreamCount streams_{kMaxStreams};
 };
 
