@@ -442,8 +442,8 @@ void add_ready(CLI::App& app, CommandLine& line) {
       "Whether a running process can serve calls",
       "Asks /ready of the process' admin pages: Runtime::serve_admin, or signalbox demo\n"
       "--admin. For health checks of containers and start scripts.\n"
-      "Exit status 1: the process is not ready, with the reason, or accepts and does not answer.\n"
-      "Exit status 2: it cannot be asked, as when nothing listens there.\n"
+      "Exit status 1: the process is not ready, with the reason, or does not answer.\n"
+      "Exit status 2: nothing listens there, or the question is wrong.\n"
       "\nExamples:\n"
       "  signalbox ready --admin unix:/run/orders/admin.sock\n"
       "  until signalbox ready --admin localhost:9901; do sleep 1; done\n");
