@@ -143,7 +143,7 @@ def page_of(words: list[str], text: str, version: str, date: str) -> str:
         else:
             page += group("Arguments" if title == "Positionals" else title, entries)
             page += options if title == "Options" else []
-    # Below the options, as in the help, whose texts say "above" and "below".
+    # Below the options, as in the help: its texts say "above" and "below".
     if description:
         page += [".SH DESCRIPTION", *description[1:]]
     for title, body in closing.items():

@@ -26,7 +26,7 @@ OF_THE_PREFIX = "pkg-config-unavailable-for-cross-compilation"
 
 
 def make(folder: Path) -> dict[str, Path]:
-    """By package name. Packed fast, because nobody downloads them."""
+    """By package name. Packed fast, as the packages are not kept."""
     run("cpack", "-G", "DEB", "-B", folder, "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", cwd=BUILD,
         SOURCE_DATE_EPOCH=SECONDS, **MAINTAINER)
     shutil.rmtree(folder / "_CPack_Packages")
