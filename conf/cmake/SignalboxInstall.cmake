@@ -6,6 +6,8 @@
 #   lib/cmake/signalbox, lib/pkgconfig  find_package(signalbox CONFIG), pkg-config --static signalbox
 #   include/signalbox-M.N/signalbox/    the public headers and what they include: see install_headers.cmake
 #   share/doc/signalbox                 the documents, what they link to, and the files that their commands name
+#
+# Each has a component, tools or dev, which become packages: see SignalboxPackages.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -18,20 +20,22 @@ set(signalbox_package "${CMAKE_INSTALL_LIBDIR}/cmake/signalbox")
 set(signalbox_libraries admin_services admin_proto channel actors io metrics lb xds xds_proto messages)
 list(TRANSFORM signalbox_libraries PREPEND signalbox_ OUTPUT_VARIABLE signalbox_library_targets)
 target_include_directories(signalbox_channel INTERFACE "$<INSTALL_INTERFACE:${signalbox_headers}>")
-install(TARGETS ${signalbox_library_targets} EXPORT signalboxChannelTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(EXPORT signalboxChannelTargets NAMESPACE signalbox:: DESTINATION "${signalbox_package}")
+install(TARGETS ${signalbox_library_targets} EXPORT signalboxChannelTargets
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
+install(EXPORT signalboxChannelTargets NAMESPACE signalbox:: DESTINATION "${signalbox_package}" COMPONENT dev)
 
 set_target_properties(signalbox PROPERTIES EXPORT_NAME command)
-install(TARGETS signalbox EXPORT signalboxCommandTargets RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(EXPORT signalboxCommandTargets NAMESPACE signalbox:: DESTINATION "${signalbox_package}")
+install(TARGETS signalbox EXPORT signalboxCommandTargets RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)
+install(EXPORT signalboxCommandTargets NAMESPACE signalbox:: DESTINATION "${signalbox_package}" COMPONENT dev)
 
 # --- headers: what they include is looked up when they are installed, so that no list of it can grow old ---
 
 install(CODE "
   set(source \"${PROJECT_SOURCE_DIR}\")
   set(staging \"${CMAKE_CURRENT_BINARY_DIR}/install/include\")
-  set(destination \"${signalbox_headers}\")")
-install(SCRIPT "${PROJECT_SOURCE_DIR}/conf/cmake/install_headers.cmake")
+  set(destination \"${signalbox_headers}\")"
+  COMPONENT dev)
+install(SCRIPT "${PROJECT_SOURCE_DIR}/conf/cmake/install_headers.cmake" COMPONENT dev)
 
 # --- find_package and pkg-config ---
 
@@ -46,7 +50,8 @@ install(FILES
   "${generated}/signalboxConfig.cmake"
   "${generated}/signalboxConfigVersion.cmake"
   "${PROJECT_SOURCE_DIR}/conf/cmake/FindCAF.cmake"
-  DESTINATION "${signalbox_package}")
+  DESTINATION "${signalbox_package}"
+  COMPONENT dev)
 
 cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND pc_includedir "\${prefix}" "${signalbox_headers}")
@@ -55,12 +60,13 @@ list(TRANSFORM signalbox_libraries PREPEND -lsignalbox_ OUTPUT_VARIABLE pc_libs)
 list(JOIN pc_libs " " pc_libs)
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 configure_file("${PROJECT_SOURCE_DIR}/conf/cmake/signalbox.pc.in" "${generated}/signalbox.pc" @ONLY)
-install(FILES "${generated}/signalbox.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${generated}/signalbox.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
 
 # --- documents: they lie as in the checkout, so that their links lead to files and their commands find them ---
 
-install(DIRECTORY conf/demo conf/plan conf/quickstart DESTINATION "${CMAKE_INSTALL_DOCDIR}/conf")
-install(FILES conf/bootstrap.example.json conf/bootstrap.file.example.json DESTINATION "${CMAKE_INSTALL_DOCDIR}/conf")
+install(DIRECTORY conf/demo conf/plan conf/quickstart DESTINATION "${CMAKE_INSTALL_DOCDIR}/conf" COMPONENT dev)
+install(FILES conf/bootstrap.example.json conf/bootstrap.file.example.json
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}/conf" COMPONENT dev)
 
 # README.md and all that it links to, and so on.
 set(waiting README.md CHANGELOG.md LICENSE)
@@ -72,7 +78,7 @@ while(waiting)
   endif()
   list(APPEND documents "${document}")
   cmake_path(GET document PARENT_PATH folder)
-  install(FILES "${document}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}")
+  install(FILES "${document}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}" COMPONENT dev)
   if(NOT document MATCHES "\\.md$")
     continue()
   endif()
@@ -90,3 +96,7 @@ while(waiting)
     endif()
   endforeach()
 endwhile()
+
+if(PROJECT_IS_TOP_LEVEL)
+  include(SignalboxPackages)
+endif()

@@ -33,6 +33,26 @@ add_compile_options("$<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000>"
 # Static libraries are compiled for shared ones too (-fPIC), but none of our functions is ever replaced by another library's.
 add_compile_options("$<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>")
 
+# What Debian does for packages (dpkg-buildflags with hardening=+all), and what the processor adds. The benchmarks measure a
+# build without it. libstdc++'s assertions are not among them: they check what the pick path reads.
+option(SIGNALBOX_HARDENING "Harden as Debian's packages are: stack, heap functions, relocations" OFF)
+if(SIGNALBOX_HARDENING)
+  include(CheckCXXCompilerFlag)
+  include(CheckPIESupported)
+  check_pie_supported(LANGUAGES CXX)
+  add_compile_options(-fstack-protector-strong -Wformat -Werror=format-security)
+  foreach(flag -fstack-clash-protection -fcf-protection)
+    string(MAKE_C_IDENTIFIER "SIGNALBOX_HAS_${flag}" has_flag)
+    check_cxx_compiler_flag("${flag}" ${has_flag})
+    if(${has_flag})
+      add_compile_options("${flag}")
+    endif()
+  endforeach()
+  # The checked functions need an optimising compiler.
+  add_compile_options("$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+  add_link_options(-Wl,-z,relro -Wl,-z,now)
+endif()
+
 add_library(signalbox_warnings INTERFACE)
 add_library(signalbox::warnings ALIAS signalbox_warnings)
 target_compile_options(signalbox_warnings INTERFACE

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The Debian packages that cpack makes of this build tree: what they hold, what they depend on, their man pages, their
+changelog, and what lintian says of them."""
+
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from installed import BUILD, CHECKOUT, outside, run
+
+sys.path.insert(0, str(CHECKOUT / "conf/debian"))
+import changelog  # noqa: E402  pylint: disable=wrong-import-position
+import man_pages  # noqa: E402  pylint: disable=wrong-import-position
+
+MAINTAINER = {"DEBFULLNAME": "Ann Packager", "DEBEMAIL": "ann@signalbox.org"}
+SECONDS = 1764126000  # 2025-11-26 03:00:00 UTC
+DATE = "2025-11-26"
+# A tag that is so of a tree that was configured for another prefix, and not of `./run package`.
+OF_THE_PREFIX = "pkg-config-unavailable-for-cross-compilation"
+
+
+def make(folder: Path) -> dict[str, Path]:
+    """By package name. Packed fast, as the packages are not kept."""
+    run("cpack", "-G", "DEB", "-B", folder, "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", cwd=BUILD,
+        SOURCE_DATE_EPOCH=SECONDS, **MAINTAINER)
+    shutil.rmtree(folder / "_CPack_Packages")
+    return {deb.name.split("_")[0]: deb for deb in folder.glob("*.deb")}
+
+
+class DebianTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        folder = outside()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.debs = make(cls.folder / "made")
+        cls.trees = {}
+        for package, deb in cls.debs.items():
+            cls.trees[package] = cls.folder / package
+            run("dpkg-deb", "--raw-extract", deb, cls.trees[package])
+        cls.tools, cls.dev = (cls.trees.get(name) for name in ("signalbox-tools", "libsignalbox-dev"))
+
+    def field(self, package: str, name: str) -> str:
+        return run("dpkg-deb", "--field", self.debs[package], name).strip()
+
+    def version(self) -> str:
+        return run(self.tools / "usr/bin/signalbox", "version").split()[1]
+
+    def test_there_are_two_packages(self) -> None:
+        self.assertEqual({"signalbox-tools", "libsignalbox-dev"}, set(self.debs))
+        for package in self.debs:
+            self.assertEqual(f"{self.version()}-0upstream1", self.field(package, "Version"))
+            self.assertEqual("Ann Packager <ann@signalbox.org>", self.field(package, "Maintainer"))
+            self.assertRegex(self.field(package, "Description"), r"\A[a-z].{20,70}\n (.+\n)+ \.\n( .+\n?)+\Z")
+
+    def test_the_tools_are_the_command_and_documents(self) -> None:
+        files = {p.relative_to(self.tools).as_posix() for p in (self.tools / "usr").rglob("*") if not p.is_dir()}
+        pages = {f for f in files if re.fullmatch(r"usr/share/man/man1/signalbox(-[a-z]+)*\.1\.gz", f)}
+        self.assertEqual({"usr/bin/signalbox", "usr/share/doc/signalbox-tools/changelog.Debian.gz",
+                          "usr/share/doc/signalbox-tools/copyright"}, files - pages)
+        self.assertIn("There are no symbols", "There are " + run("nm", self.tools / "usr/bin/signalbox").split(": ")[-1])
+        for library in ("libc6", "libstdc++6", "libgrpc++1", "libcaf-core", "libssl3"):
+            self.assertRegex(self.field("signalbox-tools", "Depends"), rf"(^|, ){re.escape(library)}[0-9.a-z]* \(")
+
+    def test_what_is_installed_is_in_one_of_the_packages(self) -> None:
+        stage = self.folder / "all"
+        run("cmake", "--install", BUILD, "--prefix", "/usr", DESTDIR=stage)
+        self.addCleanup(shutil.rmtree, stage)
+        installed = {p.relative_to(stage) for p in stage.rglob("*") if not p.is_dir()}
+        packed = {p.relative_to(tree) for tree in self.trees.values() for p in tree.rglob("*")
+                  if p.is_symlink() or not p.is_dir()}
+        self.assertEqual(set(), installed - packed)
+        added = {p.as_posix() for p in packed - installed if p.parts[0] != "DEBIAN"}
+        self.assertEqual(set(), {f for f in added if not re.match(r"usr/share/(man/man1|doc/(signalbox-tools|libsignalbox-dev))/", f)})
+
+    def test_a_program_is_built_against_the_series_of_the_archives(self) -> None:
+        relations = self.field("libsignalbox-dev", "Depends").split(", ")
+        bounded = {}
+        for relation in relations:
+            name, sign, version = re.fullmatch(r"(\S+?)(?: \((>=|<<) (\S+)\))?", relation).groups()
+            if sign:
+                bounded.setdefault(name, []).append(sign)
+                here = run("dpkg-query", "-W", "-f", "${Version}", name)
+                run("dpkg", "--compare-versions", here, sign, version)
+        self.assertEqual({">=", "<<"}, set().union(*bounded.values()))
+        self.assertTrue(all(signs == [">=", "<<"] for signs in bounded.values()), bounded)
+        self.assertLessEqual({"libgrpc++-dev", "libprotobuf-dev", "libabsl-dev", "libcaf-dev"}, set(bounded))
+        text = (CHECKOUT / "conf/packages.txt").read_text(encoding="utf-8")
+        build = re.search(r"^# build\n(.*?)^# ", text, re.DOTALL | re.MULTILINE)[1].split()
+        self.assertEqual(set(), {relation.split()[0] for relation in relations} - set(build))
+        self.assertEqual(f"signalbox-tools (= {self.version()}-0upstream1)", self.field("libsignalbox-dev", "Recommends"))
+
+    def test_each_package_has_its_changelog_and_copyright(self) -> None:
+        wanted = changelog.items_of((CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8").split("## [", 1)[1])
+        for package, tree in self.trees.items():
+            documents = tree / "usr/share/doc" / package
+            text = gzip.decompress((documents / "changelog.Debian.gz").read_bytes()).decode()
+            self.assertEqual([line for line in wanted if line.startswith("  * ")],
+                             [line for line in text.splitlines() if line.startswith("  * ")])
+            file = self.folder / "changelog"
+            file.write_text(text, encoding="utf-8")
+            said = run("dpkg-parsechangelog", "-l", file)
+            self.assertIn(f"Version: {self.version()}-0upstream1\n", said)
+            self.assertIn(f"Timestamp: {SECONDS}\n", said)
+            self.assertNotIn("warning", said)
+            self.assertEqual((CHECKOUT / "conf/debian/copyright").read_bytes(), (documents / "copyright").read_bytes())
+
+    def test_the_licence_of_a_file_of_others_is_told(self) -> None:
+        text = (CHECKOUT / "conf/debian/copyright").read_text(encoding="utf-8")
+        folders = {p.parent.relative_to(CHECKOUT).as_posix() for folder in ("actors", "channel", "conf", "lb", "messages",
+                   "metrics", "tools", "xds") for p in (CHECKOUT / folder).rglob("LICENSE*")}
+        self.assertEqual(folders, {f.removesuffix("/*") for f in re.findall(r"^Files: (\S+/\*)$", text, re.MULTILINE)})
+        words = " ".join(text.replace("\n .\n", "\n").split())
+        for folder in folders:
+            licence = (CHECKOUT / folder / "LICENSE").read_text(encoding="utf-8")
+            permission = licence[licence.index("Permission is hereby"):]
+            self.assertIn(" ".join(permission.split()), words)
+            self.assertIn(re.search(r"\d{4} (.*)", licence)[1], text)
+
+    def test_a_man_page_says_what_the_help_says(self) -> None:
+        manual = self.tools / "usr/share/man/man1"
+        pages = {page.name.removesuffix(".1.gz"): page for page in manual.iterdir()}
+        waiting, seen = [["signalbox"]], set()
+        while waiting:
+            words = waiting.pop()
+            name = "-".join(words)
+            seen.add(name)
+            text = run(self.tools / "usr/bin/signalbox", *words[1:], "--help")
+            told = man_pages.parse(text)
+            waiting += [[*words, command] for command, _ in told.groups.get("Subcommands", [])]
+            shown = self.rendered(pages[name])
+            with self.subTest(page=name):
+                self.assertIn(f"{name} - ", shown)
+                self.assertIn(DATE, shown)
+                # Every word of the help, in which a page breaks lines elsewhere.
+                missing = set(text.replace("`", "").split()) - set(shown.split())
+                titles = {"Usage:", "Options:", "Positionals:", "Subcommands:", "Examples:", "Example:", "Exit", "status:",
+                          "status,", "Try", "COMMAND", "'signalbox", "--help'.", "signalbox:", *"".join(text.partition("Usage")[0]).split()}
+                titles |= {command for command, _ in told.groups.get("Subcommands", [])}
+                self.assertEqual(set(), missing - titles)
+        self.assertEqual(seen, set(pages))
+
+    def rendered(self, page: Path) -> str:
+        if shutil.which("man") is None:
+            self.skipTest("there is no man")
+        answer = subprocess.run(["man", "--warnings=w", "-E", "UTF-8", "-l", str(page)], check=True, capture_output=True,
+                                text=True, env={**os.environ, "MANWIDTH": "200", "LC_ALL": "C.UTF-8", "MAN_KEEP_FORMATTING": ""})
+        self.assertEqual("", answer.stderr)
+        return re.sub(".\b", "", answer.stdout)
+
+    def test_the_same_tree_makes_the_same_packages(self) -> None:
+        again = make(self.folder / "again")
+        for package, deb in self.debs.items():
+            self.assertEqual(deb.read_bytes(), again[package].read_bytes(), package)
+
+    def test_lintian_finds_nothing(self) -> None:
+        if shutil.which("lintian") is None:
+            if os.environ.get("CI"):
+                self.fail("there is no lintian: install it")
+            print("SKIPPED: there is no lintian; install it", file=sys.stderr)
+            self.skipTest("there is no lintian")
+        said = run("lintian", "--tag-display-limit", "0", "--fail-on", "none", self.debs["signalbox-tools"],
+                   self.with_one_archive())
+        tags = [line for line in said.splitlines() if re.match(r"[A-Z]: ", line) and OF_THE_PREFIX not in line]
+        self.assertEqual([], tags)
+
+    def with_one_archive(self) -> Path:
+        """libsignalbox-dev with the smallest archive only: lintian takes minutes for all members of those of a debug build."""
+        tree = self.folder / "one archive"
+        shutil.copytree(self.dev, tree, symlinks=True)
+        archives = sorted(tree.rglob("*.a"), key=lambda p: p.stat().st_size)
+        for archive in archives[1:]:
+            archive.unlink()
+        sums = tree / "DEBIAN/md5sums"
+        kept = [line for line in sums.read_text(encoding="utf-8").splitlines() if (tree / line.split("  ", 1)[1]).exists()]
+        sums.write_text("\n".join(kept) + "\n", encoding="utf-8")
+        deb = self.folder / "one" / self.debs["libsignalbox-dev"].name
+        deb.parent.mkdir()
+        run("dpkg-deb", "--root-owner-group", "--build", "-Zgzip", tree, deb)
+        return deb
+
+
+class ContainerTest(unittest.TestCase):
+    def test_the_container_copies_all_that_the_build_reads(self) -> None:
+        text = (CHECKOUT / "conf/container/Containerfile").read_text(encoding="utf-8")
+        first = text.partition("\nFROM debian:12-slim\n")[0]
+        copied = {word for line in re.findall(r"^COPY (.*)$", first, re.MULTILINE) for word in line.split()[:-1]}
+        entries = {p.name for p in CHECKOUT.iterdir() if p.name != "build" and not p.name.startswith(".") and p.suffix != ".md"}
+        self.assertEqual(entries | {"*.md"}, copied)
+
+
+class ChangelogTest(unittest.TestCase):
+    def test_older_versions_are_entries_of_their_own(self) -> None:
+        text = ("# Changelog\n\n## [Unreleased]\n\n- New\n  thing.\n\n## [0.2.0] - 2026-02-01\n\n### Added\n\n- A [page](x.md).\n"
+                "\n## [0.1.0] - 2026-01-01\n\nWords.\n\n- First.\n")
+        built = changelog.datetime.fromtimestamp(SECONDS, changelog.timezone.utc)
+        self.assertEqual(
+            "signalbox (0.2.0-1) unstable; urgency=medium\n\n  * New thing.\n\n  [ Added ]\n  * A page.\n\n"
+            " -- A <a@b>  Wed, 26 Nov 2025 03:00:00 +0000\n\n"
+            "signalbox (0.1.0-1) unstable; urgency=medium\n\n  * First.\n\n -- A <a@b>  Thu, 01 Jan 2026 00:00:00 +0000\n",
+            changelog.changelog(text, "0.2.0", "1", "A <a@b>", built))
+        with self.assertRaisesRegex(SystemExit, "no version 0.3.0"):
+            changelog.changelog(text, "0.3.0", "1", "A <a@b>", built)
+
+
+class ManPageTest(unittest.TestCase):
+    HELP = ("Does a thing\nUsage: x [OPTIONS]\n\nOptions:\n  -h,--help                   Help\n  --long-name-of-an-option NUMBER=1\n"
+            "                              What it\n                              does\n\n.A `path` with \\.\n  kept   as is\n\n"
+            "Exit status: 0 all\nwell.\nTry 'x --help'.\n")
+
+    def test_the_parts_of_a_help_are_found(self) -> None:
+        told = man_pages.parse(self.HELP)
+        self.assertEqual(("Does a thing", "x [OPTIONS]"), (told.what, told.usage))
+        self.assertEqual([("-h,--help", "Help"), ("--long-name-of-an-option NUMBER=1", "What it does")], told.groups["Options"])
+        self.assertEqual(3, len(told.paragraphs))
+
+    def test_what_roff_would_read_is_escaped(self) -> None:
+        page = man_pages.page_of(["x"], self.HELP, "1", "2026-01-01").splitlines()
+        self.assertIn(r"\&.A \fBpath\fR with \e.", page)
+        self.assertIn("kept   as is", page)
+        self.assertIn(r"\fB\-h,\-\-help\fR", page)
+
+
+if __name__ == "__main__":
+    unittest.main()
