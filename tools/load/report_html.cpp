@@ -139,11 +139,7 @@ std::string card(const LoadReport& report, absl::string_view title, Number numbe
 }
 
 std::string cards(const LoadReport& report) {
-  const auto p99 = [](const LoadSide& side) {
-    return side.from_due.count() == 0
-               ? std::string("–")
-               : latency_text(static_cast<double>(side.from_due.percentile(99)));
-  };
+  const auto p99 = [](const LoadSide& side) { return percentile_text(side.from_due, 99); };
   return absl::StrCat(
       "<div class=\"cards\">\n",
       card(
@@ -168,9 +164,7 @@ std::string cards(const LoadReport& report) {
            [](const LoadSide& side) {
              return side.from_due.count() == 0
                         ? std::string("no call was answered")
-                        : absl::StrCat(
-                              "p50 ",
-                              latency_text(static_cast<double>(side.from_due.percentile(50))));
+                        : absl::StrCat("p50 ", percentile_text(side.from_due, 50));
            }),
       "</div>\n");
 }

@@ -78,16 +78,8 @@ std::string repeated_heads(const LoadReport& report,
   return absl::StrCat(report.sides.size() > 1 ? row(names) : std::string(), row(heads));
 }
 
-std::string time(std::uint64_t ns) {
-  return latency_text(static_cast<double>(ns));
-}
-
 std::string seconds(std::int64_t ns) {
   return absl::StrFormat("%.3f s", static_cast<double>(ns) / 1e9);
-}
-
-std::string percentile(const LatencyHistogram& histogram, double percent) {
-  return histogram.count() == 0 ? "–" : time(histogram.percentile(percent));
 }
 
 using Figure = std::function<std::string(const LoadSide&)>;
@@ -108,12 +100,13 @@ std::string side_heads(const LoadReport& report) {
 }
 
 std::string figures_cells(const LoadFaultFigures& figures) {
-  return absl::StrCat(number(figures.lost),
-                      number(time_or_never(figures.first_success_ns)),
-                      number(time_or_never(figures.recovery_ns)),
-                      number(figures.baseline_p99_ns == 0 ? "–" : time(figures.baseline_p99_ns)),
-                      number(figures.sessions_moved),
-                      number(figures.failback_errors));
+  return absl::StrCat(
+      number(figures.lost),
+      number(time_or_never(figures.first_success_ns)),
+      number(time_or_never(figures.recovery_ns)),
+      number(figures.baseline_p99_ns == 0 ? "–" : time_text(figures.baseline_p99_ns)),
+      number(figures.sessions_moved),
+      number(figures.failback_errors));
 }
 
 std::string fault_cells(const LoadFault& fault, std::size_t number_of_act, std::size_t rows) {
@@ -152,7 +145,7 @@ std::string bin_cells(const LoadBin& bin) {
   for (const auto& [code, count] : bin.codes)
     (code == 0 ? ok : failed) += count;
   const auto latency = [&bin](std::uint64_t ns) {
-    return number(bin.latencies.empty() ? "–" : time(ns));
+    return number(bin.latencies.empty() ? "–" : time_text(ns));
   };
   return absl::StrCat(number(bin.scheduled),
                       number(ok),
@@ -228,7 +221,7 @@ std::string latency_table(const LoadReport& report) {
     std::string cells = row_head(label);
     for (const LoadSide& side : report.sides) {
       for (const LatencyHistogram* histogram : {&side.from_due, &side.from_sent, &side.closed_loop})
-        cells += number(percentile(*histogram, percent));
+        cells += number(percentile_text(*histogram, percent));
     }
     rows += row(cells);
   }
@@ -335,12 +328,15 @@ std::string validity_table(const LoadReport& report) {
   add("answered OK", [](const auto& side) { return absl::StrCat(side.ok); });
   add("failed", [](const auto& side) { return absl::StrCat(side.failed); });
   add("not answered at the end", [](const auto& side) { return absl::StrCat(side.unanswered); });
-  add("sent late by, p50", [](const auto& side) { return time(side.validity.lateness_p50_ns); });
-  add("sent late by, p99", [](const auto& side) { return time(side.validity.lateness_p99_ns); });
-  add("p99 may be", [](const auto& side) { return time(side.validity.lateness_limit_ns); });
-  add("sent late by, p99.9", [](const auto& side) { return time(side.validity.lateness_p999_ns); });
+  add("sent late by, p50",
+      [](const auto& side) { return time_text(side.validity.lateness_p50_ns); });
+  add("sent late by, p99",
+      [](const auto& side) { return time_text(side.validity.lateness_p99_ns); });
+  add("p99 may be", [](const auto& side) { return time_text(side.validity.lateness_limit_ns); });
+  add("sent late by, p99.9",
+      [](const auto& side) { return time_text(side.validity.lateness_p999_ns); });
   add("sent late by, at most",
-      [](const auto& side) { return time(side.validity.lateness_max_ns); });
+      [](const auto& side) { return time_text(side.validity.lateness_max_ns); });
   add("calls that a closed loop would leave out",
       [](const auto& side) { return absl::StrCat(side.closed_loop_skipped); });
   add("CPU per call", [](const auto& side) { return latency_text(side.cpu_per_call_ns); });

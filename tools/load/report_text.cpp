@@ -24,8 +24,7 @@ void add_row(std::string& text, const LoadReport& report, const char* label, con
 }
 
 std::string percentile(const LatencyHistogram& histogram, double percent) {
-  return histogram.count() == 0 ? "-"
-                                : latency_text(static_cast<double>(histogram.percentile(percent)));
+  return percentile_text(histogram, percent, "-");
 }
 
 std::string count_text(std::uint64_t count) {
@@ -38,9 +37,8 @@ void add_calls(std::string& text, const LoadReport& report) {
   row("scheduled", [](const auto& side) { return count_text(side.validity.scheduled); });
   row("sent", [](const auto& side) { return count_text(side.validity.sent); });
   row("dropped", [](const auto& side) { return count_text(side.validity.dropped); });
-  row("sent late by, p99", [](const auto& side) {
-    return latency_text(static_cast<double>(side.validity.lateness_p99_ns));
-  });
+  row("sent late by, p99",
+      [](const auto& side) { return time_text(side.validity.lateness_p99_ns); });
   row("answered OK", [](const auto& side) { return count_text(side.ok); });
   row("failed", [](const auto& side) { return count_text(side.failed); });
   if (report.is_cut)
@@ -148,8 +146,8 @@ std::string load_second_text(std::int64_t second,
                           what.sent,
                           what.ok,
                           what.failed,
-                          latency_text(static_cast<double>(what.p50_ns)),
-                          latency_text(static_cast<double>(what.p99_ns)));
+                          time_text(what.p50_ns),
+                          time_text(what.p99_ns));
     if (what.dropped > 0) absl::StrAppend(&text, ", dropped ", what.dropped);
   }
   return text;

@@ -13,6 +13,16 @@ std::string latency_text(double ns) {
   return absl::StrFormat("%.0f us", ns / 1e3);
 }
 
+std::string time_text(std::uint64_t ns) {
+  return latency_text(static_cast<double>(ns));
+}
+
+std::string percentile_text(const LatencyHistogram& histogram,
+                            double percent,
+                            absl::string_view none) {
+  return histogram.count() == 0 ? std::string(none) : time_text(histogram.percentile(percent));
+}
+
 std::string time_or_never(const std::optional<std::int64_t>& ns) {
   return ns ? latency_text(static_cast<double>(*ns)) : "never";
 }

@@ -10,12 +10,22 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
+
+#include "tools/load/histogram.hpp"
 #include "tools/load/report.hpp"
 
 namespace signalbox::tools {
 
 /// "1.600 s", "4.12 ms", "85 us".
 std::string latency_text(double ns);
+
+std::string time_text(std::uint64_t ns);
+
+/// `none` of a histogram without values.
+std::string percentile_text(const LatencyHistogram& histogram,
+                            double percent,
+                            absl::string_view none = "–");
 
 /// "never" without a value.
 std::string time_or_never(const std::optional<std::int64_t>& ns);
