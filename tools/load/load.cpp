@@ -471,18 +471,8 @@ class LoadRun {
     }
     for (const Threshold& threshold : prepared_.thresholds)
       report.thresholds.push_back(judge_threshold(threshold, report, report.sides.front()));
-    report.exit_status = exit_status_of(report);
+    report.exit_status = signal_ ? 128 + *signal_ : exit_status_of(report);
     return report;
-  }
-
-  int exit_status_of(const LoadReport& report) const {
-    if (signal_) return 128 + *signal_;
-    const auto not_done = [](const LoadFault& fault) { return !fault.error.empty(); };
-    const auto not_valid = [](const LoadSide& side) { return !side.validity.is_valid; };
-    if (std::ranges::any_of(report.faults, not_done)) return kExitUsage;
-    if (std::ranges::any_of(report.sides, not_valid)) return kExitNotValid;
-    const bool is_missed = std::ranges::any_of(report.thresholds, &LoadThreshold::is_missed);
-    return is_missed ? kExitFailed : kExitOk;
   }
 
   const LoadOptions& options_;

@@ -20,8 +20,6 @@ namespace signalbox::tools {
 namespace {
 
 constexpr std::size_t kMostMessages = 20;  // As in each report.
-constexpr int kExitMissed = 1;
-constexpr int kExitInvalid = 3;
 
 using Reports = std::vector<NamedReport>;
 
@@ -304,13 +302,6 @@ absl::Status judge_again(const Reports& reports, LoadReport& merged) {
     }
   }
   return absl::OkStatus();
-}
-
-int exit_status_of(const LoadReport& report) {
-  if (std::ranges::any_of(report.sides,
-                          [](const LoadSide& side) { return !side.validity.is_valid; }))
-    return kExitInvalid;
-  return std::ranges::any_of(report.thresholds, &LoadThreshold::is_missed) ? kExitMissed : 0;
 }
 
 }  // namespace

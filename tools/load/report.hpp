@@ -189,7 +189,7 @@ struct LoadReport {
   std::vector<LoadSide> sides;       ///< signalbox first; grpc second with --compare grpc.
   std::vector<LoadThreshold> thresholds;
   std::vector<std::string> notes;  ///< Of a merge: what a reader must know about its runs.
-  /// 0 all went well, 1 a threshold was missed, 3 the measurement is not valid.
+  /// That of the command: exit_status_of() in thresholds.hpp, or 128 + n after signal n.
   int exit_status = 0;
 };
 

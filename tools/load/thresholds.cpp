@@ -11,6 +11,8 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 
+#include "tools/commands.hpp"
+
 namespace signalbox::tools {
 namespace {
 
@@ -200,6 +202,15 @@ LoadThreshold judge_threshold(const Threshold& threshold,
   judged.is_missed =
       judged.measured ? happens(threshold.comparison, *judged.measured, threshold.limit) : is_upper;
   return judged;
+}
+
+int exit_status_of(const LoadReport& report) {
+  const auto not_done = [](const LoadFault& fault) { return !fault.error.empty(); };
+  const auto not_valid = [](const LoadSide& side) { return !side.validity.is_valid; };
+  if (std::ranges::any_of(report.faults, not_done)) return kExitUsage;
+  if (std::ranges::any_of(report.sides, not_valid)) return kExitNotValid;
+  const bool is_missed = std::ranges::any_of(report.thresholds, &LoadThreshold::is_missed);
+  return is_missed ? kExitFailed : kExitOk;
 }
 
 }  // namespace signalbox::tools

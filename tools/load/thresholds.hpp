@@ -4,6 +4,7 @@
 //
 //   "recovery[kill primary]>1s" ─▶ [parse_threshold] ─▶ Threshold
 //   Threshold, LoadReport ─▶ [judge_threshold] ─▶ LoadThreshold
+//   LoadReport ─▶ [exit_status_of] ─▶ the status of load and of load merge
 //
 //   threshold = FIGURE [ "[" ACT "]" ] OP LIMIT         OP: > >= < <=
 //
@@ -52,5 +53,9 @@ absl::Status check_act(const Threshold& threshold, const std::vector<std::string
 LoadThreshold judge_threshold(const Threshold& threshold,
                               const LoadReport& report,
                               const LoadSide& side);
+
+/// The exit status that a report asks for: 2 an act of the script was not done, 3 a measurement is
+/// not valid, 1 a threshold was missed, 0 none of these. The first that holds counts.
+int exit_status_of(const LoadReport& report);
 
 }  // namespace signalbox::tools

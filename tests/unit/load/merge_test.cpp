@@ -106,6 +106,16 @@ TEST_CASE("load merge: one measurement that is not valid spoils the sum", "[load
   CHECK(merged->sides[0].validity.is_valid);
 }
 
+TEST_CASE("load merge: an act that no machine did has the exit status that load has",
+          "[load][merge]") {
+  auto reports = four();
+  for (NamedReport& named : reports)
+    named.report.faults[0].error = "there is no such process";
+  const auto merged = merge_load_reports(reports);
+  REQUIRE(merged.ok());
+  CHECK(merged->exit_status == 2);
+}
+
 TEST_CASE("load merge: reports of different loads are refused", "[load][merge]") {
   auto reports = four();
   const auto error = [&] { return std::string(merge_load_reports(reports).status().message()); };
