@@ -185,9 +185,11 @@ std::uint32_t index_of(std::vector<LoadEndpoint>& endpoints, const LoadEndpoint&
 
 void add_bins(LoadSide& to, const LoadSide& from, std::size_t shift) {
   std::vector<std::uint32_t> places;
+  places.reserve(from.places.size());
   for (const LoadPlace& place : from.places)
     places.push_back(index_of(to.places, place));
   std::vector<std::uint32_t> endpoints;
+  endpoints.reserve(from.endpoints.size());
   for (LoadEndpoint endpoint : from.endpoints) {
     endpoint.place = places[endpoint.place];
     endpoints.push_back(index_of(to.endpoints, endpoint));

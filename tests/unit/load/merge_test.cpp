@@ -12,6 +12,7 @@ namespace {
 // Four machines have every fourth call each.
 std::vector<NamedReport> four() {
   std::vector<NamedReport> reports;
+  reports.reserve(4);
   for (std::int64_t part = 0; part < 4; ++part)
     reports.push_back({"part" + std::to_string(part) + ".json", example_load(true, part, 4)});
   return reports;
