@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Precompiled headers, one for each of conf/pch/*.hpp: they save a third of a build from scratch. No source is joined with
 # others: decision 119.
-# With SIGNALBOX_FAST_BUILD=OFF the compiler sees only what a source includes itself. CI builds the release preset so,
-# and `./run check` a sample of all folders (signalbox_sample).
+# With SIGNALBOX_FAST_BUILD=OFF the compiler sees only what a source includes itself. `./run nightly includes` builds the
+# release preset so, and `./run check` a sample of all folders (signalbox_sample).
 option(SIGNALBOX_FAST_BUILD "Precompile headers" ON)
 
 # One header serves all targets only if all are compiled alike.

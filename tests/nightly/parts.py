@@ -130,6 +130,10 @@ PARTS = (
                             worth=n)], (("release", ("signalbox_stress",)),)),
     Part("interop", "a control plane of go-control-plane", 1, "runs", lambda _: [run("test", "interop", worth=1)]),
     Part("envoy", "a real Envoy beside signalbox", 1, "runs", lambda _: [run("test", "envoy", worth=1)]),
+    Part("includes", "every source compiles without precompiled headers", 1, "builds",
+         lambda _: [Command(("cmake", "--preset", "release", "-B", "build/includes", "-DSIGNALBOX_FAST_BUILD=OFF",
+                             "-DSIGNALBOX_BUILD_TESTS=ON")),
+                    Command(("cmake", "--build", "build/includes"), worth=1)]),
     Part("mutation", "tests against mutants of the cores", 30, "mutants",
          # So few mutants cannot judge the 92 % that tests/mutation/README.md wants of 500.
          lambda n: [Command((sys.executable, "tests/mutation/mutate.py", "--count", str(n), "--seed", "{seed}",
