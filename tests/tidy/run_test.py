@@ -85,7 +85,7 @@ class RunTest(unittest.TestCase):
         for arguments, named in [
             (("dance",), "'dance'"), (("help", "dance"), "'dance'"), (("test", "polka"), "'polka'"),
             (("test", "a b"), "'a b'"), (("sim",), "got ''"), (("sim", "0"), "got '0'"), (("sim", "x"), "got 'x'"),
-            (("check", "now"), "no arguments"), (("tsan", "now"), "no arguments"), (("docs", "now"), "no arguments"),
+            (("check", "now"), "got 'now'"), (("check", "--no-tests", "now"), "got 'now'"), (("tsan", "now"), "no arguments"), (("docs", "now"), "no arguments"),
             (("asan", "polka"), "'polka'"),
         ]:
             with self.subTest(arguments):
@@ -144,7 +144,7 @@ class RunTest(unittest.TestCase):
                 status, _, notes = self.run_it("test", *arguments, CTEST_STATUS="8")
                 self.assertEqual(status, 8)
                 self.assertTrue(notes[-1].startswith(f"ctest|--test-dir|{self.checkout}/build/debug|"), notes)
-                self.assertTrue(notes[-1].endswith(f"|-j2{labels}"), notes)
+                self.assertTrue(notes[-1].endswith(f"|-j|{len(os.sched_getaffinity(0)) + 1}{labels}"), notes)
 
     def test_the_simulator_gets_its_numbers(self) -> None:
         pinned = f"--pinned|{self.checkout}/tests/sim/pinned_seeds.txt"
@@ -212,7 +212,15 @@ class RunTest(unittest.TestCase):
         status, said, notes = self.run_it("check")
         self.assertEqual((status, notes[2:4]), (0, [
             "cmake|--preset|debug|-DSIGNALBOX_FAST_BUILD=ON|-DSIGNALBOX_BUILD_TESTS=ON",
-            "cmake|--build|--preset|debug|--target|signalbox_unit_spec|signalbox_headers|signalbox_sample"]))
+            "cmake|--build|--preset|debug|--target|signalbox_headers|signalbox_sample|signalbox_unit_spec"]))
+        self.assertIn("all checks passed", said)
+        self.assertTrue(any(note.startswith("ctest|") for note in notes), notes)
+
+    def test_check_leaves_tests_out_when_told(self) -> None:
+        subprocess.run(["git", "init", "-q", self.checkout], check=True)
+        status, said, notes = self.run_it("check", "--no-tests")
+        self.assertEqual((status, notes[3]), (0, "cmake|--build|--preset|debug|--target|signalbox_headers|signalbox_sample"))
+        self.assertFalse(any(note.startswith("ctest|") for note in notes), notes)
         self.assertIn("all checks passed", said)
 
     def test_each_configuration_says_whether_headers_are_precompiled(self) -> None:
