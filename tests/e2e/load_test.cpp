@@ -171,7 +171,11 @@ TEST_CASE("load: planted failures are lost calls, and a threshold is missed", "[
   CHECK(report.at("faults").at(1).at("name") == "mark half");
   CHECK(report.at("thresholds").at(0).at("is_missed") == true);
   CHECK(report.at("thresholds").at(1).at("is_missed") == false);
-  CHECK_THAT(finished.output, Catch::Contains("lost>0") && Catch::Contains("MISSED"));
+  CHECK_THAT(finished.output,
+             Catch::Contains("lost>0") && Catch::Contains("MISSED") &&
+                 Catch::Contains("p99 back: not measured: "));
+  CHECK_THAT(finished.errors,
+             Catch::Contains("  | exec true\n") && Catch::Contains("  | mark half\n"));
 }
 
 TEST_CASE("load: both sides of a comparison make the same calls", "[e2e][load]") {
