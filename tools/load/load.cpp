@@ -57,6 +57,7 @@ struct Prepared {
   Script script;
   std::optional<DrainedResources> resources;
   std::vector<Threshold> thresholds;
+  std::optional<absl::Time> start;  // --start-at
   LoadConfiguration configuration;
 };
 
@@ -195,6 +196,11 @@ absl::StatusOr<Prepared> prepare(const LoadOptions& options) {
     plan.headers.push_back(*std::move(header));
   }
   if (auto status = read_durations(options, plan); !status.ok()) return status;
+  if (!options.start_at.empty()) {
+    const auto start = parse_start(options.start_at, absl::Now());
+    if (!start.ok()) return about("--start-at", start.status());
+    prepared.start = *start;
+  }
   if (auto status = read_payload(options, plan); !status.ok()) return status;
   if (auto status = read_script(options, prepared); !status.ok()) return status;
   if (auto status = read_world(options, prepared); !status.ok()) return status;
@@ -320,7 +326,16 @@ class LoadRun {
   }
 
   absl::Status go() {
-    const auto begin = Clock::now() + kHeadStart;
+    auto begin = Clock::now() + kHeadStart;
+    if (prepared_.start) {
+      const auto left = absl::ToChronoNanoseconds(*prepared_.start - absl::Now());
+      if (left < kHeadStart)
+        return absl::DeadlineExceededError(
+            absl::StrCat("--start-at: ",
+                         options_.start_at,
+                         " came before the target was ready; choose a later time"));
+      begin = Clock::now() + left;
+    }
     measured_ = begin + prepared_.plan.warmup;
     started_unix_ms_ = absl::ToUnixMillis(absl::Now() + absl::FromChrono(measured_ - Clock::now()));
     end_ = measured_ + prepared_.plan.duration;
