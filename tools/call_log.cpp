@@ -12,14 +12,13 @@ namespace signalbox::tools {
 namespace {
 
 void count(const FinishedCall& call, CallCounts& counts) {
+  if (!call.ok) ++counts.failed;
+  if (call.is_of_session) return;
   ++counts.calls;
-  if (!call.ok) {
-    ++counts.failed;
-    return;
-  }
+  if (!call.ok) return;
   ++counts.per_cluster[call.cluster];
-  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(call.ended - call.due);
-  counts.latency_us.record(static_cast<std::uint64_t>(std::max<std::int64_t>(0, took.count())));
+  const std::chrono::nanoseconds took = call.ended - call.due;
+  counts.latency.record(static_cast<std::uint64_t>(std::max<std::int64_t>(0, took.count())));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/histogram.hpp"
+#include "tools/load/histogram.hpp"
 
 namespace signalbox::tools {
 
@@ -43,17 +43,19 @@ struct FinishedCall {
   CallTime ended;
   bool ok = false;
   bool unavailable = false;
+  bool is_of_session = false;  ///< A call of DemoSession, which the load's schedule does not have.
   std::string peer;     ///< `ipv4:127.0.0.11:40000`; another text if the call was never bound.
   std::string cluster;  ///< The cluster that answered; empty without an answer.
   std::string error;    ///< gRPC's code and message of a failure.
 };
 
-/// The calls that ended since the start, or in an interval.
+/// The calls of the load that ended since the start, or in an interval. Failed ones include those
+/// of the session.
 struct CallCounts {
   std::uint64_t calls = 0;
   std::uint64_t failed = 0;
   std::map<std::string, std::uint64_t> per_cluster;  ///< The numbers of answered calls.
-  Histogram latency_us;                              ///< The latencies of answered calls.
+  LatencyHistogram latency;                          ///< Of answered calls, from due, in ns.
 };
 
 class CallLog {

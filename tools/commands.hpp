@@ -123,6 +123,7 @@ struct LoadOptions {
   std::string timeout = "5s";
   std::string start_timeout = "20s";
   std::string max_lateness = "1ms";
+  std::string start_at;  ///< RFC 3339; empty: as soon as the sides are ready.
   std::uint64_t seed = 1;
   std::uint64_t sessions = 0;
   std::int64_t max_in_flight = 10'000;

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include <grpcpp/client_context.h>
 
+#include "tools/load/schedule.hpp"
+
 namespace signalbox::tools {
 namespace {
 
@@ -66,9 +68,9 @@ bool DemoLoad::finish() {
 
 void DemoLoad::run() {
   const CallTime start = Clock::now();
-  for (std::uint64_t i = 0;; ++i) {
-    const auto offset = std::chrono::duration<double>(static_cast<double>(i) / options_.rps);
-    const CallTime due = start + std::chrono::duration_cast<Clock::duration>(offset);
+  Schedule schedule({{.from = options_.rps, .to = options_.rps}}, Arrivals::kEven, options_.seed);
+  for (;;) {
+    const CallTime due = start + schedule.next();
     {
       std::unique_lock lock(mutex_);
       if (changed_.wait_until(lock, due, [this] { return stopping_; })) return;

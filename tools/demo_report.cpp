@@ -64,8 +64,8 @@ DemoResult make_result(const std::vector<std::string>& leaves,
                     .repicked = repicked,
                     .failover_ms = in_ms(log.failover()),
                     .failback_ms = in_ms(log.failback()),
-                    .p50_us = log.totals().latency_us.percentile(50),
-                    .p99_us = log.totals().latency_us.percentile(99),
+                    .p50_us = log.totals().latency.percentile(50) / 1000,
+                    .p99_us = log.totals().latency.percentile(99) / 1000,
                     .session_moves = session_moves,
                     .per_cluster = log.totals().per_cluster};
   for (const std::string& leaf : leaves)
@@ -152,7 +152,7 @@ std::string live_line(std::chrono::nanoseconds since_start,
                         "%8u%10s%7.1f ms",
                         counts.failed,
                         state ? absl::StrCat(*state) : "?",
-                        static_cast<double>(counts.latency_us.percentile(99)) / 1000.0);
+                        static_cast<double>(counts.latency.percentile(99)) / 1e6);
   return line;
 }
 

@@ -75,6 +75,7 @@ FinishedCall DemoSession::call() {
                         .ended = Clock::now(),
                         .ok = status.ok() && received.ok(),
                         .unavailable = status.error_code() == grpc::StatusCode::UNAVAILABLE,
+                        .is_of_session = true,
                         .peer = context.peer(),
                         .cluster = reply.cluster(),
                         .error = {}};

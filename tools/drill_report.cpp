@@ -61,8 +61,8 @@ DrillResult make_result(const CallLog& calls, const DrillLog& drill) {
   DrillResult result{.rpcs = calls.totals().calls,
                      .failed_other = calls.failed_other(),
                      .first_error = calls.first_other_error(),
-                     .p50_us = calls.totals().latency_us.percentile(50),
-                     .p99_us = calls.totals().latency_us.percentile(99),
+                     .p50_us = calls.totals().latency.percentile(50) / 1000,
+                     .p99_us = calls.totals().latency.percentile(99) / 1000,
                      .phases = {}};
   for (const Absence& absence : drill.absences())
     result.phases.push_back(phase_of(absence));

@@ -699,6 +699,11 @@ void add_plan(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_plan(line.plan); });
 }
 
+// CLI11 says "true" for an option that was given without its optional value.
+bool is_bare(const std::string& text) {
+  return text.empty() || text == "true";
+}
+
 void add_load_call(CLI::App& command, LoadOptions& options) {
   command.add_option("--target", options.target, "What the channel is made for")
       ->type_name("xds:///NAME")
@@ -726,12 +731,22 @@ void add_load_call(CLI::App& command, LoadOptions& options) {
       ->expected(1)
       ->take_all();
   command
-      .add_option("--sessions",
-                  options.sessions,
-                  "So many sessions with a cookie jar each, in\nturns; 0: calls have no cookies")
-      ->type_name("NUMBER")
-      ->check(number_between(0, 1'000'000))
-      ->capture_default_str();
+      .add_option_function<std::string>(
+          "--session",
+          [&options](const std::string& text) {
+            options.sessions = is_bare(text) ? 1 : std::stoull(text);
+          },
+          "Calls keep cookies: so many sessions (1 without a\nnumber) with a jar each, in turns")
+      ->type_name("[NUMBER]")
+      ->expected(0, 1)
+      ->check(CLI::Validator(
+          [](std::string& text) -> std::string {
+            std::uint64_t number = 1;
+            if (!is_bare(text) && !absl::SimpleAtoi(text, &number)) number = 0;
+            if (number >= 1 && number <= 1'000'000) return "";
+            return absl::StrCat("expected a whole number from 1 to 1000000, got '", text, "'");
+          },
+          ""));
   command.add_option("--timeout", options.timeout, "Deadline of a call, from its sending")
       ->type_name("DURATION")
       ->capture_default_str();
@@ -754,6 +769,12 @@ void add_load_schedule(CLI::App& command, LoadOptions& options) {
   command.add_option("--warmup", options.warmup, "Calls before it, at the first rate, not counted")
       ->type_name("DURATION")
       ->capture_default_str();
+  command
+      .add_option("--start-at",
+                  options.start_at,
+                  "When calls begin, for several machines to start\ntogether: "
+                  "2026-11-26T13:00:00Z; by default at once")
+      ->type_name("TIME");
   command.add_option("--seed", options.seed, "Seed of the moments of calls")
       ->type_name("NUMBER")
       ->check(whole_number())

@@ -60,8 +60,8 @@ TierResult make_result(const std::vector<std::string>& leaves,
           .failed_in_flight = calls.failed_in_flight(),
           .failed_other = calls.failed_other(),
           .first_error = calls.first_other_error(),
-          .p50_us = calls.totals().latency_us.percentile(50),
-          .p99_us = calls.totals().latency_us.percentile(99),
+          .p50_us = calls.totals().latency.percentile(50) / 1000,
+          .p99_us = calls.totals().latency.percentile(99) / 1000,
           .steps = tiers.steps()};
 }
 

@@ -4,6 +4,7 @@
 // callers see it, a generator that is too slow says so, and nothing stays behind.
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -11,6 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include <catch2/catch.hpp>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -171,7 +174,11 @@ TEST_CASE("load: planted failures are lost calls, and a threshold is missed", "[
   CHECK(report.at("faults").at(1).at("name") == "mark half");
   CHECK(report.at("thresholds").at(0).at("is_missed") == true);
   CHECK(report.at("thresholds").at(1).at("is_missed") == false);
-  CHECK_THAT(finished.output, Catch::Contains("lost>0") && Catch::Contains("MISSED"));
+  CHECK_THAT(finished.output,
+             Catch::Contains("lost>0") && Catch::Contains("MISSED") &&
+                 Catch::Contains("p99 back: not measured: "));
+  CHECK_THAT(finished.errors,
+             Catch::Contains("  | exec true\n") && Catch::Contains("  | mark half\n"));
 }
 
 TEST_CASE("load: both sides of a comparison make the same calls", "[e2e][load]") {
@@ -179,7 +186,7 @@ TEST_CASE("load: both sides of a comparison make the same calls", "[e2e][load]")
   const Load load;
   const Finished finished = run_program(
       load.command(resources_of("127.0.0.1", backend.port),
-                   {"--rate", "100", "--duration", "1s", "--compare", "grpc", "--sessions", "3"}));
+                   {"--rate", "100", "--duration", "1s", "--compare", "grpc", "--session", "3"}));
   INFO(finished.output << finished.errors);
   CHECK(finished.status == 0);
   const auto sides = load.report().at("sides");
@@ -281,12 +288,43 @@ TEST_CASE("load: bad input is an exit status of 2 and a sentence", "[e2e][load]"
       Row{"acts: []", {"--start-timeout", "100ms"}, "xds:///orders was not ready within 0.1 s"},
       Row{"acts: []", {"--fail-if", "lost"}, "--fail-if: 'lost': expected FIGURE>LIMIT"},
       Row{"acts: []", {"--rate", "1..2"}, "--rate: '1..2' is a ramp without a duration"},
+      Row{"acts: []",
+          {"--start-at", "2020-01-01T00:00:00Z"},
+          "--start-at: '2020-01-01T00:00:00Z' passed"},
+      Row{"acts: []",
+          {"--session", "none"},
+          "expected a whole number from 1 to 1000000, got 'none'"},
       Row{"acts: []", {"--protoset", "/dev/null"}, "no descriptor set"});
   auto command = load.command(nowhere, row.more);
   command.insert(command.end(), {"--script", load.write("drill.yaml", row.script)});
   const Finished finished = run_program(command);
   CHECK(finished.status == 2);
   CHECK_THAT(finished.errors, Catch::Contains(row.sentence));
+}
+
+TEST_CASE("load: --session without a number is one session", "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  const Finished finished = run_program(load.command(
+      resources_of("127.0.0.1", backend.port), {"--session", "--rate", "50", "--duration", "1s"}));
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+  CHECK(load.report().at("configuration").at("sessions") == 1);
+}
+
+TEST_CASE("load: calls begin at the time that --start-at names, and not before", "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  const absl::Time start = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now()) + 5);
+  const std::string text = absl::FormatTime(absl::RFC3339_full, start, absl::UTCTimeZone());
+  const Finished finished =
+      run_program(load.command(resources_of("127.0.0.1", backend.port),
+                               {"--start-at", text, "--rate", "50", "--duration", "1s"}));
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+  const std::int64_t off =
+      load.report().at("started_unix_ms").get<std::int64_t>() - absl::ToUnixMillis(start);
+  CHECK(std::abs(off) <= 10);  // The two clocks are read one after the other.
 }
 
 TEST_CASE("load: a dry run prints the timeline and starts nothing", "[e2e][load]") {

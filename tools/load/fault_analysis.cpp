@@ -10,6 +10,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kWindow = 5 * kSecond;
 constexpr std::int64_t kWindowBins = kWindow / kLoadBinNs;
+constexpr std::int64_t kSecondBins = kSecond / kLoadBinNs;
 constexpr double kWithin = 1.2;
 constexpr double kFinest = 1e6;  // Nanoseconds.
 constexpr double kShare = 0.99;
@@ -26,6 +27,30 @@ Within count_within(const LoadBin& bin, double limit_ns) {
       counted.good += bucket.count;
   }
   return counted;
+}
+
+std::vector<Within> within_of(const std::vector<LoadBin>& bins, std::uint64_t baseline_p99_ns) {
+  const auto baseline = static_cast<double>(baseline_p99_ns);
+  const double limit = std::max(kWithin * baseline, baseline + kFinest);
+  std::vector<Within> within;
+  within.reserve(bins.size());
+  for (const LoadBin& bin : bins)
+    within.push_back(count_within(bin, limit));
+  return within;
+}
+
+std::int64_t whole_bins_of(const std::vector<LoadBin>& bins, std::int64_t ran_ns) {
+  return std::min<std::int64_t>(ran_ns / kLoadBinNs, static_cast<std::int64_t>(bins.size()));
+}
+
+// 99 % of the calls of these bins are within the limit.
+bool is_within(const std::vector<Within>& within, std::int64_t begin, std::int64_t end) {
+  Within sum;
+  for (std::int64_t i = begin; i < end; ++i) {
+    sum.good += within[static_cast<std::size_t>(i)].good;
+    sum.all += within[static_cast<std::size_t>(i)].all;
+  }
+  return sum.all > 0 && static_cast<double>(sum.good) >= kShare * static_cast<double>(sum.all);
 }
 
 }  // namespace
@@ -126,24 +151,25 @@ std::optional<std::int64_t> recovery_of(const std::vector<LoadBin>& bins,
                                         std::int64_t ran_ns,
                                         std::uint64_t baseline_p99_ns) {
   if (baseline_p99_ns == 0) return std::nullopt;
-  const auto baseline = static_cast<double>(baseline_p99_ns);
-  const double limit = std::max(kWithin * baseline, baseline + kFinest);
-  std::vector<Within> within;
-  within.reserve(bins.size());
-  for (const LoadBin& bin : bins)
-    within.push_back(count_within(bin, limit));
-  const std::int64_t whole_bins =
-      std::min<std::int64_t>(ran_ns / kLoadBinNs, static_cast<std::int64_t>(bins.size()));
+  const std::vector<Within> within = within_of(bins, baseline_p99_ns);
+  const std::int64_t whole_bins = whole_bins_of(bins, ran_ns);
   for (std::int64_t i = at_ns / kLoadBinNs; i + kWindowBins <= whole_bins; ++i) {
-    Within sum;
-    for (std::int64_t j = i; j < i + kWindowBins; ++j) {
-      sum.good += within[static_cast<std::size_t>(j)].good;
-      sum.all += within[static_cast<std::size_t>(j)].all;
-    }
-    if (sum.all > 0 && static_cast<double>(sum.good) >= kShare * static_cast<double>(sum.all))
+    if (is_within(within, i, i + kWindowBins))
       return std::max<std::int64_t>(0, i * kLoadBinNs - at_ns);
   }
   return std::nullopt;
+}
+
+Unrecovered why_unrecovered(const std::vector<LoadBin>& bins,
+                            std::int64_t at_ns,
+                            std::int64_t ran_ns,
+                            std::uint64_t baseline_p99_ns) {
+  if (baseline_p99_ns == 0) return Unrecovered::kNoBaseline;
+  const std::int64_t whole_bins = whole_bins_of(bins, ran_ns);
+  if (at_ns / kLoadBinNs + kWindowBins > whole_bins) return Unrecovered::kTooShort;
+  const bool is_good_at_end =
+      is_within(within_of(bins, baseline_p99_ns), whole_bins - kSecondBins, whole_bins);
+  return is_good_at_end ? Unrecovered::kTooShort : Unrecovered::kNever;
 }
 
 }  // namespace signalbox::tools

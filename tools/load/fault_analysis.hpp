@@ -78,6 +78,20 @@ class FaultAnalysis {
 /// The p99 of the calls that were due in the 5 s before `at_ns`; 0: none ended OK.
 std::uint64_t baseline_of(const std::vector<LoadBin>& bins, std::int64_t at_ns);
 
+/// Why a fault has no recovery.
+enum class Unrecovered : std::uint8_t {
+  kNever,       ///< Calls failed or were slow until the end.
+  kNoBaseline,  ///< No call ended OK in the 5 s before the fault.
+  kTooShort,    ///< The run ended before 5 s could prove a recovery.
+};
+
+/// Precondition: recovery_of() found none. The run was too short if it ended less than 5 s after
+/// the fault, or if its last second was within the limit.
+Unrecovered why_unrecovered(const std::vector<LoadBin>& bins,
+                            std::int64_t at_ns,
+                            std::int64_t ran_ns,
+                            std::uint64_t baseline_p99_ns);
+
 /// `ran_ns`: how long the measured part was. nullopt: there is no baseline, or no 5 s that were
 /// within it.
 std::optional<std::int64_t> recovery_of(const std::vector<LoadBin>& bins,

@@ -33,6 +33,7 @@
 #include "tools/load/report_files.hpp"
 #include "tools/load/report_json.hpp"
 #include "tools/load/report_text.hpp"
+#include "tools/load/result_folder.hpp"
 #include "tools/load/script.hpp"
 #include "tools/load/side_plan.hpp"
 #include "tools/load/stage.hpp"
@@ -56,6 +57,7 @@ struct Prepared {
   Script script;
   std::optional<DrainedResources> resources;
   std::vector<Threshold> thresholds;
+  std::optional<absl::Time> start;  // --start-at
   LoadConfiguration configuration;
 };
 
@@ -194,6 +196,11 @@ absl::StatusOr<Prepared> prepare(const LoadOptions& options) {
     plan.headers.push_back(*std::move(header));
   }
   if (auto status = read_durations(options, plan); !status.ok()) return status;
+  if (!options.start_at.empty()) {
+    const auto start = parse_start(options.start_at, absl::Now());
+    if (!start.ok()) return about("--start-at", start.status());
+    prepared.start = *start;
+  }
   if (auto status = read_payload(options, plan); !status.ok()) return status;
   if (auto status = read_script(options, prepared); !status.ok()) return status;
   if (auto status = read_world(options, prepared); !status.ok()) return status;
@@ -213,29 +220,6 @@ int show_timeline(const LoadOptions& options, const Prepared& prepared) {
                                timeline(prepared.script));
   return kExitOk;
 }
-
-// A folder for the sides' results. It is removed with its files.
-class ResultFolder {
- public:
-  ResultFolder() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "signalbox-load-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-
-  ~ResultFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-
-  ResultFolder(const ResultFolder&) = delete;
-  ResultFolder& operator=(const ResultFolder&) = delete;
-
-  std::string file(const std::string& name) const { return absl::StrCat(path_, "/", name); }
-
- private:
-  std::string path_;
-};
 
 // The process of a side, as its parent sees it.
 class SideProcess {
@@ -342,7 +326,16 @@ class LoadRun {
   }
 
   absl::Status go() {
-    const auto begin = Clock::now() + kHeadStart;
+    auto begin = Clock::now() + kHeadStart;
+    if (prepared_.start) {
+      const auto left = absl::ToChronoNanoseconds(*prepared_.start - absl::Now());
+      if (left < kHeadStart)
+        return absl::DeadlineExceededError(
+            absl::StrCat("--start-at: ",
+                         options_.start_at,
+                         " came before the target was ready; choose a later time"));
+      begin = Clock::now() + left;
+    }
     measured_ = begin + prepared_.plan.warmup;
     started_unix_ms_ = absl::ToUnixMillis(absl::Now() + absl::FromChrono(measured_ - Clock::now()));
     end_ = measured_ + prepared_.plan.duration;
@@ -402,12 +395,11 @@ class LoadRun {
       return status;
     const absl::Status done = stage_.act(act);
     if (!done.ok()) fault.error = std::string(done.message());
-    if (!options_.quiet)
-      std::cerr << absl::StrFormat(
-          "%9.3f s  %s%s\n",
-          static_cast<double>(fault.at_ns) / 1e9,
-          act.what,
-          fault.error.empty() ? "" : absl::StrCat(": not done: ", fault.error));
+    if (!options_.quiet && !fault.error.empty())
+      std::cerr << absl::StrFormat("%9.3f s  %s: not done: %s\n",
+                                   static_cast<double>(fault.at_ns) / 1e9,
+                                   act.what,
+                                   fault.error);
     faults_.push_back(std::move(fault));
     return absl::OkStatus();
   }
@@ -438,8 +430,18 @@ class LoadRun {
         side.seconds.pop_front();
       }
       ++second_;
-      if (!options_.quiet) std::cerr << load_second_text(second_, what) << "\n";
+      if (!options_.quiet) std::cerr << load_second_text(second_, what, acts_of(second_)) << "\n";
     }
+  }
+
+  // The names of the acts that were done within a second; 1 is the first.
+  std::vector<std::string> acts_of(std::int64_t second) const {
+    std::vector<std::string> acts;
+    acts.reserve(faults_.size());
+    for (const LoadFault& fault : faults_) {
+      if (fault.at_ns / 1'000'000'000 + 1 == second) acts.push_back(fault.name);
+    }
+    return acts;
   }
 
   absl::StatusOr<LoadReport> make_report() {
@@ -478,7 +480,7 @@ class LoadRun {
   const LoadOptions& options_;
   Prepared prepared_;
   LoadStage stage_;
-  ResultFolder folder_;
+  ResultFolder folder_{std::filesystem::temp_directory_path()};
   std::vector<SideProcess> sides_;
   Clock::time_point measured_;
   Clock::time_point end_;

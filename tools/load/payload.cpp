@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/load/payload.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
@@ -60,6 +62,22 @@ absl::StatusOr<const pb::MethodDescriptor*> find_method(const pb::DescriptorPool
   return method;
 }
 
+// protobuf adds a line of the JSON around the error, and a line with a ^ below the place. One line
+// says the same: the message, the byte, and the text from there.
+std::string json_error(absl::string_view message, absl::string_view json) {
+  const std::vector<absl::string_view> lines = absl::StrSplit(message, '\n');
+  const auto caret = lines.back().find('^');
+  if (lines.size() < 3 || caret == absl::string_view::npos) return absl::StrJoin(lines, " ");
+  const absl::string_view around = lines[lines.size() - 2];
+  const absl::string_view rest = around.substr(std::min(caret, around.size()));
+  std::string text(lines.front());
+  const auto at = json.find(around);
+  const bool is_only = at != absl::string_view::npos && json.find(around, at + 1) == json.npos;
+  if (is_only) absl::StrAppend(&text, " At byte ", at + caret + 1);
+  absl::StrAppend(&text, is_only ? ": " : " At: ", rest.empty() ? "the end" : rest);
+  return text;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> method_path_of(absl::string_view text) {
@@ -92,10 +110,11 @@ absl::StatusOr<std::string> payload_of_json(const std::string& protoset,
   const std::unique_ptr<pb::Message> message(factory.GetPrototype((*method)->input_type())->New());
   const auto status = pb::util::JsonStringToMessage(json, message.get());
   if (!status.ok())
-    return wrong(absl::StrCat("the JSON is no ",
-                              (*method)->input_type()->full_name(),
-                              ": ",
-                              absl::string_view(status.message().data(), status.message().size())));
+    return wrong(
+        absl::StrCat("the JSON is no ",
+                     (*method)->input_type()->full_name(),
+                     ": ",
+                     json_error({status.message().data(), status.message().size()}, json)));
   return message->SerializeAsString();
 }
 

@@ -66,7 +66,8 @@ std::string missed_thresholds(const LoadReport& report) {
   std::vector<std::string> missed;
   for (const LoadThreshold& threshold : report.thresholds) {
     if (threshold.is_missed)
-      missed.push_back(absl::StrCat(threshold.text, " (measured: ", measured_text(threshold), ")"));
+      missed.push_back(
+          absl::StrCat(threshold.text, " (measured: ", measured_text(report, threshold), ")"));
   }
   return absl::StrJoin(missed, ", ");
 }
@@ -112,18 +113,6 @@ std::string verdict_box(const LoadReport& report) {
 
 // --- the three numbers ---------------------------------------------------------------------------
 
-// The longest recovery of the faults; never, if one did not recover.
-std::string recovery_text(const LoadReport& report, const LoadSide& side) {
-  std::optional<std::int64_t> longest;
-  for (std::size_t i = 0; i < report.faults.size(); ++i) {
-    if (!report.faults[i].is_fault) continue;
-    const auto& recovery = side.faults[i].recovery_ns;
-    if (!recovery) return "never";
-    longest = std::max(*recovery, longest.value_or(0));
-  }
-  return longest ? latency_text(static_cast<double>(*longest)) : "–";
-}
-
 template <class Number, class More>
 std::string card(const LoadReport& report, absl::string_view title, Number number, More more) {
   std::string text = absl::StrCat("<div class=\"card\"><h2>", title, "</h2>");
@@ -153,7 +142,7 @@ std::string cards(const LoadReport& report) {
       card(
           report,
           "Until p99 was back, worst fault",
-          [&report](const LoadSide& side) { return recovery_text(report, side); },
+          [&report](const LoadSide& side) { return longest_recovery_text(report, side); },
           [&report](const LoadSide&) {
             const auto faults = std::ranges::count(report.faults, true, &LoadFault::is_fault);
             return absl::StrCat(faults, faults == 1 ? " fault" : " faults");

@@ -66,9 +66,10 @@ void add_case(std::string& to,
   }
 }
 
-std::string failure_of(const LoadThreshold& threshold) {
+std::string failure_of(const LoadReport& report, const LoadThreshold& threshold) {
   if (!threshold.is_missed) return "";
-  return absl::StrCat("measured: ", measured_text(threshold), "; must not be: ", threshold.text);
+  return absl::StrCat(
+      "measured: ", measured_text(report, threshold), "; must not be: ", threshold.text);
 }
 
 }  // namespace
@@ -91,7 +92,7 @@ std::string load_report_junit(const LoadReport& report) {
       add("run", absl::StrCat("the act was done: ", fault.name), fault.error);
   }
   for (const LoadThreshold& threshold : report.thresholds)
-    add(threshold.side, absl::StrCat("not ", threshold.text), failure_of(threshold));
+    add(threshold.side, absl::StrCat("not ", threshold.text), failure_of(report, threshold));
   std::string properties;
   add_properties(properties, report);
   const std::string counts = absl::StrFormat(

@@ -99,11 +99,12 @@ std::string side_heads(const LoadReport& report) {
   return row(heads);
 }
 
-std::string figures_cells(const LoadFaultFigures& figures) {
+std::string figures_cells(const LoadReport& report, const LoadSide& side, std::size_t act) {
+  const LoadFaultFigures& figures = side.faults[act];
   return absl::StrCat(
       number(figures.lost),
       number(time_or_never(figures.first_success_ns)),
-      number(time_or_never(figures.recovery_ns)),
+      number(recovery_text(report, side, act)),
       number(figures.baseline_p99_ns == 0 ? "–" : time_text(figures.baseline_p99_ns)),
       number(figures.sessions_moved),
       number(figures.failback_errors));
@@ -182,7 +183,7 @@ std::string faults_table(const LoadReport& report) {
     for (std::size_t side = 0; side < sides; ++side)
       rows += row(absl::StrCat(side == 0 ? begin : "",
                                is_compared ? cell("", report.sides[side].name) : "",
-                               figures_cells(report.sides[side].faults[i])),
+                               figures_cells(report, report.sides[side], i)),
                   side == 0);
   }
   return table(row(absl::StrCat(head(""),
@@ -203,7 +204,7 @@ std::string thresholds_table(const LoadReport& report) {
   std::string rows;
   for (const LoadThreshold& threshold : report.thresholds)
     rows += row(absl::StrCat(row_head(threshold.text),
-                             number(measured_text(threshold)),
+                             number(measured_text(report, threshold)),
                              cell("", threshold.is_missed ? "✗ missed" : "✓ held")));
   return table(row(absl::StrCat(head("must not be"), head("measured", true), head(""))),
                rows,

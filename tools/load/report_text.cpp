@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 #include "tools/load/report_words.hpp"
 
@@ -75,12 +76,12 @@ void add_faults(std::string& text, const LoadReport& report) {
       const LoadFaultFigures& figures = side.faults[i];
       absl::StrAppendFormat(
           &text,
-          "    %-12s lost %d, next priority after %s, p99 back after %s, sessions moved %d, "
+          "    %-12s lost %d, next priority after %s, p99 back: %s, sessions moved %d, "
           "failback errors %d\n",
           side.name,
           figures.lost,
           time_or_never(figures.first_success_ns),
-          time_or_never(figures.recovery_ns),
+          recovery_text(report, side, i),
           figures.sessions_moved,
           figures.failback_errors);
     }
@@ -95,7 +96,7 @@ void add_verdicts(std::string& text, const LoadReport& report) {
                           kLabel,
                           threshold.text,
                           kColumn,
-                          measured_text(threshold),
+                          measured_text(report, threshold),
                           threshold.is_missed ? "MISSED" : "held");
   absl::StrAppend(&text, "\n");
   for (const LoadSide& side : report.sides) {
@@ -137,7 +138,8 @@ std::string load_report_text(const LoadReport& report) {
 }
 
 std::string load_second_text(std::int64_t second,
-                             const std::vector<std::pair<std::string, LoadSecond>>& sides) {
+                             const std::vector<std::pair<std::string, LoadSecond>>& sides,
+                             const std::vector<std::string>& acts) {
   std::string text = absl::StrFormat("%5d s", second);
   for (const auto& [name, what] : sides) {
     absl::StrAppendFormat(&text,
@@ -150,6 +152,7 @@ std::string load_second_text(std::int64_t second,
                           time_text(what.p99_ns));
     if (what.dropped > 0) absl::StrAppend(&text, ", dropped ", what.dropped);
   }
+  if (!acts.empty()) absl::StrAppend(&text, "  | ", absl::StrJoin(acts, ", "));
   return text;
 }
 

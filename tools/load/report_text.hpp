@@ -20,7 +20,9 @@ namespace signalbox::tools {
 std::string load_report_text(const LoadReport& report);
 
 /// `second`: its number; 1 is the first of the measured part. `sides`: names with what they did.
+/// `acts`: names of the acts that were done in it.
 std::string load_second_text(std::int64_t second,
-                             const std::vector<std::pair<std::string, LoadSecond>>& sides);
+                             const std::vector<std::pair<std::string, LoadSecond>>& sides,
+                             const std::vector<std::string>& acts);
 
 }  // namespace signalbox::tools

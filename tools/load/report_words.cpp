@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/load/report_words.hpp"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "tools/load/fault_analysis.hpp"
+
 namespace signalbox::tools {
+namespace {
+
+std::string unmeasured_text(const LoadReport& report, const LoadThreshold& threshold) {
+  const auto side = std::ranges::find(report.sides, threshold.side, &LoadSide::name);
+  if (side == report.sides.end() || !absl::StartsWith(threshold.text, "recovery")) return "never";
+  if (threshold.fault.empty()) return longest_recovery_text(report, *side);
+  const auto fault = std::ranges::find(report.faults, threshold.fault, &LoadFault::name);
+  if (fault == report.faults.end()) return "never";
+  return recovery_text(report, *side, static_cast<std::size_t>(fault - report.faults.begin()));
+}
+
+}  // namespace
 
 std::string latency_text(double ns) {
   if (ns >= 1e9) return absl::StrFormat("%.3f s", ns / 1e9);
@@ -27,6 +44,35 @@ std::string time_or_never(const std::optional<std::int64_t>& ns) {
   return ns ? latency_text(static_cast<double>(*ns)) : "never";
 }
 
+std::string recovery_text(const LoadReport& report, const LoadSide& side, std::size_t act) {
+  if (act >= side.faults.size()) return "–";
+  const LoadFaultFigures& figures = side.faults[act];
+  if (figures.recovery_ns) return time_or_never(figures.recovery_ns);
+  const std::int64_t at_ns = report.faults[act].at_ns;
+  const auto ran_ns = static_cast<std::int64_t>(report.ran_s * 1e9);
+  switch (why_unrecovered(side.bins, at_ns, ran_ns, figures.baseline_p99_ns)) {
+    case Unrecovered::kNoBaseline:
+      return "not measured: no call ended OK in the 5 s before";
+    case Unrecovered::kTooShort:
+      return absl::StrFormat("not measured: the run ended %.1f s after the fault",
+                             report.ran_s - static_cast<double>(at_ns) / 1e9);
+    case Unrecovered::kNever:
+      break;
+  }
+  return "never";
+}
+
+std::string longest_recovery_text(const LoadReport& report, const LoadSide& side) {
+  std::optional<std::int64_t> longest;
+  for (std::size_t i = 0; i < report.faults.size() && i < side.faults.size(); ++i) {
+    if (!report.faults[i].is_fault) continue;
+    const auto& recovery = side.faults[i].recovery_ns;
+    if (!recovery) return recovery_text(report, side, i);
+    longest = std::max(*recovery, longest.value_or(0));
+  }
+  return longest ? time_or_never(longest) : "–";
+}
+
 std::string code_text(int code) {
   const std::string name = absl::StatusCodeToString(static_cast<absl::StatusCode>(code));
   return name.empty() ? absl::StrCat(code) : absl::StrCat(code, " ", name);
@@ -37,8 +83,8 @@ std::string place_text(const LoadPlace& place) {
                         : place.cluster;
 }
 
-std::string measured_text(const LoadThreshold& threshold) {
-  if (!threshold.measured) return "never";
+std::string measured_text(const LoadReport& report, const LoadThreshold& threshold) {
+  if (!threshold.measured) return unmeasured_text(report, threshold);
   if (threshold.unit == "ns") return latency_text(*threshold.measured);
   return absl::StrFormat(
       "%g%s", *threshold.measured, threshold.unit == "calls" ? "" : threshold.unit);

@@ -30,13 +30,21 @@ std::string percentile_text(const LatencyHistogram& histogram,
 /// "never" without a value.
 std::string time_or_never(const std::optional<std::int64_t>& ns);
 
+/// When p99 was back after an act: a time, "never", or "not measured" with the reason. "–" if the
+/// side has no figures of the act.
+std::string recovery_text(const LoadReport& report, const LoadSide& side, std::size_t act);
+
+/// The longest recovery of all faults, or the text of the first fault without one; "–" without
+/// faults.
+std::string longest_recovery_text(const LoadReport& report, const LoadSide& side);
+
 /// "14 UNAVAILABLE"
 std::string code_text(int code);
 
 /// "orders-primary, priority 0"
 std::string place_text(const LoadPlace& place);
 
-/// What was measured, in the unit of the threshold.
-std::string measured_text(const LoadThreshold& threshold);
+/// What was measured, in the unit of the threshold, which is one of the report's.
+std::string measured_text(const LoadReport& report, const LoadThreshold& threshold);
 
 }  // namespace signalbox::tools

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -81,6 +82,20 @@ absl::StatusOr<RateProfile> parse_rate(absl::string_view text) {
         "' ends at 0 calls a second; end it with a rate of more than 0, or end the run "
         "earlier by --duration"));
   return profile;
+}
+
+absl::StatusOr<absl::Time> parse_start(absl::string_view text, absl::Time now) {
+  absl::Time start;
+  std::string error;
+  if (!absl::ParseTime(absl::RFC3339_full, text, &start, &error))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text, "' is no time such as 2026-11-26T13:00:00Z or 2026-11-26T14:00:00+01:00"));
+  if (start <= now)
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' passed ", absl::FormatDuration(now - start), " ago"));
+  if (start - now > absl::Hours(24))
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "' is more than a day away"));
+  return start;
 }
 
 RateProfile with_warmup(RateProfile profile, double seconds) {

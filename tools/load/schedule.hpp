@@ -23,6 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace signalbox::tools {
 
@@ -40,6 +41,10 @@ inline constexpr double kMostRate = 10'000'000;
 /// INVALID_ARGUMENT names the part that is wrong. Every part but the last needs a duration; a ramp
 /// always does.
 absl::StatusOr<RateProfile> parse_rate(absl::string_view text);
+
+/// The moment of `--start-at`: RFC 3339, such as 2026-11-26T13:00:00Z. INVALID_ARGUMENT if it is no
+/// such text, has passed, or is more than a day away.
+absl::StatusOr<absl::Time> parse_start(absl::string_view text, absl::Time now);
 
 /// The profile with a part before it that keeps the first rate for so long.
 RateProfile with_warmup(RateProfile profile, double seconds);

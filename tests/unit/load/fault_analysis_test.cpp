@@ -180,6 +180,44 @@ TEST_CASE("faults: recovery is the first 5 s within the baseline", "[load][fault
   if (recovery) CHECK(*recovery == *row.recovery_ms * kMs);
 }
 
+TEST_CASE("faults: a missing recovery says why it is missing", "[load][faults]") {
+  struct Row {
+    const char* what;
+    std::vector<std::uint64_t> latency_ms;
+    std::int64_t at_ms;
+    std::int64_t ran_ms;
+    Unrecovered why;
+  };
+
+  const Row row = GENERATE(
+      Row{"slow to the end", latencies(60, 60, 0, 500), 6000, 12'000, Unrecovered::kNever},
+      Row{"good for half a second at the end",
+          latencies(60, 60, 5, 500),
+          6000,
+          12'500,
+          Unrecovered::kNever},
+      Row{"good for 4.9 s at the end",
+          latencies(60, 20, 49, 500),
+          6000,
+          12'900,
+          Unrecovered::kTooShort},
+      Row{"slow, cut 3 s after", latencies(60, 60, 0, 500), 6000, 9000, Unrecovered::kTooShort},
+      Row{"the bins end 3 s after",
+          latencies(60, 30, 0, 500),
+          6000,
+          12'000,
+          Unrecovered::kTooShort},
+      Row{"cut at once", latencies(0, 0, 0, 0), 0, 0, Unrecovered::kNoBaseline},
+      Row{"no call before", latencies(0, 20, 60, 500), 0, 8000, Unrecovered::kNoBaseline});
+  CAPTURE(row.what);
+  const auto bins = bins_of(row.latency_ms);
+  const std::int64_t at = row.at_ms * kMs;
+  const std::int64_t ran = row.ran_ms * kMs;
+  const std::uint64_t baseline = baseline_of(bins, at);
+  REQUIRE_FALSE(recovery_of(bins, at, ran, baseline));
+  CHECK(why_unrecovered(bins, at, ran, baseline) == row.why);
+}
+
 TEST_CASE("faults: a baseline below a millisecond allows a millisecond more", "[load][faults]") {
   auto bins = bins_of(latencies(60, 0, 60, 0));
   for (LoadBin& bin : bins)

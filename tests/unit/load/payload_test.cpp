@@ -67,6 +67,8 @@ TEST_CASE("payload: what does not fit is refused with its reason", "[load][paylo
       Row{kPlace, R"({"id": "x"})", "id"},
       Row{kPlace, R"({"nr": 7})", "nr"},
       Row{kPlace, R"({"id": 7)", "the JSON is no orders.v1.Order: "},
+      Row{kPlace, R"({"id": 7)", " At byte 9: the end"},
+      Row{kPlace, R"({"id": ?})", " At byte 8: ?}"},
       Row{"/orders.v1.Orders/Cancel", "{}", "has no method 'Cancel'; it has: Place, Watch"},
       Row{"/orders.v1.Shop/Place", "{}", "there is no service 'orders.v1.Shop'"},
       Row{"/orders.v1.Orders/Watch", "{}", "is a streaming method"});

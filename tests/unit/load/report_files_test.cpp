@@ -21,6 +21,7 @@
 #include "tools/load/report_html.hpp"
 #include "tools/load/report_json.hpp"
 #include "tools/load/report_junit.hpp"
+#include "tools/load/report_text.hpp"
 #include "tools/load/report_words.hpp"
 
 namespace signalbox::tools {
@@ -129,8 +130,9 @@ TEST_CASE("load report: HTML, JUnit and JSON have the same numbers", "[load][rep
       CHECK_THAT(html, Contains("<td class=\"number\">" + fault["lost"].dump() + "</td>"));
   }
   for (const LoadThreshold& threshold : report.thresholds) {
-    CHECK_THAT(html, Contains(measured_text(threshold)));
-    if (threshold.is_missed) CHECK_THAT(xml, Contains("measured: " + measured_text(threshold)));
+    CHECK_THAT(html, Contains(measured_text(report, threshold)));
+    if (threshold.is_missed)
+      CHECK_THAT(xml, Contains("measured: " + measured_text(report, threshold)));
   }
 }
 
@@ -166,6 +168,26 @@ TEST_CASE("load html: the verdict is that of the exit status", "[load][html]") {
   CHECK_THAT(load_report_html(report),
              Contains("? An act was not done") && Contains("ended with 1"));
   CHECK_THAT(load_report_junit(report), Contains("<failure message=\"ended with 1\"/>"));
+}
+
+TEST_CASE("load report: a recovery that a short run cannot prove is not called never",
+          "[load][html][junit]") {
+  LoadReport report = example_load(false);
+  report.faults.resize(1);
+  report.ran_s = static_cast<double>(report.faults[0].at_ns) / 1e9 + 3;
+  report.sides[0].faults.resize(1);
+  report.sides[0].faults[0].recovery_ns = std::nullopt;
+  LoadThreshold threshold{.text = "recovery>1s", .side = "signalbox", .unit = "ns"};
+  threshold.is_missed = true;
+  report.thresholds = {threshold};
+  const std::string why = "not measured: the run ended 3.0 s after the fault";
+  CHECK(recovery_text(report, report.sides[0], 0) == why);
+  CHECK(measured_text(report, threshold) == why);
+  CHECK_THAT(load_report_text(report), Contains("p99 back: " + why));
+  CHECK_THAT(load_report_html(report), Contains("<td class=\"number\">" + why + "</td>"));
+  CHECK_THAT(load_report_junit(report), Contains("measured: " + why));
+  report.sides[0].faults[0].baseline_p99_ns = 0;
+  CHECK_THAT(load_report_text(report), Contains("no call ended OK in the 5 s before"));
 }
 
 TEST_CASE("load html: a run without calls has a page", "[load][html]") {

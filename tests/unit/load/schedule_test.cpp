@@ -98,6 +98,28 @@ TEST_CASE("schedule: a seed gives the same moments again", "[load][schedule]") {
   CHECK(moments("500", Arrivals::kPoisson, 3, 1) != moments("500", Arrivals::kPoisson, 4, 1));
 }
 
+TEST_CASE("start: a moment of the next day, in RFC 3339", "[load][schedule]") {
+  struct Row {
+    const char* text;
+    const char* error;  // "": it is understood as noon.
+  };
+
+  const Row row = GENERATE(Row{"2026-11-26T12:00:00Z", ""},
+                           Row{"2026-11-26T13:00:00+01:00", ""},
+                           Row{"12:00", "is no time such as 2026-11-26T13:00:00Z"},
+                           Row{"", "is no time such as"},
+                           Row{"2026-11-26T11:59:50Z", "'2026-11-26T11:59:50Z' passed 9s ago"},
+                           Row{"2026-11-26T11:59:59Z", "passed 0 ago"},
+                           Row{"2027-11-26T12:00:00Z", "more than a day away"},
+                           Row{"infinite-future", "more than a day away"});
+  CAPTURE(row.text);
+  const absl::Time noon = absl::FromUnixSeconds(1'795'694'400);
+  const auto start = parse_start(row.text, noon - absl::Seconds(1));
+  CHECK(start.ok() == (*row.error == '\0'));
+  if (start.ok()) CHECK(*start == noon);
+  CHECK_THAT(std::string(start.status().message()), Catch::Contains(row.error));
+}
+
 TEST_CASE("rate: a warm-up keeps the first rate", "[load][schedule]") {
   const auto profile = parse_rate("100..200/10s");
   REQUIRE(profile.ok());

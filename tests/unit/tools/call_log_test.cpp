@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/call_log.hpp"
 
+#include <map>
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -55,6 +56,24 @@ FinishedCall failed(std::chrono::milliseconds started,
 }
 
 }  // namespace
+
+TEST_CASE("call_log: the session's calls are no part of the load's rate", "[tools][demo]") {
+  CallLog log = log_of_a_demo();
+  FinishedCall of_session = answered(2ms, 900ms, kLivePeer, "primary");
+  of_session.is_of_session = true;
+  log.add(answered(1ms, 3ms, kLivePeer, "primary"));
+  log.add(of_session);
+  FinishedCall lost = failed(4ms, 5ms, kLivePeer);
+  lost.is_of_session = true;
+  log.add(lost);
+  for (const CallCounts& counts : {log.totals(), log.take_interval()}) {
+    CHECK(counts.calls == 1);
+    CHECK(counts.failed == 1);
+    CHECK(counts.per_cluster == std::map<std::string, std::uint64_t>{{"primary", 1}});
+    CHECK(counts.latency.max() == 2'000'000);
+  }
+  CHECK(log.failed_other() == 1);
+}
 
 TEST_CASE("call_log: blames a kill only for calls that a killed backend had", "[tools][demo]") {
   struct Row {
@@ -143,8 +162,8 @@ TEST_CASE("call_log: counts answers by cluster, and latency from when a call was
   CHECK(interval.calls == 3);
   CHECK(interval.failed == 1);
   CHECK(interval.per_cluster.at("primary") == 1);
-  CHECK(interval.latency_us.count() == 2);
-  CHECK(interval.latency_us.max() == 20000);
+  CHECK(interval.latency.count() == 2);
+  CHECK(interval.latency.max() == 20'000'000);
   CHECK(log.take_interval().calls == 0);
   CHECK(log.totals().calls == 3);
 }

@@ -80,7 +80,7 @@ TEST_CASE("demo_report: the live line says rate, shares and priority", "[tools][
   counts.calls = 200;
   counts.per_cluster["secondary"] = 150;
   counts.failed = 50;
-  counts.latency_us.record(2000);
+  counts.latency.record(2'000'000);
   CHECK(live_header(kLeaves, "priority") ==
         "    time     rps  primary  secondary  legacy  failed  priority       p99");
   CHECK(live_line(3s, 500ms, kLeaves, counts, 1) ==
