@@ -11,6 +11,7 @@
 
 #include "tests/e2e/conversation.hpp"
 #include "tests/e2e/retry_world.hpp"
+#include "tests/support/grpc_leak.hpp"
 #include "tests/support/recording_observer.hpp"
 
 namespace signalbox::test {
@@ -263,6 +264,7 @@ TEST_CASE("call_observer: a call that the program gives up is cancelled, and one
   SECTION("a call that was only prepared") {
     grpc::CompletionQueue queue;
     {
+      const GrpcLeak leak;
       grpc::ClientContext context;
       const auto reader = world.stub->PrepareAsyncUnary(&context, {}, &queue);
       CHECK(reader != nullptr);

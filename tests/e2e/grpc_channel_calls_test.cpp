@@ -12,6 +12,7 @@
 
 #include "tests/e2e/conversation.hpp"
 #include "tests/e2e/retry_world.hpp"
+#include "tests/support/grpc_leak.hpp"
 
 namespace signalbox::test {
 namespace {
@@ -177,6 +178,7 @@ TEST_CASE("calls: a call that is prepared and never started is no call", "[chann
   world.publish_ready({world.connect(server.address())});
   grpc::CompletionQueue queue;
   {
+    const GrpcLeak leak;
     grpc::ClientContext context;
     const auto reader = world.stub->PrepareAsyncUnary(&context, {}, &queue);
     CHECK(reader != nullptr);
