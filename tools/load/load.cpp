@@ -9,8 +9,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <deque>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -33,7 +31,7 @@
 #include "tools/load/report_files.hpp"
 #include "tools/load/report_json.hpp"
 #include "tools/load/report_text.hpp"
-#include "tools/load/result_folder.hpp"
+#include "tools/load/result_file.hpp"
 #include "tools/load/script.hpp"
 #include "tools/load/side_plan.hpp"
 #include "tools/load/stage.hpp"
@@ -224,15 +222,15 @@ int show_timeline(const LoadOptions& options, const Prepared& prepared) {
 // The process of a side, as its parent sees it.
 class SideProcess {
  public:
-  static absl::StatusOr<SideProcess> start(SidePlan plan,
-                                           const std::string& name,
-                                           const ResultFolder& folder) {
+  static absl::StatusOr<SideProcess> start(SidePlan plan, const std::string& name) {
+    auto result = ResultFile::make(name);
+    if (!result.ok()) return result.status();
     plan.side = name;
-    plan.result = folder.file(name);
+    plan.result = result->path();
     auto process = ChildProcess::start(
         {own_program(), "load-side", "--parent", std::to_string(::getpid())}, {.pipe_stdin = true});
     if (!process.ok()) return process.status();
-    SideProcess side(name, plan.result, *std::move(process));
+    SideProcess side(name, *std::move(result), *std::move(process));
     if (auto status = side.tell(side_plan_json(plan)); !status.ok()) return status;
     return side;
   }
@@ -252,11 +250,7 @@ class SideProcess {
     return json;
   }
 
-  absl::StatusOr<LoadSide> result() const {
-    std::ifstream file(result_, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    return read_load_side(text);
-  }
+  absl::StatusOr<LoadSide> result() const { return read_load_side(result_.text()); }
 
   const std::string& name() const { return name_; }
 
@@ -264,11 +258,11 @@ class SideProcess {
   std::deque<LoadSecond> seconds;
 
  private:
-  SideProcess(std::string name, std::string result, ChildProcess process)
+  SideProcess(std::string name, ResultFile result, ChildProcess process)
       : name_(std::move(name)), result_(std::move(result)), process_(std::move(process)) {}
 
   std::string name_;
-  std::string result_;
+  ResultFile result_;
   ChildProcess process_;
 };
 
@@ -304,7 +298,7 @@ class LoadRun {
     std::vector<std::string> names{kSignalboxSide};
     if (!options_.compare.empty()) names.emplace_back(kGrpcSide);
     for (const std::string& name : names) {
-      auto side = SideProcess::start(prepared_.plan, name, folder_);
+      auto side = SideProcess::start(prepared_.plan, name);
       if (!side.ok()) return side.status();
       sides_.push_back(*std::move(side));
     }
@@ -480,7 +474,6 @@ class LoadRun {
   const LoadOptions& options_;
   Prepared prepared_;
   LoadStage stage_;
-  ResultFolder folder_{std::filesystem::temp_directory_path()};
   std::vector<SideProcess> sides_;
   Clock::time_point measured_;
   Clock::time_point end_;
