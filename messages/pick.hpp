@@ -238,9 +238,9 @@ class Picker {
   /// route is known. It lives as long as the picker. Null: the picker has no hosts of sessions.
   virtual const SessionHint* session_hint() const { return nullptr; }
 
-  /// Returns the answer of pick(), and reports each step to `trace`. It may allocate. It must leave
-  /// no marks, and the router sends none of its asks. The default is pick(), for pickers without
-  /// marks.
+  /// Returns the answer of pick(), and reports each step to `trace`. It may allocate. It must not
+  /// change what later picks read (positions, used sessions), and the router does not send its
+  /// requests to policies. The default is pick(), for pickers that change nothing.
   virtual PickResult explain(const PickArgs& args, PickTrace& /*trace*/) const {
     return pick(args);
   }

@@ -126,7 +126,7 @@ struct Plan {
   /// in priority mode.
   AggregateMode mode = AggregateMode::kPriority;
   bool mode_is_own = false;  ///< The cluster's metadata set the mode.
-  /// The panic threshold in the two answers for tiered mode, in percent.
+  /// The panic threshold of tiered mode, in percent.
   std::uint32_t panic_threshold = 0;
   bool panic_threshold_is_own = false;  ///< The cluster's common_lb_config sets it.
   std::vector<PlannedLeaf> leaves;

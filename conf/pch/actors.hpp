@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for the shells: CAF beside the core.
+// Precompiled for the actors: what conf/pch/core.hpp has, and CAF.
 #pragma once
 
 #include "conf/pch/core.hpp"

@@ -45,9 +45,9 @@ struct Host {
 class HostTable {
  public:
   /// Reads only Priority::localities. DRAINING endpoints are in the table only if sessions may stay
-  /// on them (A55-30). A host of `before` (null: there is none) keeps its mark. An address of
-  /// several endpoints belongs to the first of them. `cluster`: the name in cookies. `memory`: for
-  /// marks and seats.
+  /// on them (A55-30). A host that is in `before` too keeps its SessionMark; null: there is no
+  /// table before. An address of several endpoints belongs to the first of them. `cluster`: the
+  /// name in cookies. `memory`: what SessionMarks and host slots are allocated from.
   HostTable(const EndpointsPtr& endpoints,
             HealthStatusSet allowed,
             const HostTable* before,

@@ -46,8 +46,8 @@ struct TierPlan {
   std::vector<TierShare> shares;
   /// The tiers to connect, by leaf: all tiers in the order of `shares`, up to the tier with which
   /// the health scores reach 100. These are the tiers with a load (ENV-25), and failed tiers before
-  /// them: without connections it would stay unknown that such a tier is healthy again. A priority
-  /// in panic is connected with all of its hosts as well.
+  /// them: without connections it would stay unknown that such a tier is healthy again. Of a
+  /// priority in panic, all hosts are connected.
   std::vector<TierSet> connected;
 
   friend bool operator==(const TierPlan&, const TierPlan&) = default;

@@ -110,7 +110,7 @@ class World {
     return lb::Router(cell_, {}, std::make_shared<const lb::Sessions>(std::move(terms)));
   }
 
-  // Each call comes later than those before.
+  // The clock of all threads; tick() moves it on.
   Instant now() const { return kStart + std::chrono::milliseconds(clock_.load()); }
 
   void tick() { ++clock_; }

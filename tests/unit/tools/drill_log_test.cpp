@@ -43,7 +43,8 @@ TEST_CASE("drill_log: the longest back-off follows from how long the server was 
     std::chrono::nanoseconds away, longest;
   };
 
-  // Waits of 1 s, × 1.6 each, ± 20 %. By the time that comes first, a fifth less each.
+  // Each wait is 1.6 times the one before, ± 20 %; the first is 1 s. A row has the time without a
+  // server, and the longest wait that can have begun by then, after the shortest waits before it.
   const auto row = GENERATE(values<Row>({
       {0s, 1200ms},
       {799ms, 1200ms},
