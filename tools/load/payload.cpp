@@ -2,6 +2,7 @@
 #include "tools/load/payload.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -48,6 +49,7 @@ absl::StatusOr<const pb::MethodDescriptor*> find_method(const pb::DescriptorPool
   const pb::MethodDescriptor* const method = service->FindMethodByName(method_name);
   if (method == nullptr) {
     std::vector<std::string> names;
+    names.reserve(static_cast<std::size_t>(service->method_count()));
     for (int i = 0; i < service->method_count(); ++i)
       names.push_back(service->method(i)->name());
     return wrong(absl::StrCat("service '",
