@@ -51,7 +51,9 @@ void add(ClientConfig::GenericXdsConfig& out,
   out.set_name(as_utf8(state.key.name));
   out.set_client_status(status_of(state.status));
   out.set_version_info(as_utf8(state.version));
-  if (state.updated) *out.mutable_last_updated() = timestamp(*state.updated);
+  // Without an update the time is 0: grpcdebug ends with an error of Go when it is absent.
+  auto& updated = *out.mutable_last_updated();
+  if (state.updated) updated = timestamp(*state.updated);
   if (state.bytes && redactor != nullptr) {
     out.mutable_xds_config()->set_type_url(std::string(type_url));
     if (auto shown = redactor->bytes(type_url, *state.bytes))

@@ -44,6 +44,7 @@ table { border-collapse: collapse; width: 100%; margin: .25rem 0 .75rem; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0;
   border-bottom: 1px solid var(--line); }
 thead th { font-weight: 600; color: var(--quiet); font-size: .85rem; }
+thead th, .word { overflow-wrap: break-word; } th.mono { min-width: 12rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code, .mono { font-family: ui-monospace, monospace; font-size: .9em; }
 svg { display: block; width: 100%; margin: .15rem 0 .6rem; }

@@ -124,7 +124,7 @@ absl::Status what_is_wrong_with(absl::string_view what, absl::string_view text) 
   return absl::InternalError(absl::StrCat(what, ": ", unprintable_in(text)));
 }
 
-// Owns the pick of a call without an observer, until the call's context ends.
+// Owns the pick of a call without a call interceptor, until the call's context ends.
 struct UnobservedCall {
   std::shared_ptr<void> channel;
   CallIntent intent;
@@ -132,8 +132,8 @@ struct UnobservedCall {
 
 }  // namespace
 
-void attach_observer(grpc::ClientContext& context, AttemptedCall& observer) {
-  GrpcAccess::attach(context, &observer);
+void attach_interceptor(grpc::ClientContext& context, AttemptedCall& interceptor) {
+  GrpcAccess::attach(context, &interceptor);
 }
 
 CallBinder::CallBinder(GrpcChannelOptions options)
@@ -230,11 +230,11 @@ Call CallBinder::bind(CallIntent intent, CallSite&& site) {
   grpc_call* const call = connect(intent, site.method.name(), site.context, *site.cq);
   const Interception made = intercept(site);
   GrpcAccess::set_call(site.context, call, std::move(site.channel));
-  hand_over(intent, made.observer);
-  if (made.observer != nullptr) {
-    const Call real(call, made.observer, site.cq, made.info);
+  hand_over(intent, made.interceptor);
+  if (made.interceptor != nullptr) {
+    const Call real(call, made.interceptor, site.cq, made.info);
     if (!is_callback_cq(site.cq)) return real;
-    return made.observer->stand_behind(
+    return made.interceptor->stand_behind(
         GrpcAccess::make_bare_call(*anchor_, site.method.name(), *site.cq), real);
   }
   auto unobserved = std::make_shared<UnobservedCall>();
@@ -249,8 +249,8 @@ Call CallBinder::fail(const absl::Status& status, CallIntent& intent, const Call
   const Interception made = intercept(site);
   GrpcAccess::set_call(site.context, call, site.channel);
   end(call, status);
-  hand_over_failed(intent, made.observer);
-  if (made.observer != nullptr) return {call, &made.observer->filler(), site.cq, made.info};
+  hand_over_failed(intent, made.interceptor);
+  if (made.interceptor != nullptr) return {call, &made.interceptor->filler(), site.cq, made.info};
   return {call, this, site.cq, made.info};
 }
 
@@ -278,13 +278,13 @@ grpc_call* CallBinder::refuse(const absl::Status& status,
   return call;
 }
 
-void CallBinder::hand_over(CallIntent& intent, AttemptedCall* observer) {
-  if (observer != nullptr) observer->bound(*this, std::move(intent));
+void CallBinder::hand_over(CallIntent& intent, AttemptedCall* interceptor) {
+  if (interceptor != nullptr) interceptor->bound(*this, std::move(intent));
 }
 
-void CallBinder::hand_over_failed(CallIntent& intent, AttemptedCall* observer) {
+void CallBinder::hand_over_failed(CallIntent& intent, AttemptedCall* interceptor) {
   if (intent.pick.outcome() == PickOutcome::kFail && !intent.pick.retry().is_none())
-    hand_over(intent, observer);
+    hand_over(intent, interceptor);
 }
 
 const CallStats* CallBinder::stats(const CallIntent& intent) {

@@ -32,23 +32,23 @@ struct CallSite {
   std::size_t position = 0;  ///< The first interceptor's index; above 0 in an interceptor's call.
 };
 
-/// The interceptors of a call. `observer` is null if the observer is not among them.
+/// The interceptors of a call. `interceptor` is null if the call interceptor is not among them.
 struct Interception {
   grpc::experimental::ClientRpcInfo* info = nullptr;
-  AttemptedCall* observer = nullptr;
+  AttemptedCall* interceptor = nullptr;
 };
 
-/// Attaches `observer` to the context while gRPC makes the context's interceptors, of which
-/// `observer` is one. gRPC does not return the interceptors to the channel, so the channel finds
-/// the observer in the context. The attachment ends when the context gets its call.
-[[gnu::hot]] void attach_observer(grpc::ClientContext& context, AttemptedCall& observer);
+/// Attaches `interceptor` to the context while gRPC makes the context's interceptors, of which
+/// `interceptor` is one. gRPC does not return the interceptors to the channel, so the channel finds
+/// the call interceptor in the context. The attachment ends when the context gets its call.
+[[gnu::hot]] void attach_interceptor(grpc::ClientContext& context, AttemptedCall& interceptor);
 
 enum class Verdict { kBind, kWait, kFail };
 
 class CallBinder final : public grpc::internal::CallHook,
                          public std::enable_shared_from_this<CallBinder> {
  public:
-  /// The last interceptor factory in `options` is the observer's.
+  /// The last interceptor factory in `options` is the call interceptor's.
   explicit CallBinder(GrpcChannelOptions options);
 
   /// Makes the CallIntent of a call that begins under `context`. Clears wait_for_ready in the
@@ -73,8 +73,8 @@ class CallBinder final : public grpc::internal::CallHook,
   /// another pick.
   static Verdict judge(CallIntent& intent);
 
-  /// Whether the call gets an observer, which checks the connection before the first batch.
-  [[gnu::hot]] bool observes(const CallSite& site) const {
+  /// Whether the call gets a call interceptor, which checks the connection before the first batch.
+  [[gnu::hot]] bool intercepts(const CallSite& site) const {
     return site.position < creators_.size();
   }
 
@@ -85,18 +85,18 @@ class CallBinder final : public grpc::internal::CallHook,
   /// Whether the picked connection is up now.
   [[gnu::hot]] static bool is_alive(const CallIntent& intent);
 
-  /// Makes the call on the picked connection. The call's observer then owns the intent; without an
-  /// observer, the call's context owns it.
+  /// Makes the call on the picked connection. The call's interceptor then owns the intent;
+  /// without one, the call's context owns it.
   [[gnu::hot]] grpc::internal::Call bind(CallIntent intent, CallSite&& site);
 
   /// Makes a call that has already failed with `status`. If its pick failed and the call has a
-  /// retry policy, its observer gets the intent.
+  /// retry policy, its call interceptor gets the intent.
   grpc::internal::Call fail(const absl::Status& status, CallIntent& intent, const CallSite& site);
 
   // Steps of bind() and fail(). QueuedCall and Attempts also use them alone, for calls that wait or
   // are retried.
 
-  /// Makes the context's interceptors: the application's, the observer, and gRPC's global
+  /// Makes the context's interceptors: the application's, the call interceptor, and gRPC's global
   /// interceptor.
   [[gnu::hot]] Interception intercept(const CallSite& site) const;
 
@@ -112,13 +112,13 @@ class CallBinder final : public grpc::internal::CallHook,
                     const char* method,
                     grpc::CompletionQueue& cq) const;
 
-  /// The call has been bound: moves its intent to its observer. Without an observer the caller
-  /// keeps the intent.
-  [[gnu::hot]] void hand_over(CallIntent& intent, AttemptedCall* observer);
+  /// The call has been bound: moves its intent to its call interceptor. Without one the
+  /// caller keeps the intent.
+  [[gnu::hot]] void hand_over(CallIntent& intent, AttemptedCall* interceptor);
 
   /// Like hand_over(), for a call without a connection. Does nothing unless the call's retry policy
   /// may apply.
-  void hand_over_failed(CallIntent& intent, AttemptedCall* observer);
+  void hand_over_failed(CallIntent& intent, AttemptedCall* interceptor);
 
   /// The counters for the attempts of a call; null: the call has no connection.
   [[gnu::hot]] static const CallStats* stats(const CallIntent& intent);
@@ -164,7 +164,7 @@ class CallBinder final : public grpc::internal::CallHook,
   /// calls of the callback API may use it.
   grpc::CompletionQueue* callback_cq();
 
-  /// Fills the ops of a call that has no observer, and so keeps its connection.
+  /// Fills the ops of a call that has no call interceptor, and so keeps its connection.
   [[gnu::hot]] void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                                      grpc::internal::Call* call) override;
 
@@ -173,7 +173,7 @@ class CallBinder final : public grpc::internal::CallHook,
                      actors::Reach reach,
                      const EndedAttempt& ended) const;
 
-  // The creators of the application's interceptors and of the observer.
+  // The creators of the application's interceptors and of the call interceptor.
   const GrpcAccess::Creators creators_;
   const GrpcChannelOptions options_;
   // A member above the gRPC objects, so that it is destroyed after them.

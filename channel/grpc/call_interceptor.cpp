@@ -28,7 +28,7 @@ class CallInterceptorFactory final : public grpc::experimental::ClientIntercepto
 
   grpc::experimental::Interceptor* CreateClientInterceptor(ClientRpcInfo* info) override {
     auto* const made = new CallInterceptor(*info, callers_.get(), tracing_);
-    attach_observer(*info->client_context(), *made);
+    attach_interceptor(*info->client_context(), *made);
     return made;
   }
 
@@ -152,11 +152,11 @@ bool CallInterceptor::end(InterceptorBatchMethods& batch) {
   return false;
 }
 
-// --- how the observer gets into a call -------------------------------------------
+// --- how the call interceptor gets into a call ----------------------------------
 
-GrpcAccess::Creators with_observer(GrpcAccess::Creators creators,
-                                   std::shared_ptr<const CallerStats> callers,
-                                   TracedCall::Tracing tracing) {
+GrpcAccess::Creators with_call_interceptor(GrpcAccess::Creators creators,
+                                           std::shared_ptr<const CallerStats> callers,
+                                           TracedCall::Tracing tracing) {
   std::erase(creators, nullptr);
   if (!creators.empty()) creators.insert(creators.begin(), queue_releaser());
   creators.push_back(

@@ -8,9 +8,9 @@
 //                                                          unary call's first failure
 //
 // `attempts` keeps the picks of the call, and `retried_call` its batches (D2). For a call that was
-// bound when it was made, the observer is also the call's hook: gRPC passes it every batch. So if
-// the connection dies before the application starts the first batch, the observer makes the call
-// wait in a queued_call (D2).
+// bound when it was made, the call interceptor is also the call's hook: gRPC passes it every batch.
+// So if the connection dies before the application starts the first batch, the call interceptor
+// makes the call wait in a queued_call (D2).
 
 #pragma once
 
@@ -64,15 +64,15 @@ class CallInterceptor final : public grpc::experimental::Interceptor, public Att
  private:
   class Filler final : public grpc::internal::CallHook {
    public:
-    explicit Filler(CallInterceptor& observer) : observer_(observer) {}
+    explicit Filler(CallInterceptor& interceptor) : interceptor_(interceptor) {}
 
     void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                           grpc::internal::Call* call) override {
-      observer_.fill(ops, call, /*held=*/nullptr);
+      interceptor_.fill(ops, call, /*held=*/nullptr);
     }
 
    private:
-    CallInterceptor& observer_;
+    CallInterceptor& interceptor_;
   };
 
   RetriedCall& watch(int entering);
@@ -95,11 +95,11 @@ class CallInterceptor final : public grpc::experimental::Interceptor, public Att
   std::atomic<RetriedCall*> retried_{nullptr};
 };
 
-/// The creators of a channel's interceptors: the application's, with the observer's behind them. If
-/// the application has interceptors, a queue_releaser() comes first. `callers` counts the channel's
-/// calls, and `tracing` has the program's observer of them; null: nothing does.
-GrpcAccess::Creators with_observer(GrpcAccess::Creators creators,
-                                   std::shared_ptr<const CallerStats> callers,
-                                   TracedCall::Tracing tracing);
+/// The creators of a channel's interceptors: the application's, with the call interceptor's behind
+/// them. If the application has interceptors, a queue_releaser() comes first. `callers` counts the
+/// channel's calls, and `tracing` has the program's observer of them; null: nothing does.
+GrpcAccess::Creators with_call_interceptor(GrpcAccess::Creators creators,
+                                           std::shared_ptr<const CallerStats> callers,
+                                           TracedCall::Tracing tracing);
 
 }  // namespace signalbox::channel

@@ -70,10 +70,10 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
   if (!wrong.ok()) return binder_->fail(binder_->describe(wrong, intent), intent, site);
   if (binder_->waiting().is_closed()) return binder_->fail(binder_->closed(), intent, site);
   binder_->pick(intent, method.name(), *context);
-  // Checking the connection costs as much as the pick. So if there is an observer, only the
-  // observer checks the connection, at the first batch.
+  // Checking the connection costs as much as the pick. So if there is a call interceptor, only the
+  // call interceptor checks the connection, at the first batch.
   const bool is_complete = intent.pick.outcome() == PickOutcome::kComplete;
-  if (is_complete && binder_->observes(site))
+  if (is_complete && binder_->intercepts(site))
     return binder_->bind(std::move(intent), std::move(site));
   switch (CallBinder::judge(intent)) {
     case Verdict::kBind:
@@ -90,7 +90,7 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
 
 std::shared_ptr<grpc::ChannelInterface> make_grpc_channel(GrpcChannelOptions options) {
   options.interceptors =
-      with_observer(std::move(options.interceptors), options.callers, options.tracing);
+      with_call_interceptor(std::move(options.interceptors), options.callers, options.tracing);
   auto binder = std::make_shared<CallBinder>(std::move(options));
   auto watch = StateWatch::over(binder);
   return std::make_shared<GrpcChannel>(std::move(binder), std::move(watch));

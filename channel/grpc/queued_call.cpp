@@ -60,18 +60,18 @@ Call QueuedCall::hold(std::shared_ptr<CallBinder> binder, CallIntent intent, con
 std::shared_ptr<QueuedCall> QueuedCall::instead_of(const Call& call,
                                                    const RpcMethod& method,
                                                    grpc::ClientContext& context,
-                                                   AttemptedCall& observer,
+                                                   AttemptedCall& interceptor,
                                                    std::shared_ptr<CallBinder> binder,
                                                    CallIntent intent) {
   auto self = std::make_shared<QueuedCall>(
       std::move(binder), std::move(intent), method, context, call.cq());
   if (self->intent_.is_put_off) self->count();
   self->make_holding_call();
-  self->interception_ = {call.client_rpc_info(), &observer};
+  self->interception_ = {call.client_rpc_info(), &interceptor};
   GrpcAccess::own(context, std::make_shared<ContextOwner>(self, GrpcAccess::owned(context)));
   self->earlier_.push_back(GrpcAccess::rebind(context, self->holding_));
   // A cancellation before rebind() reached only the earlier call of the context.
-  if (observer.is_cancelled()) grpc_call_cancel(self->holding_, nullptr);
+  if (interceptor.is_cancelled()) grpc_call_cancel(self->holding_, nullptr);
   self->watch_holding_call();
   return self;
 }
@@ -160,8 +160,8 @@ bool QueuedCall::keep_waiting() {
   const DelayType type = delay_type(intent_.pick, intent_.is_put_off);
   const Instant now = std::chrono::steady_clock::now();
   wait_.goes_on(type, now, binder_->callers());
-  if (interception_.observer != nullptr)
-    interception_.observer->waits(*binder_, intent_, type, now);
+  if (interception_.interceptor != nullptr)
+    interception_.interceptor->waits(*binder_, intent_, type, now);
   {
     const std::lock_guard lock(mutex_);
     state_ = State::kWaiting;
@@ -220,7 +220,7 @@ void QueuedCall::holding_ended(const absl::Status& status) {
 }
 
 bool QueuedCall::is_cancelled() const {
-  return interception_.observer != nullptr && interception_.observer->is_cancelled();
+  return interception_.interceptor != nullptr && interception_.interceptor->is_cancelled();
 }
 
 // Precondition: the call is claimed. The status includes the error that a call without
@@ -252,7 +252,7 @@ void QueuedCall::bind(Verdict verdict) {
   binder_->waiting().remove(this);
   const Instant now = std::chrono::steady_clock::now();
   wait_.ended(now, binder_->callers());
-  if (interception_.observer != nullptr) interception_.observer->waits_no_longer(now);
+  if (interception_.interceptor != nullptr) interception_.interceptor->waits_no_longer(now);
   // A cancellation must have its effect now. The holding call's watch reports it too, but perhaps
   // later.
   if (is_cancelled()) end_early(absl::CancelledError("CANCELLED"));
@@ -268,14 +268,14 @@ void QueuedCall::bind(Verdict verdict) {
   if (verdict == Verdict::kBind) {
     real = binder_->connect(intent_, name_.c_str(), context_, *cq_);
     GrpcAccess::apply_credentials(context_, real);
-    binder_->hand_over(intent_, interception_.observer);
+    binder_->hand_over(intent_, interception_.interceptor);
   } else {
     real = binder_->refuse(failure, name_.c_str(), *cq_);
-    if (!ended && !is_closed) binder_->hand_over_failed(intent_, interception_.observer);
+    if (!ended && !is_closed) binder_->hand_over_failed(intent_, interception_.interceptor);
     intent_.pick = lb::Pick();
   }
   grpc::internal::CallHook* hook = binder_.get();
-  if (interception_.observer != nullptr) hook = &interception_.observer->filler();
+  if (interception_.interceptor != nullptr) hook = &interception_.interceptor->filler();
   real_ = Call(real, hook, cq_, interception_.info);
   grpc_call_ref(real);  // A reference for holding_ended(), which may run while the context ends.
   earlier_.push_back(real);
@@ -302,7 +302,8 @@ void QueuedCall::replay(std::unique_lock<std::mutex> lock) {
 }
 
 void QueuedCall::fill(CallOpSetInterface* ops) {
-  if (interception_.observer != nullptr) return interception_.observer->fill(ops, &real_, cq_);
+  if (interception_.interceptor != nullptr)
+    return interception_.interceptor->fill(ops, &real_, cq_);
   const OpsScope scope(ops, real_, cq_);
   ops->FillOps(&real_);
 }

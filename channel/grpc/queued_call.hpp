@@ -55,7 +55,7 @@ class QueuedCall final : public grpc::internal::CallHook,
   static std::shared_ptr<QueuedCall> instead_of(const grpc::internal::Call& call,
                                                 const grpc::internal::RpcMethod& method,
                                                 grpc::ClientContext& context,
-                                                AttemptedCall& observer,
+                                                AttemptedCall& interceptor,
                                                 std::shared_ptr<CallBinder> binder,
                                                 CallIntent intent);
 

@@ -143,8 +143,11 @@ ChannelzService::ChannelzService(Worker& worker, std::function<RuntimeStatus()> 
       worker,
       [this](const channelz::GetSocketRequest& request, channelz::GetSocketResponse& response) {
         const std::int64_t id = request.socket_id();
-        if (id < kFirstId)
-          return take(grpc_channelz_get_socket(id), response, not_found("socket", id));
+        if (id < kFirstId) {
+          auto taken = take(grpc_channelz_get_socket(id), response, not_found("socket", id));
+          if (taken.ok()) fill_gaps(*response.mutable_socket());
+          return taken;
+        }
         auto found = find_socket(status_(), id);
         if (!found) return not_found("socket", id);
         *response.mutable_socket() = *std::move(found);

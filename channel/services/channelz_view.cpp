@@ -164,6 +164,12 @@ void add_event(channelz::ChannelTrace& trace, const PriorityChange& change) {
       text);
 }
 
+// grpcdebug needs a time of creation. The status has none, so the time is 0, which grpcdebug leaves
+// out.
+void begin_trace(channelz::ChannelData& data) {
+  data.mutable_trace()->mutable_creation_timestamp();
+}
+
 channelz::Channel channel_of(const RuntimeStatus& status, const TargetStatus& target) {
   channelz::Channel out;
   out.mutable_ref()->set_channel_id(id_of(target));
@@ -174,6 +180,7 @@ channelz::Channel channel_of(const RuntimeStatus& status, const TargetStatus& ta
   data.set_calls_succeeded(target.calls_succeeded);
   data.set_calls_failed(target.calls_failed);
   data.set_calls_started(target.calls_succeeded + target.calls_failed);
+  begin_trace(data);
   for (const PriorityChange& change : status.changes) {
     if (change.target == target.name) add_event(*data.mutable_trace(), change);
   }
@@ -205,6 +212,7 @@ channelz::Subchannel subchannel_of(const Place& place) {
   channelz::ChannelData& data = *out.mutable_data();
   data.set_target(xds::as_utf8(place.address.address.str()));
   data.mutable_state()->set_state(state_of(place.address.connectivity));
+  begin_trace(data);
   if (!place.address.reason.ok()) {
     add_event(*data.mutable_trace(),
               channelz::ChannelTraceEvent::CT_WARNING,
@@ -243,6 +251,15 @@ channelz::Address address_of(const Address& address) {
   return out;
 }
 
+// 0.0.0.0:0 or [::]:0, whichever can talk to `remote`.
+channelz::Address unknown_local(const channelz::Address& remote) {
+  channelz::Address out;
+  const std::string& ip = remote.tcpip_address().ip_address();
+  out.mutable_tcpip_address()->set_ip_address(
+      std::string(ip.empty() ? sizeof(in_addr) : ip.size(), '\0'));
+  return out;
+}
+
 channelz::Socket socket_of(const Place& place) {
   channelz::Socket out;
   fill_ref(*out.mutable_ref(), place);
@@ -250,10 +267,22 @@ channelz::Socket socket_of(const Place& place) {
   channelz::SocketOption& option = *out.mutable_data()->add_option();
   option.set_name("signalbox.calls_in_flight");
   option.set_value(absl::StrCat(place.address.calls_in_flight));
+  fill_gaps(out);
   return out;
 }
 
 }  // namespace
+
+void fill_gaps(channelz::Socket& socket) {
+  if (!socket.has_local()) *socket.mutable_local() = unknown_local(socket.remote());
+  channelz::SocketData& data = *socket.mutable_data();
+  data.mutable_last_local_stream_created_timestamp();
+  data.mutable_last_remote_stream_created_timestamp();
+  data.mutable_last_message_sent_timestamp();
+  data.mutable_last_message_received_timestamp();
+  data.mutable_local_flow_control_window();
+  data.mutable_remote_flow_control_window();
+}
 
 void add_top_channels(const RuntimeStatus& status,
                       std::int64_t start,

@@ -45,4 +45,8 @@ std::optional<channelz::Channel> find_channel(const RuntimeStatus& status, std::
 std::optional<channelz::Subchannel> find_subchannel(const RuntimeStatus& status, std::int64_t id);
 std::optional<channelz::Socket> find_socket(const RuntimeStatus& status, std::int64_t id);
 
+/// Gives a socket of gRPC's or of signalbox's an empty value for each message that it lacks.
+/// grpcdebug reads all of them, and ends with an error of Go when one is absent.
+void fill_gaps(channelz::Socket& socket);
+
 }  // namespace signalbox::channel

@@ -7,11 +7,8 @@
 
 Usage: admin_browser_test.py SIGNALBOX [FOLDER for screenshots]
 
-The pages allow no script, and so no measuring. The test therefore puts the HTML with its style into a frame of a file of
-its own; the script of that file measures the frame. Without Chromium the test is skipped (77).
+Without Chromium the test is skipped (77).
 """
-import html
-import json
 import re
 import shutil
 import subprocess
@@ -21,54 +18,26 @@ import unittest
 import urllib.request
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+import framed_page  # noqa: E402  (the line above says where it is)
+from framed_page import CHROMIUM, PATIENCE, browser  # noqa: E402
+
 SIGNALBOX = ""
 SHOTS: Path | None = None
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 WIDTHS = (400, 1400)
 PLAN_WIDTHS = (420, 1400)
 PLANNED = Path(__file__).parents[2] / "conf/plan/zones.yaml"
 PAGES = ("/", "/clusters", "/priorities", "/certs")
-PATIENCE = 120  # Seconds, for one run of the browser.
 
-MEASURE = """
-<!doctype html><meta charset="utf-8"><body>
-<iframe id="frame" style="border:0;width:%dpx;height:3000px" srcdoc="%s"></iframe><pre id="out"></pre>
-<script>
-addEventListener("load", () => {
-  const page = document.getElementById("frame").contentDocument;
-  const wide = page.documentElement.clientWidth;
-  const out = [...page.querySelectorAll("body *")].filter(e => !e.closest("svg") || e.matches("main > svg"))
-      .filter(e => !e.closest(".scroll > *"))  // Readers scroll to it.
-      .filter(e => e.getBoundingClientRect().right > wide + 1 && getComputedStyle(e).position !== "absolute")
-      .map(e => e.tagName + " " + e.className + " " + e.textContent.slice(0, 60));
-  document.getElementById("out").textContent = JSON.stringify({
-      text: page.body.innerText, wide, scroll: page.documentElement.scrollWidth, out,
-      rows: page.querySelectorAll("main > svg").length,
-      font: getComputedStyle(page.body).fontFamily,
-      colours: [getComputedStyle(page.body).color, getComputedStyle(page.body).backgroundColor]});
-});
-</script>
-"""
-
-
-def browser(*arguments: str) -> subprocess.CompletedProcess:
-    with tempfile.TemporaryDirectory() as profile:
-        return subprocess.run(
-            [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-             "--disable-extensions", "--disable-background-networking", "--enable-logging=stderr",
-             f"--user-data-dir={profile}", *arguments],
-            capture_output=True, text=True, timeout=PATIENCE, check=True)
+# Readers scroll to what is in a `.scroll`. Headings of narrow tables are hidden.
+INSIDE = """(!e.closest("svg") || e.matches("main > svg")) && !e.closest(".scroll > *")
+    && getComputedStyle(e).position !== 'absolute'"""
+ROWS = '{rows: page.querySelectorAll("main > svg").length}'
 
 
 def measured(page: str, style: str, width: int, dark: bool = False) -> dict:
-    """The page as a browser lays it out in a frame of this width. `dark`: the reader prefers dark pages."""
     inlined = page.replace('<link rel="stylesheet" href="/style.css">', f"<style>{style}</style>")
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "measure.html")
-        file.write_text(MEASURE % (width, html.escape(inlined)), encoding="utf-8")
-        dom = browser(f"--window-size={width + 100},1000", "--virtual-time-budget=5000", "--dump-dom",
-                      f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"file://{file}").stdout
-    return json.loads(html.unescape(re.search(r'<pre id="out">(.*?)</pre>', dom, re.S).group(1)))
+    return framed_page.measured(inlined, width, inside=INSIDE, more=ROWS, dark=dark)
 
 
 class Demo:
@@ -129,6 +98,7 @@ class Browser(unittest.TestCase):
                     self.assertEqual(width, seen["wide"])
                     self.assertLessEqual(seen["scroll"], width)
                     self.assertEqual([], seen["out"])
+                    self.assertEqual([], seen["broken"], "words of tables that stand on two lines")
                     self.assertIn("system-ui", seen["font"], "the style applies")
                     self.assertIn("signalbox", seen["text"])
 

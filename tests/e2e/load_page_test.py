@@ -8,7 +8,6 @@ Usage: load_page_test.py SIGNALBOX WRITER [FOLDER for screenshots]
 
 Without Chromium the test is skipped (77).
 """
-import html
 import json
 import re
 import subprocess
@@ -20,30 +19,17 @@ import xml.etree.ElementTree
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from admin_browser_test import CHROMIUM, browser
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+from framed_page import CHROMIUM, browser, measured  # noqa: E402  (the line above says where it is)
 
 SIGNALBOX = WRITER = ""
 SHOTS: Path | None = None
 WIDTHS = (400, 1400)
 
 # A table may be wider than the page in its own box, which scrolls.
-MEASURE = """
-<!doctype html><meta charset="utf-8"><body>
-<iframe id="frame" style="border:0;width:%dpx;height:3000px" srcdoc="%s"></iframe><pre id="out"></pre>
-<script>
-addEventListener("load", () => {
-  const page = document.getElementById("frame").contentDocument;
-  const wide = page.documentElement.clientWidth;
-  const out = [...page.querySelectorAll("body *")].filter(e => !e.closest(".scroll, .u-wrap") || e.matches(".scroll, canvas"))
-      .filter(e => e.getBoundingClientRect().right > wide + 1)
-      .map(e => e.tagName + " " + e.className + " " + e.textContent.slice(0, 60));
-  const painted = [...page.querySelectorAll("canvas")].map(canvas => canvas.getContext("2d")
-      .getImageData(0, 0, canvas.width, canvas.height).data.some(value => value));
-  document.getElementById("out").textContent = JSON.stringify({
-      text: page.body.innerText, wide, scroll: page.documentElement.scrollWidth, out, painted});
-});
-</script>
-"""
+INSIDE = """!e.closest(".scroll, .u-wrap") || e.matches(".scroll, canvas")"""
+PAINTED = """{painted: [...page.querySelectorAll("canvas")].map(canvas => canvas.getContext("2d")
+    .getImageData(0, 0, canvas.width, canvas.height).data.some(value => value))}"""
 
 
 class CountingProxy:
@@ -96,12 +82,6 @@ class LoadPage(unittest.TestCase):
         cls.page = (cls.folder / "report.html").read_text(encoding="utf-8")
         cls.report = json.loads((cls.folder / "report.json").read_text(encoding="utf-8"))
 
-    def measured(self, width: int) -> dict:
-        file = self.folder / "measure.html"
-        file.write_text(MEASURE % (width, html.escape(self.page)), encoding="utf-8")
-        dom = browser(f"--window-size={width + 100},1000", "--virtual-time-budget=5000", "--dump-dom", f"file://{file}").stdout
-        return json.loads(html.unescape(re.search(r'<pre id="out">(.*?)</pre>', dom, re.S).group(1)))
-
     def test_the_exit_status_is_that_of_the_thresholds(self):
         self.assertEqual((1, ""), (self.merged.returncode, self.merged.stderr))
         self.assertIn("MISSED", self.merged.stdout)
@@ -109,7 +89,7 @@ class LoadPage(unittest.TestCase):
     def test_all_is_there_and_nothing_sticks_out(self):
         for width in WIDTHS:
             with self.subTest(width=width):
-                seen = self.measured(width)
+                seen = measured(self.page, width, inside=INSIDE, more=PAINTED)
                 self.assertEqual(width, seen["wide"])
                 self.assertLessEqual(seen["scroll"], width)
                 self.assertEqual([], seen["out"])

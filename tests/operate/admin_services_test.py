@@ -193,6 +193,7 @@ class AdminServices(unittest.TestCase):
                 self.assertEqual(socket.remote.tcpip_address.ip_address[0], 127)
                 connected += 1
         self.assertGreater(connected, 0)
+        self.assert_grpcdebug_can_read(channelz)
 
         one = channelz.GetTopChannels(channelz_pb2.GetTopChannelsRequest(max_results=1), timeout=PATIENCE)
         self.assertEqual(len(one.channel), 1)
@@ -207,6 +208,37 @@ class AdminServices(unittest.TestCase):
                          channelz_pb2.GetSocketRequest(socket_id=number))
             self.refused(grpc.StatusCode.NOT_FOUND, channelz.GetServer,
                          channelz_pb2.GetServerRequest(server_id=number))
+
+    def assert_grpcdebug_can_read(self, channelz):
+        """grpcdebug reads these messages without asking whether they are there, and crashes when one is not."""
+        from grpc_channelz.v1 import channelz_pb2
+
+        def check_trace(kind, one):
+            self.assertTrue(one.data.trace.HasField("creation_timestamp"), f"{kind} {one.ref}")
+
+        def check_socket(ref):
+            socket = channelz.GetSocket(
+                channelz_pb2.GetSocketRequest(socket_id=ref.socket_id), timeout=PATIENCE).socket
+            self.assertTrue(socket.local.HasField("tcpip_address"), ref)
+            for name in ("last_local_stream_created_timestamp", "last_remote_stream_created_timestamp",
+                         "last_message_sent_timestamp", "last_message_received_timestamp",
+                         "local_flow_control_window", "remote_flow_control_window"):
+                self.assertTrue(socket.data.HasField(name), f"{ref}: {name}")
+
+        for channel in channelz.GetTopChannels(channelz_pb2.GetTopChannelsRequest(), timeout=PATIENCE).channel:
+            check_trace("channel", channel)
+            for ref in channel.subchannel_ref:
+                subchannel = channelz.GetSubchannel(
+                    channelz_pb2.GetSubchannelRequest(subchannel_id=ref.subchannel_id), timeout=PATIENCE).subchannel
+                check_trace("subchannel", subchannel)
+                for socket_ref in subchannel.socket_ref:
+                    check_socket(socket_ref)
+        for server in channelz.GetServers(channelz_pb2.GetServersRequest(), timeout=PATIENCE).server:
+            self.assertTrue(server.data.HasField("last_call_started_timestamp"))
+            sockets = channelz.GetServerSockets(
+                channelz_pb2.GetServerSocketsRequest(server_id=server.ref.server_id), timeout=PATIENCE)
+            for socket_ref in sockets.socket_ref:
+                check_socket(socket_ref)
 
     def test_channelz_shows_grpcs_own_servers(self):
         from grpc_channelz.v1 import channelz_pb2

@@ -52,6 +52,19 @@ class Metrics(unittest.TestCase):
         self.assertEqual(set(asked) - set(self.table) - {"applied_configs"}, set(), "metrics/names.hpp has no such metrics")
         self.assertTrue(all(question.strip() for question, _ in rows))
 
+    def test_the_rules_for_grpcs_names_ask_for_metrics_and_labels_that_exist(self) -> None:
+        lines = [line for line in read(CHECKOUT / "conf/prometheus/rules-grpc.yml").splitlines() if " expr: " in line]
+        rows = read(CHECKOUT / "metrics/names.hpp").split("MetricRow{")[1:]
+        shared = {"kTarget": "target", "kCluster": "cluster", "kServer": "xds_server"}
+        self.assertEqual(len(lines), 16)
+        for line in lines:
+            name, = re.findall(r"\bsignalbox_\w+", line)
+            with self.subTest(name):
+                row, = (row for row in rows if f'"{re.sub("_(?:bucket|sum|count)$", "", name)}"' in row)
+                labels = {label for short, label in shared.items() if short in row} | set(re.findall(r'Label\{"(\w+)"', row))
+                selected = re.findall(r"(\w+)=", line.split(name)[1].split(",")[0])
+                self.assertLessEqual({*selected, *re.findall(r'"\$1", "(\w+)"', line)}, labels)
+
     def test_documents_name_metrics_that_exist(self) -> None:
         suffix = r"_(?:bucket|sum|count)$"
         for path in sorted(CHECKOUT.glob("docs/*.md")):

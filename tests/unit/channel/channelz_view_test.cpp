@@ -101,6 +101,39 @@ TEST_CASE("channelz_view: a subchannel has its connectivity, the reason, and its
   CHECK(socket->data().option(0).value() == "1");
 }
 
+TEST_CASE("channelz_view: has every message that grpcdebug reads", "[channel][channelz]") {
+  RuntimeStatus status = some_status();
+  status.changes.clear();
+  const channelz::Channel channel = only_channel(status);
+  CHECK(channel.data().trace().has_creation_timestamp());
+  for (const auto& ref : channel.subchannel_ref()) {
+    const channelz::Subchannel shown = subchannel(status, ref.name());
+    CHECK(shown.data().trace().has_creation_timestamp());
+    for (const auto& socket_ref : shown.socket_ref()) {
+      const auto socket = find_socket(status, socket_ref.socket_id());
+      REQUIRE(socket);
+      CHECK(socket->local().tcpip_address().ip_address().size() ==
+            socket->remote().tcpip_address().ip_address().size());
+      CHECK(socket->data().has_last_local_stream_created_timestamp());
+      CHECK(socket->data().has_last_remote_stream_created_timestamp());
+      CHECK(socket->data().has_last_message_sent_timestamp());
+      CHECK(socket->data().has_last_message_received_timestamp());
+      CHECK(socket->data().has_local_flow_control_window());
+      CHECK(socket->data().has_remote_flow_control_window());
+    }
+  }
+}
+
+TEST_CASE("channelz_view: what a socket of gRPC's has is kept", "[channel][channelz]") {
+  channelz::Socket socket;
+  socket.mutable_local()->mutable_tcpip_address()->set_port(7);
+  socket.mutable_data()->mutable_last_message_sent_timestamp()->set_seconds(8);
+  fill_gaps(socket);
+  CHECK(socket.local().tcpip_address().port() == 7);
+  CHECK(socket.data().last_message_sent_timestamp().seconds() == 8);
+  CHECK(socket.data().has_remote_flow_control_window());
+}
+
 TEST_CASE("channelz_view: an id means the same thing in every status, and only that",
           "[channel][channelz]") {
   RuntimeStatus status = some_status();

@@ -67,6 +67,17 @@ TEST_CASE("client_status: one ClientConfig with the states of A40 and A88",
   CHECK(shown.error_state().last_update_attempt().seconds() == 1'700'000'001);
 }
 
+TEST_CASE("client_status: a resource that never came has a time of update, which is 0",
+          "[xds][csds][A40]") {
+  ResourceState state;
+  state.key = {ResourceType::kEndpoints, "orders"};
+  state.status = ResourceStatus::kRequested;
+  const auto response = client_status({.node_id = "me", .resources = {state}}, {});
+  const auto& shown = response.config(0).generic_xds_configs(0);
+  CHECK(shown.has_last_updated());
+  CHECK(shown.last_updated().seconds() == 0);
+}
+
 TEST_CASE("client_status: a resource is shown unless the request excludes contents",
           "[xds][csds][A40]") {
   envoy::config::cluster::v3::Cluster cluster;

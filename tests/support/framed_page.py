@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A page in headless Chromium, in a frame of any width: its text, and what sticks out.
+
+    HTML ─▶ a frame of a file of its own ─▶ the script of that file measures ─▶ measured()
+
+The pages may allow no script, and the browser's window has a least width. A frame has neither limit.
+"""
+import html
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PATIENCE = 120  # Seconds, for one run of the browser.
+
+# A word is broken when it stands on two lines. Long ones may be, and a line may end after a hyphen or a slash.
+MEASURE = """
+<!doctype html><meta charset="utf-8"><body>
+<iframe id="frame" style="border:0;width:%dpx;height:3000px" srcdoc="%s"></iframe><pre id="out"></pre>
+<script>
+function brokenWords(page) {
+  const found = [];
+  for (const cell of page.querySelectorAll("th, td")) {
+    if (getComputedStyle(cell.parentNode.parentNode).position === "absolute") continue;  // Hidden headings.
+    const texts = page.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      for (const word of texts.currentNode.data.matchAll(/[\\w.:]+/g)) {
+        if (word[0].length > 21) continue;
+        const range = page.createRange();
+        range.setStart(texts.currentNode, word.index);
+        range.setEnd(texts.currentNode, word.index + word[0].length);
+        const tops = new Set([...range.getClientRects()].map(line => Math.round(line.top)));
+        if (tops.size > 1) found.push(word[0]);
+      }
+    }
+  }
+  return found;
+}
+addEventListener("load", () => {
+  const page = document.getElementById("frame").contentDocument;
+  const wide = page.documentElement.clientWidth;
+  const out = [...page.querySelectorAll("body *")].filter(e => %s)
+      .filter(e => e.getBoundingClientRect().right > wide + 1)
+      .map(e => e.tagName + " " + e.className + " " + e.textContent.slice(0, 60));
+  document.getElementById("out").textContent = JSON.stringify({
+      text: page.body.innerText, wide, scroll: page.documentElement.scrollWidth, out, broken: brokenWords(page),
+      font: getComputedStyle(page.body).fontFamily,
+      colours: [getComputedStyle(page.body).color, getComputedStyle(page.body).backgroundColor], ...%s});
+});
+</script>
+"""
+
+
+def browser(*arguments: str) -> subprocess.CompletedProcess:
+    with tempfile.TemporaryDirectory() as profile:
+        return subprocess.run(
+            [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+             "--disable-extensions", "--disable-background-networking", "--enable-logging=stderr",
+             f"--user-data-dir={profile}", *arguments],
+            capture_output=True, text=True, timeout=PATIENCE, check=True)
+
+
+def measured(page: str, width: int, *, inside: str, more: str = "{}", dark: bool = False) -> dict:
+    """The page as a browser lays it out in a frame of this width. `inside`: whether element `e` has to stay inside the
+    page, in JavaScript. `more`: what else to find out about `page`, an object. `dark`: the reader prefers dark pages."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "measure.html")
+        file.write_text(MEASURE % (width, html.escape(page), inside, more), encoding="utf-8")
+        dom = browser(f"--window-size={width + 100},1000", "--virtual-time-budget=5000", "--dump-dom",
+                      f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"file://{file}").stdout
+    return json.loads(html.unescape(re.search(r'<pre id="out">(.*?)</pre>', dom, re.S).group(1)))
