@@ -129,8 +129,9 @@ std::string in_words(Duration duration) {
   const std::int64_t seconds = milliseconds / 1000;
   if (seconds < 60) return absl::StrCat(seconds, " s");
   if (seconds < 3600) return absl::StrCat(seconds / 60, " min");
-  if (seconds < 48 * 3600) return absl::StrCat(seconds / 3600, " h");
-  return absl::StrCat(seconds / (24 * 3600), " d");
+  const std::int64_t hours = seconds / 3600;
+  if (hours < 48) return absl::StrCat(hours, " h");
+  return absl::StrCat(hours / 24, " d");
 }
 
 std::string ago(WallTime then, WallTime now) {
