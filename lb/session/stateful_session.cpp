@@ -19,8 +19,8 @@ void StatefulSession::explain(FilterCall& call, PickTrace& trace) const {
   decide(call, Telling{trace});
 }
 
-// Reads the cookie only when its cluster may matter: on a route with several clusters, or for an
-// explanation. Other code reads it later, if need be.
+// Decodes the cookie only when the cluster that it names may matter: on a route with several
+// clusters, or for an explanation. Otherwise the pick decodes it, if need be.
 template <typename Sink>
 void StatefulSession::decide(FilterCall& call, const Sink& sink) const {
   if (!path_matches(call.path(), cookie_.path()))
