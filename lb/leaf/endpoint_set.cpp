@@ -17,7 +17,7 @@ std::size_t index(ConnectivityState state) {
   return static_cast<std::size_t>(state);
 }
 
-// Identifies the set of addresses, whatever their order.
+// A key for the endpoint's set of addresses; their order does not matter.
 std::string key_of(const Endpoint& endpoint) {
   if (endpoint.addresses.size() == 1) return endpoint.addresses.front().str();
   std::vector<Address> sorted = endpoint.addresses;
@@ -30,16 +30,16 @@ std::string key_of(const Endpoint& endpoint) {
 
 }  // namespace
 
-// The place in the previous list where the next endpoint of the new list is expected. Most of a
-// list stays the same, so most endpoints are found there without a look-up. That holds even if an
-// endpoint before them was added, removed or replaced.
+// Where in the previous list the next endpoint of the new list should be. Most of a list stays the
+// same, so most endpoints are found there without a hash look-up. An endpoint that was added,
+// removed or replaced shifts the following ones by at most one, which next() allows for.
 struct EndpointSet::Place {
   const std::vector<Entry*>& list;
   const absl::flat_hash_map<LocalityPtr, Span>& spans;
   std::size_t at = 0;
 
-  // The endpoint's entry, if it is at the expected place or at the place after that. Null: it is at
-  // neither.
+  // The member with the endpoint's addresses, if it is at the expected place of the previous list,
+  // or one place later. Null: it is at neither.
   Entry* next(const Endpoint& endpoint) {
     for (std::size_t step = 0; step < 2 && at + step < list.size(); ++step) {
       Entry* const entry = list[at + step];
@@ -84,8 +84,8 @@ void EndpointSet::update(const EndpointsPtr& slice, LbEffects& effects) {
     }
   }
   if (order_ != left) changes_.list = true;
-  // Endpoints that left the list release their addresses last. So an address that moves to a new
-  // endpoint stays held.
+  // Endpoints that are not in the new list release their addresses last. So an address that has
+  // moved from one endpoint to another is never released in between, and keeps its connection.
   for (Entry* entry : left) {
     if (entry->named_in != list_) let_go(*entry, effects);
   }
@@ -133,7 +133,8 @@ EndpointSet::Entry& EndpointSet::entry_of(const Endpoint& endpoint) {
   return *slot;
 }
 
-// A member refers to the newest list even if nothing changed, so that older lists can be freed.
+// Updates a member from the new list. Even if nothing has changed, its pointers must lead into the
+// new list, so that the old list can be freed.
 void EndpointSet::adopt(Entry& entry,
                         const LocalityPtr& locality,
                         const Endpoint& endpoint,
@@ -240,9 +241,9 @@ void EndpointSet::hear(Entry& entry, const SubchannelStateChanged& event, LbEffe
   changes_.stale |= entry.connection.get() == before;
 }
 
-// Runs `action` on one endpoint's PickFirst, and applies its effects. Holds are shared with other
-// endpoints. If another endpoint holds an address already, the PickFirst gets the known state of
-// that address at once.
+// Runs `action` on one endpoint's PickFirst, and applies the effects that it wants. Endpoints with
+// a common address share one subchannel: only the first user acquires it, and only the last
+// releases it. A later user's PickFirst gets the last report of the address at once.
 void EndpointSet::drive(Entry& entry,
                         LbEffects& effects,
                         absl::FunctionRef<void(LbEffects&)> action) {
@@ -269,7 +270,7 @@ void EndpointSet::drive(Entry& entry,
     hear(entry, event, effects);
 }
 
-// Returns whether the entry was the address's last user.
+// Removes the entry from the users of an address. True: it was the last user.
 bool EndpointSet::drop_user(const Address& address, Entry& entry) {
   const auto found = held_.find(address);
   SIGNALBOX_INVARIANT(found != held_.end(), "an endpoint releases what it holds");
@@ -309,7 +310,8 @@ void EndpointSet::recount(Entry& entry) {
 
 // --- fit members ---
 
-// Judges make an endpoint unfit only if every held address of the endpoint is found unfit.
+// Outlier detection and health checks make an endpoint unfit only if they find every held address
+// of the endpoint unfit.
 bool EndpointSet::is_fit(const Entry& entry) const {
   if (unreachable_ == Unreachable::kUnfit && entry.state == ConnectivityState::kTransientFailure)
     return false;

@@ -17,9 +17,9 @@
 // there is one. On its way it connects at most one endpoint, and none while another endpoint is
 // connecting.
 //
-// An endpoint is connected when a pick or IdleExitRequested wants it, with one exception. While an
-// endpoint has failed, and none is READY or CONNECTING, an IDLE endpoint is connected. So the
-// policy leaves TRANSIENT_FAILURE even if no pick reaches it.
+// An endpoint is connected when a pick or IdleExitRequested needs it. Exception: while some
+// endpoint has failed, and none is READY or CONNECTING, the policy connects an IDLE endpoint by
+// itself. So it leaves TRANSIENT_FAILURE even if no pick comes.
 //
 // Invariants
 //   I1  The first rule that fits sets the policy's state (A42). READY if any endpoint is READY.
