@@ -8,8 +8,8 @@
 //                             └ aggregate: ─▶ priority, or tiered, ─▶ cds, one for each leaf
 //
 // A cluster without a valid configuration is in TRANSIENT_FAILURE, and calls to it fail with
-// UNAVAILABLE, whatever went wrong. A deleted cluster drops its calls. Neither harms another
-// cluster (A75-11).
+// UNAVAILABLE, whatever the error. Calls to a deleted cluster are dropped. In both cases other
+// clusters are not affected (A75-11).
 //
 // Invariants
 //   D1  The subchannel map is opened before a policy below can acquire a subchannel. It is closed
@@ -31,7 +31,7 @@
 
 namespace signalbox::lb {
 
-/// `mode`: for an aggregate that names no mode.
+/// `mode`: how calls are spread over the leaves of an aggregate that sets no mode itself.
 std::unique_ptr<Policy> make_cds(AggregateMode mode = AggregateMode::kPriority);
 
 }  // namespace signalbox::lb

@@ -18,7 +18,7 @@
 namespace signalbox::lb {
 namespace {
 
-/// The parts of a configuration from which CallRules are made.
+/// What the CallRules (drops, limit, counters) are made from.
 struct Terms {
   ClusterName cluster;
   std::string service_name;
@@ -65,7 +65,8 @@ class ClusterImpl final : public PassThrough {
     return trackers_ == nullptr ? picker : make_endpoint_counting_picker(picker, trackers_);
   }
 
-  // Precondition: terms_ are those of the configuration before.
+  // Makes the trackers that count calls by endpoint. Precondition: terms_ are still those of the
+  // previous configuration.
   void count_endpoints(const ClusterName& cluster, const EndpointsPtr& endpoints) {
     EndpointCounters* const counters = context_.options.endpoint_counters.get();
     if (counters == nullptr) return;
@@ -107,12 +108,14 @@ class ClusterImpl final : public PassThrough {
             drop.category};
   }
 
-  // Whether calls counted so far stay counted for `terms`.
+  // Whether `terms` are for the same cluster and EDS service as terms_, so that calls in flight
+  // still count.
   bool is_same_place(const Terms& terms) const {
     return terms_ && terms.cluster == terms_->cluster && terms.service_name == terms_->service_name;
   }
 
-  // Keeps the gate while cluster, service and limit are the same.
+  // The gate that limits calls in flight; the same one while cluster, service and limit are the
+  // same.
   RequestGatePtr gate_for(const Terms& terms) {
     if (is_same_place(terms) && terms.max_concurrent_requests == terms_->max_concurrent_requests)
       return rules_->gate;
@@ -125,7 +128,7 @@ class ClusterImpl final : public PassThrough {
         metrics == nullptr ? nullptr : metrics->breaker_drops(terms.cluster));
   }
 
-  // Keeps the counter while the leaf and its aggregate are the same.
+  // The counter of calls below an aggregate; the same one while leaf and aggregate are the same.
   std::shared_ptr<const LeafCalls> leaf_for(const Terms& terms) const {
     if (terms.aggregate.empty()) return nullptr;
     const bool is_same =
@@ -139,8 +142,8 @@ class ClusterImpl final : public PassThrough {
                                        : counters->of_leaf(terms.aggregate, terms.cluster));
   }
 
-  // Where no limits are shared, own_limits_ serves: it keeps the number of calls in flight when the
-  // limit changes.
+  // The count of the cluster's calls in flight. It is shared with other policies, or, without
+  // PolicyOptions::request_limits, kept in own_limits_, so that it survives a new limit.
   RequestLimitPtr limit_for(const Terms& terms) {
     if (auto* all = context_.options.request_limits.get())
       return all->of(terms.cluster, terms.service_name);

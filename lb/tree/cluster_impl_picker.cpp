@@ -24,7 +24,7 @@ class ClusterImplPicker final : public Picker {
     return decide(args, Silent{});
   }
 
-  // The result names no trackers, because an explanation begins no call.
+  // Removes the trackers from the result: an explained call does not run, so nothing must count it.
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     TimedTrace own = cluster_trace(trace, rules_->cluster, rules_->service);
     PickResult result = decide(args, Telling{own});
@@ -62,12 +62,12 @@ class ClusterImplPicker final : public Picker {
     return result;
   }
 
-  // A function of its own, so that the large PickResult is built in the caller's memory, without a
-  // move.
+  // Asks the child's picker, for a call that is not dropped. A function of its own: so the compiler
+  // builds the large PickResult in the caller's memory, without a move.
   template <typename Sink>
   [[gnu::always_inline]] PickResult chosen(const PickArgs& args, const Sink& sink) const {
     const CallRules& rules = *rules_;
-    __builtin_prefetch(rules.gate.get());  // The gate is entered last.
+    __builtin_prefetch(rules.gate.get());  // The gate is needed last.
     const LeafCalls* const leaf = rules.leaf.get();
     if (leaf != nullptr) leaf->prefetch();
     PickResult result = child_.ask(args, sink);
@@ -81,7 +81,7 @@ class ClusterImplPicker final : public Picker {
     return result;
   }
 
-  // Adds to the explanation whether the gate is open. Returns whether it is.
+  // Tells the explanation whether the limit lets one more call in. Returns whether it does.
   bool tell_gate(const Telling& sink) const {
     const std::int64_t calls = rules_->gate->in_flight();
     const std::uint32_t most = rules_->gate->limit();

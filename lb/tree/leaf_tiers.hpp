@@ -6,14 +6,16 @@
 //     ▲ CdsConfig::tiers           ├▶ child0-degraded: priority 0, endpoints that are DEGRADED
 //   tiered ◀─ HostReport           └▶ child1-all: priority 1 in panic, all endpoints
 //
-// In tiered mode leaf_tiers replaces the policy priority, and makes no choice. tiered has drawn the
-// call's tier. The child for that tier takes the call, or has the call wait or fail. override_host
-// stands above leaf_tiers, so the host of a call's session outranks the call's tier.
+// In tiered mode leaf_tiers replaces the policy priority. It chooses nothing: the policy tiered has
+// already drawn the call's tier (the healthy, the degraded or, in panic, all endpoints of one
+// priority). The child for that tier picks an endpoint, or makes the call wait or fail.
+// override_host is above leaf_tiers, so a session's host counts more than the call's tier.
 //
 // Invariants
 //   L1  Each tier of LeafTiersConfig::tiers that has endpoints has a running child, which connects
-//       (ENV-25). When such a tier leaves the set, its child runs on for kPriorityRetention (15
-//       minutes). The child of a tier that has lost its endpoints is stopped.
+//       (ENV-25). When LeafTiersConfig::tiers no longer has the tier, its child runs on for
+//       kPriorityRetention (15 minutes). When the tier has no endpoints any more, its child is
+//       stopped.
 //   L2  Children are named after their priority (PriorityNames), not after its number. So the hosts
 //       of a priority that moves keep their connections.
 //   L3  The HostReport has a row for each priority. The child of a running tier, kAll excepted,

@@ -8,7 +8,7 @@
 //   not started ──needed──▶ trying ──READY, IDLE──▶ usable
 //                             │ ▲                     │ CONNECTING: a new failover window
 //          window over, or TF ▼ │ (window)            ▼
-//                            failed ◀─────TF──── (trying)      ⇒ the next one is tried as well
+//                            failed ◀─────TF──── (trying)      ⇒ the next child is tried too
 //
 // Invariants
 //   P1  A child is started only when the failover window of each child above it is over, or that
