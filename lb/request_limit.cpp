@@ -20,8 +20,8 @@ bool RequestLimit::take_one(std::atomic<std::int64_t>& tokens) noexcept {
   return false;
 }
 
-// A token that the stripe keeps is used only while the limit covers all tokens that are out,
-// because the limit may have fallen since the stripe took the token.
+// A stripe's own token is used only if the limit covers all tokens that are out: the limit may have
+// fallen since the stripe took that token.
 bool RequestLimit::take(std::uint32_t most) const noexcept {
   std::atomic<std::int64_t>& mine = kept_[this_thread_stripe()].tokens;
   std::int64_t out = out_.load(std::memory_order_acquire);
@@ -51,7 +51,7 @@ void RequestLimit::put_back(std::uint32_t most) const noexcept {
     out_.fetch_sub(kBatch, std::memory_order_acq_rel);
 }
 
-// Takes back the tokens that stripes keep. Returns whether there were any.
+// Takes back the tokens that stripes keep for later calls. Returns whether there were any.
 bool RequestLimit::call_in() const noexcept {
   std::int64_t found = 0;
   for (Kept& kept : kept_) {
@@ -81,7 +81,8 @@ RequestLimitPtr RequestLimits::of(const ClusterName& cluster, const std::string&
   return fresh;
 }
 
-// Searches only when the table has doubled since the last search, so the cost per entry is small.
+// Removes limits that have no holder. Searches only when the table has doubled since the last
+// search, so the cost per entry is small.
 void RequestLimits::forget_unheld() {
   if (limits_.size() < tidy_at_) return;
   std::erase_if(limits_, [](const auto& entry) { return entry.second.expired(); });

@@ -68,7 +68,6 @@ struct Detection {
 /// Runs the configured algorithms, success rate first. `draw` gives a number in [0, 100) for each
 /// outlier that may be ejected. If the first algorithm finds an outlier but does not eject it, the
 /// second may eject it.
-
 std::vector<Detection> detect_outliers(const OutlierDetection& settings,
                                        std::vector<CallTally> tallies,
                                        absl::FunctionRef<std::uint64_t()> draw);
