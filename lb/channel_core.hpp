@@ -91,7 +91,8 @@ struct ConfigApplied {
   ConfigOrigin origin;
   /// The time since the configuration was complete.
   Duration application{};
-  /// The time since the last response that changed the configuration; nullopt: no response did.
+  /// The time since the control plane's last response that changed the configuration; nullopt: no
+  /// response did.
   std::optional<Duration> propagation;
 };
 

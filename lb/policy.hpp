@@ -10,10 +10,10 @@
 //
 // The duties of a policy to its parent, for each ConfigUpdated{g}:
 //   P1  It publishes a picker at once if it has never published one; the picker may queue.
-//   P2  When the policy and all policies below have processed g, it reports Applied{≥ g}. A report
-//       covers all earlier generations, and the reported number never falls. A leaf has processed g
-//       when every address that it acquired has reported its state, so its picker knows the
-//       existing connections before it reports Applied. A policy that forgets Applied delays
+//   P2  When the policy and all policies below have processed g, it returns ReportApplied{≥ g}. A
+//       report covers all earlier generations, and the reported number never falls. A leaf has
+//       processed g when every address that it acquired has reported its state. So its picker knows
+//       the existing connections before ReportApplied. A policy that forgets ReportApplied delays
 //       failover by PolicyOptions::failover_timeout with each configuration.
 //   P3  State and picker are published together. A change of the state is published at once. A
 //       change of only the picker may wait for the end of a burst of events (RebuildSoon). A change

@@ -7,7 +7,7 @@
 
 namespace signalbox::lb {
 
-// --- one limit ---
+// --- RequestLimit ---
 
 bool RequestLimit::take_one(std::atomic<std::int64_t>& tokens) noexcept {
   std::int64_t kept = tokens.load(std::memory_order_relaxed);
@@ -69,7 +69,7 @@ std::int64_t RequestLimit::in_flight() const noexcept {
   return out_.load(std::memory_order_acquire) - kept;
 }
 
-// --- all of them ---
+// --- RequestLimits ---
 
 RequestLimitPtr RequestLimits::of(const ClusterName& cluster, const std::string& service_name) {
   const std::lock_guard lock(mutex_);
@@ -99,7 +99,7 @@ const std::shared_ptr<RequestLimits>& RequestLimits::of_process() {
   return shared;
 }
 
-// --- as one configuration sets it ---
+// --- RequestGate ---
 
 RequestGate::RequestGate(RequestLimitPtr calls,
                          std::uint32_t most,

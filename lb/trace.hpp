@@ -158,7 +158,7 @@ class ChildPicker {
   const Picker* picked_ = nullptr;
 };
 
-// --- for texts ---
+// --- texts of explanations ---
 
 /// The source of a step: the configuration of HTTP filters.
 inline constexpr char kFilterSource[] = "LDS http_filters, RDS typed_per_filter_config";

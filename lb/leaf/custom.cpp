@@ -67,7 +67,7 @@ class Custom final : public Policy {
     return {RequestReresolution{}};
   }
 
-  // --- promises ---
+  // --- checks of the promises I1 to I6 ---
 
   void require(bool kept, absl::string_view broken) const {
     SIGNALBOX_INVARIANT(kept, absl::StrCat("custom policy ", name_, ": ", broken));

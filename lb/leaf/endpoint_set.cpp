@@ -69,7 +69,7 @@ EndpointSet::EndpointSet(Connects connects,
       make_counter_(std::move(make_counter)),
       unreachable_(unreachable) {}
 
-// --- the list ---
+// --- the list of endpoints ---
 
 void EndpointSet::update(const EndpointsPtr& slice, LbEffects& effects) {
   ++list_;
@@ -308,7 +308,7 @@ void EndpointSet::recount(Entry& entry) {
   }
 }
 
-// --- fit members ---
+// --- counts of fit members ---
 
 // Outlier detection and health checks make an endpoint unfit only if they find every held address
 // of the endpoint unfit.
@@ -341,7 +341,7 @@ void EndpointSet::tally_no_more(Entry& entry) {
   if (entry.fit) take(fit_, entry.tallied);
 }
 
-// --- the parts of pickers ---
+// --- data for pickers ---
 
 ReadyEndpoints EndpointSet::ready() const {
   const std::size_t size = count(ConnectivityState::kReady);

@@ -162,10 +162,10 @@ class EndpointSet {
   /// new picker.
   void replace_counters(absl::FunctionRef<CallTrackerPtr(const CallTrackerPtr&)> replace);
 
-  /// The number of members that count.
+  /// How many members count, that is, can be reached by picks (let_count()).
   std::size_t counted() const { return std::accumulate(counts_.begin(), counts_.end(), 0UL); }
 
-  /// The number of members that count and are in this state.
+  /// How many members count (let_count()) and are in this state.
   std::size_t count(ConnectivityState state) const {
     return counts_[static_cast<std::size_t>(state)];
   }
@@ -179,13 +179,13 @@ class EndpointSet {
   /// Whether every held address has reported a state.
   bool heard_all() const { return unheard_ == 0; }
 
-  /// The status of the latest failure of a member that counts.
+  /// The status of the latest failure of a member that counts (let_count()).
   const absl::Status& last_failure() const { return last_failure_; }
 
-  /// The READY members that count, in order.
+  /// The READY members that count (let_count()), in order.
   ReadyEndpoints ready() const;
 
-  /// The members that count and are not READY: the first `most` of them.
+  /// The first `most` of the members that count (let_count()) and are not READY.
   std::vector<AbsentEndpoint> absent(std::size_t most) const;
 
   Changes take_changes() { return std::exchange(changes_, {}); }

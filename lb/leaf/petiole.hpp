@@ -4,8 +4,8 @@
 // when the policy publishes a state or a picker. ("Petiole" is the gRFC's word for such a policy.)
 //
 //   parent ─▶ ConfigUpdated ─▶ [Petiole: EndpointSet] ─▶ subchannel map, one hold per address
-//   parent ◀─ Publish, Applied ◀─┘   │
-//                                    └▶ the policy itself: its state, its picker
+//   parent ◀─ Publish ◀──────────┘   │
+//             ReportApplied          └▶ the policy itself: its state, its picker
 //
 // Invariants
 //   I1  A change of state is published at once, with its picker. A change of the picker alone waits
@@ -14,8 +14,9 @@
 //   I2  Without endpoints the policy is in TRANSIENT_FAILURE, and its status says so.
 //   I3  An event that changes neither the state nor the picker builds no picker. If it changes the
 //       HostReport, the last picker is published again with the new HostReport; else nothing is
-//       published. A HostReport of more fit endpoints waits for the picker that has them, so that
-//       tiered does not send their calls to the others.
+//       published. A HostReport with more fit endpoints waits for the picker that has these
+//       endpoints. Otherwise tiered would send more calls to this policy at once, and its other
+//       endpoints would get them.
 //   I4  The policy reports how many endpoints are fit (HostReport). When it reports a configuration
 //       as applied, the HostReport is already about that configuration's endpoints.
 

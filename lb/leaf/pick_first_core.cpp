@@ -45,7 +45,7 @@ PickFirst::PickFirst(WhenLost when_lost, Duration attempt_delay, Health health)
       health_(health),
       attempt_delay_(std::clamp(attempt_delay, kShortestAttemptDelay, kLongestAttemptDelay)) {}
 
-// --- input ---
+// --- updates and events ---
 
 void PickFirst::update(std::vector<Address> addresses, LbEffects& effects) {
   std::vector<Address> ordered = interleave_families(std::move(addresses));
@@ -100,7 +100,7 @@ void PickFirst::release_all(LbEffects& effects) {
   state_ = Fresh{};
 }
 
-// --- connecting ---
+// --- state Connecting ---
 
 // Begins a pass over addresses_. Addresses that were held before keep their subchannel and its
 // state.
@@ -221,7 +221,7 @@ void PickFirst::select(const SubchannelStateChanged& event, LbEffects& effects) 
   state_ = Selected{event.address, event.connection, health_of(event)};
 }
 
-// --- selected ---
+// --- state Selected ---
 
 void PickFirst::heard(Selected& selected, const SubchannelStateChanged& event, LbEffects& effects) {
   if (event.address != selected.address) return;
@@ -240,7 +240,7 @@ void PickFirst::heard(Selected& selected, const SubchannelStateChanged& event, L
   state_ = Idle{};
 }
 
-// --- questions ---
+// --- helpers without effects ---
 
 absl::Status PickFirst::health_of(const SubchannelStateChanged& event) const {
   if (event.healthy || health_ == Health::kIgnored) return absl::OkStatus();

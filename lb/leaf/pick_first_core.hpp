@@ -57,8 +57,8 @@ class PickFirst {
   /// The reaction to the loss of the selected connection.
   enum class WhenLost : std::uint8_t { kGoIdle, kReconnect };
   /// kReported: an unhealthy endpoint is reported as TRANSIENT_FAILURE, so that a policy of many
-  /// endpoints leaves it out. kIgnored: health changes nothing, because the policy pick_first has
-  /// no other endpoint.
+  /// endpoints leaves it out. kIgnored: health changes nothing. That is for the policy pick_first,
+  /// which has no other endpoint, and for UNHEALTHY endpoints that get calls in panic (ENV-17).
   enum class Health : std::uint8_t { kReported, kIgnored };
 
   explicit PickFirst(WhenLost when_lost,

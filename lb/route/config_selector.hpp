@@ -87,8 +87,8 @@ class ConfigSelector {
     return select(args);
   }
 
-  /// The name of the session cookies, if all routes have the same. Empty: there are no sessions, or
-  /// their cookies have different names.
+  /// The name of the session cookies, if those of all routes have the same name. Empty: there are
+  /// no sessions, or their cookies have different names.
   virtual std::string cookie() const { return ""; }
 };
 

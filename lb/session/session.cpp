@@ -131,7 +131,7 @@ std::uint64_t Session::expires() const {
 
 namespace {
 
-// Deletes the thread's spare Sessions when the thread ends. A call may end on any thread, even one
+// Deletes the thread's ended Sessions when the thread ends. A call may end on any thread, even one
 // that has destroyed its keeper already; is_gone then makes GiveBack delete the Session.
 class SpareKeeper {
  public:

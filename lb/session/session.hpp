@@ -49,7 +49,7 @@ struct SessionTerms {
   /// The target, such as "xds:///orders". A cookie sealed for one target cannot be used for
   /// another.
   std::string target;
-  /// The clock, read only for calls with sessions. Unset: time stands still.
+  /// The clock, read only for calls with sessions. Unset: the time is always Instant().
   std::function<Instant()> now = nullptr;
   CookieSealPtr seal = nullptr;  ///< Null: cookies are not sealed, as in gRPC and Envoy.
   /// With a seal: unsealed cookies are accepted too, for clients that got theirs before sealing
@@ -317,7 +317,8 @@ inline constexpr std::size_t kSpareSessions = 256;
 /// A thread deletes an ended Session that has allocated more bytes than this.
 inline constexpr std::size_t kLargestSpare = std::size_t{2} << 10U;
 
-/// The sessions of one target, for its routers. Thread-safe.
+/// What the sessions of one target share: settings, keys, clocks and the limit of warnings. Used by
+/// the target's routers. Thread-safe.
 class Sessions {
  public:
   explicit Sessions(SessionTerms terms) : terms_(std::move(terms)) {}

@@ -5,9 +5,9 @@
 //   health_checker ─▶ HealthChecksBegun ─▶ [HealthCheckCore] ─▶ StartProbe ─▶ prober
 //                     ProbeEnded ─────────▶                  ─▶ ReportHealth ─▶ subchannel map
 //
-//   of each check:          passed                       healthy_threshold passed in turn
+//   of each check:          passed                       healthy_threshold passed in a row
 //              Unknown ───────────────▶ Fit ◀──────────────────────────────────────── Unfit
-//                 │                      └── refused; unhealthy_threshold failed in turn ─▶
+//                 │                      └─ refused; unhealthy_threshold failed in a row ─▶
 //                 └── failed, refused ─────────────────────────────────────────────────▶
 //
 // Invariants

@@ -29,8 +29,8 @@
 //   B5  An address that has been READY usually comes back, because its process is started again.
 //       While few addresses fail (ConnectRequested::may_hurry), its first back-off is
 //       `lost_backoff`, and each further back-off is `lost_multiplier` times longer. So after a
-//       downtime of 9 s, the next attempt begins about 3 s later at most. When the address may not
-//       hurry any more, its next back-off is at least `initial_backoff`.
+//       downtime of 9 s, the next attempt begins about 3 s later at most. Once many addresses fail,
+//       its next back-off is at least `initial_backoff`.
 //
 // Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states).
 

@@ -98,7 +98,7 @@ SubchannelMapEffects SubchannelMapCore::step(const SubchannelMapEvent& event, In
   return effects;
 }
 
-// --- what holders say ---
+// --- events from holders ---
 
 void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects& effects) {
   Party* party = meet(event.holder);
@@ -200,7 +200,7 @@ void SubchannelMapCore::on(const MapGenerationApplied& event, SubchannelMapEffec
   }
 }
 
-// --- how endpoints are ---
+// --- health, trackers and states of endpoints ---
 
 void SubchannelMapCore::on(const EndpointHealthChanged& event, SubchannelMapEffects& effects) {
   const auto before = std::exchange(unhealthy_[index(event.judge)], event.unhealthy);
@@ -367,7 +367,7 @@ std::int64_t SubchannelMapCore::held_for_sessions() const {
   return static_cast<std::int64_t>(keeper_->party->live.size() + keeper_->party->orphaned.size());
 }
 
-// --- parties ---
+// --- records of holders ---
 
 // The record of the holder, if this incarnation of the holder may act. Null: a later incarnation is
 // known, or this one has ended.
@@ -497,7 +497,7 @@ void SubchannelMapCore::probe_anew(const SubchannelSettings& before,
   }
 }
 
-// --- telling ---
+// --- reports to holders, counts ---
 
 void SubchannelMapCore::notify(const Address& address,
                                const Entry& entry,

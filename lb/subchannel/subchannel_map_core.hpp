@@ -33,7 +33,8 @@
 //       by the keeper of an address that has left its table. Reports on several addresses go out in
 //       the order of the addresses.
 //   I6  Health changes the reports to holders, never a connection (A61). An endpoint is healthy
-//       while no judge finds it unfit; no judge undoes another judge's finding.
+//       while neither outlier detection nor health checks find it unfit. Neither of the two undoes
+//       what the other has found.
 //   I7  A connection is secured as the newest TLS settings say (A29). When the TLS settings change,
 //       every subchannel is replaced by an IDLE one. Calls on the old connections run to their end.
 //   I8  An attempt may use short back-offs (ConnectRequested::may_hurry) while fewer than

@@ -36,7 +36,7 @@ class PriorityNames {
 };
 
 /// Whether calls of the target may belong to a session: the listener has a stateful_session filter.
-/// The filter may do nothing by itself, because routes can turn it on (A55-12).
+/// True also if the listener's filter does nothing, because routes can turn it on (A55-12).
 bool may_have_sessions(const XdsConfig& xds);
 
 /// The configuration below the cds of a leaf cluster. Precondition: `cluster` is not an aggregate.

@@ -262,7 +262,7 @@ class LeafTiers final : public Policy {
     }
   }
 
-  // --- what is published ---
+  // --- publications ---
 
   void publish(LbEffects& effects) {
     if (!is_listed_) {

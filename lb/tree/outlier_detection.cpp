@@ -120,7 +120,7 @@ class OutlierDetectionPolicy final : public PassThrough {
     effects.push_back(StartTimer{*timer_, std::max(interval_ - (now - since), Duration::zero())});
   }
 
-  // --- the sweep ---
+  // --- the sweep: judging all endpoints ---
 
   void sweep(Instant now, LbEffects& effects) {
     const auto draw = [&] { return draw_below(seed_, Salt::kEndpoint, 100, ++draws_); };
@@ -150,7 +150,7 @@ class OutlierDetectionPolicy final : public PassThrough {
     }
   }
 
-  // --- orders and pickers ---
+  // --- effects for the subchannel map, pickers ---
 
   void tell_map(LbEffects& effects) {
     if (endpoints_.take_tracker_changes()) effects.push_back(TrackEndpoints{endpoints_.trackers()});

@@ -112,10 +112,11 @@ class OverrideHostPicker final : public Picker {
     });
   }
 
-  //  the first READY host
-  //  else wait for the first IDLE host, else for any CONNECTING host
-  //  else wait for the first host without a holder
-  //  else the child picks
+  // Looks the hosts of the call's cookie up, and uses the first rule that applies:
+  //  - The first READY host takes the call.
+  //  - The call waits for the first IDLE host, or else for a CONNECTING one.
+  //  - The call waits for the first host without a subchannel.
+  //  - The child picks, or the call fails if its session is strict.
   template <typename Sink>
   [[gnu::noinline]] PickResult pick_host(const PickArgs& args, const Sink& sink) const {
     const SessionArgs& session = *session_of(args);
