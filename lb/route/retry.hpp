@@ -15,9 +15,8 @@
 //       count, up to kMostUnsent of them; without that bound, a call with failing credentials would
 //       be tried for ever. The first attempt that a server refused without looking at it does not
 //       count either.
-//   R2  A call is not tried again when the application may have seen something of it. (A6)
-//   R3  No back-off or pushback lasts until the call's deadline: the call is not tried again
-//       instead.
+//   R2  A call is not retried when the application may have seen a part of its response. (A6)
+//   R3  If a back-off or pushback would last until the call's deadline, the call is not retried.
 
 #pragma once
 

@@ -52,8 +52,8 @@
 //   I10 An address with a subchannel is probed if the newest settings have health checks and do not
 //       exempt the address. A result stays until the next result, even if new settings replace the
 //       probes. When the address is not probed any more, the result is forgotten.
-//   I11 An address counts in the first priority that has it in the newest configuration, for
-//       metrics alone.
+//   I11 In metrics, an address counts for the first priority that has it in the newest
+//       configuration.
 //
 // Precondition: the actor around this core passes on reports of an address's *current* subchannel
 // only. It drops late reports of an earlier, stopped subchannel of the address.

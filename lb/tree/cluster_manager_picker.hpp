@@ -2,9 +2,9 @@
 //
 // ClusterTable — maps a call's cluster to that cluster's picker, for any number of clusters.
 //
-//   cluster_manager ─▶ ClusterTable::with(changes) ─▶ cluster_picker(table) ─▶ snapshot
+//   cluster_manager ─▶ ClusterTable::with(changes) ─▶ make_cluster_picker(table) ─▶ snapshot
 //
-//   place of the name ─▶ chunk of 32 ─▶ name, picker
+//   index of the cluster ─▶ chunk of 32 clusters ─▶ name, picker
 //
 // Immutable, and sorted by name. A caller that knows all names in order, such as a route, knows the
 // cluster's index, and passes it (PickArgs::cluster_place), which saves a search. If the index is

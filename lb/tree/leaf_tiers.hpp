@@ -21,14 +21,16 @@
 //   L3  The HostReport has a row for each priority. The child of a running tier, kAll excepted,
 //       supplies the tier's count. EDS supplies the count of any other tier, so an endpoint without
 //       an attempt to connect counts as healthy (ENV-25).
-//   L4  While a configuration is half applied, the HostReport and the list of tiers stay as they
-//       were, for at most one failover_timeout. The picker of a tier is always the newest.
+//   L4  Until all children have answered a configuration, or one failover_timeout is over, the
+//       HostReport and the list of tiers stay as they were. The picker of a tier is always the
+//       newest.
 //   L5  The child of a tier in panic gets all endpoints but DRAINING ones. They are marked
 //       UNHEALTHY, so that EndpointSet uses them whatever their health (its I3).
 //
-// The policy's state is the best state of the children in the set: READY, else CONNECTING, else
-// IDLE, else TRANSIENT_FAILURE. A cluster without endpoints is in TRANSIENT_FAILURE. With
-// endpoints, but without a tier in the set, the state is CONNECTING.
+// The policy's state is the best state of the children of LeafTiersConfig::tiers: READY, else
+// CONNECTING, else IDLE, else TRANSIENT_FAILURE. A cluster without endpoints is in
+// TRANSIENT_FAILURE. If it has endpoints, but none of these tiers has a child, the state is
+// CONNECTING.
 
 #pragma once
 

@@ -15,8 +15,8 @@
 //       They are passed on among the unhealthy endpoints.
 //   I2  A locality that did not change is the same pointer for the child.
 //   I3  When no call can belong to a session, this policy publishes the child's picker unchanged
-//       (A55-25). It then gives the subchannel map no orders, except the one that ends earlier
-//       sessions.
+//       (A55-25). It then sends the subchannel map nothing but one KeepSessions without hosts, if
+//       there were sessions before.
 //   I4  An event of one endpoint costs O(1). New states of hosts cost O(endpoints), once per burst
 //       of events.
 //   I5  Every event of a host's address is followed by a new picker, because a picker sends its ask

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Retention — children that are not needed now, each kept for fifteen minutes (gRFC A56).
+// Retention — keeps a child of a composite that is not needed now for fifteen minutes (gRFC A56).
 //
 //   not needed ─▶ begin ─▶ StartTimer ─▶ ran_out ─▶ the composite stops the child
 //   needed again, or stopped ─▶ end ─▶ CancelTimer

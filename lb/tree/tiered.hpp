@@ -16,8 +16,8 @@
 // Invariants
 //   T1  plan_tiers() computes the loads from the leaves' newest reports. Loads and picker change
 //       together, in one step.
-//   T2  While a configuration is half applied the loads stay what they were, for one
-//       failover_timeout at most. The pickers of leaves are always the newest.
+//   T2  Until all leaves have answered a configuration, or one failover_timeout is over, the loads
+//       stay as they were. The pickers of leaves are always the newest.
 //   T3  A leaf gets an update when its tiers change, and none when only other leaves' tiers change.
 //   T4  A leaf that restarts (CONNECTING, no report yet) counts with its last report. A leaf
 //       without a valid configuration (TRANSIENT_FAILURE, no report) is skipped (ENV-6).
