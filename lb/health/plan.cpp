@@ -236,7 +236,7 @@ PriorityHealth health_of(const Row& row, bool then) {
   const bool is_weighted = row.leaf->endpoints->weighted_priority_health;
   HostNumbers numbers;
   for (const Host& host : row.hosts) {
-    if (is_draining(*host.endpoint)) continue;  // ENV-28
+    if (is_draining(*host.endpoint)) continue;  // They do not count (ENV-28).
     const std::uint64_t counts = is_weighted ? host.endpoint->weight : 1;
     health.total += counts;
     ++numbers.total;

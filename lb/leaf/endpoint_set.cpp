@@ -116,7 +116,7 @@ void EndpointSet::take_in(const LocalityPtr& locality,
                           LbEffects& effects) {
   Entry* const expected = place.next(endpoint);
   Entry& entry = expected != nullptr ? *expected : entry_of(endpoint);
-  if (std::exchange(entry.named_in, list_) == list_) return;  // The list names the endpoint twice.
+  if (std::exchange(entry.named_in, list_) == list_) return;  // The list has it twice.
   order_.push_back(&entry);
   adopt(entry, locality, endpoint, effects);
   tally(entry);
@@ -205,7 +205,8 @@ void EndpointSet::connect(const Address& first, LbEffects& effects) {
 void EndpointSet::connect(Entry& entry, LbEffects& effects) {
   if (entry.first.has_value())
     return drive(entry, effects, [&](LbEffects& wants) { entry.first->exit_idle(wants); });
-  const bool in_panic = entry.endpoint->health == HealthStatus::kUnhealthy;  // I3
+  // The list has UNHEALTHY endpoints only in panic. They are used whatever their health (I3).
+  const bool in_panic = entry.endpoint->health == HealthStatus::kUnhealthy;
   entry.first.emplace(connects_ == Connects::kAtOnce ? PickFirst::WhenLost::kReconnect
                                                      : PickFirst::WhenLost::kGoIdle,
                       attempt_delay_,

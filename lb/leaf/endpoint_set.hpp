@@ -252,7 +252,7 @@ class EndpointSet {
   absl::flat_hash_map<LocalityPtr, Span> spans_;
   absl::flat_hash_map<Address, Held> held_;
   absl::flat_hash_map<Address, Entry*> by_first_;  // By first address; for kWhenAsked.
-  std::array<std::size_t, 4> counts_{};            // Members that count, by state.
+  std::array<std::size_t, 4> counts_{};            // Members that count (let_count()), by state.
   std::size_t unheard_ = 0;  // Members with a held address that has not reported.
   HostTally fit_;
   HostTally all_;

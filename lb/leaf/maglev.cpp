@@ -110,7 +110,7 @@ class Maglev final : public Petiole {
     return true;
   }
 
-  // I1: keeps the table while the list is the same.
+  // Makes a new table only if the list has changed (I1).
   void endpoints_taken(const ConfigUpdated& update, const EndpointSet::Changes& changes) override {
     if (table_ != nullptr && !changes.list) return;
     table_ = std::make_shared<const MaglevTable>(
@@ -120,7 +120,7 @@ class Maglev final : public Petiole {
             context().options.weighted_shuffling ? WeightRule::kShare : WeightRule::kProduct),
         size_);
     for (std::size_t at = 0; at < endpoints().size(); ++at)
-      endpoints().let_count(at, table_->has_slot(at));  // I2
+      endpoints().let_count(at, table_->has_slot(at));  // No pick reaches the others (I2).
   }
 
   // If an endpoint has become READY, calls may go to other endpoints a little longer, so the new

@@ -175,7 +175,8 @@ void PickFirst::take_turns(Connecting& connecting, LbEffects& effects) {
       continue;
     }
     const bool is_under_way = attempt.state == ConnectivityState::kConnecting;
-    if (std::exchange(attempt.begun, true) && is_under_way) {  // I4
+    // An attempt that was begun in an earlier pass runs on, and its delay is not restarted (I4).
+    if (std::exchange(attempt.begun, true) && is_under_way) {
       if (connecting.timed.has_value()) return;
       continue;
     }

@@ -192,7 +192,7 @@ class Pick {
   // Fixed once the call is routed.
   std::optional<std::uint64_t> hash_;
   RetryRules retry_;
-  std::unique_ptr<Filtered> filtered_;  // The orders of filters; null: none.
+  std::unique_ptr<Filtered> filtered_;  // What filters decided; null: nothing.
   SessionPtr session_;                  // Null: the call has none.
   absl::Status status_;
   std::uint64_t sequence_ = 0;

@@ -126,7 +126,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
     begin(config, found, found.value ? CookieKey(*found.value) : CookieKey());
   }
 
-  /// `key`: the key of the cookie that was found.
+  /// `key`: the hash of the cookie that was found.
   void begin(const CompiledCookie& config, const FoundCookie& found, const CookieKey& key) {
     config_ = &config;
     name_size_ = static_cast<std::uint32_t>(config.name().size());

@@ -43,7 +43,7 @@ void StatefulSession::send(FilterCall& call, Session& session, const Sink& sink)
   }
   const absl::string_view cluster = session.cluster();
   if (cluster.empty()) return;
-  const auto unprefixed = without_cluster_prefix(cluster);  // A55-46.
+  const auto unprefixed = without_cluster_prefix(cluster);  // "cluster:NAME" (A55-46).
   const bool is_its_cluster = call.send_to(cluster) || (unprefixed && call.send_to(*unprefixed));
   tell(sink,
        is_its_cluster ? "to the cluster of its cookie" : "not to the cluster of its cookie",

@@ -109,7 +109,8 @@ class Cds final : public Policy {
              LbEffects& effects) {
     if (const auto* leaf = std::get_if<LeafEndpoints>(&config->children)) {
       const bool is_same = sessions == sessions_ && same_config(own.lb_policy, override_);
-      if (config == served_ && is_same && own.tiers == nullptr && tiers_ == nullptr) return;  // D3
+      // A leaf that did not change gets no update, unless it is under tiered (D3).
+      if (config == served_ && is_same && own.tiers == nullptr && tiers_ == nullptr) return;
       override_ = own.lb_policy;
       tiers_ = own.tiers;
       sessions_ = sessions;

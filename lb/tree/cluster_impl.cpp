@@ -56,7 +56,8 @@ class ClusterImpl final : public PassThrough {
     of_child_ = picker;
     shown_rules_ = rules_;
     shown_trackers_ = trackers_;
-    const bool has_no_say = rules_->drops.empty() && never_completes(picker);  // I3
+    // Without drops, and without complete picks, there is nothing to do (I3).
+    const bool has_no_say = rules_->drops.empty() && never_completes(picker);
     shown_ = has_no_say ? picker : make_cluster_impl_picker(counting(picker), rules_);
     return shown_;
   }
