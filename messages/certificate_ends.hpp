@@ -16,7 +16,7 @@ struct CertificateEnds {
 
   /// The earliest end among the certificates of our own chain; nullopt: there is no chain.
   std::optional<Time> identity;
-  /// The latest end among our root certificates: until then, at least one of them is valid.
+  /// The latest end among our root certificates: until then, one of them has not ended.
   /// nullopt: no root certificates are configured in files.
   std::optional<Time> roots;
 
