@@ -37,9 +37,9 @@ class Collector {
            const std::vector<EndedCall>& ended,
            std::vector<std::string> endpoints);
 
-  /// Records the calls that ended at or before `now_ns` - kHold.
+  /// Records the calls that ended, and the acts that began, at or before `now_ns` - kHold.
   void advance(std::int64_t now_ns);
-  /// Records all calls that are still held back.
+  /// Records all calls and acts that are still held back.
   void flush();
 
  private:

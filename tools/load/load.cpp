@@ -237,7 +237,7 @@ class SideProcess {
 
   absl::Status tell(const Json& line) const { return process_.write(line.dump() + "\n"); }
 
-  /// The next line, or null.
+  /// The next line of the side's process; null if none comes within `at_most`.
   absl::StatusOr<Json> hear(milliseconds at_most) {
     const auto line = process_.read_line(at_most);
     if (absl::IsDeadlineExceeded(line.status())) return Json();
@@ -282,7 +282,7 @@ class LoadRun {
     return make_report();
   }
 
-  /// The signal that cut the run.
+  /// The signal that ended the run early; nullopt: none did.
   std::optional<int> signal() const { return signal_; }
 
  private:
