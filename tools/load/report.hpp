@@ -64,8 +64,8 @@ struct LoadValidity {
   std::uint64_t lateness_max_ns = 0;
   std::uint64_t lateness_limit_ns = kMostLatenessP99Ns;  ///< Of p99: --max-lateness.
   bool is_valid = true;
-  /// The highest rate of all bins with calls sent in time; shown when the measurement is not
-  /// valid.
+  /// The most calls sent in one second of the run; in a run of less than a second, the average
+  /// rate. Shown when the measurement is not valid.
   double reachable_rate = 0;
   std::string reason;  ///< Why the measurement is not valid; empty if it is.
 };
