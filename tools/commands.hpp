@@ -33,7 +33,7 @@ enum class LogFormat : std::uint8_t {
   kJson   ///< One JSON object a line, with `time`, `level`, `command` and `text`.
 };
 
-/// Holds for the whole process from now on.
+/// Sets the form of log lines for the whole process, from now on.
 void set_log_format(LogFormat format);
 LogFormat log_format();
 

@@ -88,8 +88,8 @@ void set_ejection(const ClusterModel& model, Cluster& cluster) {
   settings.mutable_failure_percentage_request_volume()->set_value(2);
 }
 
-// Every third cluster is probed, as often as outlier detection sweeps. On long days the interval is
-// still short enough: a recovered host is known to be healthy when calls are checked.
+// Every third cluster has health checks, at outlier detection's interval but at most every 10 s:
+// a recovered host must be known to be healthy before the simulator checks calls.
 void set_health_checks(const ClusterModel& model, Cluster& cluster) {
   if (number_of(cluster.name()) % 3 != 0) return;
   auto& check = *cluster.add_health_checks();

@@ -157,8 +157,8 @@ struct SessionFixture : RouterFixture {
     return ref(cluster).stats().cookies(what);
   }
 
-  /// Whether the next configuration's picker has seats. With seats the router looks up a call's
-  /// cookie before the call's route. No endpoint has a seat.
+  /// Whether the next configuration's picker has lb::Seats. If so, the router looks up a call's
+  /// cookie before the call's route. No endpoint is in the Seats.
   bool has_seats = true;
   const lb::Seats seats{1};
   std::map<std::string, std::deque<Backend>> backends;

@@ -60,7 +60,8 @@ std::vector<std::string> launch_words(const std::vector<std::string>& command) {
 
 }  // namespace
 
-// A process that a number named once: the number of another process later is never meant.
+// A process, held by a pidfd: if the kernel gives the pid to another process later, that process
+// is never meant.
 class LoadStage::Pidfd {
  public:
   static absl::StatusOr<std::unique_ptr<Pidfd>> open(const std::string& path) {
