@@ -69,7 +69,7 @@ class Session:
         self._wait_until_loaded(address)
 
     def follow(self, link: str) -> None:
-        """Clicks the first link whose href is this one."""
+        """Clicks the first link with this href."""
         target = self.evaluate(f"""(() => {{
             const link = document.querySelector('a[href="{link}"]');
             if (link !== null) setTimeout(() => link.click(), 0);
