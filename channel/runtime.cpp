@@ -341,6 +341,11 @@ metrics::LatencyScale scale_of(const RuntimeOptions& options) {
                                                           : metrics::LatencyScale::kShort;
 }
 
+metrics::CallMetrics call_metrics_of(const RuntimeOptions& options) {
+  return options.metrics_detail == MetricsDetail::kNone ? metrics::CallMetrics::kOff
+                                                        : metrics::CallMetrics::kOn;
+}
+
 // Adds the actors' counters, and the state that all runtimes of the process share.
 void add_counters(const RuntimeOptions& options,
                   const std::shared_ptr<metrics::Instruments>& instruments,
@@ -366,8 +371,8 @@ struct Runtime::State {
   ParseOptionsPtr parsing;
   /// True once the runtime ends. Parsers then abandon the response that they are parsing.
   std::shared_ptr<std::atomic<bool>> ending = std::make_shared<std::atomic<bool>>(false);
-  std::shared_ptr<metrics::Instruments> instruments =
-      std::make_shared<metrics::Instruments>(std::chrono::steady_clock::now, scale_of(options));
+  std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>(
+      std::chrono::steady_clock::now, scale_of(options), call_metrics_of(options));
   std::shared_ptr<metrics::Exporter> exporter =
       std::make_shared<metrics::Exporter>(instruments, actors::read_process);
   const WallTime started = std::chrono::system_clock::now();

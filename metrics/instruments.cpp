@@ -269,8 +269,8 @@ const EventCountPtr& count_of(std::map<std::string, EventCountPtr>& counts,
 
 }  // namespace
 
-Instruments::Instruments(Clock now, LatencyScale scale)
-    : now_(std::move(now)), scale_(scale), series_(scale) {
+Instruments::Instruments(Clock now, LatencyScale scale, CallMetrics calls)
+    : now_(std::move(now)), scale_(scale), calls_(calls), series_(scale) {
   series_.set(Metric::kBuildInfo, {SIGNALBOX_VERSION, SIGNALBOX_REVISION, "" __VERSION__}, 1);
 }
 
@@ -489,6 +489,7 @@ void Instruments::let_go_of(const ClusterName& cluster) {
 std::shared_ptr<const CallStats> Instruments::call_stats(absl::string_view target,
                                                          const ClusterName& cluster,
                                                          const ClusterName& aggregate) {
+  if (calls_ == CallMetrics::kOff) return nullptr;
   const std::lock_guard lock(registry_mutex_);
   CallKey key{std::string(target), cluster, aggregate};
   const auto found = call_stats_.find(key);
@@ -503,6 +504,7 @@ std::shared_ptr<const CallStats> Instruments::call_stats(absl::string_view targe
 }
 
 std::shared_ptr<const CallerStats> Instruments::caller_stats(absl::string_view target) {
+  if (calls_ == CallMetrics::kOff) return nullptr;
   const std::lock_guard lock(registry_mutex_);
   std::string key(target);
   if (caller_stats_.size() >= kMaxSeries && !caller_stats_.contains(key)) {

@@ -97,7 +97,7 @@ struct DemoOptions {
   double stop_seconds = 10;  ///< How long the same drill keeps the control plane stopped.
   std::string json;          ///< Empty: no data file.
   std::string metrics = "127.0.0.1:0";
-  std::string metrics_detail = "cluster";  ///< `cluster`, `endpoint`.
+  std::string metrics_detail = "cluster";  ///< `cluster`, `endpoint`, `none`.
   std::string metrics_buckets = "short";   ///< `short`, `grpc`.
   std::string admin;                       ///< Address of the admin pages; empty: none.
   std::string grpc_admin;                  ///< Address of the gRPC admin services; empty: none.

@@ -250,11 +250,11 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   // A counter is incremented atomically, which waits for all earlier memory accesses. So calls are
   // counted last, and the counters are prefetched while the picker works.
   cluster->use_counter().prefetch();
-  cluster->stats().prefetch();
+  const CallStats* stats = cluster->stats();
+  if (stats != nullptr) stats->prefetch();
   const Filtered* const filtered = pick.filtered_.get();
   const FilteredHeaders headers(call.headers, filtered);
   Session* const session = pick.session_.get();
-  const CallStats* stats = &cluster->stats();
   if (filtered == nullptr || !pick.is_held_back()) [[likely]] {
     const SessionArgs wish =
         session != nullptr ? wish_of(*sessions_, *session, foresight.seat) : SessionArgs();
@@ -269,10 +269,9 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
                                   .tried = call.tried},
                                  pick.auto_host_rewrite_ ? call.authority : nullptr,
                                  sink);
-    if (answer.leaf != nullptr) stats = &answer.leaf->stats();
+    if (answer.leaf != nullptr) stats = answer.leaf->stats();
     if (session != nullptr)
-      sink.leave(
-          [&] { settle(*session, answer.affinity, pick.outcome_, cluster->name(), *stats); });
+      sink.leave([&] { settle(*session, answer.affinity, pick.outcome_, cluster->name(), stats); });
   } else if (session != nullptr) {
     session->keep();
   }
@@ -281,7 +280,7 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (is_new) pick.cluster_ = Use(*cluster);
   if (!pick.status_.ok()) [[unlikely]]
     pick.status_ = describe(pick.status_, cluster, *snapshot);
-  sink.leave([&] { stats->count_pick(pick.outcome_); });
+  if (stats != nullptr) sink.leave([&] { stats->count_pick(pick.outcome_); });
 }
 
 template <typename Sink>

@@ -81,8 +81,8 @@ class Pick {
   const LeafCalls* leaf() const { return static_cast<const LeafCalls*>(leaf_.get()); }
 
   /// The counters of the call: those of the leaf that takes it (A89), else of the route's cluster.
-  /// Precondition: the call was routed.
-  const CallStats& stats() const { return leaf_ ? leaf()->stats() : cluster()->stats(); }
+  /// Null: calls are not counted. Precondition: the call was routed.
+  const CallStats* stats() const { return leaf_ ? leaf()->stats() : cluster()->stats(); }
 
   /// The longest time that the call may take (A31-24 … 26); nullopt: no limit.
   std::optional<Duration> timeout() const { return timeout_; }

@@ -39,7 +39,8 @@ class ClusterRef : public Tracked {
 
   const ClusterName& name() const { return name_; }
 
-  const CallStats& stats() const { return *stats_; }
+  /// Null: its calls are not counted.
+  const CallStats* stats() const { return stats_.get(); }
 
  private:
   ClusterName name_;

@@ -95,6 +95,6 @@ struct Foresight {
                          const Affinity& affinity,
                          PickOutcome outcome,
                          const ClusterName& cluster,
-                         const CallStats& stats);
+                         const CallStats* stats);
 
 }  // namespace signalbox::lb

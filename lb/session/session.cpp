@@ -63,11 +63,11 @@ AffinityResult Session::result_of(AffinityResult of_picker, const ClusterName& c
 void Session::settle_elsewhere(const Affinity& affinity,
                                PickOutcome outcome,
                                const ClusterName& cluster,
-                               const CallStats& stats) {
+                               const CallStats* stats) {
   const bool may_move = outcome == PickOutcome::kComplete && affinity.hosts != nullptr;
   if (may_move) read();  // The picker may not have read the cookie.
   const AffinityResult result = result_of(affinity.result, cluster);
-  if (result != AffinityResult::kNone) stats.count_affinity(result);
+  if (stats != nullptr && result != AffinityResult::kNone) stats->count_affinity(result);
   if (!may_move) return;
   const std::string& hosts = *affinity.hosts;
   has_moved_ = !own_.names_hosts(hosts);
@@ -79,7 +79,7 @@ void Session::settle_elsewhere(const Affinity& affinity,
   if (is_same && !is_outdated_) return;
   write(hosts, cluster.str());
   if (set_cookie_.empty() || is_same || std::exchange(is_counted_, true)) return;
-  stats.count_cookie(has_cookie() ? CookieSet::kMoved : CookieSet::kNew);
+  if (stats != nullptr) stats->count_cookie(has_cookie() ? CookieSet::kMoved : CookieSet::kNew);
 }
 
 void Session::reached() {

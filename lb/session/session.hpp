@@ -180,14 +180,14 @@ struct alignas(kCacheLine) Session final : SessionHint {
   }
 
   /// Call it after a pick. Counts the AffinityResult, and writes the Set-Cookie if the response
-  /// needs one (A55-21, A55-24). Precondition: it is the first pick of the call, or forget() was
-  /// called.
+  /// needs one (A55-21, A55-24). `stats`: null: nothing counts. Precondition: it is the first pick
+  /// of the call, or forget() was called.
   void settle(const Affinity& affinity,
               PickOutcome outcome,
               const ClusterName& cluster,
-              const CallStats& stats) {
+              const CallStats* stats) {
     if (affinity.as_cookie) [[likely]] {
-      stats.count_affinity(affinity.result);
+      if (stats != nullptr) stats->count_affinity(affinity.result);
     } else {
       settle_elsewhere(affinity, outcome, cluster, stats);
     }
@@ -231,7 +231,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   void settle_elsewhere(const Affinity& affinity,
                         PickOutcome outcome,
                         const ClusterName& cluster,
-                        const CallStats& stats);
+                        const CallStats* stats);
   std::optional<CookieFlaw> open();
   AffinityResult result_of(AffinityResult of_picker, const ClusterName& cluster) const;
   void write(absl::string_view hosts, const std::string& cluster);

@@ -88,6 +88,10 @@ Measured measure_many_targets(const MeasureOptions& options, Side& side);
 /// `rss_mb`, `peak_mb` until then, `cpu_s` so far.
 Measured measure_refused(const MeasureOptions& options, Side& side);
 
+/// GET /metrics of 100 clusters of 100 endpoints, over loopback: `scrape_ms`, `p99_ms`, and the
+/// page's `megabytes`. The metrics are made in this process. Measures signalbox alone.
+Measured measure_scrape(const MeasureOptions& options, Side& side);
+
 /// Decodes a hostile response. `answered_ms`: the time until the NACK is known. `memory_mb`: the
 /// most memory in use until then, the response included. `bytes_per_byte`: the same for each byte
 /// of the response. Measures signalbox alone.

@@ -33,7 +33,8 @@ struct Side {
   std::unique_ptr<Stub> stub;
 };
 
-absl::StatusOr<Side> make_side(bool is_ours, const std::string& target);
+/// `counts_calls`: of ours; false: with MetricsDetail::kNone.
+absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, bool counts_calls);
 
 /// Another target of the same side.
 std::unique_ptr<Stub> make_stub(const Side& side, const std::string& target);

@@ -110,7 +110,7 @@ void Calls::run(Call& call) {
   call.state = CallState::kRunning;
   call.set_cookie = call.pick.set_cookie();
   check_set_cookie(call);
-  call.pick.stats().count_started();
+  call.pick.stats()->count_started();
   ++counts_[call.pick.cluster()->name().str()].running;
   ++in_flight_[owner_of(call.pick.connection()->address())];
   ++moves_;
@@ -165,7 +165,7 @@ void Calls::end_receipt(Call& call, CallState how) {
   ++moves_;
   const int code = how == CallState::kExpired ? kDeadlineExceeded : bad ? kUnavailable : 0;
   call.pick.end(code);
-  call.pick.stats().count_completed(code);
+  call.pick.stats()->count_completed(code);
   --counts_[call.pick.cluster()->name().str()].running;
 }
 

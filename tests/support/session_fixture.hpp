@@ -150,11 +150,11 @@ struct SessionFixture : RouterFixture {
   }
 
   std::int64_t counted(const char* cluster, AffinityResult what) const {
-    return ref(cluster).stats().affinity(what);
+    return ref(cluster).stats()->affinity(what);
   }
 
   std::int64_t counted(const char* cluster, CookieSet what) const {
-    return ref(cluster).stats().cookies(what);
+    return ref(cluster).stats()->cookies(what);
   }
 
   /// Whether the next configuration's picker has lb::Seats. If so, the router looks up a call's

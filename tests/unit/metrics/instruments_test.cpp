@@ -144,6 +144,30 @@ TEST_CASE("instruments: durations of attempts add up over the targets of a clust
   CHECK(durations().sum == Approx(11.001));
 }
 
+TEST_CASE("instruments: calls that are not counted have no series", "[metrics][instruments]") {
+  Instruments instruments(std::chrono::steady_clock::now, LatencyScale::kShort, CallMetrics::kOff);
+  CHECK(instruments.call_stats("shop", kOrders) == nullptr);
+  CHECK(instruments.call_stats("shop", kOrders, ClusterName("all")) == nullptr);
+  CHECK(instruments.caller_stats("shop") == nullptr);
+  for (const Metric metric : {Metric::kCalls,
+                              Metric::kCallDuration,
+                              Metric::kPickWait,
+                              Metric::kRpcsStarted,
+                              Metric::kRpcsCompleted,
+                              Metric::kRpcsActive,
+                              Metric::kRpcDuration,
+                              Metric::kPicks,
+                              Metric::kRetries,
+                              Metric::kAffinityPicks,
+                              Metric::kAffinityCookies,
+                              Metric::kLoadReports}) {
+    INFO(row_of(metric).name);
+    CHECK(series_count(instruments, metric) == 0);
+  }
+  instruments.drops(kOrders, "lb")->add(0, 1);
+  CHECK(value(instruments, Metric::kDrops, {"orders", "lb"}) == 1);
+}
+
 TEST_CASE("instruments: latencies have gRPC's buckets if the program asks for them",
           "[metrics][instruments][A66]") {
   Instruments instruments(std::chrono::steady_clock::now, LatencyScale::kGrpc);
