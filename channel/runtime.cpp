@@ -298,18 +298,21 @@ xds::ParseOptions parse_options(const xds::ParseOptions& lasting, bool trusted_s
 
 // Each ADS session has its own decoder, which knows the resources that the session's server has
 // sent.
-xds::ResponseDecoder make_decoder(ParseOptionsPtr lasting, bool trusted_server) {
+xds::ResponseDecoder make_decoder(ParseOptionsPtr lasting, ServerId server, bool trusted_server) {
   return [lasting = std::move(lasting),
+          server,
           trusted_server,
           known = std::make_shared<xds::KnownResources>()](std::string bytes) {
-    return xds::decode_in_parts(std::move(bytes), parse_options(*lasting, trusted_server), known);
+    xds::ParseOptions options = parse_options(*lasting, trusted_server);
+    options.server = server;
+    return xds::decode_in_parts(std::move(bytes), std::move(options), known);
   };
 }
 
 std::function<xds::ResponseDecoder(ServerId)> decoders(ParseOptionsPtr lasting,
                                                        const xds::Bootstrap& bootstrap) {
   return [lasting = std::move(lasting), servers = xds::client_options(bootstrap).servers](
-             ServerId server) { return make_decoder(lasting, servers.at(server).trusted); };
+             ServerId server) { return make_decoder(lasting, server, servers.at(server).trusted); };
 }
 
 std::uint64_t some_seed() {
