@@ -49,9 +49,7 @@ struct SettleLoad {
 };
 
 /// A report has been sent to the server. Only metrics use this event.
-struct LoadReportSent {
-  std::uint64_t clusters = 0;
-};
+struct LoadReportSent {};
 
 /// The server asked for something that it cannot have, or failed. Told once for each text.
 struct LoadServerNoted {

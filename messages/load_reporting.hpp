@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,7 +29,7 @@ struct LoadMetricChoice {
   bool mem_utilization = false;
   bool application_utilization = false;
   bool all_named = false;            ///< Every entry of named_metrics.
-  std::set<std::string> named = {};  ///< The chosen entries of named_metrics, unless all_named.
+  std::set<std::string, std::less<>> named = {};  ///< The chosen entries of named_metrics, unless all_named.
   /// The name of an entry in the report begins with "named_metrics." (A85). A64 reports the entry
   /// under its own name.
   bool prefixed = true;

@@ -71,7 +71,7 @@ void LrsSession::on(const AdsBytesWritten& event, Instant now) {
   if (live == nullptr || live->stream != event.stream) return;
   if (const auto* report = std::get_if<Report>(&live->unwritten)) {
     effects_.emplace_back(SettleLoad{report->reading});
-    effects_.emplace_back(LoadReportSent{report->clusters});
+    effects_.emplace_back(LoadReportSent{});
   }
   live->unwritten = Nothing{};
   if (std::exchange(live->is_due, false)) look(*live, now);
@@ -194,7 +194,7 @@ void LrsSession::report(Live& live, const LoadReading& reading, Instant now) {
   if (is_empty && live.was_empty) {
     effects_.emplace_back(SettleLoad{reading.number});
   } else {
-    live.unwritten = Report{reading.number, reading.clusters.size()};
+    live.unwritten = Report{reading.number};
     effects_.emplace_back(SendBytes{live.stream, encode_load_request(reading.clusters)});
   }
   live.was_empty = is_empty;

@@ -70,7 +70,6 @@ class LrsSession {
   // A report that the transport has and has not written.
   struct Report {
     std::uint64_t reading = 0;
-    std::uint64_t clusters = 0;
   };
 
   struct Nothing {};
