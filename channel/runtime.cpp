@@ -557,8 +557,7 @@ absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
   session_cookies = *std::move(cookies);
   const absl::Status extensions = add_extensions(environment);
   if (!extensions.ok()) return extensions;
-  const absl::Status transports =
-      add_transports(options, log, bootstrap, instruments, environment);
+  const absl::Status transports = add_transports(options, log, bootstrap, instruments, environment);
   if (!transports.ok()) return transports;
   if (options.trim_heap) environment.trimmer = std::make_shared<actors::HeapTrimmer>();
   environment.reclaimer = reclaimer.handle();

@@ -28,8 +28,9 @@ struct LoadMetricChoice {
   bool cpu_utilization = false;
   bool mem_utilization = false;
   bool application_utilization = false;
-  bool all_named = false;            ///< Every entry of named_metrics.
-  std::set<std::string, std::less<>> named = {};  ///< The chosen entries of named_metrics, unless all_named.
+  bool all_named = false;  ///< Every entry of named_metrics.
+  std::set<std::string, std::less<>> named =
+      {};  ///< The chosen entries of named_metrics, unless all_named.
   /// The name of an entry in the report begins with "named_metrics." (A85). A64 reports the entry
   /// under its own name.
   bool prefixed = true;
@@ -90,7 +91,7 @@ struct ClusterLoad {
   friend bool operator==(const ClusterLoad&, const ClusterLoad&) = default;
 };
 
-/// The clusters whose load a server asks for.
+/// The clusters that a server wants load reports of.
 struct LoadSelection {
   bool all = false;
   std::set<std::string> clusters = {};  ///< Unless `all`.

@@ -339,12 +339,13 @@ inline constexpr std::array kMetrics{
               {Label{"resource_type"}},
               "Size of the control plane's responses.",
               Buckets::kSize},
-    MetricRow{Metric::kLrsStreams,
-              MetricKind::kCounter,
-              "signalbox_lrs_streams_total",
-              {kServer, Label{"end"}},
-              "Streams of load reports to the control plane that ended: after a response (ok, error) "
-              "or without one (no_response)."},
+    MetricRow{
+        Metric::kLrsStreams,
+        MetricKind::kCounter,
+        "signalbox_lrs_streams_total",
+        {kServer, Label{"end"}},
+        "Streams of load reports to the control plane that ended: after a response (ok, error) "
+        "or without one (no_response)."},
     MetricRow{Metric::kLrsReports,
               MetricKind::kCounter,
               "signalbox_lrs_reports_total",

@@ -93,18 +93,14 @@ class ClusterImpl final : public PassThrough {
     const bool is_same = is_same_place(terms) && terms_->load_reporting &&
                          terms_->load_reporting->server == terms.load_reporting->server;
     if (!is_same)
-      counts_ =
-          book->open(terms.load_reporting->server, terms.cluster, terms.service_name, now);
+      counts_ = book->open(terms.load_reporting->server, terms.cluster, terms.service_name, now);
     if (counts_ == nullptr) {
       loads_ = nullptr;
       return;
     }
     if (is_same && terms.load_reporting == terms_->load_reporting && endpoints == loaded_) return;
-    loads_ = std::make_shared<const LocalityLoads>(counts_,
-                                                   terms.load_reporting->metrics,
-                                                   endpoints,
-                                                   context_.retirement,
-                                                   loads_.get());
+    loads_ = std::make_shared<const LocalityLoads>(
+        counts_, terms.load_reporting->metrics, endpoints, context_.retirement, loads_.get());
     loaded_ = endpoints;
   }
 

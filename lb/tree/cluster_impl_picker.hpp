@@ -28,9 +28,9 @@ namespace signalbox::lb {
 struct CallRules {
   struct Drop {
     std::uint32_t per_million = 0;
-    absl::Status status;        ///< The status of dropped calls.
-    EventCountPtr count;        ///< Null: drops are not counted.
-    std::string category = {};  ///< The category's name, for explanations.
+    absl::Status status;               ///< The status of dropped calls.
+    EventCountPtr count;               ///< Null: drops are not counted.
+    std::string category = {};         ///< The category's name, for explanations.
     EventCountPtr reported = nullptr;  ///< For the load reports. Null: drops are not reported.
   };
 

@@ -37,9 +37,8 @@ class LocalityTracker final : public CallTracker {
     };
     take_if(metrics_->cpu_utilization, Utilization::kCpu, load.cpu_utilization);
     take_if(metrics_->mem_utilization, Utilization::kMem, load.mem_utilization);
-    take_if(metrics_->application_utilization,
-            Utilization::kApplication,
-            load.application_utilization);
+    take_if(
+        metrics_->application_utilization, Utilization::kApplication, load.application_utilization);
     if (!metrics_->all_named && metrics_->named.empty()) return;
     for (const LoadMetric& metric : load.metrics) {
       if (metric.map != LoadMetric::Map::kNamedMetrics) continue;
@@ -63,8 +62,8 @@ LocalityLoads::LocalityLoads(ClusterCountsPtr counts,
     : counts_(std::move(counts)) {
   if (before != nullptr && (before->counts_ != counts_ || *before->metrics_ != metrics))
     before = nullptr;
-  metrics_ = before != nullptr ? before->metrics_
-                               : std::make_shared<const LoadMetricChoice>(metrics);
+  metrics_ =
+      before != nullptr ? before->metrics_ : std::make_shared<const LoadMetricChoice>(metrics);
   others_ = before != nullptr ? before->others_
                               : make_tracked<LocalityTracker>(
                                     retirement, counts_->locality(LocalityName{}), metrics_);
@@ -93,8 +92,8 @@ void LocalityLoads::add(const LocalityPtr& locality,
     if (before != nullptr && known != before->by_name_.end()) {
       tracker = known->second;
     } else {
-      tracker = make_tracked<LocalityTracker>(
-          retirement, counts_->locality(locality->name), metrics_);
+      tracker =
+          make_tracked<LocalityTracker>(retirement, counts_->locality(locality->name), metrics_);
     }
   }
   if (by_pointer_.size() < kMostByPointer) by_pointer_.emplace_back(locality, tracker);

@@ -106,9 +106,8 @@ void ClusterCounts::settle() const {
 
 bool ClusterCounts::is_held() const {
   const std::lock_guard lock(mutex_);
-  const bool is_called = std::ranges::any_of(localities_, [](const auto& entry) {
-    return !is_held_here_alone(entry.second.counts);
-  });
+  const bool is_called = std::ranges::any_of(
+      localities_, [](const auto& entry) { return !is_held_here_alone(entry.second.counts); });
   const bool drops = std::ranges::any_of(
       drops_, [](const auto& entry) { return !is_held_here_alone(entry.second.count); });
   return is_called || drops || !is_held_here_alone(breaker_drops_);

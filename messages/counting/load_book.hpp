@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoadBook — the counts of all clusters whose load is reported, and what of them was reported.
+// LoadBook — the counts of all clusters with load reports, and what of them was reported.
 //
-//   cluster_impl ─▶ open() ─▶ ClusterCounts ─▶ counters of localities and drops, for picks and calls
-//   load_reporter ─▶ read() ─▶ LoadReading ─▶ report ─▶ settle(number), when the report was sent
+//   cluster_impl ─▶ open() ─▶ ClusterCounts ─▶ counters of localities and drops, for picks, calls
+//   load_reporter ─▶ read() ─▶ LoadReading ─▶ report ─▶ settle(number), when it was sent
 //
 //   unreported = counted − reported          settle: reported = what the reading had seen
 //
@@ -53,8 +53,8 @@ class ClusterCounts {
   struct Locality {
     LocalityCountsPtr counts = std::make_shared<const LocalityCounts>();
     LocalityTotals reported = {};
-    LocalityTotals seen = {};   // The totals of the last reading.
-    bool was_unused = false;    // At the last reading, before its totals were read.
+    LocalityTotals seen = {};  // The totals of the last reading.
+    bool was_unused = false;   // At the last reading, before its totals were read.
   };
 
   struct Drops {
@@ -92,7 +92,7 @@ class LoadBook {
   /// `servers`: those that take reports.
   explicit LoadBook(std::set<ServerId> servers) : servers_(std::move(servers)) {}
 
-  /// Replaces the waker; empty: nobody is woken.
+  /// Replaces the waker; empty: none is called.
   void wake_by(Waker waker);
 
   /// Null: the server takes no reports. `now`: the counts of a new entry begin.
@@ -117,9 +117,9 @@ class LoadBook {
  private:
   struct Entry {
     std::shared_ptr<const ClusterCounts> counts;
-    Instant since;             // The end of the last settled reading.
+    Instant since;  // The end of the last settled reading.
     bool is_in_reading = false;
-    bool was_unused = false;   // At the last reading.
+    bool was_unused = false;  // At the last reading.
   };
 
   struct Server {

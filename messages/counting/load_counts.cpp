@@ -86,9 +86,8 @@ std::size_t LocalityCounts::place_of(absl::string_view name, bool prefixed) cons
           names->taken.fetch_sub(1, std::memory_order_relaxed);
           return kNoPlace;
         }
-        fresh = std::make_unique<const MetricName>(
-            MetricName{prefixed ? absl::StrCat(kNamedMetricPrefix, name) : std::string(name),
-                       prefixed});
+        fresh = std::make_unique<const MetricName>(MetricName{
+            prefixed ? absl::StrCat(kNamedMetricPrefix, name) : std::string(name), prefixed});
       }
       if (names->places[place].compare_exchange_strong(
               known, fresh.get(), std::memory_order_acq_rel)) {

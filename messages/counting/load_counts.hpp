@@ -2,7 +2,7 @@
 //
 // LocalityCounts — counts the calls to one locality, for the load report to the control plane.
 //
-//   data-plane threads ─▶ begun(), ended(), add_value() ─▶ [LocalityCounts] ─▶ totals() ─▶ load_book
+//   data-plane threads ─▶ begun(), ended(), add_named() ─▶ [LocalityCounts] ─▶ totals() ─▶ book
 //
 // The stripes are those of striped.hpp: a call writes only the stripe of its thread. Counts only
 // grow. The book subtracts what it has reported, so nothing is lost between two reports.
@@ -36,8 +36,8 @@ struct LocalityTotals {
   std::int64_t issued = 0;
   std::int64_t succeeded = 0;
   std::int64_t failed = 0;
-  std::int64_t lost_values = 0;  ///< Values whose name was one too many.
-  std::array<MetricSum, 3> utilizations = {};  ///< By LocalityCounts::Utilization.
+  std::int64_t lost_values = 0;                 ///< Values with a name too many.
+  std::array<MetricSum, 3> utilizations = {};   ///< By LocalityCounts::Utilization.
   std::map<std::string, MetricSum> named = {};  ///< By the name in the report.
 };
 

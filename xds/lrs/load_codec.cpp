@@ -23,8 +23,8 @@ using envoy::service::load_stats::v3::LoadStatsResponse;
 
 constexpr std::int64_t kNanos = 1'000'000'000;
 
-void write(const MetricSum& sum, endpoint::UnnamedEndpointLoadMetricStats* (*to)(
-                                     endpoint::UpstreamLocalityStats&),
+void write(const MetricSum& sum,
+           endpoint::UnnamedEndpointLoadMetricStats* (*to)(endpoint::UpstreamLocalityStats&),
            endpoint::UpstreamLocalityStats& stats) {
   if (sum.calls == 0) return;
   auto* const metric = to(stats);
@@ -43,9 +43,10 @@ void write(const LocalityLoad& load, endpoint::UpstreamLocalityStats& stats) {
   using Stats = endpoint::UpstreamLocalityStats;
   write(load.cpu_utilization, [](Stats& s) { return s.mutable_cpu_utilization(); }, stats);
   write(load.mem_utilization, [](Stats& s) { return s.mutable_mem_utilization(); }, stats);
-  write(load.application_utilization,
-        [](Stats& s) { return s.mutable_application_utilization(); },
-        stats);
+  write(
+      load.application_utilization,
+      [](Stats& s) { return s.mutable_application_utilization(); },
+      stats);
   for (const auto& [name, sum] : load.named) {
     endpoint::EndpointLoadMetricStats& metric = *stats.add_load_metric_stats();
     metric.set_metric_name(as_utf8(name));  // Endpoints choose the names.
@@ -72,7 +73,7 @@ void write(const ClusterLoad& load, endpoint::ClusterStats& stats) {
     write(locality, *stats.add_upstream_locality_stats());
 }
 
-// Refuses a response whose names would take much more memory than its bytes.
+// Refuses a response with names that would take much more memory than its bytes.
 absl::Status check_size(absl::string_view bytes) {
   WireReader reader(bytes);
   std::size_t names = 0;
@@ -123,8 +124,8 @@ absl::StatusOr<DecodedLoadOrder> decode_load_response(absl::string_view bytes) {
   if (absl::Status size = check_size(bytes); !size.ok()) return size;
   LoadStatsResponse message;
   if (!decode(bytes, message)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the server's message is no LoadStatsResponse (", bytes.size(), " bytes)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the server's message is no LoadStatsResponse (", bytes.size(), " bytes)"));
   }
   DecodedLoadOrder decoded;
   LoadOrder& order = decoded.order;
@@ -134,13 +135,13 @@ absl::StatusOr<DecodedLoadOrder> decode_load_response(absl::string_view bytes) {
   const Duration asked = interval_of(message);
   order.interval = std::clamp(asked, kShortestInterval, kLongestInterval);
   if (order.interval != asked) {
-    decoded.notes.push_back(absl::StrCat(
-        "load_reporting_interval must be 1 s to 3600 s, found ",
-        message.has_load_reporting_interval() ? in_seconds(message.load_reporting_interval())
-                                              : "none",
-        "; reports are sent every ",
-        order.interval / std::chrono::seconds(1),
-        " s"));
+    decoded.notes.push_back(absl::StrCat("load_reporting_interval must be 1 s to 3600 s, found ",
+                                         message.has_load_reporting_interval()
+                                             ? in_seconds(message.load_reporting_interval())
+                                             : "none",
+                                         "; reports are sent every ",
+                                         order.interval / std::chrono::seconds(1),
+                                         " s"));
   }
   if (!order.selection.all && order.selection.clusters.empty())
     decoded.notes.emplace_back(

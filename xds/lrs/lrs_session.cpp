@@ -16,12 +16,13 @@ constexpr std::size_t kMostTold = 64;
 constexpr std::size_t kMostNamed = 5;
 
 std::string unknown_text(const std::set<std::string>& unknown) {
-  const auto last = std::next(unknown.begin(),
-                              static_cast<std::ptrdiff_t>(std::min(unknown.size(), kMostNamed)));
-  return absl::StrCat("the server asks for the load of clusters that are not in use here, or whose "
-                      "lrs_server is not set: ",
-                      absl::StrJoin(unknown.begin(), last, ", "),
-                      unknown.size() > kMostNamed ? ", …" : "");
+  const auto last =
+      std::next(unknown.begin(), static_cast<std::ptrdiff_t>(std::min(unknown.size(), kMostNamed)));
+  return absl::StrCat(
+      "the server asks for the load of clusters that are not in use here, or have "
+      "no lrs_server: ",
+      absl::StrJoin(unknown.begin(), last, ", "),
+      unknown.size() > kMostNamed ? ", …" : "");
 }
 
 }  // namespace
@@ -92,10 +93,9 @@ void LrsSession::on(const AdsStreamClosed& event, Instant now) {
       absl::StrAppend(&why, ": UNIMPLEMENTED: the server has no load reporting service");
     fail(why);
   }
-  effects_.emplace_back(StreamEnded{!is_answered ? StreamEnd::kNoResponse
-                                    : event.status.ok() && !is_too_large
-                                        ? StreamEnd::kOk
-                                        : StreamEnd::kError});
+  effects_.emplace_back(StreamEnded{!is_answered                         ? StreamEnd::kNoResponse
+                                    : event.status.ok() && !is_too_large ? StreamEnd::kOk
+                                                                         : StreamEnd::kError});
   leave(is_too_large ? StreamPace::Ending::kRefused : StreamPace::Ending::kByServer, now);
 }
 
@@ -183,8 +183,9 @@ void LrsSession::look(Live& live, Instant /*now*/) {
 void LrsSession::report(Live& live, const LoadReading& reading, Instant now) {
   if (!reading.unknown.empty()) note(unknown_text(reading.unknown));
   if (reading.lost_values > 0)
-    note("an endpoint's load reports have more names than a locality can have (64), or values "
-         "that are too large; these values are not reported");
+    note(
+        "an endpoint's load reports have more names than a locality can have (64), or values "
+        "that are too large; these values are not reported");
   const bool is_empty = reading.clusters.empty();
   if (is_empty && !reading.is_in_use) {
     effects_.emplace_back(SettleLoad{reading.number});

@@ -3,7 +3,8 @@
 // LrsSession — the load reports to one server: one stream, re-opened while a cluster in use has its
 // load reported there.
 //
-//   load_reporter ─▶ LoadReportsWanted, bytes, LoadRead ─▶ [LrsSession] ─▶ bytes, ReadLoad, SettleLoad
+//   load_reporter ─▶ LoadReportsWanted, bytes, LoadRead ─▶ [LrsSession]
+//   load_reporter ◀─ bytes, ReadLoad, SettleLoad ◀───────────────┘
 //
 //            load wanted            opened
 //    Idle ────────────────▶ Opening ────────▶ Live ── the server has answered: each interval
@@ -80,9 +81,9 @@ class LrsSession {
     std::uint64_t stream = 0;
     std::optional<LoadOrder> order;
     std::variant<Nothing, FirstRequest, Report> unwritten = FirstRequest{};
-    bool is_due = false;        // A report is due, and an unwritten request is in its way (R3).
-    bool was_empty = false;     // The last report had no counts (R5).
-    Instant reported_at;        // The last reading, or the stream's opening.
+    bool is_due = false;     // A report is due, and an unwritten request is in its way (R3).
+    bool was_empty = false;  // The last report had no counts (R5).
+    Instant reported_at;     // The last reading, or the stream's opening.
     TimerId timer = {};
   };
 

@@ -138,7 +138,8 @@ TEST_CASE("load book: only clusters that the server names are read", "[messages]
   CHECK(all.clusters[0].interval == seconds(2));
 }
 
-TEST_CASE("load book: two EDS services of one cluster are two entries", "[messages][counting][C3]") {
+TEST_CASE("load book: two EDS services of one cluster are two entries",
+          "[messages][counting][C3]") {
   LoadBook book({0});
   const auto one = book.open(0, ClusterName("c"), "one", at(0));
   const auto two = book.open(0, ClusterName("c"), "two", at(0));
@@ -201,7 +202,7 @@ TEST_CASE("load book: an unused cluster that the server does not ask for is drop
   CHECK(book.size() == 0);
 }
 
-TEST_CASE("load book: clusters that nobody reports are bounded", "[messages][counting]") {
+TEST_CASE("load book: clusters that are never reported are bounded", "[messages][counting]") {
   LoadBook book({0});
   for (int i = 0; i < 1500; ++i)
     call(book.open(0, ClusterName(absl::StrCat("c", i)), "", at(i))->locality(kHere), true);
@@ -211,7 +212,8 @@ TEST_CASE("load book: clusters that nobody reports are bounded", "[messages][cou
   CHECK(reading.clusters[0].cluster == ClusterName("c1499"));
 }
 
-TEST_CASE("load book: wakes once for each cluster that comes into use", "[messages][counting][C1]") {
+TEST_CASE("load book: wakes once for each cluster that comes into use",
+          "[messages][counting][C1]") {
   LoadBook book({0});
   std::vector<ServerId> woken;
   book.wake_by([&](ServerId server) { woken.push_back(server); });
@@ -234,8 +236,8 @@ TEST_CASE("load counts: values of endpoints are summed by name", "[messages][cou
   CHECK(totals.utilizations[0] == MetricSum{2, 0.75});
   CHECK(totals.utilizations[1] == MetricSum{});
   CHECK(totals.utilizations[2] == MetricSum{1, 1.5});
-  CHECK(totals.named == std::map<std::string, MetricSum>{{"named_metrics.queue", {2, 7}},
-                                                         {"queue", {1, 5}}});
+  CHECK(totals.named ==
+        std::map<std::string, MetricSum>{{"named_metrics.queue", {2, 7}}, {"queue", {1, 5}}});
 }
 
 TEST_CASE("load counts: names beyond the limit, and sums that would be infinite, are lost and told",

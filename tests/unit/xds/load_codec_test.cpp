@@ -31,8 +31,7 @@ LoadStatsRequest request(const std::string& bytes) {
   return message;
 }
 
-TEST_CASE("load codec: the first request has the node and a feature of its own",
-          "[xds][lrs][C1]") {
+TEST_CASE("load codec: the first request has the node and a feature of its own", "[xds][lrs][C1]") {
   envoy::config::core::v3::Node node;
   node.set_id("me");
   node.add_client_features("xds.config.resource-in-sotw");
@@ -97,8 +96,8 @@ TEST_CASE("load codec: a response names clusters or wants all", "[xds][lrs][C2]"
   CHECK(named->order ==
         LoadOrder{.selection = {.all = false, .clusters = {"a", "b"}}, .interval = seconds(3)});
   CHECK(named->notes.empty());
-  const auto all = decode_load_response(response(
-      "send_all_clusters: true clusters: \"a\" load_reporting_interval { seconds: 60 }"));
+  const auto all = decode_load_response(
+      response("send_all_clusters: true clusters: \"a\" load_reporting_interval { seconds: 60 }"));
   REQUIRE(all.ok());
   CHECK(all->order == LoadOrder{.selection = {.all = true}, .interval = seconds(60)});
   CHECK(all->notes.empty());
@@ -141,9 +140,9 @@ TEST_CASE("load codec: parts of a response that are not obeyed are told", "[xds]
   REQUIRE(none.ok());
   REQUIRE(none->notes.size() == 1);
   CHECK(absl::StrContains(none->notes[0], "clusters is empty and send_all_clusters is not set"));
-  const auto fine = decode_load_response(response(
-      "send_all_clusters: true report_endpoint_granularity: true "
-      "load_reporting_interval { seconds: 1 }"));
+  const auto fine =
+      decode_load_response(response("send_all_clusters: true report_endpoint_granularity: true "
+                                    "load_reporting_interval { seconds: 1 }"));
   REQUIRE(fine.ok());
   REQUIRE(fine->notes.size() == 1);
   CHECK(absl::StrContains(fine->notes[0], "report_endpoint_granularity is not supported"));

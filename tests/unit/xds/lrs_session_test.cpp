@@ -38,19 +38,20 @@ class World {
 
   void feed(const LrsSessionEvent& event) {
     for (auto& effect : session_.step(event, now)) {
-      std::visit(Overloaded{
-                     [&](const OpenStream& order) { stream = order.stream; },
-                     [&](const CloseStream&) { stream = 0; },
-                     [&](const SendBytes& order) { sent.push_back(order.bytes); },
-                     [&](const ReadNext&) { ++reads; },
-                     [&](const ReadLoad& order) { answer(order.selection); },
-                     [&](const SettleLoad& order) { settle(order.number); },
-                     [&](const LoadReportSent&) { ++reported; },
-                     [&](const LoadServerNoted& order) { notes.push_back(order.text); },
-                     [&](const StreamEnded& order) { ends.push_back(order.how); },
-                     [&](const StartTimer& order) { timers.emplace_back(now + order.delay, order.timer); },
-                 },
-                 effect);
+      std::visit(
+          Overloaded{
+              [&](const OpenStream& order) { stream = order.stream; },
+              [&](const CloseStream&) { stream = 0; },
+              [&](const SendBytes& order) { sent.push_back(order.bytes); },
+              [&](const ReadNext&) { ++reads; },
+              [&](const ReadLoad& order) { answer(order.selection); },
+              [&](const SettleLoad& order) { settle(order.number); },
+              [&](const LoadReportSent&) { ++reported; },
+              [&](const LoadServerNoted& order) { notes.push_back(order.text); },
+              [&](const StreamEnded& order) { ends.push_back(order.how); },
+              [&](const StartTimer& order) { timers.emplace_back(now + order.delay, order.timer); },
+          },
+          effect);
     }
   }
 
@@ -128,8 +129,8 @@ class World {
       if (!selection->all) reading.unknown = selection->clusters;
       const bool wanted = selection->all || reading.unknown.erase("c") > 0;
       if (wanted && calls_ > settled)
-        reading.clusters = {{.cluster = ClusterName("c"),
-                             .localities = {{.issued = calls_ - settled}}}};
+        reading.clusters = {
+            {.cluster = ClusterName("c"), .localities = {{.issued = calls_ - settled}}}};
     }
     feed(LoadRead{reading});
   }
@@ -418,7 +419,7 @@ TEST_CASE("lrs session: unknown clusters are told once, and the others reported"
   world.call(1);
   world.wait(seconds(1));
   REQUIRE(world.notes.size() == 1);
-  CHECK(absl::StrContains(world.notes[0], "whose lrs_server is not set: bogus"));
+  CHECK(absl::StrContains(world.notes[0], "or have no lrs_server: bogus"));
 }
 
 TEST_CASE("lrs session: a failure is told again after the server was back", "[xds][lrs]") {
