@@ -213,6 +213,7 @@ class DriverTest(unittest.TestCase):
             "rpc_latency_1000": "<= 1.03",
             "rpc_cpu_2": "<= 1",
             "rpc_cpu_1000": "<= 0.8",
+            "lrs_cpu_2": "None",
             "retry_call": "<= 1",
             "rpc_qps_16threads": ">= 1",
             "queued_call": "None",

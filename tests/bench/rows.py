@@ -8,7 +8,7 @@ from typing import Callable, Optional
 import resources
 from comparison import AtLeast, Bound, Exactly, Target
 from experiments import (Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
-                         HostileResponse, ManyRoutes, ManyTargets, Overload, QueuedCalls, Refused, Sessions, Tiered)
+                         HostileResponse, LoadReports, ManyRoutes, ManyTargets, Overload, QueuedCalls, Refused, Sessions, Tiered)
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ PLANS = (
          (Row("rpc_cpu_2", "cpu_us_per_call", "us", Target(1.0), ("idle", "waiting_us", "p50_us", "p99_us")),)),
     Plan(lambda: CallsAtRate(1000),
          (Row("rpc_cpu_1000", "cpu_us_per_call", "us", Target(0.8), ("idle", "waiting_us", "p50_us", "p99_us")),)),
+    Plan(LoadReports, (Row("lrs_cpu_2", "cpu_us_per_call", "us", None, ("idle", "p50_us", "p99_us")),)),
     Plan(lambda: CallsAtRate(2, failing_attempts=1),
          (Row("retry_call", "cpu_us_per_call", "us", Target(1.0), ("idle", "waiting_us", "p50_us", "p99_us")),)),
     Plan(lambda: Calls("closed_loop", 2, threads=16),
