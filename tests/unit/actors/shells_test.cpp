@@ -1494,7 +1494,7 @@ TEST_CASE("load_reporter: there is one, with a stream, while the book has cluste
   CHECK(server.ended == 1);
   CHECK(shells.book->size() == 0);
   CHECK_THAT(shells.metrics(),
-             Catch::Contains("signalbox_lrs_reports_total{server=\"of loads\"} 3"));
+             Catch::Contains("signalbox_lrs_reports_total{xds_server=\"of loads\"} 3"));
 
   counts = shells.book->open(0, ClusterName("d"), "", Instant{});
   shells.run();
