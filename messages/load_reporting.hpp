@@ -62,7 +62,7 @@ struct MetricSum {
 
 /// The calls to one locality in one interval. `in_progress` is the number at the interval's end.
 struct LocalityLoad {
-  LocalityName locality;
+  LocalityName locality = {};
   std::uint64_t issued = 0;
   std::uint64_t succeeded = 0;
   std::uint64_t failed = 0;

@@ -152,7 +152,7 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::start(const std::str
         absl::StrCat("\"", address, "\" is no address to listen on; expected host:port"));
   }
   std::unique_ptr<ControlPlane> plane(new ControlPlane(address, std::move(others)));
-  if (const absl::Status status = plane->listen(); !status.ok()) return status;
+  if (absl::Status status = plane->listen(); !status.ok()) return status;
   return plane;
 }
 

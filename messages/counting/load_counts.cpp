@@ -89,11 +89,10 @@ std::size_t LocalityCounts::place_of(absl::string_view name, bool prefixed) cons
         fresh = std::make_unique<const MetricName>(MetricName{
             prefixed ? absl::StrCat(kNamedMetricPrefix, name) : std::string(name), prefixed});
       }
-      if (names->places[place].compare_exchange_strong(
-              known, fresh.get(), std::memory_order_acq_rel)) {
-        static_cast<void>(fresh.release());  // The table owns it now.
-        return place;
-      }
+      const MetricName* const own = fresh.release();
+      if (names->places[place].compare_exchange_strong(known, own, std::memory_order_acq_rel))
+        return place;  // The table owns it now.
+      fresh.reset(own);
     }
     if (!is_it(*known)) continue;
     if (fresh != nullptr) names->taken.fetch_sub(1, std::memory_order_relaxed);
