@@ -31,6 +31,7 @@
 #include "messages/counting/drop_counts.hpp"
 #include "messages/counting/endpoint_calls.hpp"
 #include "messages/counting/leaf_calls.hpp"
+#include "messages/counting/load_book.hpp"
 #include "messages/lb_events.hpp"
 
 namespace signalbox::lb {
@@ -65,6 +66,8 @@ struct PolicyOptions {
   std::shared_ptr<EndpointCounters> endpoint_counters = nullptr;
   /// Counts the calls to aggregates by leaf, for the metrics. Null: they are not counted.
   std::shared_ptr<CallCounters> call_counters = nullptr;
+  /// Counts the load of clusters that have it reported (A27). Null: no load is counted.
+  std::shared_ptr<LoadBook> load_book = nullptr;
   /// The policies that the program registered; null: none.
   std::shared_ptr<const CustomPolicies> custom;
   /// How many priorities below the one in use stay connected (lb/tree/priority_rules.hpp). 0: as in

@@ -104,7 +104,8 @@ const std::shared_ptr<RequestLimits>& RequestLimits::of_process() {
 RequestGate::RequestGate(RequestLimitPtr calls,
                          std::uint32_t most,
                          const ClusterName& cluster,
-                         EventCountPtr refused)
+                         EventCountPtr refused,
+                         EventCountPtr reported)
     : calls_(std::move(calls)),
       most_(most),
       refusal_(
@@ -116,10 +117,12 @@ RequestGate::RequestGate(RequestLimitPtr calls,
                                               most == kDefaultMaxRequests ? "default" : "limit",
                                               "; circuit_breakers.thresholds.max_requests "
                                               "raises it"))),
-      refused_(std::move(refused)) {}
+      refused_(std::move(refused)),
+      reported_(std::move(reported)) {}
 
 absl::Status RequestGate::refuse() const {
   if (refused_ != nullptr) refused_->add(0, 1);
+  if (reported_ != nullptr) reported_->add(0, 1);
   return refusal_;
 }
 

@@ -99,11 +99,13 @@ class RequestLimits {
 /// with UNAVAILABLE.
 class RequestGate final : public CallGate {
  public:
-  /// `refused` counts the calls that are refused; null: they are not counted.
+  /// `refused` counts the calls that are refused, and so does `reported`, for the load reports;
+  /// null: they are not counted.
   RequestGate(RequestLimitPtr calls,
               std::uint32_t most,
               const ClusterName& cluster,
-              EventCountPtr refused);
+              EventCountPtr refused,
+              EventCountPtr reported = nullptr);
 
   [[gnu::hot]] bool enter() const noexcept override { return calls_->take(most_); }
 
@@ -128,6 +130,7 @@ class RequestGate final : public CallGate {
   const std::uint32_t most_;
   const absl::Status refusal_;
   const EventCountPtr refused_;
+  const EventCountPtr reported_;
 };
 
 using RequestGatePtr = std::shared_ptr<const RequestGate>;

@@ -394,6 +394,18 @@ void Instruments::count_stream_end(absl::string_view server, StreamEnd how, std:
               static_cast<double>(times));
 }
 
+void Instruments::count_load_stream_end(absl::string_view server,
+                                        StreamEnd how,
+                                        std::uint64_t times) {
+  series_.add(Metric::kLrsStreams,
+              {std::string(server), label_of(kStreamEnds, how)},
+              static_cast<double>(times));
+}
+
+void Instruments::count_load_report_sent(absl::string_view server) {
+  series_.add(Metric::kLrsReports, {std::string(server)}, 1);
+}
+
 void Instruments::record_response(ResourceType type, std::size_t bytes) {
   series_.record(
       Metric::kXdsResponseBytes, {std::string(to_string(type))}, static_cast<double>(bytes));

@@ -116,6 +116,9 @@ class Instruments final : public DropCounters, public EndpointCounters {
                      std::uint64_t invalid);
   /// Counts a stream to the server that has ended. `times`: 0 makes the series known.
   void count_stream_end(absl::string_view server, StreamEnd how, std::uint64_t times = 1);
+  /// As count_stream_end(), for streams of load reports.
+  void count_load_stream_end(absl::string_view server, StreamEnd how, std::uint64_t times = 1);
+  void count_load_report_sent(absl::string_view server);
   void record_response(ResourceType type, std::size_t bytes);
   void set_xds_resources(ResourceType type, absl::string_view cache_state, std::uint64_t count);
   void count_config_rejected(absl::string_view reason, std::uint64_t times = 1);

@@ -13,6 +13,7 @@
 #include "lb/request_limit.hpp"
 #include "lb/tree/cluster_impl_picker.hpp"
 #include "lb/tree/endpoint_trackers.hpp"
+#include "lb/tree/locality_loads.hpp"
 #include "lb/tree/pass_through.hpp"
 
 namespace signalbox::lb {
@@ -25,6 +26,7 @@ struct Terms {
   std::uint32_t max_concurrent_requests = 0;
   std::vector<DropCategory> drops;
   ClusterName aggregate;
+  std::optional<LoadReporting> load_reporting;
 
   friend bool operator==(const Terms&, const Terms&) = default;
 };
@@ -34,15 +36,17 @@ class ClusterImpl final : public PassThrough {
   explicit ClusterImpl(PolicyContext context) : context_(std::move(context)) {}
 
  private:
-  Given give(const ConfigUpdated& update, Instant /*now*/, LbEffects& effects) override {
+  Given give(const ConfigUpdated& update, Instant now, LbEffects& effects) override {
     const auto& own = config_of<ClusterImplConfig>(update);
     Terms terms{.cluster = own.cluster,
                 .service_name = own.service_name,
                 .max_concurrent_requests = own.max_concurrent_requests,
                 .drops = {},
-                .aggregate = own.aggregate};
+                .aggregate = own.aggregate,
+                .load_reporting = own.load_reporting};
     if (update.endpoints != nullptr) terms.drops = update.endpoints->drops;
     count_endpoints(terms.cluster, update.endpoints);
+    count_load(terms, update.endpoints, now);
     if (terms != terms_) {
       adopt(std::move(terms));
       show_breaker(effects);
@@ -51,14 +55,16 @@ class ClusterImpl final : public PassThrough {
   }
 
   PickerPtr show(const PickerPtr& picker) override {
-    if (picker == of_child_ && rules_ == shown_rules_ && trackers_ == shown_trackers_)
+    if (picker == of_child_ && rules_ == shown_rules_ && trackers_ == shown_trackers_ &&
+        loads_ == shown_loads_)
       return shown_;
     of_child_ = picker;
+    shown_loads_ = loads_;
     shown_rules_ = rules_;
     shown_trackers_ = trackers_;
     // Without drops, and without complete picks, there is nothing to do (I3).
     const bool has_no_say = rules_->drops.empty() && never_completes(picker);
-    shown_ = has_no_say ? picker : make_cluster_impl_picker(counting(picker), rules_);
+    shown_ = has_no_say ? picker : make_cluster_impl_picker(counting(picker), rules_, loads_);
     return shown_;
   }
 
@@ -76,6 +82,28 @@ class ClusterImpl final : public PassThrough {
     trackers_ = std::make_shared<const EndpointTrackers>(
         cluster, endpoints, *counters, context_.retirement, is_same ? trackers_.get() : nullptr);
     counted_ = endpoints;
+  }
+
+  // Precondition: as count_endpoints().
+  void count_load(const Terms& terms, const EndpointsPtr& endpoints, Instant now) {
+    LoadBook* const book = context_.options.load_book.get();
+    if (book == nullptr || !terms.load_reporting) {
+      counts_ = nullptr;
+      loads_ = nullptr;
+      return;
+    }
+    const bool is_same = is_same_place(terms) && terms_->load_reporting &&
+                         terms_->load_reporting->server == terms.load_reporting->server;
+    if (!is_same)
+      counts_ = book->open(terms.load_reporting->server, terms.cluster, terms.service_name, now);
+    if (counts_ == nullptr) {
+      loads_ = nullptr;
+      return;
+    }
+    if (is_same && terms.load_reporting == terms_->load_reporting && endpoints == loaded_) return;
+    loads_ = std::make_shared<const LocalityLoads>(
+        counts_, terms.load_reporting->metrics, endpoints, context_.retirement, loads_.get());
+    loaded_ = endpoints;
   }
 
   void show_breaker(LbEffects& effects) {
@@ -106,7 +134,8 @@ class ClusterImpl final : public PassThrough {
                                                 drop.category,
                                                 "\"")),
             metrics == nullptr ? nullptr : metrics->drops(cluster, drop.category),
-            drop.category};
+            drop.category,
+            counts_ == nullptr ? nullptr : counts_->drops(drop.category)};
   }
 
   // Whether `terms` are for the same cluster and EDS service as terms_, so that calls in flight
@@ -115,18 +144,21 @@ class ClusterImpl final : public PassThrough {
     return terms_ && terms.cluster == terms_->cluster && terms.service_name == terms_->service_name;
   }
 
-  // The gate that limits calls in flight; the same one while cluster, service and limit are the
-  // same.
+  // The gate that limits calls in flight; the same one while cluster, service, limit and the
+  // counter of the load reports are the same.
   RequestGatePtr gate_for(const Terms& terms) {
-    if (is_same_place(terms) && terms.max_concurrent_requests == terms_->max_concurrent_requests)
+    if (is_same_place(terms) && terms.max_concurrent_requests == terms_->max_concurrent_requests &&
+        counts_ == of_gate_)
       return rules_->gate;
+    of_gate_ = counts_;
     auto* const metrics = context_.options.drop_counters.get();
     return make_tracked<RequestGate>(
         context_.retirement,
         limit_for(terms),
         terms.max_concurrent_requests,
         terms.cluster,
-        metrics == nullptr ? nullptr : metrics->breaker_drops(terms.cluster));
+        metrics == nullptr ? nullptr : metrics->breaker_drops(terms.cluster),
+        counts_ == nullptr ? nullptr : counts_->breaker_drops());
   }
 
   // The counter of calls below an aggregate; the same one while leaf and aggregate are the same.
@@ -158,10 +190,15 @@ class ClusterImpl final : public PassThrough {
   CallGatePtr observed_;
   EndpointsPtr counted_;          ///< The endpoints of trackers_.
   EndpointTrackersPtr trackers_;  ///< Null: calls are not counted by endpoint.
+  ClusterCountsPtr counts_;       ///< Null: the cluster's load is not reported.
+  ClusterCountsPtr of_gate_;      ///< The counts of the gate of rules_.
+  EndpointsPtr loaded_;           ///< The endpoints of loads_.
+  LocalityLoadsPtr loads_;        ///< Null as counts_ is.
   // The picker published last, and its inputs.
   PickerPtr of_child_;
   CallRulesPtr shown_rules_;
   EndpointTrackersPtr shown_trackers_;
+  LocalityLoadsPtr shown_loads_;
   PickerPtr shown_;
 };
 

@@ -15,8 +15,8 @@ constexpr absl::string_view kPart = "cluster_impl";
 
 class ClusterImplPicker final : public Picker {
  public:
-  ClusterImplPicker(PickerPtr child, CallRulesPtr rules)
-      : child_(std::move(child)), rules_(std::move(rules)) {}
+  ClusterImplPicker(PickerPtr child, CallRulesPtr rules, LocalityLoadsPtr loads)
+      : child_(std::move(child)), rules_(std::move(rules)), loads_(std::move(loads)) {}
 
   const SessionHint* session_hint() const override { return child_.session_hint(); }
 
@@ -49,6 +49,7 @@ class ClusterImplPicker final : public Picker {
       if (!drops) continue;
       sink.leave([&] {
         if (rule.count != nullptr) rule.count->add(0, 1);
+        if (rule.reported != nullptr) rule.reported->add(0, 1);
       });
       return dropped(rule.status);
     }
@@ -72,10 +73,12 @@ class ClusterImplPicker final : public Picker {
     if (leaf != nullptr) leaf->prefetch();
     PickResult result = child_.ask(args, sink);
     result.leaf = leaf;
-    if (!std::holds_alternative<Complete>(result.outcome)) return result;
+    const auto* const complete = std::get_if<Complete>(&result.outcome);
+    if (complete == nullptr) return result;
     if constexpr (Sink::kTells) {
       if (!tell_gate(sink)) return dropped(rules.gate->refusal());
     }
+    if (loads_ != nullptr) result.trackers.add(loads_->of(*complete));
     if (!result.trackers.add_gate(*rules.gate))
       result.outcome = Drop{absl::InternalError("a pick names too many trackers")};
     return result;
@@ -97,12 +100,14 @@ class ClusterImplPicker final : public Picker {
 
   ChildPicker child_;
   CallRulesPtr rules_;
+  LocalityLoadsPtr loads_;  ///< Null: the cluster's load is not reported.
 };
 
 }  // namespace
 
-PickerPtr make_cluster_impl_picker(PickerPtr child, CallRulesPtr rules) {
-  return std::make_shared<const ClusterImplPicker>(std::move(child), std::move(rules));
+PickerPtr make_cluster_impl_picker(PickerPtr child, CallRulesPtr rules, LocalityLoadsPtr loads) {
+  return std::make_shared<const ClusterImplPicker>(
+      std::move(child), std::move(rules), std::move(loads));
 }
 
 }  // namespace signalbox::lb

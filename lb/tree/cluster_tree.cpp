@@ -105,7 +105,8 @@ LbConfigPtr leaf_tree(const Cluster& cluster,
                                        override_host,
                                        eds != nullptr ? eds->service_name : std::string(),
                                        cluster.max_concurrent_requests,
-                                       aggregate});
+                                       aggregate,
+                                       cluster.load_reporting});
   return make_lb_config(
       OutlierDetectionConfig{cluster_impl, cluster.name, cluster.outlier_detection});
 }

@@ -194,6 +194,22 @@ def without_call_metrics(experiment: type[Calls]) -> type[Calls]:
     return OursWithout
 
 
+class LoadReports(CallsAtRate):
+    """Calls to a cluster that has its load reported: ours. In the peer's place stands our own call to the same endpoints
+    without reports: what counting costs is the ratio. The control plane takes no reports, so none are sent."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+
+    def cluster(self, addresses: list[resources.Address]) -> list[dict]:
+        reported, endpoints = resources.limited_cluster("reported", addresses, self.MAX_REQUESTS)
+        return (super().cluster(addresses) + resources.route_to("reported", "reported")
+                + [{**reported, "lrs_server": {"self": {}}}, endpoints])
+
+    def measure(self, side: str, **options) -> dict:
+        return super().measure("ours", target="xds:///reported" if side == "ours" else "xds:///bench", **options)
+
+
 class ControlPlaneKill(Calls):
     """The control plane is killed under load, and comes back: no call has to notice."""
 

@@ -188,6 +188,7 @@ std::string cluster_bytes(const std::string& name, const ClusterModel& model) {
   set_ejection(model, cluster);
   set_health_checks(model, cluster);
   set_affinity(model, cluster);
+  if (has_load_reports(name)) cluster.mutable_lrs_server()->mutable_self();
   if (model.kind == ClusterKind::kDns) {
     cluster.set_type(Cluster::LOGICAL_DNS);
     auto* endpoint =

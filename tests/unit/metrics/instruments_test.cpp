@@ -193,6 +193,14 @@ TEST_CASE("instruments: streams count by server and end, and responses by their 
   CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "ok"}) == 0);
   CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "no_response"}) == 1);
   CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "error"}) == 2);
+  // Streams of load reports are apart.
+  instruments.count_load_stream_end("cp:1", StreamEnd::kError, 0);
+  instruments.count_load_stream_end("cp:1", StreamEnd::kOk);
+  instruments.count_load_report_sent("cp:1");
+  instruments.count_load_report_sent("cp:1");
+  CHECK(value(instruments, Metric::kLrsStreams, {"cp:1", "error"}) == 0);
+  CHECK(value(instruments, Metric::kLrsStreams, {"cp:1", "ok"}) == 1);
+  CHECK(value(instruments, Metric::kLrsReports, {"cp:1"}) == 2);
   instruments.record_response(ResourceType::kEndpoints, 1024);
   instruments.record_response(ResourceType::kEndpoints, 5 << 20U);
   const auto sizes = series(instruments, Metric::kXdsResponseBytes, {"EDS"})->histogram;
