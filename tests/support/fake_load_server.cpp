@@ -76,6 +76,7 @@ void FakeLoadServer::say(Duration interval) {
 
 void FakeLoadServer::drop_streams() {
   std::vector<std::uint64_t> all;
+  all.reserve(streams_.size());
   for (const auto& [number, open] : streams_)
     all.push_back(number);
   for (const std::uint64_t number : all)
@@ -84,6 +85,7 @@ void FakeLoadServer::drop_streams() {
 
 void FakeLoadServer::close_silent() {
   std::vector<std::uint64_t> all;
+  all.reserve(streams_.size());
   for (const auto& [number, open] : streams_) {
     if (open.silent) all.push_back(number);
   }
