@@ -42,8 +42,9 @@ struct FinishedCall {
   CallTime started;  ///< The time at which the call was handed to the channel.
   CallTime ended;
   bool ok = false;
-  bool unavailable = false;
-  bool is_of_session = false;  ///< A call of DemoSession, which the load's schedule does not have.
+  int code = 0;                 ///< gRPC's status code.
+  bool is_closed_loop = false;  ///< A closed loop would have sent it, too; see load/engine.hpp.
+  bool is_of_session = false;   ///< A call of DemoSession, which the load's schedule does not have.
   std::string peer;     ///< `ipv4:127.0.0.11:40000`; another text if the call was never bound.
   std::string cluster;  ///< The cluster that answered; empty without an answer.
   std::string error;    ///< gRPC's code and message of a failure.

@@ -5,12 +5,12 @@
 #include <ctime>
 #include <optional>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/slice.h>
 #include <sys/prctl.h>
+
+#include "tools/load/places.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -277,14 +277,6 @@ std::uint32_t LoadEngine::endpoint_of(const std::string& peer) {
   }
   endpoints_.emplace(peer, index);
   return index;
-}
-
-std::string address_of_peer(const std::string& peer) {
-  if (!absl::StartsWith(peer, "ipv4:") && !absl::StartsWith(peer, "ipv6:") &&
-      !absl::StartsWith(peer, "unix:"))
-    return "";
-  return absl::StrReplaceAll(absl::StartsWith(peer, "unix:") ? peer : peer.substr(5),
-                             {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
 }
 
 }  // namespace signalbox::tools

@@ -139,7 +139,4 @@ class LoadEngine {
   std::thread taker_;
 };
 
-/// "127.0.0.1:40001" of gRPC's "ipv4:127.0.0.1:40001"; empty: the peer is no endpoint.
-std::string address_of_peer(const std::string& peer);
-
 }  // namespace signalbox::tools

@@ -6,6 +6,10 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
 namespace signalbox::tools {
 namespace {
 
@@ -51,6 +55,14 @@ std::map<std::string, RankedPlace> places_of(const RuntimeStatus& status,
     }
   }
   return places;
+}
+
+std::string address_of_peer(const std::string& peer) {
+  if (!absl::StartsWith(peer, "ipv4:") && !absl::StartsWith(peer, "ipv6:") &&
+      !absl::StartsWith(peer, "unix:"))
+    return "";
+  return absl::StrReplaceAll(absl::StartsWith(peer, "unix:") ? peer : peer.substr(5),
+                             {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
 }
 
 }  // namespace signalbox::tools

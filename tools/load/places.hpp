@@ -20,4 +20,7 @@ namespace signalbox::tools {
 std::map<std::string, RankedPlace> places_of(const RuntimeStatus& status,
                                              const std::string& target);
 
+/// "127.0.0.1:40001" of gRPC's "ipv4:127.0.0.1:40001"; empty: the peer is no endpoint.
+std::string address_of_peer(const std::string& peer);
+
 }  // namespace signalbox::tools

@@ -71,4 +71,18 @@ TEST_CASE("places: an address counts for its best place, and another target for 
   CHECK(places_of(status, "xds:///shop").empty());
 }
 
+TEST_CASE("places: an endpoint's address is its peer's, without gRPC's scheme", "[load][places]") {
+  struct Row {
+    const char* peer;
+    const char* address;
+  };
+
+  const auto row = GENERATE(values<Row>({{"ipv4:127.0.0.1:40001", "127.0.0.1:40001"},
+                                         {"ipv6:%5B::1%5D:40001", "[::1]:40001"},
+                                         {"unix:/run/orders.sock", "unix:/run/orders.sock"},
+                                         {"xds:///orders", ""},
+                                         {"", ""}}));
+  CHECK(address_of_peer(row.peer) == row.address);
+}
+
 }  // namespace signalbox::tools
