@@ -39,6 +39,9 @@ struct Environment {
   std::shared_ptr<HealthProber> health_prober;
   /// One transport for each distinct control-plane server of the bootstrap, indexed by ServerId.
   std::vector<std::shared_ptr<AdsTransport>> ads_transports;
+  /// One transport for the load reports to each server, indexed by ServerId. Null: the server takes
+  /// no reports; a resource file does not. Servers that `policy.load_book` takes have a transport.
+  std::vector<std::shared_ptr<AdsTransport>> load_transports;
   std::shared_ptr<NameLookup> name_lookup;
   std::shared_ptr<Reclaimer> reclaimer;
   /// Returns freed memory to the system; null: freed memory stays in the heap.

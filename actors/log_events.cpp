@@ -140,4 +140,10 @@ LogLine refused_line(absl::string_view server, const ResponseRefused& refused) {
                        "); the last good configuration stays in use")};
 }
 
+LogLine load_line(absl::string_view server, const LoadServerNoted& noted) {
+  return {LogLevel::kWarning,
+          LogKind::kControlPlane,
+          absl::StrCat("load reports to ", server, ": ", noted.text)};
+}
+
 }  // namespace signalbox::actors

@@ -13,6 +13,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "messages/load_events.hpp"
 #include "messages/log_line.hpp"
 #include "messages/observation.hpp"
 #include "messages/xds_events.hpp"
@@ -28,5 +29,7 @@ std::optional<LogLine> refused_line(absl::string_view server, const ResourcesRec
 
 /// A whole response was refused.
 LogLine refused_line(absl::string_view server, const ResponseRefused& refused);
+
+LogLine load_line(absl::string_view server, const LoadServerNoted& noted);
 
 }  // namespace signalbox::actors

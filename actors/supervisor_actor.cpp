@@ -11,8 +11,10 @@
 
 #include "actors/channel_actor.hpp"
 #include "actors/dump_reply.hpp"
+#include "actors/load_reporter_actor.hpp"
 #include "actors/supervision.hpp"
 #include "actors/xds_client_actor.hpp"
+#include "messages/counting/load_book.hpp"
 #include "metrics/instruments.hpp"
 
 namespace signalbox::actors {
@@ -21,6 +23,7 @@ namespace {
 using protocol::ChannelActor;
 using protocol::CloseChannel;
 using protocol::DumpRequested;
+using protocol::LoadReporterActor;
 using protocol::OpenChannel;
 using protocol::RestartDue;
 using protocol::StopReason;
@@ -38,7 +41,12 @@ struct SupervisorState {
     for (auto& [number, channel] : channels) {
       if (channel.actor) protocol::stop(channel.actor, reason);
     }
+    for (auto& [id, reporter] : reporters) {
+      if (reporter.actor) protocol::stop(reporter.actor, reason);
+    }
     if (client) protocol::stop(client, reason);
+    if (environment != nullptr && environment->policy.load_book != nullptr)
+      environment->policy.load_book->wake_by(nullptr);
   }
 
   static constexpr const char* name = "signalbox.supervisor";
@@ -57,6 +65,13 @@ struct SupervisorState {
     RestartDelay delay;
   };
 
+  struct Reporter {
+    LoadReporterActor actor;
+    RestartDelay delay{RestartDelay::kFirstOfStream};
+  };
+
+  static std::string reporter_name(ServerId id) { return absl::StrCat("load_reporter ", id); }
+
   static std::string name_of(ChannelNumber number) { return absl::StrCat("channel ", number); }
 
   std::map<ChannelNumber, Channel>::iterator find(const PortPtr& port) {
@@ -66,6 +81,8 @@ struct SupervisorState {
   void launch_client();
   void launch_channel(ChannelNumber number);
   void close_channel(const PortPtr& port);
+  void want_reports(const LoadReportsWanted& wanted);
+  void launch_reporter(ServerId id);
   void restart(const std::string& what);
   void dump(const DumpRequested& order);
 
@@ -80,6 +97,7 @@ struct SupervisorState {
   RestartDelay client_delay{RestartDelay::kFirstOfStream};
   std::map<ChannelNumber, Channel> channels;
   ChannelNumber last_number = 0;
+  std::map<ServerId, Reporter> reporters;  ///< Of servers that took reports at least once.
   protocol::Watches watches;
   bool orderly = false;
 };
@@ -121,10 +139,32 @@ void SupervisorState::close_channel(const PortPtr& port) {
   channels.erase(found);
 }
 
+// A dead reporter's successor asks the book again when it is launched.
+void SupervisorState::want_reports(const LoadReportsWanted& wanted) {
+  const auto [found, is_new] = reporters.try_emplace(wanted.server);
+  if (is_new) launch_reporter(wanted.server);
+  if (found->second.actor) protocol::send(self, found->second.actor, wanted);
+}
+
+void SupervisorState::launch_reporter(ServerId id) {
+  Reporter& reporter = reporters.at(id);
+  reporter.actor = spawn_load_reporter(self->home_system(), environment, id);
+  watches.add(self, reporter.actor, [this, id](const caf::error& reason) {
+    environment->instruments->count_actor_death("load_reporter", protocol::reason_text(reason));
+    reporters.at(id).actor = nullptr;
+    restart_after(reporter_name(id), reporters.at(id).delay);
+  });
+}
+
 void SupervisorState::restart(const std::string& what) {
   if (what == kClientName) {
     if (!client) launch_client();
     return;
+  }
+  for (auto& [id, reporter] : reporters) {
+    if (reporter_name(id) != what || reporter.actor) continue;
+    launch_reporter(id);
+    protocol::send(self, reporter.actor, LoadReportsWanted{id});
   }
   for (auto& [number, channel] : channels) {
     if (name_of(number) == what && !channel.actor) launch_channel(number);
@@ -145,6 +185,11 @@ protocol::BehaviorOf<SupervisorActor> supervisor_behavior(SupervisorState::Self 
   protocol::record_orderly_exit(self, state.orderly);
   state.self = self;
   state.environment = std::move(environment);
+  if (LoadBook* const book = state.environment->policy.load_book.get()) {
+    book->wake_by([me = SupervisorActor{self}](ServerId server) {
+      protocol::post(me, LoadReportsWanted{server});
+    });
+  }
   state.launch_client();
   return {
       [&state](const OpenChannel& order) {
@@ -157,6 +202,7 @@ protocol::BehaviorOf<SupervisorActor> supervisor_behavior(SupervisorState::Self 
         if (found == state.channels.end() || !found->second.actor) return;
         protocol::send(state.self, found->second.actor, IdleExitRequested{});
       },
+      [&state](const LoadReportsWanted& event) { state.want_reports(event); },
       [&state](const RestartDue& event) { state.restart(event.what); },
       [&state](const DumpRequested& order) { state.dump(order); },
   };

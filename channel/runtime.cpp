@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,6 +40,7 @@
 #include "channel/status_of.hpp"
 #include "channel/target.hpp"
 #include "lb/request_limit.hpp"
+#include "messages/counting/load_book.hpp"
 #include "messages/header_rules.hpp"
 #include "metrics/exporter.hpp"
 #include "xds/bootstrap.hpp"
@@ -142,11 +144,11 @@ actors::ShowFiles shown_in(const std::shared_ptr<metrics::Instruments>& instrume
   };
 }
 
-std::shared_ptr<actors::AdsTransport> make_server_transport(
-    const RuntimeOptions& options,
-    const std::shared_ptr<actors::Log>& log,
-    const xds::ServerConfig& server,
-    const std::shared_ptr<metrics::Instruments>& instruments) {
+// The settings of streams to a server, whatever their method.
+actors::GrpcAdsOptions stream_options(const RuntimeOptions& options,
+                                      const std::shared_ptr<actors::Log>& log,
+                                      const xds::ServerConfig& server,
+                                      const std::shared_ptr<metrics::Instruments>& instruments) {
   for (const char* reason : {"limit", "parse", "certificate"})
     instruments->count_config_rejected(reason, 0);
   if (std::holds_alternative<xds::InsecureCredentials>(server.channel_creds) &&
@@ -159,10 +161,10 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(
                       ": channel_creds are \"insecure\": configuration crosses the network in "
                       "plaintext, and every hop on the way can change it")});
   }
-  actors::GrpcAdsOptions ads;
-  ads.server_uri = server.server_uri;
+  actors::GrpcAdsOptions stream;
+  stream.server_uri = server.server_uri;
   instruments->count_certificate_failure(kControlPlane, 0);
-  ads.credentials = actors::make_credentials(
+  stream.credentials = actors::make_credentials(
       server.channel_creds,
       [log = texts_to(log, LogKind::kCertificate), instruments, name = server.server_uri](
           const std::string& text) {
@@ -171,32 +173,39 @@ std::shared_ptr<actors::AdsTransport> make_server_transport(
         log(absl::StrCat("xDS server ", name, ": ", text));
       },
       shown_in(instruments, kControlPlane));
-  ads.security = actors::security_of(server.channel_creds);
-  ads.max_message_bytes =
+  stream.security = actors::security_of(server.channel_creds);
+  stream.max_message_bytes =
       static_cast<int>(std::min<std::size_t>(options.limits.max_message_bytes, INT_MAX));
-  ads.keepalive_time =
+  stream.keepalive_time =
       std::chrono::duration_cast<std::chrono::milliseconds>(options.xds_keepalive_time);
-  return actors::make_grpc_ads_transport(std::move(ads));
+  return stream;
 }
 
-using Transports = std::vector<std::shared_ptr<actors::AdsTransport>>;
-
-// The transports of all servers. A resource file takes the place of a server, and comes first.
-absl::StatusOr<Transports> make_ads_transports(
-    const RuntimeOptions& options,
-    const std::shared_ptr<actors::Log>& log,
-    const xds::Bootstrap& bootstrap,
-    const std::shared_ptr<metrics::Instruments>& instruments) {
-  Transports transports;
+// Adds the transports of all servers. A resource file takes the place of a server, and comes first.
+// A file takes no load reports, and a runtime without calls sends none.
+absl::Status add_transports(const RuntimeOptions& options,
+                            const std::shared_ptr<actors::Log>& log,
+                            const xds::Bootstrap& bootstrap,
+                            const std::shared_ptr<metrics::Instruments>& instruments,
+                            actors::Environment& environment) {
   if (bootstrap.resources_file) {
     auto file = actors::make_file_ads_transport(
         file_options(options, log, *bootstrap.resources_file, instruments));
     if (!file.ok()) return file.status();
-    transports.push_back(*std::move(file));
+    environment.ads_transports.push_back(*std::move(file));
+    environment.load_transports.push_back(nullptr);
   }
-  for (const xds::ServerConfig& server : xds::distinct_servers(bootstrap))
-    transports.push_back(make_server_transport(options, log, server, instruments));
-  return transports;
+  std::set<ServerId> reported;
+  for (const xds::ServerConfig& server : xds::distinct_servers(bootstrap)) {
+    reported.insert(environment.load_transports.size());
+    actors::GrpcAdsOptions stream = stream_options(options, log, server, instruments);
+    environment.ads_transports.push_back(actors::make_grpc_ads_transport(stream));
+    stream.method = actors::kLrsMethod;
+    environment.load_transports.push_back(actors::make_grpc_ads_transport(std::move(stream)));
+  }
+  if (options.transport != EndpointTransport::kAssumed)
+    environment.policy.load_book = std::make_shared<LoadBook>(std::move(reported));
+  return {};
 }
 
 using Retire = std::function<void(std::unique_ptr<const Tracked>)>;
@@ -298,18 +307,21 @@ xds::ParseOptions parse_options(const xds::ParseOptions& lasting, bool trusted_s
 
 // Each ADS session has its own decoder, which knows the resources that the session's server has
 // sent.
-xds::ResponseDecoder make_decoder(ParseOptionsPtr lasting, bool trusted_server) {
+xds::ResponseDecoder make_decoder(ParseOptionsPtr lasting, ServerId server, bool trusted_server) {
   return [lasting = std::move(lasting),
+          server,
           trusted_server,
           known = std::make_shared<xds::KnownResources>()](std::string bytes) {
-    return xds::decode_in_parts(std::move(bytes), parse_options(*lasting, trusted_server), known);
+    xds::ParseOptions options = parse_options(*lasting, trusted_server);
+    options.server = server;
+    return xds::decode_in_parts(std::move(bytes), std::move(options), known);
   };
 }
 
 std::function<xds::ResponseDecoder(ServerId)> decoders(ParseOptionsPtr lasting,
                                                        const xds::Bootstrap& bootstrap) {
   return [lasting = std::move(lasting), servers = xds::client_options(bootstrap).servers](
-             ServerId server) { return make_decoder(lasting, servers.at(server).trusted); };
+             ServerId server) { return make_decoder(lasting, server, servers.at(server).trusted); };
 }
 
 std::uint64_t some_seed() {
@@ -341,6 +353,11 @@ metrics::LatencyScale scale_of(const RuntimeOptions& options) {
                                                           : metrics::LatencyScale::kShort;
 }
 
+metrics::CallMetrics call_metrics_of(const RuntimeOptions& options) {
+  return options.metrics_detail == MetricsDetail::kNone ? metrics::CallMetrics::kOff
+                                                        : metrics::CallMetrics::kOn;
+}
+
 // Adds the actors' counters, and the state that all runtimes of the process share.
 void add_counters(const RuntimeOptions& options,
                   const std::shared_ptr<metrics::Instruments>& instruments,
@@ -366,8 +383,8 @@ struct Runtime::State {
   ParseOptionsPtr parsing;
   /// True once the runtime ends. Parsers then abandon the response that they are parsing.
   std::shared_ptr<std::atomic<bool>> ending = std::make_shared<std::atomic<bool>>(false);
-  std::shared_ptr<metrics::Instruments> instruments =
-      std::make_shared<metrics::Instruments>(std::chrono::steady_clock::now, scale_of(options));
+  std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>(
+      std::chrono::steady_clock::now, scale_of(options), call_metrics_of(options));
   std::shared_ptr<metrics::Exporter> exporter =
       std::make_shared<metrics::Exporter>(instruments, actors::read_process);
   const WallTime started = std::chrono::system_clock::now();
@@ -545,9 +562,8 @@ absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
   session_cookies = *std::move(cookies);
   const absl::Status extensions = add_extensions(environment);
   if (!extensions.ok()) return extensions;
-  auto ads_transports = make_ads_transports(options, log, bootstrap, instruments);
-  if (!ads_transports.ok()) return ads_transports.status();
-  environment.ads_transports = *std::move(ads_transports);
+  const absl::Status transports = add_transports(options, log, bootstrap, instruments, environment);
+  if (!transports.ok()) return transports;
   if (options.trim_heap) environment.trimmer = std::make_shared<actors::HeapTrimmer>();
   environment.reclaimer = reclaimer.handle();
   const absl::Status connectors = add_connectors(options, log, bootstrap, instruments, environment);

@@ -214,8 +214,10 @@ TargetStatus status_of(const std::string& target,
 void add_calls(TargetStatus& status, const CallerStats& callers) {
   constexpr std::size_t kOk = 0;
   status.calls_succeeded = callers.calls(kOk);
+  std::int64_t failed = 0;
   for (std::size_t code = kOk + 1; code < kStatusCodes; ++code)
-    status.calls_failed += callers.calls(code);
+    failed += callers.calls(code);
+  status.calls_failed = failed;
 }
 
 PriorityChange status_of(const actors::ChangeLog::Change& change, const Moment& now) {

@@ -56,11 +56,11 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
   begin(std::move(next));
 }
 
-// New calls fail as soon as the root has answered the configuration that begin() sends it. The
-// clusters of running calls stay until these calls have ended.
+// New calls fail as soon as the root of the policy tree has answered the configuration that begin()
+// sends. Clusters of running calls stay until those calls have ended.
 void ChannelCore::handle(const XdsConfigLost& event) {
   arrived_ = nullptr;
-  // The failure's text includes the other notes. Only the node ID is kept, for the errors of calls
+  // The failure's text includes the other notes. The node ID is still needed, for errors of calls
   // that have a route already.
   if (notes_ != nullptr)
     notes_ = std::make_shared<const ResolutionNotes>(ResolutionNotes{notes_->node, "", {}});
@@ -87,9 +87,9 @@ void ChannelCore::refer() {
   effects_.emplace_back(ReferToClusters{std::move(names)});
 }
 
-// One ApplyToRoot names the clusters of the next selector and the clusters that calls may still
-// refer to. The root makes one picker for all of them in one step, so its answer waits for no
-// child.
+// Sends the policy tree all clusters that calls may use: those of the newest selector, and those
+// that earlier calls still refer to. cluster_manager, the root, makes one picker for all of them in
+// the same step, so its answer waits for no child.
 void ChannelCore::apply() {
   ++generation_;
   const Routes& newest = pending_ ? *pending_ : current_;
@@ -107,10 +107,10 @@ void ChannelCore::apply() {
   effects_.emplace_back(ApplyToRoot{std::move(update)});
 }
 
-// A31-7: a selector is published only with a picker of the selector's generation, or of a later
-// one. A change of state, and the picker that answers the pending selector, are published at once.
-// Other pickers wait for the end of a burst. C1: a picker of an older generation is dropped,
-// because it may lack clusters that the selector names. A restarted root sends such pickers.
+// A selector is published only with a picker of the selector's generation or a later one (A31-7). A
+// change of state, and the picker that answers the pending selector, are published at once. Other
+// pickers wait for the end of a burst of events. A restarted root sends pickers of older
+// generations. They are dropped, because they may lack clusters that the selector names (C1).
 void ChannelCore::handle(const RootPublished& event) {
   if (event.generation < current_.generation) return;
   const bool answers_pending = pending_ && event.generation >= pending_->generation;
@@ -147,8 +147,8 @@ void ChannelCore::handle(const RootDied&) {
   root_reviving_ = true;
 }
 
-// C4: calls fail. The next configuration starts the root again, and the root's first picker then
-// replaces the failure.
+// No configuration is left to start the root with, so calls fail (C4). The next configuration
+// starts the root again, and the root's first picker ends the failure.
 void ChannelCore::handle(const RootGivenUp&) {
   if (predecessor_serves_ || is_serving()) return;
   const bool is_lost = pending_ && !pending_->failure.ok();
@@ -175,8 +175,8 @@ void ChannelCore::publish() {
   effects_.emplace_back(PublishSnapshot{std::move(snapshot), state});
 }
 
-// Adds ConfigApplied to the snapshot just published, the first of its configuration. After the loss
-// of a configuration there is nothing to add.
+// Adds ConfigApplied to the snapshot that was just published, the first of its configuration. If
+// the configuration was lost, there is nothing to add.
 void ChannelCore::record_applied() {
   if (current_.selector == nullptr) return;
   ConfigApplied applied{current_.origin, now_ - current_.arrived, std::nullopt};
@@ -184,8 +184,8 @@ void ChannelCore::record_applied() {
   std::get<PublishSnapshot>(effects_.back()).applied = std::move(applied);
 }
 
-// The snapshot just published replaced the old selector. Readers of the snapshot before it can
-// still choose clusters that only the old selector named.
+// The snapshot that was just published has replaced the old selector. But readers of the snapshot
+// before it can still choose clusters that only the old selector names.
 void ChannelCore::retire_clusters(const Routes& old) {
   for (const ClusterName& name : old.clusters) {
     if (!current_.clusters.contains(name)) kept_.at(name).selectable_until = sequence_ - 1;
@@ -203,8 +203,8 @@ void ChannelCore::handle(const TimerFired& event) {
   drop_unreferenced();
 }
 
-// A ClusterRef that is not in use stays so only when no selector that calls can reach names the
-// cluster.
+// Whether calls can no longer choose the cluster: no selector that a reader may see names it. Only
+// then does a ClusterRef that is not in use stay so, and the cluster may be removed.
 bool ChannelCore::may_go(const ClusterName& name, const Kept& kept) const {
   const bool wanted =
       current_.clusters.contains(name) || (pending_ && pending_->clusters.contains(name));
@@ -242,8 +242,8 @@ void ChannelCore::handle(const IdleExitRequested&) {
   effects_.emplace_back(ExitIdleRoot{});
 }
 
-// A configuration that the watcher made before it received ReferToClusters may lack clusters that
-// the channel keeps. The last known configurations of these clusters are carried over.
+// Completes `arrived`. The watcher may have made it before it received ReferToClusters, so it may
+// lack clusters that the channel keeps. For these the last known configurations are added.
 XdsConfigPtr ChannelCore::with_kept_clusters(const XdsConfigPtr& arrived) const {
   std::shared_ptr<XdsConfig> completed;
   const auto carry_over = [&](const ClusterName& name) {

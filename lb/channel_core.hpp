@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// channel_core — applies configurations to one target (gRFC A31). The routes and the clusters that
-// they name stay together, and a cluster is removed only when nothing can refer to it.
+// channel_core — applies configurations to one target (gRFC A31). Publishes routes together with
+// the clusters that they name. Removes a cluster only when no call can refer to it any more.
 //
 //   XdsConfig ─▶ ApplyToRoot{g} ─▶ (policy tree) ─▶ RootPublished{≥ g} ─▶ PublishSnapshot
 //                                                          GracePassed ─▶ scan ─▶ ApplyToRoot{g+1}
@@ -36,8 +36,8 @@ namespace signalbox::lb {
 
 // --- events (beside TimerFired, IdleExitRequested and RebuildDue) -----------
 
-/// A configuration, or new notes. When `config` is the same pointer as before, only the notes are
-/// new, and the policy tree gets no update.
+/// A configuration, or only new notes (texts for errors). If `config` is the same pointer as
+/// before, only the notes are new, and the policy tree gets no update.
 struct XdsConfigArrived {
   XdsConfigPtr config;
   ResolutionNotesPtr notes = nullptr;
@@ -49,7 +49,7 @@ struct XdsConfigLost {
   absl::Status status;
 };
 
-/// The root of the policy tree published.
+/// The root of the policy tree has published a state and a picker.
 struct RootPublished {
   ConnectivityState state = ConnectivityState::kIdle;
   PickerPtr picker;
@@ -60,10 +60,10 @@ struct RootPublished {
 /// READY or TRANSIENT_FAILURE, or answers the pending configuration.
 struct RootDied {};
 
-/// The root's actor died with each of its configurations, so none is left to restart it with.
+/// The root's actor has died with each configuration that it could be restarted with.
 struct RootGivenUp {};
 
-/// No reader can see the snapshot with this sequence any more, nor an earlier snapshot.
+/// No reader can see the snapshot with this sequence number, or an earlier one, any more.
 struct SnapshotGracePassed {
   std::uint64_t sequence = 0;
 };
@@ -86,12 +86,13 @@ struct ApplyToRoot {
 
 struct ExitIdleRoot {};
 
-/// Picks see a configuration for the first time.
+/// Data for metrics, when calls can use a configuration for the first time.
 struct ConfigApplied {
   ConfigOrigin origin;
   /// The time since the configuration was complete.
   Duration application{};
-  /// The time since the last response that changed the configuration; nullopt: no response did.
+  /// The time since the control plane's last response that changed the configuration; nullopt: no
+  /// response did.
   std::optional<Duration> propagation;
 };
 
@@ -114,13 +115,13 @@ using ChannelEffects = std::vector<ChannelEffect>;
 
 class ChannelCore {
  public:
-  /// Makes the ClusterRef of a cluster. The object is destroyed after its last owner has released
-  /// it and its last call has ended.
+  /// Makes the ClusterRef of a cluster. The object is destroyed when its last owner has released it
+  /// and its last call has ended.
   using MakeRef = std::function<ClusterRefPtr(const ClusterName&)>;
 
-  /// `last`: the snapshot in the cell. A restarted channel goes on from this snapshot: sequence and
-  /// generation go on rising, and the clusters that calls may refer to stay. `channel_id`: see
-  /// RequestHash; a restart does not change it. `faults`: see make_config_selector.
+  /// `last`: the published snapshot. A restarted channel continues from it: its sequence and
+  /// generation numbers rise further, and clusters that calls may refer to stay. `channel_id`: see
+  /// RequestHash; the same after a restart. `faults`: see make_config_selector.
   ChannelCore(MakeRef make_ref,
               const Snapshot& last,
               std::uint64_t channel_id = 0,
@@ -128,7 +129,7 @@ class ChannelCore {
 
   ChannelEffects step(const ChannelEvent& event, Instant now);
 
-  /// How often the core looks again at clusters that calls still refer to.
+  /// How often the core checks whether calls still refer to clusters that are to be removed.
   static constexpr Duration kScanInterval = std::chrono::milliseconds(100);
 
  private:
@@ -141,11 +142,11 @@ class ChannelCore {
     Instant arrived{};  // When the configuration was complete.
   };
 
-  /// A cluster in the tree.
+  /// A cluster that is in the policy tree, and what keeps it there.
   struct Kept {
     ClusterRefPtr ref;
-    /// The sequence of the last published snapshot with a selector that names the cluster; 0: there
-    /// was none. Not used while the current selector names the cluster.
+    /// The sequence number of the last published snapshot with a selector that names the cluster;
+    /// 0: there was none. Has no meaning while the current selector names the cluster.
     std::uint64_t selectable_until = 0;
   };
 
@@ -169,7 +170,7 @@ class ChannelCore {
   void retire_clusters(const Routes& old);
   void drop_unreferenced();
 
-  /// Whether a picker of this channel's own root is published.
+  /// Whether the published picker comes from this channel's own root, not from before a restart.
   bool is_serving() const { return root_.picker != nullptr && !predecessor_serves_; }
 
   bool may_go(const ClusterName& name, const Kept& kept) const;
@@ -186,11 +187,11 @@ class ChannelCore {
   bool scan_pending_ = false;
   bool rebuild_pending_ = false;
   bool root_reviving_ = false;
-  bool predecessor_serves_ = false;  // The snapshot from before the restart serves (C3).
+  bool predecessor_serves_ = false;  // Calls still use the snapshot from before the restart (C3).
   XdsConfigPtr arrived_;             // The newest configuration, as received; null: none.
   XdsConfigPtr xds_;
   ResolutionNotesPtr notes_;
-  ClusterRefs refs_;  // The refs of kept_, for make_config_selector.
+  ClusterRefs refs_;  // The `ref` of each of kept_, for make_config_selector.
   std::shared_ptr<const ClusterRefs> published_refs_;  // A copy of refs_, for snapshots.
   std::map<ClusterName, Kept> kept_;
   Routes current_;

@@ -52,7 +52,7 @@ void ChildSet::update(const ChildName& name,
     entry.child.name = entry.running = name;
     entry.child.picker = make_queue_picker();
     ++in_state_[index_of(entry.child.lasting_state)];
-    // A new child owes no answer to older generations.
+    // A new child need not answer older generations.
     entry.answered = entry.sent = generation_ == 0 ? 0 : generation_ - 1;
     effects.push_back(StartChild{name, update});
   } else if (!same_policy(*entry.child.config, *config)) {
@@ -126,8 +126,8 @@ const Child* ChildSet::hear(const ChildApplied& event) {
   return &entry->child;
 }
 
-// The death of an old policy that still serves (C4) changes nothing: it owes no answer, and its
-// last picker goes on serving.
+// Only the death of the newest policy counts. An old policy that still serves (C4) need not answer,
+// and its last picker remains in use after its death.
 const Child* ChildSet::hear(const ChildDied& event) {
   Entry* entry = entry_of(event.child);
   if (entry == nullptr || entry->outgoing == event.child) return nullptr;
@@ -175,7 +175,8 @@ void ChildSet::report_applied(LbEffects& effects) {
   effects.push_back(ReportApplied{applied_});
 }
 
-// The child that has a policy, the newest or the old one, of the name `running`; null: none.
+// The child for which a policy runs under the name `running`, be it the newest or the old policy;
+// null: there is none.
 ChildSet::Entry* ChildSet::entry_of(const ChildName& running) {
   const auto replacement = names_.find(running);
   const auto found = children_.find(replacement == names_.end() ? running : replacement->second);
@@ -184,7 +185,8 @@ ChildSet::Entry* ChildSet::entry_of(const ChildName& running) {
   return entry.running == running || entry.outgoing == running ? &entry : nullptr;
 }
 
-// Starts a policy that replaces the newest one. The policy that serves runs on if it is READY (C4).
+// Starts a policy of another type for a child. If the child's current policy is READY, it runs on,
+// and serves, until hand_over() (C4).
 void ChildSet::replace(Entry& entry, const ConfigUpdated& update, LbEffects& effects) {
   if (entry.outgoing || entry.child.state != ConnectivityState::kReady) {
     stop_policy(entry.running, effects);
@@ -200,7 +202,7 @@ void ChildSet::replace(Entry& entry, const ConfigUpdated& update, LbEffects& eff
   effects.push_back(StartChild{entry.running, update});
 }
 
-// Stops the old policy; from now on the newest policy serves.
+// Stops the old policy. From now on calls use the newest policy.
 void ChildSet::hand_over(Entry& entry, LbEffects& effects) {
   stop_policy(*entry.outgoing, effects);
   entry.outgoing.reset();
@@ -231,7 +233,7 @@ void ChildSet::take(Entry& entry, const ChildStateChanged& event) {
   ++in_state_[index_of(child.lasting_state)];
 }
 
-// Sets the generations that the child was sent and has answered, and updates `owing_`.
+// Records which generation the child was sent and which it has answered, and updates `owing_`.
 void ChildSet::owe(Entry& entry, Generation sent, Generation answered) {
   if (entry.answered < entry.sent) {
     const auto old = owing_.find(entry.answered);

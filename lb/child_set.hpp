@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChildSet — the children of a composite policy: the updates sent to them, their reports, and the
-// answers that they owe.
+// ChildSet — the children of a composite policy: sends them updates, records their reports, and
+// knows which of them have not yet answered a configuration.
 //
 //   ConfigUpdated ─▶ begin ─▶ update / stop ─▶ StartChild, UpdateChild, StopChild
 //   ChildStateChanged, ChildApplied, ChildDied ─▶ hear ─▶ Child as last reported
 //                                                └─▶ report_applied ─▶ ReportApplied
 //   ChildAskedReresolution ─▶ hear_other ─▶ RequestReresolution
 //
-// ChildSet tracks when a composite has applied a generation: when the composite has processed the
-// generation itself, and every living child has reported its part as applied.
+// ChildSet knows when a composite has applied a generation: when the composite itself has processed
+// it, and every living child has reported it as applied.
 //
 // Invariants
 //   C1  applied() never falls.
@@ -20,8 +20,8 @@
 //       it is not READY any more or the new policy reports something other than CONNECTING.
 //   C5  Events of unknown, stopped and replaced children are dropped.
 //
-// Composites know a child by one name, Child::name, whichever policy runs for it. Only effects and
-// events have the name of the running policy.
+// A composite knows a child by one name, Child::name, even if another policy runs for it. Effects
+// and events have the name of the running policy ("name~2") instead.
 
 #pragma once
 
@@ -40,27 +40,28 @@ struct Child {
   ConnectivityState state = ConnectivityState::kConnecting;
   absl::Status status;
   PickerPtr picker;
-  /// The state that aggregate() uses. After TRANSIENT_FAILURE it stays TRANSIENT_FAILURE until the
-  /// child is READY or its policy is replaced, so that the aggregate does not flap while a failed
-  /// child keeps trying.
+  /// The state that aggregate() uses. TRANSIENT_FAILURE lasts in it until the child is READY or
+  /// gets another policy. So the aggregated state does not flap while a failed child tries to
+  /// connect.
   ConnectivityState lasting_state = ConnectivityState::kConnecting;
   LbConfigPtr config;
   EndpointsPtr endpoints;
-  HostReportPtr hosts = nullptr;  ///< Null: the child does not count, or not yet.
+  HostReportPtr hosts = nullptr;  ///< Null: the child has not reported how many endpoints are fit.
   /// `state` before the last report.
   ConnectivityState state_before = ConnectivityState::kConnecting;
   /// C4: `state` and `picker` are those of the old policy, which still serves.
   bool replacing = false;
 };
 
-/// Whether both hold the same localities, by pointer, and are equal in everything else that a child
-/// reads (probe_exceptions are not compared). A child that has `left` learns nothing from `right`.
+/// Whether `left` and `right` have the same localities (by pointer) and equal values of all else
+/// that a child reads; probe_exceptions are not compared. If so, a child that has `left` need not
+/// get `right`.
 bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right);
 
 class ChildSet {
  public:
-  /// Updates that are sent to children from now on have the generation and the XdsConfig of
-  /// `update`.
+  /// Begins a configuration: updates that are sent to children from now on have the generation and
+  /// the XdsConfig of `update`.
   void begin(const ConfigUpdated& update);
 
   /// The generation of the last begin().
@@ -72,8 +73,8 @@ class ChildSet {
               EndpointsPtr endpoints,
               LbEffects& effects);
 
-  /// Does as update(), but sends nothing to a child that would learn nothing. Only for children
-  /// that do not read ConfigUpdated::xds.
+  /// As update(), but sends nothing if config and endpoints are the same as before. Only for
+  /// children that do not read ConfigUpdated::xds.
   void update_if_changed(const ChildName& name,
                          LbConfigPtr config,
                          EndpointsPtr endpoints,
@@ -81,27 +82,25 @@ class ChildSet {
 
   void stop(const ChildName& name, LbEffects& effects);
 
-  /// Stops waiting for the child's answer, because the child is to be stopped or has taken too
-  /// long.
+  /// Stops waiting for the child's answer, because the child will be stopped or has taken too long.
   void excuse(const ChildName& name);
 
   /// Stops every child.
   void clear(LbEffects& effects);
 
-  /// Each hear() records the event and returns the event's child. Null: the child is unknown, or
-  /// the event is the ChildApplied or ChildDied of an old policy (C4), which changes nothing. A
-  /// ChildAskedReresolution leaves no record.
+  /// Records the event, and returns the child that sent it. Null: the child is unknown, or the
+  /// event is the ChildApplied or ChildDied of an old policy (C4), which changes nothing. A
+  /// ChildAskedReresolution is not recorded.
   const Child* hear(const ChildStateChanged& event, LbEffects& effects);
   const Child* hear(const ChildApplied& event);
   const Child* hear(const ChildDied& event);
   const Child* hear(const ChildAskedReresolution& event);
 
-  /// Handles events for which a composite has no rule of its own. ChildApplied and ChildDied are
-  /// recorded. ChildAskedReresolution is passed on to the parent (A37-33). Other events are
-  /// ignored.
+  /// Handles events for which a composite has no code of its own. Records ChildApplied and
+  /// ChildDied. Passes ChildAskedReresolution on to the parent (A37-33). Ignores other events.
   void hear_other(const LbEvent& event, LbEffects& effects);
 
-  /// Asks the child, and the policy that is to replace it, to leave IDLE.
+  /// Tells the child to leave IDLE, and also the policy that is to replace its current one.
   void exit_idle(const ChildName& name, LbEffects& effects) const;
 
   const Child* find(const ChildName& name) const;
@@ -120,10 +119,10 @@ class ChildSet {
   /// TRANSIENT_FAILURE. Uses lasting_state. O(1).
   ConnectivityState aggregate() const;
 
-  /// The newest generation that the policy itself and all living children have processed.
+  /// The newest generation that the composite itself and all living children have processed.
   Generation reached() const;
 
-  /// The generation that report_applied() reported last; it never falls (C1).
+  /// The generation in the last ReportApplied. It never falls (C1).
   Generation applied() const { return applied_; }
 
   /// Adds ReportApplied to `effects` if applied() rises. Call it at the end of every step.
@@ -136,9 +135,9 @@ class ChildSet {
     std::optional<ChildName> outgoing;  ///< The name of the old policy, while it serves.
     /// The last report of the newest policy, while the old policy serves.
     std::optional<ChildStateChanged> incoming;
-    bool fresh = false;       ///< The newest policy serves, and has not reported yet.
+    bool fresh = false;       ///< The newest policy serves, but has not reported yet.
     Generation sent = 0;      ///< The newest generation that the child was sent.
-    Generation answered = 0;  ///< The newest that it answered, or was excused from.
+    Generation answered = 0;  ///< The newest generation that it answered, or need not answer.
     bool dead = false;
   };
 
@@ -150,10 +149,11 @@ class ChildSet {
   void owe(Entry& entry, Generation sent, Generation answered);
 
   std::map<ChildName, Entry> children_;
-  std::map<ChildName, ChildName> names_;  ///< From the name of a replacement to the child's name.
+  std::map<ChildName, ChildName> names_;  ///< From "name~2" to the child's name.
   std::uint64_t replacements_ = 1;
   std::array<std::size_t, 4> in_state_{};  ///< The number of children, by lasting_state.
-  /// The number of children that owe an answer, by the newest generation that they have answered.
+  /// How many children have not answered what they were sent, by the newest generation that they
+  /// answered.
   std::map<Generation, std::size_t> owing_;
   XdsConfigPtr xds_;
   Generation generation_ = 0;

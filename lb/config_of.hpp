@@ -11,8 +11,8 @@
 
 namespace signalbox::lb {
 
-/// Precondition: `update` was sent to a policy of this kind. ChildSet replaces the policy when the
-/// kind changes (its rule C4).
+/// The policy's own configuration. Precondition: `update` is for a policy of this type. ChildSet
+/// makes sure of it: it replaces the policy when the type changes (its rule C4).
 template <typename Config>
 const Config& config_of(const ConfigUpdated& update) {
   const Config* config =

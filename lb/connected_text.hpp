@@ -14,9 +14,9 @@
 
 namespace signalbox::lb {
 
-/// Counts the endpoints that may get calls, and their localities, over all clusters of the
-/// configuration. When the versions differ between the types of resources, the text has the version
-/// of each type.
+/// Counts the endpoints in Priority::localities (HEALTHY, UNKNOWN and DRAINING ones) and their
+/// localities, over all clusters of the configuration. If the types of resources have different
+/// versions, the text has the version of each type.
 std::string connected_text(const XdsConfig& config, const ResourceVersions& versions);
 
 }  // namespace signalbox::lb

@@ -5,8 +5,9 @@
 //   HeaderSource ─▶ [HeaderValue] ─▶ one text, or none
 //               └─▶ [CallHeaders] ─▶ the same, read once for all the routes that ask
 //
-// Several values are joined by "," into one text; a single value is not copied. "-bin" headers
-// count as absent. "content-type" is always "application/grpc" (gRFC A28 and gRPC's practice).
+// If a header has several values, they are joined by ","; a single value is not copied. "-bin"
+// headers count as absent. "content-type" is always "application/grpc" (gRFC A28 and gRPC's
+// practice).
 
 #pragma once
 
@@ -26,7 +27,7 @@ namespace signalbox::lb {
 
 class HeaderValue {
  public:
-  /// `name` is lower case. `headers` may be null: then only "content-type" has a value.
+  /// `name` is in lower case. If `headers` is null, only "content-type" has a value.
   HeaderValue(const HeaderSource* headers, absl::string_view name) {
     if (name == "content-type") {
       view_ = "application/grpc";
@@ -56,15 +57,17 @@ class HeaderValue {
   std::string joined_;
 };
 
-/// The headers of one call. The caller numbers the names that it asks for: 0, 1, 2, … Values of the
-/// first kRemembered names are read once and remembered. Values of other names are read each time.
+/// Reads the headers of one call, each once if possible. The caller numbers the names that it
+/// needs: 0, 1, 2, … The values of the first kRemembered names are remembered; others are read each
+/// time.
 class CallHeaders {
  public:
   static constexpr std::size_t kRemembered = 4;
 
   explicit CallHeaders(const HeaderSource* source) : source_(source) {}
 
-  /// The header's value; nullopt: none. Valid at least until the next call of get().
+  /// The value of the header `name`, which has the number `place`; nullopt: none. Valid at least
+  /// until the next call of get().
   const std::optional<absl::string_view>& get(std::size_t place, absl::string_view name) {
     std::optional<HeaderValue>& value = values_[std::min(place, kRemembered)];
     if (!value || place >= kRemembered) value.emplace(source_, name);

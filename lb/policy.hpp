@@ -5,15 +5,15 @@
 //     Event ──▶ Policy::step(event, now) ──▶ Effects, in the order to be run
 //
 // A policy is a value with one entry. It never sends, sleeps, logs, counts, draws random numbers or
-// asks the time: it returns effects for all of that. Two policies that were built alike and got the
-// same events at the same instants are equal. The simulator relies on this.
+// reads the clock: it returns effects for all of that. Two policies that were made alike, and got
+// the same events at the same times, are equal. The simulator relies on this.
 //
 // The duties of a policy to its parent, for each ConfigUpdated{g}:
 //   P1  It publishes a picker at once if it has never published one; the picker may queue.
-//   P2  When the policy and all policies below have processed g, it reports Applied{≥ g}. A report
-//       covers all earlier generations, and the reported number never falls. A leaf has processed g
-//       when every address that it acquired has reported its state, so its picker knows the
-//       existing connections before it reports Applied. A policy that forgets Applied delays
+//   P2  When the policy and all policies below have processed g, it returns ReportApplied{≥ g}. A
+//       report covers all earlier generations, and the reported number never falls. A leaf has
+//       processed g when every address that it acquired has reported its state. So its picker knows
+//       the existing connections before ReportApplied. A policy that forgets ReportApplied delays
 //       failover by PolicyOptions::failover_timeout with each configuration.
 //   P3  State and picker are published together. A change of the state is published at once. A
 //       change of only the picker may wait for the end of a burst of events (RebuildSoon). A change
@@ -31,6 +31,7 @@
 #include "messages/counting/drop_counts.hpp"
 #include "messages/counting/endpoint_calls.hpp"
 #include "messages/counting/leaf_calls.hpp"
+#include "messages/counting/load_book.hpp"
 #include "messages/lb_events.hpp"
 
 namespace signalbox::lb {
@@ -49,39 +50,42 @@ struct PolicyOptions {
   std::uint64_t ring_size_cap = 4096;
   /// How long an attempt has before the next address is tried too (A61).
   Duration connection_attempt_delay = std::chrono::milliseconds(250);
-  /// The shortest time between two pickers of a leaf policy if no pick can be wrong meanwhile
-  /// (lb/leaf/picker_pace.hpp). 0: a picker at the end of each burst. Runtimes set 5 ms.
+  /// The shortest time between two pickers of a leaf policy, if picks by the older one do no harm
+  /// meanwhile (lb/leaf/picker_pace.hpp). 0: a picker at the end of each burst of events. Runtimes
+  /// set 5 ms.
   Duration picker_interval = Duration::zero();
-  /// True: pick_first's shuffle and ring_hash's ring weigh endpoints by A113's rule. False:
-  /// pick_first shuffles evenly, and ring_hash uses WeightRule::kProduct.
+  /// True: pick_first's shuffle and the tables of ring_hash and maglev weigh endpoints by A113's
+  /// rule. False: pick_first shuffles evenly, and ring_hash and maglev use WeightRule::kProduct.
   bool weighted_shuffling = true;
-  /// The calls in flight, by cluster (A32). Null: each cluster_impl counts its own calls alone.
+  /// Counts the calls in flight of each cluster (A32). Null: each cluster_impl counts only its own
+  /// calls.
   std::shared_ptr<RequestLimits> request_limits = nullptr;
   /// Counts dropped calls for the metrics. Null: they are not counted.
   std::shared_ptr<DropCounters> drop_counters = nullptr;
-  /// Counts calls by endpoint for the metrics. Null: they are not counted, and calls do nothing for
-  /// it.
+  /// Counts calls by endpoint for the metrics. Null: they are not counted, at no cost.
   std::shared_ptr<EndpointCounters> endpoint_counters = nullptr;
-  /// Counts the target's calls by leaf below aggregates, for the metrics. Null: they are not
-  /// counted.
+  /// Counts the calls to aggregates by leaf, for the metrics. Null: they are not counted.
   std::shared_ptr<CallCounters> call_counters = nullptr;
+  /// Counts the load of clusters that have it reported (A27). Null: no load is counted.
+  std::shared_ptr<LoadBook> load_book = nullptr;
   /// The policies that the program registered; null: none.
   std::shared_ptr<const CustomPolicies> custom;
-  /// The priorities below the one in use that stay connected (lb/tree/priority_rules.hpp). 0: as in
-  /// A56, a priority is connected when the ones above it cannot take the calls.
+  /// How many priorities below the one in use stay connected (lb/tree/priority_rules.hpp). 0: as in
+  /// A56, a priority connects only when those above it cannot take the calls.
   std::uint32_t standby_priorities = 0;
-  /// True: a priority that the configuration no longer names is kept for fifteen minutes, as an
-  /// unneeded priority is. False: it ends as soon as the policy has chosen again (A115).
+  /// True: a priority that the configuration no longer names is kept for fifteen minutes, like a
+  /// priority that is not needed. False: it is stopped as soon as the policy has chosen again
+  /// (A115).
   bool keep_removed_priorities = false;
-  /// The mode of aggregates that set none themselves.
+  /// For aggregates that set no mode themselves.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
-  /// The policy tiered, for an aggregate that sets no threshold: a priority with less than this
-  /// percentage of fit endpoints panics (ENV-17). 0: no priority panics.
+  /// For the policy tiered, and aggregates that set no threshold: in a priority with less than this
+  /// percentage of fit endpoints, all endpoints get calls ("panic", ENV-17). 0: never.
   std::uint32_t panic_threshold = 0;
   /// The policy tiered: an endpoint that cannot be connected to counts as unhealthy (ENV-24).
   bool unreachable_is_unhealthy = true;
-  /// Memory for the seats and marks of sessions, usually a PagePool. It must outlive all pickers
-  /// and marks. Never null.
+  /// Memory for the data of sessions' hosts (Seats, SessionMarks), usually a PagePool. It must
+  /// outlive them, and all pickers. Never null.
   std::pmr::memory_resource* session_memory = std::pmr::get_default_resource();
 };
 
@@ -89,10 +93,10 @@ struct PolicyOptions {
 struct PolicyContext {
   PolicyPath path;
   std::uint64_t seed = 0;  ///< The source of all draws of the policy.
-  /// Receives the asks of the policy's pickers; opaque to the policy.
+  /// Receives asks of the policy's pickers, such as "connect this".
   std::shared_ptr<const AskTarget> asks;
   PolicyOptions options;
-  /// Destroys CallTrackers once no call uses them (make_tracked()). Null in tests.
+  /// Destroys CallTrackers when no call uses them any more (make_tracked()). Null in tests.
   std::shared_ptr<Retirement> retirement;
 };
 

@@ -43,7 +43,7 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
           [](const ClusterManagerConfig&) -> Made { return make_cluster_manager(); },
           [&](const TieredConfig&) -> Made { return make_tiered(context.options); },
           [&](const LeafTiersConfig&) -> Made { return make_leaf_tiers(context.options); },
-          // Each leaf's header has a make_leaf for its configuration.
+          // The header of each leaf policy declares a make_leaf() for the policy's configuration.
           [&](const auto& own) -> Made { return make_leaf(own, std::move(context)); },
       },
       static_cast<const LbConfig::variant&>(config));

@@ -12,9 +12,9 @@
 
 namespace signalbox::lb {
 
-/// Makes the policy for `config`. The policy still needs its first ConfigUpdated. Null when
-/// `config` names a custom policy that is not registered (PolicyOptions::custom). Parsers leave
-/// such a policy out.
+/// Makes the policy for `config`. It does nothing before its first ConfigUpdated. Null: `config`
+/// names a custom policy that is not registered (PolicyOptions::custom); parsers skip such a
+/// policy.
 std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext context);
 
 }  // namespace signalbox::lb

@@ -7,7 +7,7 @@
 
 namespace signalbox::lb {
 
-// --- one limit ---
+// --- RequestLimit ---
 
 bool RequestLimit::take_one(std::atomic<std::int64_t>& tokens) noexcept {
   std::int64_t kept = tokens.load(std::memory_order_relaxed);
@@ -20,8 +20,8 @@ bool RequestLimit::take_one(std::atomic<std::int64_t>& tokens) noexcept {
   return false;
 }
 
-// A token that the stripe keeps is used only while the limit covers all tokens that are out,
-// because the limit may have fallen since the stripe took the token.
+// A stripe's own token is used only if the limit covers all tokens that are out: the limit may have
+// fallen since the stripe took that token.
 bool RequestLimit::take(std::uint32_t most) const noexcept {
   std::atomic<std::int64_t>& mine = kept_[this_thread_stripe()].tokens;
   std::int64_t out = out_.load(std::memory_order_acquire);
@@ -51,7 +51,7 @@ void RequestLimit::put_back(std::uint32_t most) const noexcept {
     out_.fetch_sub(kBatch, std::memory_order_acq_rel);
 }
 
-// Takes back the tokens that stripes keep. Returns whether there were any.
+// Takes back the tokens that stripes keep for later calls. Returns whether there were any.
 bool RequestLimit::call_in() const noexcept {
   std::int64_t found = 0;
   for (Kept& kept : kept_) {
@@ -69,7 +69,7 @@ std::int64_t RequestLimit::in_flight() const noexcept {
   return out_.load(std::memory_order_acquire) - kept;
 }
 
-// --- all of them ---
+// --- RequestLimits ---
 
 RequestLimitPtr RequestLimits::of(const ClusterName& cluster, const std::string& service_name) {
   const std::lock_guard lock(mutex_);
@@ -81,7 +81,8 @@ RequestLimitPtr RequestLimits::of(const ClusterName& cluster, const std::string&
   return fresh;
 }
 
-// Searches only when the table has doubled since the last search, so the cost per entry is small.
+// Removes limits that have no holder. Searches only when the table has doubled since the last
+// search, so the cost per entry is small.
 void RequestLimits::forget_unheld() {
   if (limits_.size() < tidy_at_) return;
   std::erase_if(limits_, [](const auto& entry) { return entry.second.expired(); });
@@ -98,12 +99,13 @@ const std::shared_ptr<RequestLimits>& RequestLimits::of_process() {
   return shared;
 }
 
-// --- as one configuration sets it ---
+// --- RequestGate ---
 
 RequestGate::RequestGate(RequestLimitPtr calls,
                          std::uint32_t most,
                          const ClusterName& cluster,
-                         EventCountPtr refused)
+                         EventCountPtr refused,
+                         EventCountPtr reported)
     : calls_(std::move(calls)),
       most_(most),
       refusal_(
@@ -115,10 +117,12 @@ RequestGate::RequestGate(RequestLimitPtr calls,
                                               most == kDefaultMaxRequests ? "default" : "limit",
                                               "; circuit_breakers.thresholds.max_requests "
                                               "raises it"))),
-      refused_(std::move(refused)) {}
+      refused_(std::move(refused)),
+      reported_(std::move(reported)) {}
 
 absl::Status RequestGate::refuse() const {
   if (refused_ != nullptr) refused_->add(0, 1);
+  if (reported_ != nullptr) reported_->add(0, 1);
   return refusal_;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RequestLimit — the calls of one cluster in flight, from all its users. RequestLimits — one
-// RequestLimit for each {cluster, EDS service} of the whole process (gRFC A32, A37).
+// RequestLimit — counts the calls in flight of one cluster, from all its policies and channels.
+// RequestLimits — one RequestLimit for each {cluster, EDS service} of the process (gRFC A32, A37).
 //
 //   cluster_impl ─▶ RequestLimits::of ─▶ [RequestLimit] ◀─ RequestGate ◀─ router: enter, ended
 //
@@ -9,9 +9,9 @@
 //          ├ far from the limit: a stripe takes kBatch at once, so that calls share no cache line
 //          └ near it: one by one, and kept tokens are called in before a call is refused
 //
-// Each caller passes the limit of its configuration. Two configurations of one cluster share the
-// count, and each applies its own limit. A changed limit makes a new RequestGate, and leaves the
-// count as it is.
+// The limit itself is an argument: each caller passes that of its configuration. Two configurations
+// of one cluster share the count, but each applies its own limit. A new limit makes a new
+// RequestGate, and does not change the count.
 //
 // Invariants
 //   Q1  Calls in flight ≤ out_ ≤ the limit, at every moment, while all callers pass the same limit.
@@ -47,15 +47,15 @@ class RequestLimit {
   /// Gives back the token of a call that has ended.
   [[gnu::hot]] void put_back(std::uint32_t most) const noexcept;
 
-  /// Exact while no thread takes or puts back.
+  /// The number of calls in flight; exact while no thread takes or puts back.
   std::int64_t in_flight() const noexcept;
 
  private:
-  /// Tokens that a stripe takes at a time. A stripe that keeps more than twice as many gives this
-  /// number back.
+  /// How many tokens a stripe takes at once. A stripe that keeps more than twice as many puts this
+  /// many back.
   static constexpr std::int64_t kBatch = 8;
 
-  /// Whether every stripe could take another batch.
+  /// Whether the limit would not be exceeded even if every stripe took another batch.
   static bool is_far(std::int64_t out, std::uint32_t most) {
     return out + kBatch * static_cast<std::int64_t>(kStripes) <= std::int64_t{most};
   }
@@ -73,15 +73,14 @@ class RequestLimit {
 
 using RequestLimitPtr = std::shared_ptr<const RequestLimit>;
 
-/// Thread-safe; not for the path of calls. A limit is made when it is first asked for, and
-/// destroyed with its last holder.
+/// Thread-safe, but takes a lock: not for calls. Makes a limit when it is first needed. The limit
+/// is destroyed with its last holder.
 class RequestLimits {
  public:
-  /// `service_name`: the name in EDS; empty for LOGICAL_DNS.
+  /// The limit for this cluster and EDS service. `service_name` is empty for LOGICAL_DNS.
   RequestLimitPtr of(const ClusterName& cluster, const std::string& service_name);
 
-  /// The number of known limits; limits that have lost their last holder count until they are
-  /// removed.
+  /// The number of entries, including limits that have no holder but have not been removed yet.
   std::size_t size();
 
   /// The limits that all runtimes of the process share (A37-29).
@@ -92,18 +91,21 @@ class RequestLimits {
 
   std::mutex mutex_;
   std::map<std::pair<ClusterName, std::string>, std::weak_ptr<const RequestLimit>> limits_;
-  std::size_t tidy_at_ = 16;  ///< At this size, limits without a holder are removed.
+  /// When there are this many entries, those without a holder are removed.
+  std::size_t tidy_at_ = 16;
 };
 
-/// The gate of a cluster's calls, with the limit of one configuration. Refused calls are dropped
+/// Limits the calls in flight of a cluster, as one configuration says. Refused calls are dropped
 /// with UNAVAILABLE.
 class RequestGate final : public CallGate {
  public:
-  /// `refused` counts the calls that are refused; null: they are not counted.
+  /// `refused` counts the calls that are refused, and so does `reported`, for the load reports;
+  /// null: they are not counted.
   RequestGate(RequestLimitPtr calls,
               std::uint32_t most,
               const ClusterName& cluster,
-              EventCountPtr refused);
+              EventCountPtr refused,
+              EventCountPtr reported = nullptr);
 
   [[gnu::hot]] bool enter() const noexcept override { return calls_->take(most_); }
 
@@ -120,7 +122,7 @@ class RequestGate final : public CallGate {
   /// See RequestLimit::in_flight().
   std::int64_t in_flight() const noexcept { return calls_->in_flight(); }
 
-  /// The status that refused calls are dropped with.
+  /// The status of refused calls.
   const absl::Status& refusal() const { return refusal_; }
 
  private:
@@ -128,6 +130,7 @@ class RequestGate final : public CallGate {
   const std::uint32_t most_;
   const absl::Status refusal_;
   const EventCountPtr refused_;
+  const EventCountPtr reported_;
 };
 
 using RequestGatePtr = std::shared_ptr<const RequestGate>;

@@ -4,8 +4,8 @@
 //
 //   table of 100,000 entries ─▶ erase all but two ─▶ shrink_if_sparse ─▶ table of two
 //
-// A hash table of abseil keeps its slots when entries are erased: 22 MB in the subchannel map of a
-// cluster that once had 100,000 endpoints, for as long as the map lives.
+// A hash table of abseil keeps its memory when entries are erased. The subchannel map of a cluster
+// that once had 100,000 endpoints would keep 22 MB for as long as the map lives.
 
 #pragma once
 
@@ -13,9 +13,8 @@
 
 namespace signalbox::lb {
 
-/// Call it after entries were erased. The table is rebuilt only when most of its entries have gone
-/// since the last time, so a call costs next to nothing on average. References to entries are
-/// invalid afterwards.
+/// Call it after entries were erased. It rebuilds the table only if the table is large and less
+/// than an eighth full, so a call is cheap on average. It may make references to entries invalid.
 template <typename Table>
 void shrink_if_sparse(Table& table) {
   constexpr std::size_t kSmall = 1'024;

@@ -31,7 +31,7 @@ class ExplainedPicker final : public Picker {
   PickNotePtr note_;
 };
 
-// Null: the picker is no ExplainedPicker.
+// Casts the picker; null: it is not an ExplainedPicker.
 const ExplainedPicker* explained_picker(const PickerPtr& picker) {
   const Picker* const any = picker.get();
   if (any == nullptr || typeid(*any) != typeid(ExplainedPicker)) return nullptr;

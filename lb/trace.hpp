@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trace — lets one body of a picker serve both pick() and explain().
+// Trace — lets one function of a picker serve both pick() and explain().
 //
 //   pick(args)           ─▶ decide(args, Silent{}) ───┐
 //   explain(args, trace) ─▶ decide(args, Telling{…}) ─┴▶ the one body, a template of its sink
@@ -11,12 +11,12 @@
 //     return decide(args, Telling{trace});
 //   }
 //
-// A sink receives the steps of a pick, and decides whether pickers below are picked or explained,
-// and whether marks are left. With Silent a step costs nothing: its texts are made in a lambda that
-// tell() never calls.
+// The sink (Silent or Telling) receives the steps of a pick. It also decides whether pickers below
+// are picked or explained, and whether side effects happen: leave(). With Silent a step costs
+// nothing: its texts are made in a lambda that tell() never calls.
 //
-// A policy may know more of its choice than its picker needs (failed priorities, for example). That
-// knowledge is in a PickNote beside the picker. pick() never passes the note: see
+// A policy may know more about its choice than its picker needs, such as which priorities failed.
+// That knowledge goes into a PickNote beside the picker. pick() does not touch the note: see
 // make_explained_picker().
 
 #pragma once
@@ -40,11 +40,11 @@ namespace signalbox::lb {
 struct Silent {
   static constexpr bool kTells = false;
 
-  /// `step` makes the PickStep.
+  /// Does nothing. With Telling, `step` is called to make the PickStep.
   template <typename Step>
   void tell(const Step& /*step*/) const {}
 
-  /// Does what only a pick may do: write a mark, count, ask.
+  /// Runs `mark`, which does what only a pick may do: write, count, send an ask.
   template <typename Mark>
   void leave(const Mark& mark) const {
     mark();
@@ -78,12 +78,12 @@ class Telling {
   PickTrace* trace_;
 };
 
-/// A trace that knows the time, for pickers that tell how long something has been going on.
+/// A trace with the current time, for pickers that say how long something has lasted.
 class TimedTrace final : public PickTrace {
  public:
   using To = std::function<void(PickStep)>;
 
-  /// `now` is nullopt when the time is not known.
+  /// `now`: nullopt if the time is not known.
   TimedTrace(std::optional<Instant> now, To to, Turns turns = Turns::kAsTheyAre)
       : now_(now), turns_(turns), to_(std::move(to)) {}
 
@@ -99,21 +99,21 @@ class TimedTrace final : public PickTrace {
   const To to_;
 };
 
-/// The time of a TimedTrace; nullopt: the time is not known, or the trace is of another type.
+/// The current time, from a TimedTrace; nullopt: it is not known, or the trace is of another type.
 std::optional<Instant> now_of(const PickTrace& trace);
 
-/// Where an explained pick takes its turns from (messages/explanation.hpp), as a TimedTrace knows
-/// it; any other trace: kAsTheyAre.
+/// Whether an explained pick of round_robin shows the next turn or one drawn by the seed
+/// (messages/explanation.hpp). From a TimedTrace; for any other trace kAsTheyAre.
 Turns turns_of(const PickTrace& trace);
 
-/// Completes the sources of one cluster's steps, in which pickers name only the type of the
-/// resource: "CDS" becomes "CDS orders", "EDS" becomes "EDS orders-endpoints". All arguments are
-/// borrowed. `service`: the name in EDS; empty for LOGICAL_DNS, where the endpoints come from CDS.
+/// A trace that adds names to the sources of steps and passes the steps on to `to`. Pickers name
+/// only the type of a resource: "CDS" becomes "CDS orders", "EDS" becomes "EDS orders-endpoints".
+/// `service`: the name in EDS; empty for LOGICAL_DNS, where endpoints come from CDS. All arguments
+/// are borrowed.
 TimedTrace cluster_trace(PickTrace& to, const std::string& cluster, const std::string& service);
 
-/// The reasons of a policy for the choice behind its picker, from the time when the picker was
-/// made. Immutable. A publication makes a note of pointers only; its texts are made when an
-/// explanation needs them.
+/// Why a policy chose as it did, as of the time when its picker was made. Immutable. Making a note
+/// only copies pointers; its texts are made when an explanation needs them.
 class PickNote {
  public:
   virtual ~PickNote() = default;
@@ -122,18 +122,19 @@ class PickNote {
 
 using PickNotePtr = std::shared_ptr<const PickNote>;
 
-/// Picks as `picker` does, but its explanation begins with the note. A holder that calls pick() on
-/// picked() saves the detour through this picker.
+/// Picks as `picker` does, but explain() first tells the note. A parent that picks with picked()
+/// skips this wrapper.
 PickerPtr make_explained_picker(PickerPtr picker, PickNotePtr note);
 
-/// `picker` without the wrappers of make_explained_picker(): pick() gives the same answer, with
-/// fewer steps. The result lives as long as `picker`.
+/// The picker inside all wrappers of make_explained_picker(). Its pick() gives the same result,
+/// more directly. Lives as long as `picker`.
 const Picker* picked(const PickerPtr& picker);
 
-/// `picker` with the same notes as `explained` has; without notes, `picker` itself.
+/// `picker` with the notes that `explained` has; `picker` itself if it has none.
 PickerPtr explained_as(const PickerPtr& explained, PickerPtr picker);
 
-/// A child's picker, as a parent keeps it. pick() skips the wrappers of make_explained_picker().
+/// A child's picker, kept by a parent. Picks skip the wrappers of make_explained_picker();
+/// explanations include their notes.
 class ChildPicker {
  public:
   ChildPicker() = default;
@@ -157,7 +158,7 @@ class ChildPicker {
   const Picker* picked_ = nullptr;
 };
 
-// --- for texts ---
+// --- texts of explanations ---
 
 /// The source of a step: the configuration of HTTP filters.
 inline constexpr char kFilterSource[] = "LDS http_filters, RDS typed_per_filter_config";

@@ -14,10 +14,10 @@ namespace signalbox {
 struct CertificateEnds {
   using Time = std::chrono::system_clock::time_point;
 
-  /// The first certificate of our own chain to end; nullopt: there is no chain.
+  /// The earliest end among the certificates of our own chain; nullopt: there is no chain.
   std::optional<Time> identity;
-  /// The last of the roots to end: until then a bundle may verify servers. nullopt: there are no
-  /// roots of our own.
+  /// The latest end among our root certificates: until then, one of them has not ended.
+  /// nullopt: no root certificates are configured in files.
   std::optional<Time> roots;
 
   friend bool operator==(const CertificateEnds&, const CertificateEnds&) = default;

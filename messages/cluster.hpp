@@ -21,6 +21,7 @@
 #include "messages/connectivity.hpp"
 #include "messages/ids.hpp"
 #include "messages/lb_config.hpp"
+#include "messages/load_reporting.hpp"
 
 namespace signalbox {
 
@@ -80,6 +81,9 @@ struct Cluster {
   /// common_lb_config.healthy_panic_threshold, in whole percent. Read only for an aggregate in
   /// tiered mode. nullopt: the runtime's threshold applies.
   std::optional<std::uint32_t> panic_threshold = {};
+  /// nullopt: the cluster's load is reported to no server. An aggregate's own setting has no effect
+  /// (A37).
+  std::optional<LoadReporting> load_reporting = {};
 };
 
 }  // namespace signalbox

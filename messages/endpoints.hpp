@@ -32,6 +32,11 @@ struct LocalityName {
 
   friend bool operator==(const LocalityName&, const LocalityName&) = default;
   friend auto operator<=>(const LocalityName&, const LocalityName&) = default;
+
+  template <typename H>
+  friend H AbslHashValue(H state, const LocalityName& name) {
+    return H::combine(std::move(state), name.region, name.zone, name.sub_zone);
+  }
 };
 
 /// `{region="r", zone="z", sub_zone="s"}`, gRPC's own form of a locality (A78).

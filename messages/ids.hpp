@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <ostream>
@@ -55,6 +56,9 @@ using Address = Name<struct AddressTag>;
 using DnsName = Name<struct DnsNameTag>;
 /// The place of a policy in its tree ("orders/priority/child0"); the same after a restart.
 using PolicyPath = Name<struct PolicyPathTag>;
+
+/// One control-plane server: its index among the distinct servers of the bootstrap.
+using ServerId = std::size_t;
 
 /// The number of a configuration. It rises by one with each configuration that a channel applies to
 /// its policy tree. 0: none yet.

@@ -29,6 +29,7 @@
 #include "messages/deep.hpp"
 #include "messages/endpoints.hpp"
 #include "messages/ids.hpp"
+#include "messages/load_reporting.hpp"
 #include "messages/pick.hpp"
 
 namespace signalbox {
@@ -128,6 +129,8 @@ struct ClusterImplConfig {
   std::string service_name = {};  ///< The EDS resource's name; empty for LOGICAL_DNS.
   std::uint32_t max_concurrent_requests = kDefaultMaxRequests;
   ClusterName aggregate = {};  ///< See CdsConfig::aggregate.
+  /// See Cluster::load_reporting.
+  std::optional<LoadReporting> load_reporting = {};
 
   friend bool operator==(const ClusterImplConfig&, const ClusterImplConfig&) = default;
 };

@@ -131,7 +131,8 @@ struct PickAsked {
 /// Asks the policy to leave IDLE, that is, to connect.
 struct IdleExitRequested {};
 
-/// The answer to RebuildSoon: all messages that were in the mailbox then have been handled.
+/// The answer to RebuildSoon: all messages that were in the mailbox when RebuildSoon was ordered
+/// have been handled.
 struct RebuildDue {
   /// The duration of the last step that published another picker, as the shell measured it. 0: not
   /// measured. It is a virtual time, so 0, in simulations.

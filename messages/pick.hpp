@@ -2,11 +2,12 @@
 //
 // The pick contract of control and data plane: the input of a picker, and its possible answers.
 //
-//   router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, tell the ask
+//   router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, send the ask
 //
 // Pickers are immutable. Any thread reads them, concurrently and inside a read section of the
 // snapshot cell. Pointers in a PickResult are valid until that section ends. A picker may own
-// relaxed atomics only as marks (one-shot asks, rotating positions), where staleness is harmless.
+// relaxed atomics only where a stale value is harmless: for rotating positions, and for flags that
+// say that a request to the policy (PickAsk) was already sent.
 
 #pragma once
 
@@ -130,8 +131,8 @@ enum class Salt : std::uint64_t {
 /// distinct numbers: this function also spreads seeds that count up, or that advance by the golden
 /// ratio as those of splitmix64 do.
 constexpr std::uint64_t draw(std::uint64_t seed, Salt salt, std::uint64_t step = 0) {
-  // Seed and salt are mixed, not added. Else two pairs of seed and salt with one sum would draw
-  // alike.
+  // Seed and salt are mixed, not added: pairs of seed and salt with equal sums would otherwise
+  // get equal draws.
   std::uint64_t x = seed ^ (seed >> 32U);
   x *= 0xd6e8feb86659fd93ULL;
   x ^= x >> 32U;
@@ -161,7 +162,7 @@ struct PickAsk {
   friend bool operator==(const PickAsk&, const PickAsk&) = default;
 };
 
-/// Receives the asks of one policy's pickers. Thread-safe, never blocks.
+/// Receives the requests (PickAsk) of one policy's pickers. Thread-safe, never blocks.
 class AskTarget {
  public:
   virtual ~AskTarget() = default;

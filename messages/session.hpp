@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sessions — three kinds of values: data of a session that pickers, snapshots and calls pass on,
-// the result of a session's pick, and the marks that keep hosts of sessions connected.
+// the result of a session's pick, and the marks (times of last use) that keep hosts of sessions
+// connected.
 //
 //   override_host's picker ─▶ SessionHint: where cookies lead ─▶ the snapshot ─┐
 //                                                                  lb/session ◀┘
@@ -69,8 +70,8 @@ class SessionMark {
   /// No call yet: the time is infinitely long ago.
   SessionMark() = default;
 
-  /// A pick does not write a mark that is younger than this. Between two writes, readers keep the
-  /// cache line.
+  /// A pick does not write a mark that is younger than this. Writes are therefore rare, and the
+  /// mark's cache line can stay in the caches of all threads that read it.
   static constexpr Duration kGrain = std::chrono::milliseconds(1);
 
   void touch(Instant now) const {

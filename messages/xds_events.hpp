@@ -174,9 +174,6 @@ using AdsSessionEffects = std::vector<AdsSessionEffect>;
 
 using WatcherId = std::uint64_t;
 
-/// One control-plane server: its index among the distinct servers of the bootstrap.
-using ServerId = std::size_t;
-
 struct Watch {
   ResourceKey key;
 };

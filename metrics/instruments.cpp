@@ -269,8 +269,8 @@ const EventCountPtr& count_of(std::map<std::string, EventCountPtr>& counts,
 
 }  // namespace
 
-Instruments::Instruments(Clock now, LatencyScale scale)
-    : now_(std::move(now)), scale_(scale), series_(scale) {
+Instruments::Instruments(Clock now, LatencyScale scale, CallMetrics calls)
+    : now_(std::move(now)), scale_(scale), calls_(calls), series_(scale) {
   series_.set(Metric::kBuildInfo, {SIGNALBOX_VERSION, SIGNALBOX_REVISION, "" __VERSION__}, 1);
 }
 
@@ -394,6 +394,18 @@ void Instruments::count_stream_end(absl::string_view server, StreamEnd how, std:
               static_cast<double>(times));
 }
 
+void Instruments::count_load_stream_end(absl::string_view server,
+                                        StreamEnd how,
+                                        std::uint64_t times) {
+  series_.add(Metric::kLrsStreams,
+              {std::string(server), label_of(kStreamEnds, how)},
+              static_cast<double>(times));
+}
+
+void Instruments::count_load_report_sent(absl::string_view server) {
+  series_.add(Metric::kLrsReports, {std::string(server)}, 1);
+}
+
 void Instruments::record_response(ResourceType type, std::size_t bytes) {
   series_.record(
       Metric::kXdsResponseBytes, {std::string(to_string(type))}, static_cast<double>(bytes));
@@ -489,6 +501,7 @@ void Instruments::let_go_of(const ClusterName& cluster) {
 std::shared_ptr<const CallStats> Instruments::call_stats(absl::string_view target,
                                                          const ClusterName& cluster,
                                                          const ClusterName& aggregate) {
+  if (calls_ == CallMetrics::kOff) return nullptr;
   const std::lock_guard lock(registry_mutex_);
   CallKey key{std::string(target), cluster, aggregate};
   const auto found = call_stats_.find(key);
@@ -503,6 +516,7 @@ std::shared_ptr<const CallStats> Instruments::call_stats(absl::string_view targe
 }
 
 std::shared_ptr<const CallerStats> Instruments::caller_stats(absl::string_view target) {
+  if (calls_ == CallMetrics::kOff) return nullptr;
   const std::lock_guard lock(registry_mutex_);
   std::string key(target);
   if (caller_stats_.size() >= kMaxSeries && !caller_stats_.contains(key)) {

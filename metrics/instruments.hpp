@@ -41,25 +41,30 @@
 
 namespace signalbox::metrics {
 
+/// Whether calls are counted and timed.
+enum class CallMetrics : std::uint8_t { kOn, kOff };
+
 class Instruments final : public DropCounters, public EndpointCounters {
  public:
   using Clock = std::function<Instant()>;
 
   explicit Instruments(Clock now = std::chrono::steady_clock::now,
-                       LatencyScale scale = LatencyScale::kShort);
+                       LatencyScale scale = LatencyScale::kShort,
+                       CallMetrics calls = CallMetrics::kOn);
 
   void observe(const Observation& observation);
 
   /// Returns the counters of this target's calls that `cluster` takes. `aggregate` is the route's
   /// cluster when the route's cluster differs from `cluster`. Repeated calls return the same object
   /// until the cluster is forgotten. Beyond kMaxSeries objects, new clusters share the object of
-  /// "other".
+  /// "other". Null: calls are not counted.
   std::shared_ptr<const CallStats> call_stats(absl::string_view target,
                                               const ClusterName& cluster,
                                               const ClusterName& aggregate = {});
 
   /// Returns the counters of what the callers of this target see. Repeated calls return the same
-  /// object. Beyond kMaxSeries objects, new targets share the object of "other".
+  /// object. Beyond kMaxSeries objects, new targets share the object of "other". Null: calls are
+  /// not counted.
   std::shared_ptr<const CallerStats> caller_stats(absl::string_view target);
 
   /// Repeated calls return the same object until the cluster is forgotten. Beyond kMaxSeries
@@ -111,6 +116,9 @@ class Instruments final : public DropCounters, public EndpointCounters {
                      std::uint64_t invalid);
   /// Counts a stream to the server that has ended. `times`: 0 makes the series known.
   void count_stream_end(absl::string_view server, StreamEnd how, std::uint64_t times = 1);
+  /// As count_stream_end(), for streams of load reports.
+  void count_load_stream_end(absl::string_view server, StreamEnd how, std::uint64_t times = 1);
+  void count_load_report_sent(absl::string_view server);
   void record_response(ResourceType type, std::size_t bytes);
   void set_xds_resources(ResourceType type, absl::string_view cache_state, std::uint64_t count);
   void count_config_rejected(absl::string_view reason, std::uint64_t times = 1);
@@ -182,6 +190,7 @@ class Instruments final : public DropCounters, public EndpointCounters {
 
   const Clock now_;
   const LatencyScale scale_;
+  const CallMetrics calls_;
   // Mutable: collect() forgets clusters that are gone.
   mutable SeriesTable series_;
   mutable std::mutex registry_mutex_;

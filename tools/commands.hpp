@@ -33,7 +33,7 @@ enum class LogFormat : std::uint8_t {
   kJson   ///< One JSON object a line, with `time`, `level`, `command` and `text`.
 };
 
-/// Holds for the whole process from now on.
+/// Sets the form of log lines for the whole process, from now on.
 void set_log_format(LogFormat format);
 LogFormat log_format();
 
@@ -98,7 +98,7 @@ struct DemoOptions {
   std::string json;          ///< Empty: no data file.
   std::string html;          ///< Empty: no page.
   std::string metrics = "127.0.0.1:0";
-  std::string metrics_detail = "cluster";  ///< `cluster`, `endpoint`.
+  std::string metrics_detail = "cluster";  ///< `cluster`, `endpoint`, `none`.
   std::string metrics_buckets = "short";   ///< `short`, `grpc`.
   std::string admin;                       ///< Address of the admin pages; empty: none.
   std::string grpc_admin;                  ///< Address of the gRPC admin services; empty: none.

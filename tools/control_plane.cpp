@@ -134,26 +134,30 @@ class AdsService final : public grpc::CallbackGenericService {
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
-    if (context->method() != kMethod) return new Refusal(context->method());
-    return new AdsStream(plane_);
+    if (context->method() == kMethod) return new AdsStream(plane_);
+    if (plane_.others_) {
+      if (auto* const other = plane_.others_(context->method())) return other;
+    }
+    return new Refusal(context->method());
   }
 
  private:
   ControlPlane& plane_;
 };
 
-absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::start(const std::string& address) {
+absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::start(const std::string& address,
+                                                                  OtherMethods others) {
   if (port_of(address) < 0 || port_of(address) > 65535) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", address, "\" is no address to listen on; expected host:port"));
   }
-  std::unique_ptr<ControlPlane> plane(new ControlPlane(address));
-  if (const absl::Status status = plane->listen(); !status.ok()) return status;
+  std::unique_ptr<ControlPlane> plane(new ControlPlane(address, std::move(others)));
+  if (absl::Status status = plane->listen(); !status.ok()) return status;
   return plane;
 }
 
-ControlPlane::ControlPlane(const std::string& address)
-    : host_(host_of(address)), port_(port_of(address)) {}
+ControlPlane::ControlPlane(const std::string& address, OtherMethods others)
+    : host_(host_of(address)), others_(std::move(others)), port_(port_of(address)) {}
 
 ControlPlane::~ControlPlane() {
   stop();

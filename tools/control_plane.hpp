@@ -40,11 +40,15 @@ using xds::DiscoveryRecord;
 class AdsStream;
 class AdsService;
 
+/// Makes the reactor of a call of a method other than ADS. Null: UNIMPLEMENTED.
+using OtherMethods = std::function<grpc::ServerGenericBidiReactor*(const std::string& method)>;
+
 class ControlPlane {
  public:
   /// Listens on `host:port`. INVALID_ARGUMENT if `address` has another form; UNAVAILABLE, with the
-  /// address, if the port cannot be bound.
-  static absl::StatusOr<std::unique_ptr<ControlPlane>> start(const std::string& address);
+  /// address, if the port cannot be bound. `others`: empty: ADS is the only method.
+  static absl::StatusOr<std::unique_ptr<ControlPlane>> start(const std::string& address,
+                                                             OtherMethods others = nullptr);
 
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
@@ -71,11 +75,12 @@ class ControlPlane {
   friend class AdsStream;
   friend class AdsService;
 
-  explicit ControlPlane(const std::string& address);
+  ControlPlane(const std::string& address, OtherMethods others);
   absl::Status listen();
   void send(const xds::OutgoingResponses& responses);
 
   const std::string host_;
+  const OtherMethods others_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   xds::DiscoveryServer core_;

@@ -70,6 +70,7 @@ absl::Status DemoStage::set() {
   options.log_level = log_format() == LogFormat::kJson ? LogLevel::kInfo : LogLevel::kError;
   options.log_line = [](const LogLine& line) { say("demo", text_of(line), line.level); };
   if (options_.metrics_detail == "endpoint") options.metrics_detail = MetricsDetail::kEndpoint;
+  if (options_.metrics_detail == "none") options.metrics_detail = MetricsDetail::kNone;
   if (options_.metrics_buckets == "grpc") options.latency_buckets = LatencyBuckets::kGrpc;
   if (options_.drill == kTieredDrill) options.aggregate_mode = AggregateMode::kTiered;
   auto runtime = Runtime::start(std::move(options));

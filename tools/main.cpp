@@ -232,11 +232,12 @@ void add_demo_metrics(CLI::App& command, DemoOptions& options) {
       ->check(host_and_port())
       ->capture_default_str();
   command
-      .add_option("--metrics-detail",
-                  options.metrics_detail,
-                  "Tell calls apart by cluster, or by endpoint\ntoo: at most 200")
+      .add_option(
+          "--metrics-detail",
+          options.metrics_detail,
+          "Tell calls apart by cluster, or by endpoint\ntoo: at most 200; none: do not count them")
       ->type_name("DETAIL")
-      ->check(CLI::IsMember({"cluster", "endpoint"}))
+      ->check(CLI::IsMember({"cluster", "endpoint", "none"}))
       ->capture_default_str();
   command
       .add_option("--metrics-buckets",

@@ -5,7 +5,7 @@
 //   script ─▶ killed, settled ─▶ [TierLog] ─▶ tier_report
 //   load ─▶ add(FinishedCall) ─▶
 //
-//   killed ────────────▶ settled ───────────────────────▶ the next one is killed
+//   killed ────────────▶ settled ───────────────────────▶ the next backend is killed
 //     the client notices   calls that begin and end here are measured
 //
 // A measured share passes if it differs from the computed share by at most 5 standard deviations of

@@ -35,11 +35,11 @@ int fail(const absl::Status& status) {
   return is_usage ? kExitUsage : kExitFailed;
 }
 
-// The whole screen of a terminal; the destructor gives back what was there before.
+// Takes the whole screen of a terminal. The destructor restores the former screen.
 class Screen {
  public:
   Screen() {
-    // Blocked, the signal of a new size comes by the descriptor.
+    // SIGWINCH (a new size) must be blocked to be read from the signal descriptor.
     sigset_t resized;
     sigemptyset(&resized);
     sigaddset(&resized, SIGWINCH);

@@ -190,6 +190,7 @@ class Rows {
  private:
   template <typename Counts>
   TopCalls calls(Counts counts) const {
+    if (now_.calls.empty()) return {};
     CallSums sum;
     CallSums grown;
     for (const auto& [key, sums] : now_.calls) {
@@ -295,6 +296,10 @@ std::string number(std::optional<double> value, const char* unit = "") {
       *value >= 100 ? absl::StrFormat("%.0f", *value) : absl::StrFormat("%.1f", *value), unit);
 }
 
+std::string whole(std::optional<double> value) {
+  return value ? absl::StrFormat("%.0f", *value) : "-";
+}
+
 std::string time_text(std::optional<double> seconds) {
   if (!seconds) return "-";
   return *seconds >= 1 ? number(seconds, " s") : number(*seconds * 1e3, " ms");
@@ -310,7 +315,7 @@ Cells cells_of(const TopRow& row) {
           priority_text(row.priority),
           number(row.calls.per_second),
           number(row.calls.error_percent, " %"),
-          absl::StrFormat("%.0f", row.calls.active),
+          whole(row.calls.active),
           time_text(row.calls.p50_seconds),
           time_text(row.calls.p99_seconds),
           row.endpoints ? absl::StrCat(*row.ready, "/", *row.endpoints) : "-",
@@ -406,7 +411,7 @@ std::vector<std::string> top_screen(const TopFrame& frame,
                                "  errors ",
                                number(frame.all.error_percent, " %"),
                                "  active ",
-                               absl::StrFormat("%.0f", frame.all.active)));
+                               whole(frame.all.active)));
   lines.emplace_back();
   std::vector<Cells> cells{
       {"CLUSTER", "PRIORITY", "CALLS/S", "ERRORS", "ACTIVE", "P50", "P99", "READY", "FAILOVERS"}};
@@ -434,7 +439,7 @@ std::string top_lines(const TopFrame& frame) {
                     pair("priority", row.priority),
                     pair("calls_per_second", row.calls.per_second),
                     pair("error_percent", row.calls.error_percent),
-                    pair("active", std::optional(row.calls.active)));
+                    pair("active", row.calls.active));
     absl::StrAppend(&lines,
                     pair("p50_ms", row.calls.p50_seconds, 1e3),
                     pair("p99_ms", row.calls.p99_seconds, 1e3),

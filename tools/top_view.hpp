@@ -28,7 +28,7 @@ namespace signalbox::tools {
 struct TopCalls {
   std::optional<double> per_second;     ///< Calls that were started; nullopt: no rates.
   std::optional<double> error_percent;  ///< The failed share of the calls that ended.
-  double active = 0;                    ///< Calls in flight now.
+  std::optional<double> active;         ///< Calls in flight now; nullopt: calls are not counted.
   std::optional<double> p50_seconds;    ///< Of attempts that ended; nothing: no attempt ended.
   std::optional<double> p99_seconds;
 

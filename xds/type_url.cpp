@@ -34,6 +34,7 @@
 #include "signalbox/envoy/extensions/transport_sockets/tls/v3/tls.pb.h"
 #include "signalbox/envoy/extensions/upstreams/http/v3/http_protocol_options.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "signalbox/envoy/service/load_stats/v3/lrs.pb.h"
 #include "signalbox/envoy/service/status/v3/csds.pb.h"
 #include "signalbox/udpa/type/v1/typed_struct.pb.h"
 #include "signalbox/xds/type/v3/typed_struct.pb.h"
@@ -101,6 +102,8 @@ bool link_messages() {
       envoy::extensions::transport_sockets::tls::v3::UpstreamTlsContext::descriptor(),
       envoy::extensions::upstreams::http::v3::HttpProtocolOptions::descriptor(),
       envoy::service::discovery::v3::Resource::descriptor(),
+      envoy::service::load_stats::v3::LoadStatsRequest::descriptor(),
+      envoy::service::load_stats::v3::LoadStatsResponse::descriptor(),
       envoy::service::status::v3::ClientStatusRequest::descriptor(),
       envoy::service::status::v3::ClientStatusResponse::descriptor(),
       udpa::type::v1::TypedStruct::descriptor(),

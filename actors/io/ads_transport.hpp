@@ -62,7 +62,8 @@ class AdsTransport {
 
   virtual ~AdsTransport() = default;
 
-  /// Opens AggregatedDiscoveryService/StreamAggregatedResources. Thread-safe, never blocks.
+  /// Opens AggregatedDiscoveryService/StreamAggregatedResources, or the stream of load reports
+  /// (LoadReportingService/StreamLoadStats). Thread-safe, never blocks.
   virtual std::unique_ptr<Stream> open(Events events) = 0;
 
   /// The server's name, for error texts and labels of metrics.

@@ -32,9 +32,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-const char kMethod[] =
-    "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
-
 // gRPC 1.51's text for a GOAWAY with the code ENHANCE_YOUR_CALM and the text too_many_pings.
 const char kTooManyPings[] = "Too many pings";
 
@@ -106,6 +103,7 @@ class Call : public std::enable_shared_from_this<Call> {
        AdsTransport::Events events)
       : keepalive_(std::move(keepalive)),
         pinged_(keepalive_->milliseconds()),
+        method_(options.method),
         max_message_bytes_(options.max_message_bytes),
         security_(options.security),
         events_(std::move(events)) {
@@ -132,7 +130,7 @@ class Call : public std::enable_shared_from_this<Call> {
       alarm_.Set(&interest_.queue(), gpr_now(GPR_CLOCK_MONOTONIC), tag(&Call::refused));
       return;
     }
-    stream_ = stub_->PrepareCall(&context_, kMethod, &interest_.queue());
+    stream_ = stub_->PrepareCall(&context_, method_, &interest_.queue());
     stream_->StartCall(tag(&Call::started));
   }
 
@@ -252,6 +250,7 @@ class Call : public std::enable_shared_from_this<Call> {
   const GrpcPoller::Interest interest_;  // A call may outlive its transport.
   const std::shared_ptr<KeepaliveTime> keepalive_;
   const int pinged_;
+  const char* const method_;
   const int max_message_bytes_;
   const ConnectionSecurity security_;
   absl::Status refusal_;  // The error if no credentials could be made: there is no channel then.

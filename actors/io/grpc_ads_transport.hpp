@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcAdsTransport — ADS over a generic gRPC byte stream, without protobuf.
+// GrpcAdsTransport — ADS over a generic gRPC byte stream, without protobuf. Load reports (LRS) have
+// the same kind of stream, with another method.
 //
 //   AdsTransport::open ─▶ a channel of its own per stream ─▶ one thread with a completion queue
 //
@@ -32,7 +33,14 @@ namespace signalbox::actors {
 /// runtime promises to end within 2 s.
 inline constexpr std::chrono::milliseconds kMostWaitForCalls(500);
 
+/// The streams that a transport can open.
+inline constexpr char kAdsMethod[] =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+inline constexpr char kLrsMethod[] =
+    "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
+
 struct GrpcAdsOptions {
+  const char* method = kAdsMethod;
   std::string server_uri;  ///< A gRPC target: "127.0.0.1:18000", "dns:///xds.example:443".
   CredentialsSource credentials;
   ConnectionSecurity security = {};  ///< The security of `credentials`, for error texts.

@@ -7,6 +7,7 @@
 
 #include "actors/protocol/caf_version.hpp"
 #include "actors/protocol/runtime_messages.hpp"
+#include "messages/load_events.hpp"
 #include "messages/subchannel_events.hpp"
 #include "messages/xds_events.hpp"
 
@@ -60,6 +61,7 @@ SIGNALBOX_MESSAGE(ReresolutionRequested)
 SIGNALBOX_MESSAGE(ResolveName)
 SIGNALBOX_MESSAGE(EmitConfig)
 SIGNALBOX_MESSAGE(EmitError)
+SIGNALBOX_MESSAGE(LoadReportsWanted)
 // Messages between the shells themselves.
 SIGNALBOX_MESSAGE(protocol::RestartDue)
 SIGNALBOX_MESSAGE(protocol::SubchannelTimerAsked)

@@ -8,7 +8,11 @@
 
 namespace signalbox::protocol {
 
-using SupervisorActor =
-    ActorOf<OpenChannel, CloseChannel, ChannelExitIdle, RestartDue, DumpRequested>;
+using SupervisorActor = ActorOf<OpenChannel,
+                                CloseChannel,
+                                ChannelExitIdle,
+                                LoadReportsWanted,
+                                RestartDue,
+                                DumpRequested>;
 
 }  // namespace signalbox::protocol

@@ -118,8 +118,8 @@ Json to_json(const TargetStatus& target) {
   put(out, "failure", target.failure);
   out["generation"] = target.generation;
   put(out, "configured", target.configured);
-  out["calls_succeeded"] = target.calls_succeeded;
-  out["calls_failed"] = target.calls_failed;
+  put(out, "calls_succeeded", target.calls_succeeded);
+  put(out, "calls_failed", target.calls_failed);
   Json& clusters = out["clusters"] = Json::array();
   for (const ClusterStatus& cluster : target.clusters)
     clusters.push_back(to_json(cluster));

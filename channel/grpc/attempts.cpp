@@ -43,14 +43,14 @@ Attempts::Attempts(grpc::ClientContext& context,
     : context_(context),
       method_(method),
       type_(type),
-      record_(callers),
+      record_(callers, tracing != nullptr),
       trace_(TracedCall::begin(tracing, method_, &context, record_.made())) {}
 
 // A started attempt that has received no status counts as cancelled.
 Attempts::~Attempts() {
   if (!started_) return;
   intent_.pick.end(grpc::StatusCode::CANCELLED);
-  complete(grpc::StatusCode::CANCELLED, CallRecord::Clock::now());
+  complete(grpc::StatusCode::CANCELLED, now());
 }
 
 void Attempts::bound(CallBinder& binder, CallIntent intent) {
@@ -60,9 +60,16 @@ void Attempts::bound(CallBinder& binder, CallIntent intent) {
   ended_ = false;
 }
 
+// Without counters and without an observer, no clock is read.
+Instant Attempts::now() const {
+  const bool is_needed =
+      record_.is_open() || trace_ != nullptr || CallBinder::stats(intent_) != nullptr;
+  return is_needed ? CallRecord::Clock::now() : Instant();
+}
+
 void Attempts::count_started() {
   started_ = true;
-  started_at_ = CallRecord::Clock::now();
+  started_at_ = now();
   if (const CallStats* const stats = CallBinder::stats(intent_)) stats->count_started();
   if (trace_ != nullptr) trace_sent();
 }
@@ -96,16 +103,16 @@ void Attempts::complete(grpc::StatusCode code, Instant now) {
 
 // A call that had an attempt ends with its last attempt, so the clock is not read again.
 void Attempts::call_ended(const grpc::Status& status) {
-  const Instant now = ended_ ? ended_at_ : CallRecord::Clock::now();
-  record_.ended(status.error_code(), now);
-  if (trace_ != nullptr) trace_->call_ended(status.error_code(), status.error_message(), now);
+  const Instant at = ended_ ? ended_at_ : now();
+  record_.ended(status.error_code(), at);
+  if (trace_ != nullptr) trace_->call_ended(status.error_code(), status.error_message(), at);
 }
 
 std::optional<Duration> Attempts::ended(grpc::Status& status,
                                         std::optional<std::size_t> request_bytes,
                                         bool is_wanted,
                                         bool was_taken) {
-  ended_at_ = CallRecord::Clock::now();
+  ended_at_ = now();
   complete(status.error_code(), ended_at_);
   ended_ = true;
   const auto delay = binder_->retry(intent_,

@@ -99,7 +99,7 @@ class Attempts {
   // About the current attempt.
 
   /// Whether the attempt has a connection.
-  bool has_connection() const { return CallBinder::stats(intent_) != nullptr; }
+  bool has_connection() const { return CallBinder::has_connection(intent_); }
 
   /// Whether the picked connection is up now.
   bool is_alive() const { return CallBinder::is_alive(intent_); }
@@ -151,6 +151,7 @@ class Attempts {
   std::shared_ptr<QueuedCall> wait(const grpc::internal::Call& call,
                                    AttemptedCall& owner,
                                    CallIntent intent);
+  [[gnu::hot]] Instant now() const;
   [[gnu::hot]] void complete(grpc::StatusCode code, Instant now);
   void trace_sent();
 

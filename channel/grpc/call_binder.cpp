@@ -54,7 +54,7 @@ void end_pick(lb::Pick& pick, int code, const grpc::ClientContext& context) {
       trailers.find(grpc::string_ref(lb::kLoadReportTrailer.data(), lb::kLoadReportTrailer.size()));
   if (found == trailers.end()) return pick.end(code);
   const lb::ReceivedLoadReport received({found->second.data(), found->second.size()});
-  pick.stats().count_load_report(result_of(received));
+  if (const CallStats* const stats = pick.stats()) stats->count_load_report(result_of(received));
   pick.end(code, received.report(), std::chrono::steady_clock::now());
 }
 
@@ -288,12 +288,11 @@ void CallBinder::hand_over_failed(CallIntent& intent, AttemptedCall* interceptor
 }
 
 const CallStats* CallBinder::stats(const CallIntent& intent) {
-  const bool has_connection = intent.pick.outcome() == PickOutcome::kComplete;
-  return has_connection ? &intent.pick.stats() : nullptr;
+  return has_connection(intent) ? intent.pick.stats() : nullptr;
 }
 
 std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt& ended) const {
-  const bool had_connection = stats(intent) != nullptr;
+  const bool had_connection = has_connection(intent);
   const grpc::StatusCode code = ended.status.error_code();
   lb::AttemptEnd end{.code = code};
   auto reach = actors::Reach::kServer;
@@ -317,7 +316,8 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   const bool is_no_attempt = ended.is_wanted && decision.is_transparent;
   if (!end.is_unsent && !is_no_attempt) end_pick(intent.pick, code, ended.context);
   if (!ended.is_wanted) return std::nullopt;
-  if (decision.result) intent.pick.stats().count_retry(*decision.result);
+  const CallStats* const stats = intent.pick.stats();
+  if (decision.result && stats != nullptr) stats->count_retry(*decision.result);
   if (!decision.delay) return std::nullopt;
   if (decision.is_transparent) {
     counts().count_repicked();

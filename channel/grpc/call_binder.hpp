@@ -120,7 +120,12 @@ class CallBinder final : public grpc::internal::CallHook,
   /// may apply.
   void hand_over_failed(CallIntent& intent, AttemptedCall* interceptor);
 
-  /// The counters for the attempts of a call; null: the call has no connection.
+  static bool has_connection(const CallIntent& intent) {
+    return intent.pick.outcome() == PickOutcome::kComplete;
+  }
+
+  /// The counters for the attempts of a call; null: the call has no connection, or calls are not
+  /// counted.
   [[gnu::hot]] static const CallStats* stats(const CallIntent& intent);
 
   /// Reports the end of an attempt to the counters and policies. If another attempt follows,

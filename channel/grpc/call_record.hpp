@@ -22,19 +22,24 @@ class CallRecord {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `stats` must outlive this object; null: the call is not counted.
-  explicit CallRecord(const CallerStats* stats) : stats_(stats), made_(Clock::now()) {}
+  /// `stats` must outlive this object; null: the call is not counted. `is_timed`: made() is used
+  /// even then.
+  CallRecord(const CallerStats* stats, bool is_timed)
+      : stats_(stats), made_(stats != nullptr || is_timed ? Clock::now() : Instant()) {}
 
   ~CallRecord() {
     constexpr int kCancelled = 1;
-    if (has_begun_) ended(kCancelled, Clock::now());
+    if (has_begun_ && stats_ != nullptr) ended(kCancelled, Clock::now());
   }
 
   CallRecord(const CallRecord&) = delete;
   CallRecord& operator=(const CallRecord&) = delete;
 
-  /// When the stub made the call.
+  /// When the stub made the call; unset if nothing needs the time.
   Instant made() const { return made_; }
+
+  /// Whether the call will be counted, and is not yet.
+  bool is_open() const { return stats_ != nullptr; }
 
   /// The application has started the call.
   void begun() { has_begun_ = true; }

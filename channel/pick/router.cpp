@@ -91,6 +91,11 @@ std::shared_ptr<channel::WaitList> list_of(const std::shared_ptr<channel::Target
   return {target, target->waiting().get()};
 }
 
+// Null: the call was not routed, or calls are not counted.
+const CallStats* stats_of(const Pick& pick) {
+  return pick.cluster() == nullptr ? nullptr : pick.stats();
+}
+
 }  // namespace
 
 // Successive seeds of a thread differ by a constant, the golden ratio. draw() turns them into
@@ -193,17 +198,18 @@ Registration Router::pick_async(const CallArgs& call,
 }
 
 void Router::started(const Pick& pick) const {
-  if (pick.cluster() != nullptr) pick.stats().count_started();
+  if (const CallStats* const stats = stats_of(pick)) stats->count_started();
 }
 
 void Router::finished(Pick& pick, int code, const LoadReport* load_report) const {
+  const CallStats* const stats = stats_of(pick);
   if (load_report != nullptr && pick.wants_load()) {
-    pick.stats().count_load_report(LoadReportResult::kTaken);
+    if (stats != nullptr) stats->count_load_report(LoadReportResult::kTaken);
     pick.end(code, load_report, Clock::now());
   } else {
     pick.end(code);
   }
-  if (pick.cluster() != nullptr) pick.stats().count_completed(code);
+  if (stats != nullptr) stats->count_completed(code);
   if (const auto& callers = target_->callers()) callers->count_call(code);
 }
 

@@ -177,9 +177,11 @@ channelz::Channel channel_of(const RuntimeStatus& status, const TargetStatus& ta
   channelz::ChannelData& data = *out.mutable_data();
   data.set_target(xds::as_utf8(target.name));
   data.mutable_state()->set_state(state_of(target.state));
-  data.set_calls_succeeded(target.calls_succeeded);
-  data.set_calls_failed(target.calls_failed);
-  data.set_calls_started(target.calls_succeeded + target.calls_failed);
+  const std::int64_t succeeded = target.calls_succeeded.value_or(0);
+  const std::int64_t failed = target.calls_failed.value_or(0);
+  data.set_calls_succeeded(succeeded);
+  data.set_calls_failed(failed);
+  data.set_calls_started(succeeded + failed);
   begin_trace(data);
   for (const PriorityChange& change : status.changes) {
     if (change.target == target.name) add_event(*data.mutable_trace(), change);

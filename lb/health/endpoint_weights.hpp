@@ -4,8 +4,8 @@
 //
 //   localities ▷ endpoints, each with a weight ─▶ [weigh] ─▶ one weight for each endpoint
 //
-// An endpoint's share is its share of its locality, times the locality's share of the priority
-// (gRFC A113). The unit is 2⁻³¹. A share is never 0.
+// The share is the endpoint's share of its locality's weight, times the locality's share of the
+// priority's weight (gRFC A113). It is counted in units of 2⁻³¹, and never 0.
 //
 // WeightRule::kProduct is the rule before A113: the product of the two weights. It gives a locality
 // more calls the more endpoints the locality has.

@@ -46,8 +46,9 @@ HostTally tally(const EndpointsPtr& endpoints);
 /// The report of a leaf policy: `fit` of `total` endpoints are fit.
 HostReportPtr fit_of(const HostTally& fit, const HostTally& total);
 
-/// The child's counts, all priorities together. When the child does not count, all of its endpoints
-/// are fit; in TRANSIENT_FAILURE none is fit.
+/// How many endpoints of a child are healthy, and how many there are, all priorities together. They
+/// come from the child's HostReport. Without one, all of its endpoints count as healthy, or none
+/// while the child is in TRANSIENT_FAILURE.
 PriorityHosts hosts_of(const Child& child);
 
 }  // namespace signalbox::lb

@@ -26,7 +26,7 @@ constexpr std::array kAnswers{PlanAnswer{AggregateMode::kPriority, false},
                               PlanAnswer{AggregateMode::kTiered, false},
                               PlanAnswer{AggregateMode::kTiered, true}};
 
-// Whether an endpoint may take calls, by its health in EDS.
+// Whether an endpoint may get calls, by its health in EDS.
 enum class Fitness : std::uint8_t { kHealthy, kDegraded, kUnfit };
 
 struct Host {
@@ -37,7 +37,7 @@ struct Host {
   bool down = false;
 };
 
-// One priority of one leaf, and its place in the plan. The rows of all leaves are one list (ENV-5).
+// One priority of one leaf. The rows of all leaves form one list, leaf by leaf (ENV-5).
 struct Row {
   const PlanLeaf* leaf = nullptr;
   std::size_t leaf_index = 0;
@@ -104,7 +104,7 @@ std::string name_of(const Row& row) {
   return absl::StrCat(row.leaf->name.str(), "/", row.priority);
 }
 
-// The known names for a message, at most kMostNames of them.
+// Known names, for an error message; at most kMostNames of them.
 std::string listed(const std::set<std::string>& names) {
   if (names.empty()) return "none";
   const auto end =
@@ -223,7 +223,7 @@ absl::Status assume_all(const PlanAssumptions& assumptions, std::vector<Row>& ro
 
 // --- shares ----------------------------------------------------------------
 
-// The health of a priority. `then`: with the plan's assumptions applied.
+// The health of a priority: as it is now, or, with `then`, under the plan's assumptions.
 PriorityHealth health_of(const Row& row, bool then) {
   PriorityHealth health;
   health.overprovisioning_factor = row.leaf->endpoints->overprovisioning_percent;
@@ -236,7 +236,7 @@ PriorityHealth health_of(const Row& row, bool then) {
   const bool is_weighted = row.leaf->endpoints->weighted_priority_health;
   HostNumbers numbers;
   for (const Host& host : row.hosts) {
-    if (is_draining(*host.endpoint)) continue;  // ENV-28
+    if (is_draining(*host.endpoint)) continue;  // They do not count (ENV-28).
     const std::uint64_t counts = is_weighted ? host.endpoint->weight : 1;
     health.total += counts;
     ++numbers.total;
@@ -249,8 +249,8 @@ PriorityHealth health_of(const Row& row, bool then) {
   return health;
 }
 
-// Divides `share` among the endpoints of the row for which `is_meant` holds, as the leaf's policy
-// would. Under the assumptions, those of these endpoints that are assumed to be down take no calls.
+// Divides `share` among the endpoints for which `is_meant` holds, as the leaf's policy would. Under
+// the assumptions, endpoints that are assumed to be down get nothing.
 void give(const Row& row,
           absl::FunctionRef<bool(const Host&)> is_meant,
           CallShare share,
@@ -374,8 +374,8 @@ CallShare share_in(const PlannedShares& shares, PlanAnswer answer) {
   return answer.then ? mode.then : mode.now;
 }
 
-// The calls that move from one endpoint to another, or from or to failure. Gains equal losses, so
-// only the gains are summed.
+// The share of calls that move to another endpoint, begin to fail, or stop failing. Each such call
+// is a gain in one place and a loss in another, so only gains are summed.
 CallShare moved_calls(const Plan& plan, PlanAnswer from, PlanAnswer to) {
   CallShare moved = 0;
   const auto add = [&](const PlannedShares& shares) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan — which endpoints would take the calls to a cluster, in either mode, under assumptions.
+// plan — computes which endpoints would take a cluster's calls, in both modes (priority and
+// tiered), now and under assumptions ("zone b is down").
 //
 //   leaves with their endpoints, assumptions ─▶ [make_plan] ─▶ Plan
 //
@@ -9,13 +10,13 @@
 //
 // Within a priority the leaf's own policy divides the calls: spread.hpp.
 //
-// An endpoint is fit when EDS calls it HEALTHY or UNKNOWN and it is not assumed to be down.
-// DEGRADED endpoints take the calls that tiered mode leaves to them. UNHEALTHY and TIMEOUT
-// endpoints count in the health of their priority, and take calls only in panic. DRAINING endpoints
-// neither count nor take calls (ENV-28). A priority with assumed health does not say which of its
-// endpoints are fit, so its shares are averages.
+// An endpoint is fit when EDS says HEALTHY or UNKNOWN, and it is not assumed to be down. DEGRADED
+// endpoints get calls only in tiered mode, when the fit ones do not suffice. UNHEALTHY and TIMEOUT
+// endpoints count in the total of their priority, and get calls only in panic. DRAINING endpoints
+// neither count nor get calls (ENV-28). If the health of a priority is assumed as a percentage, it
+// is not known which endpoints are fit, so its shares are averages.
 //
-// Pure: the rules of the data plane are applied to numbers, and no policy runs.
+// Pure: computes with numbers, by the rules that the policies follow; no policy runs.
 
 #pragma once
 
@@ -46,11 +47,11 @@ struct PlanInput {
   std::optional<std::uint32_t> own_panic_threshold = std::nullopt;
 };
 
-/// INVALID_ARGUMENT when the assumptions name something unknown, contradict each other or are out
-/// of range. For an unknown name, the text lists known names.
+/// Makes the plan. INVALID_ARGUMENT: the assumptions name something unknown, contradict each other
+/// or are out of range. The text for an unknown name lists known ones.
 absl::StatusOr<Plan> make_plan(const PlanInput& input, const PlanAssumptions& assumptions);
 
-/// Names one of a plan's four answers.
+/// A plan has four answers: for each mode, now and under the assumptions. This names one of them.
 struct PlanAnswer {
   AggregateMode mode = AggregateMode::kPriority;
   bool then = false;  ///< True: under the assumptions. False: now.
@@ -58,8 +59,8 @@ struct PlanAnswer {
 
 CallShare share_in(const PlannedShares& shares, PlanAnswer answer);
 
-/// The calls that would change their endpoint, begin to fail, or stop failing, from one answer to
-/// the other.
+/// The share of calls that get another endpoint, begin to fail, or stop failing, if `to` replaces
+/// `from`.
 CallShare moved_calls(const Plan& plan, PlanAnswer from, PlanAnswer to);
 
 }  // namespace signalbox::lb

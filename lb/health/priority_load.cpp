@@ -29,7 +29,7 @@ Scores scores_of(std::span<const PriorityHealth> priorities) {
 
 using Share = std::uint32_t PriorityLoad::*;
 
-// Gives each priority the load for its score, and subtracts that load from `left`.
+// Gives each priority its load, in proportion to its score, and subtracts the load from `left`.
 void distribute(const std::vector<std::uint32_t>& scores,
                 std::uint32_t total,
                 Share share,
@@ -41,7 +41,7 @@ void distribute(const std::vector<std::uint32_t>& scores,
   }
 }
 
-// Gives the rounding's remainder to the first healthy priority, else to the first degraded one.
+// Gives what rounding has left over to the first healthy priority, else to the first degraded one.
 void give_rest(const Scores& scores, std::uint32_t left, std::vector<PriorityLoad>& loads) {
   const auto is_some = [](std::uint32_t score) { return score > 0; };
   const auto healthy = std::ranges::find_if(scores.healthy, is_some);
@@ -57,13 +57,14 @@ HostNumbers numbers_of(const PriorityHealth& at) {
   return at.numbers.value_or(HostNumbers{at.healthy + at.degraded, at.total});
 }
 
-// The threshold is not rounded: a third of the hosts is more than 33 %.
+// Compares without rounding: a third of the hosts is more than 33 %.
 bool is_in_panic(const PriorityHealth& at, std::uint32_t threshold) {
   const auto [fit, total] = numbers_of(at);
   return total == 0 || Wide{fit} * 100 < Wide{total} * threshold;
 }
 
-// ENV-30: DEGRADED hosts serve when no host is healthy.
+// All calls go to the first priority with a healthy host; if there is none, to the first with a
+// DEGRADED host (ENV-30).
 std::vector<PriorityLoad> all_to_the_first(std::span<const PriorityHealth> priorities) {
   std::vector<PriorityLoad> loads(priorities.size());
   using Number = std::uint64_t PriorityHealth::*;

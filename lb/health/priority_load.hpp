@@ -24,7 +24,7 @@
 namespace signalbox::lb {
 
 struct HostNumbers {
-  std::uint64_t fit = 0;  ///< Healthy or degraded hosts.
+  std::uint64_t fit = 0;  ///< Healthy and degraded hosts.
   std::uint64_t total = 0;
 
   friend bool operator==(const HostNumbers&, const HostNumbers&) = default;
@@ -33,13 +33,13 @@ struct HostNumbers {
 /// The hosts of one priority, by number or, with weighted_priority_health, by weight (ENV-9).
 struct PriorityHealth {
   std::uint64_t healthy = 0;
-  std::uint64_t degraded = 0;  ///< Fit, and only used when the healthy hosts do not suffice.
-  std::uint64_t total = 0;     ///< All hosts but the excluded ones (ENV-28).
+  std::uint64_t degraded = 0;  ///< Get calls when the healthy hosts do not suffice.
+  std::uint64_t total = 0;     ///< All hosts but DRAINING ones (ENV-28).
   /// The factor in percent. The default of 140 lets a priority keep all its calls while 100/140 of
   /// its hosts are fit. EDS may set another factor.
   std::uint32_t overprovisioning_factor = 140;
-  /// The numbers of hosts. Set when the fields above are weights, because panic always counts hosts
-  /// (ENV-17).
+  /// How many hosts there are. Set when the fields above are sums of weights: panic always counts
+  /// hosts (ENV-17).
   std::optional<HostNumbers> numbers = std::nullopt;
 
   friend bool operator==(const PriorityHealth&, const PriorityHealth&) = default;

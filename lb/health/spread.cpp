@@ -17,11 +17,11 @@ __extension__ using Wide = unsigned __int128;
 
 using Weights = std::vector<std::uint64_t>;
 
-// How a policy shares out calls.
+// How a policy divides calls among endpoints.
 enum class Rule : std::uint8_t { kByLocality, kAlike, kByWeight, kFirst, kByLoad, kUnknown };
 
-// The policy without random_subsetting around it. The subsets of many clients use all endpoints
-// alike, so on average the child's rule holds for all endpoints.
+// The child of random_subsetting, or the policy itself. Many clients with different subsets use all
+// endpoints alike, so on average the child's rule holds for all endpoints.
 LbConfigPtr inside_subset(LbConfigPtr policy) {
   while (policy != nullptr && std::holds_alternative<RandomSubsettingConfig>(*policy))
     policy = std::get<RandomSubsettingConfig>(*policy).child;
@@ -36,12 +36,12 @@ Rule rule_of(const LbConfigPtr& outer) {
                         [](const RoundRobinConfig&) { return Rule::kAlike; },
                         [](const LeastRequestConfig&) { return Rule::kAlike; },
                         [](const RandomConfig&) { return Rule::kAlike; },
-                        // By load reports, which no plan has.
+                        // Its weights come from load reports, which a plan does not have.
                         [](const WeightedRoundRobinConfig&) { return Rule::kByLoad; },
                         [](const RingHashConfig&) { return Rule::kByWeight; },
                         [](const MaglevConfig&) { return Rule::kByWeight; },
-                        // Each client shuffles by weight for itself (A113), so the calls of many
-                        // clients spread by weight.
+                        // Each client shuffles by weight (A113), so the calls of many clients are
+                        // spread by weight.
                         [](const PickFirstConfig& first) {
                           return first.shuffle_address_list ? Rule::kByWeight : Rule::kFirst;
                         },

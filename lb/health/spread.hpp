@@ -13,8 +13,8 @@
 //   random_subsetting          as its child does, on average over many clients (A68)
 //   any other policy           as if all alike: only the policy knows
 //
-// Shares are whole parts of a million. The remainder of the rounding goes to the shares that lost
-// most by it, the first of equals. So shares sum exactly to the whole.
+// Shares are integers, in millionths. What rounding has left over goes to the shares that lost most
+// by it (of equal ones, the first), so shares sum exactly to the whole.
 
 #pragma once
 
@@ -31,9 +31,8 @@ namespace signalbox::lb {
 /// Divides `share` in proportion to `weights`. All parts are 0 when all weights are 0.
 std::vector<CallShare> apportion(CallShare share, std::span<const std::uint64_t> weights);
 
-/// The part of `share` for each endpoint, in the order of the localities. `takes`, in the same
-/// order, says which endpoints take calls. All parts are 0 when none does. A null `policy`: all
-/// endpoints have equal shares.
+/// Divides `share` among the endpoints, in the order of the localities. `takes`, in the same order,
+/// says which endpoints take calls; if none does, all parts are 0. A null `policy`: equal parts.
 std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
                                     const std::vector<LocalityPtr>& localities,
                                     const std::vector<bool>& takes,
@@ -42,7 +41,7 @@ std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
 /// The names of the policy and of the policies below it: "wrr_locality, round_robin".
 std::string policy_text(const LbConfigPtr& policy);
 
-/// A remark on the policy's shares, when real shares may differ; empty: no remark.
+/// Why the policy's real shares may differ from these; empty: no reason is known.
 std::string spread_note(const LbConfigPtr& policy);
 
 }  // namespace signalbox::lb

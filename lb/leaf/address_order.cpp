@@ -16,20 +16,20 @@ namespace {
 
 using Order = std::vector<WeighedEndpoint>;
 
-// The shuffle of Fisher and Yates.
+// Fisher-Yates shuffle.
 void shuffle_evenly(Order& order, std::uint64_t seed) {
   for (std::size_t left = order.size(); left > 1; --left)
     std::swap(order[left - 1], order[draw_below(seed, Salt::kEndpoint, left, left)]);
 }
 
-// A number in (0, 1), both ends excluded: the upper 52 bits of the draw, plus a half.
+// A number between 0 and 1, both excluded: the upper 52 bits of the draw plus a half, over 2⁵².
 double uniform(std::uint64_t seed, std::uint64_t step) {
   const std::uint64_t bits = draw(seed, Salt::kEndpoint, step) >> 12U;
   return (static_cast<double>(bits) + 0.5) * 0x1.0p-52;
 }
 
-// The method of Efraimidis and Spirakis: sorts by u^(1/w), the greatest first. The logarithm gives
-// the same order, and large weights do not round it to 1.
+// Weighted shuffle of Efraimidis and Spirakis: sorts by u^(1/w), the greatest first. Sorting by
+// -ln(u)/w, the least first, gives the same order, and large weights do not round the keys to 1.
 void shuffle_by_weight(Order& order, std::uint64_t seed) {
   std::vector<std::pair<double, std::size_t>> keys;
   keys.reserve(order.size());

@@ -5,7 +5,8 @@
 //   endpoints ─▶ [shuffled, if so configured] ─▶ flattened ─▶ [families interleaved] ─▶ addresses
 //                 A62; by weight: A113            A61           RFC 8305, section 4
 //
-// Pure. The seed decides the shuffle, so an update without changes keeps the order.
+// Pure. The shuffle depends on the seed and the endpoints only, so an update without changes keeps
+// the order.
 
 #pragma once
 
@@ -22,7 +23,8 @@ enum class Shuffle : std::uint8_t {
   kByWeight,  ///< Each next endpoint is drawn by weight (endpoint_weights.hpp).
 };
 
-/// The addresses of an endpoint move together and keep their order (A61).
+/// All addresses, in the order in which their endpoints were shuffled. An endpoint's own addresses
+/// stay together, in their order (A61).
 std::vector<Address> flatten(const Endpoints& endpoints, Shuffle shuffle, std::uint64_t seed);
 
 /// Alternates IPv4 and IPv6 while both are left, beginning with the family of the first address.

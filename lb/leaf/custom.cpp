@@ -16,7 +16,7 @@
 namespace signalbox::lb {
 namespace {
 
-// The policy that a configuration is for.
+// Which policy a configuration is for, to check that a child keeps its kind.
 struct Kind {
   std::size_t index = 0;
   std::string name;
@@ -60,14 +60,14 @@ class Custom final : public Policy {
   }
 
  private:
-  // Passes a child's request on to the parent, as ChildSet::hear_other does, so that the user's
-  // policy need not handle it.
+  // Passes a child's request for re-resolution on to the parent, as ChildSet::hear_other does for
+  // other policies. So the user's policy need not handle the event.
   LbEffects pass_on(const ChildAskedReresolution& asked) const {
     if (!children_.contains(asked.child)) return {};
     return {RequestReresolution{}};
   }
 
-  // --- promises ---
+  // --- checks of the promises I1 to I6 ---
 
   void require(bool kept, absl::string_view broken) const {
     SIGNALBOX_INVARIANT(kept, absl::StrCat("custom policy ", name_, ": ", broken));
@@ -190,8 +190,8 @@ class Custom final : public Policy {
   Generation applied_ = 0;
   std::set<Address> held_;
   std::map<ChildName, Kind> children_;
-  // The picker published last: the user's own picker, and its wrapper. A picker that is
-  // published again keeps its wrapper, so that parents see the same picker.
+  // The picker published last: the user's own, and its wrapper. If the user's policy publishes the
+  // same picker again, the wrapper is the same too, so parents see that nothing has changed.
   PickerPtr theirs_;
   PickerPtr ours_;
 };

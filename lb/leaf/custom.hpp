@@ -7,10 +7,10 @@
 //                                           goes on serving
 //   pick ─▶ custom_picker ─▶ the user's picker
 //
-// An exception of the user's policy passes through. The shell then ends the actor, counts and
-// reports its death, and restarts it with back-off, without the configurations that are blamed for
-// its deaths. No effect of such a step is run, not even those before the faulty effect. The user's
-// policy does not get ChildAskedReresolution: a child's request goes to the parent.
+// If the user's policy throws, the actor around it dies, and is restarted with back-off. The
+// configurations that are blamed for deaths are left out. If a step throws or breaks a promise,
+// none of its effects runs, not even those before the faulty one. ChildAskedReresolution does not
+// reach the user's policy: the request goes to the parent.
 //
 // Invariants: the promises of the user's policy. lb/policy.hpp has P1 to P3.
 //   I1  The step that takes the policy's first configuration publishes a picker. The policy reports
@@ -41,7 +41,8 @@ namespace signalbox::lb {
 /// A policy as the user registered it.
 struct CustomPolicy {
   std::function<std::unique_ptr<Policy>(const CustomConfig& config, PolicyContext context)> make;
-  /// Counts picks that failed by a fault of the policy's picker; null: they are not counted.
+  /// Counts picks that failed because of an error in the policy's picker; null: they are not
+  /// counted.
   std::shared_ptr<const StripedCounters<1>> pick_failures = nullptr;
 };
 

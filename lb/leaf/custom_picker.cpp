@@ -12,7 +12,7 @@
 namespace signalbox::lb {
 namespace {
 
-// The fault of the result; null: it is valid.
+// What is wrong with the result of the user's picker; null: it is valid.
 const char* what_is_wrong(const PickResult& result) {
   return std::visit(
       Overloaded{
@@ -39,7 +39,7 @@ class CustomPicker final : public Picker {
     return decide(args, Silent{});
   }
 
-  // A user's picker that does not override explain() makes a real pick here, with all its side
+  // If the user's picker does not override explain(), this makes a real pick, with all side
   // effects.
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     const Telling sink{trace};
@@ -60,7 +60,8 @@ class CustomPicker final : public Picker {
     try {
       PickResult result = sink.ask(*own_, args);
       if (const char* const wrong = what_is_wrong(result)) return failed(wrong, sink);
-      // The user's picker may have set the connection without its use counter.
+      // The user's picker may have set a connection without its use counter, which the router
+      // needs.
       if (auto* it = std::get_if<Complete>(&result.outcome))
         it->uses = it->connection->use_counter();
       return result;

@@ -5,8 +5,8 @@
 //   pick ─▶ [custom_picker] ─▶ the user's picker ─▶ its answer, if it is valid
 //                                              └──▶ threw, or is invalid: Fail INTERNAL, counted
 //
-// Picks run on the callers' threads. A fault of the user's picker therefore fails that one call,
-// and nothing else.
+// The user's picker runs on the threads of calls, outside any actor. If it throws or returns an
+// invalid result, only that call fails.
 
 #pragma once
 
@@ -18,8 +18,8 @@
 
 namespace signalbox::lb {
 
-/// `failures`: counts picks that failed by a fault of the user's picker; null: they are not
-/// counted.
+/// `failures`: counts picks that failed because of an error in the user's picker; null: they are
+/// not counted.
 PickerPtr make_custom_picker(std::string policy,
                              PickerPtr own,
                              std::shared_ptr<const StripedCounters<1>> failures);

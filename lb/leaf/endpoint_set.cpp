@@ -17,7 +17,7 @@ std::size_t index(ConnectivityState state) {
   return static_cast<std::size_t>(state);
 }
 
-// Identifies the set of addresses, whatever their order.
+// A key for the endpoint's set of addresses; their order does not matter.
 std::string key_of(const Endpoint& endpoint) {
   if (endpoint.addresses.size() == 1) return endpoint.addresses.front().str();
   std::vector<Address> sorted = endpoint.addresses;
@@ -30,16 +30,16 @@ std::string key_of(const Endpoint& endpoint) {
 
 }  // namespace
 
-// The place in the previous list where the next endpoint of the new list is expected. Most of a
-// list stays the same, so most endpoints are found there without a look-up. That holds even if an
-// endpoint before them was added, removed or replaced.
+// Where in the previous list the next endpoint of the new list should be. Most of a list stays the
+// same, so most endpoints are found there without a hash look-up. An endpoint that was added,
+// removed or replaced shifts the following ones by at most one, which next() allows for.
 struct EndpointSet::Place {
   const std::vector<Entry*>& list;
   const absl::flat_hash_map<LocalityPtr, Span>& spans;
   std::size_t at = 0;
 
-  // The endpoint's entry, if it is at the expected place or at the place after that. Null: it is at
-  // neither.
+  // The member with the endpoint's addresses, if it is at the expected place of the previous list,
+  // or one place later. Null: it is at neither.
   Entry* next(const Endpoint& endpoint) {
     for (std::size_t step = 0; step < 2 && at + step < list.size(); ++step) {
       Entry* const entry = list[at + step];
@@ -69,7 +69,7 @@ EndpointSet::EndpointSet(Connects connects,
       make_counter_(std::move(make_counter)),
       unreachable_(unreachable) {}
 
-// --- the list ---
+// --- the list of endpoints ---
 
 void EndpointSet::update(const EndpointsPtr& slice, LbEffects& effects) {
   ++list_;
@@ -84,8 +84,8 @@ void EndpointSet::update(const EndpointsPtr& slice, LbEffects& effects) {
     }
   }
   if (order_ != left) changes_.list = true;
-  // Endpoints that left the list release their addresses last. So an address that moves to a new
-  // endpoint stays held.
+  // Endpoints that are not in the new list release their addresses last. So an address that has
+  // moved from one endpoint to another is never released in between, and keeps its connection.
   for (Entry* entry : left) {
     if (entry->named_in != list_) let_go(*entry, effects);
   }
@@ -116,7 +116,7 @@ void EndpointSet::take_in(const LocalityPtr& locality,
                           LbEffects& effects) {
   Entry* const expected = place.next(endpoint);
   Entry& entry = expected != nullptr ? *expected : entry_of(endpoint);
-  if (std::exchange(entry.named_in, list_) == list_) return;  // The list names the endpoint twice.
+  if (std::exchange(entry.named_in, list_) == list_) return;  // The list has it twice.
   order_.push_back(&entry);
   adopt(entry, locality, endpoint, effects);
   tally(entry);
@@ -133,7 +133,8 @@ EndpointSet::Entry& EndpointSet::entry_of(const Endpoint& endpoint) {
   return *slot;
 }
 
-// A member refers to the newest list even if nothing changed, so that older lists can be freed.
+// Updates a member from the new list. Even if nothing has changed, its pointers must lead into the
+// new list, so that the old list can be freed.
 void EndpointSet::adopt(Entry& entry,
                         const LocalityPtr& locality,
                         const Endpoint& endpoint,
@@ -204,7 +205,8 @@ void EndpointSet::connect(const Address& first, LbEffects& effects) {
 void EndpointSet::connect(Entry& entry, LbEffects& effects) {
   if (entry.first.has_value())
     return drive(entry, effects, [&](LbEffects& wants) { entry.first->exit_idle(wants); });
-  const bool in_panic = entry.endpoint->health == HealthStatus::kUnhealthy;  // I3
+  // The list has UNHEALTHY endpoints only in panic. They are used whatever their health (I3).
+  const bool in_panic = entry.endpoint->health == HealthStatus::kUnhealthy;
   entry.first.emplace(connects_ == Connects::kAtOnce ? PickFirst::WhenLost::kReconnect
                                                      : PickFirst::WhenLost::kGoIdle,
                       attempt_delay_,
@@ -240,9 +242,9 @@ void EndpointSet::hear(Entry& entry, const SubchannelStateChanged& event, LbEffe
   changes_.stale |= entry.connection.get() == before;
 }
 
-// Runs `action` on one endpoint's PickFirst, and applies its effects. Holds are shared with other
-// endpoints. If another endpoint holds an address already, the PickFirst gets the known state of
-// that address at once.
+// Runs `action` on one endpoint's PickFirst, and applies the effects that it wants. Endpoints with
+// a common address share one subchannel: only the first user acquires it, and only the last
+// releases it. A later user's PickFirst gets the last report of the address at once.
 void EndpointSet::drive(Entry& entry,
                         LbEffects& effects,
                         absl::FunctionRef<void(LbEffects&)> action) {
@@ -269,7 +271,7 @@ void EndpointSet::drive(Entry& entry,
     hear(entry, event, effects);
 }
 
-// Returns whether the entry was the address's last user.
+// Removes the entry from the users of an address. True: it was the last user.
 bool EndpointSet::drop_user(const Address& address, Entry& entry) {
   const auto found = held_.find(address);
   SIGNALBOX_INVARIANT(found != held_.end(), "an endpoint releases what it holds");
@@ -307,9 +309,10 @@ void EndpointSet::recount(Entry& entry) {
   }
 }
 
-// --- fit members ---
+// --- counts of fit members ---
 
-// Judges make an endpoint unfit only if every held address of the endpoint is found unfit.
+// Outlier detection and health checks make an endpoint unfit only if they find every held address
+// of the endpoint unfit.
 bool EndpointSet::is_fit(const Entry& entry) const {
   if (unreachable_ == Unreachable::kUnfit && entry.state == ConnectivityState::kTransientFailure)
     return false;
@@ -339,7 +342,7 @@ void EndpointSet::tally_no_more(Entry& entry) {
   if (entry.fit) take(fit_, entry.tallied);
 }
 
-// --- the parts of pickers ---
+// --- data for pickers ---
 
 ReadyEndpoints EndpointSet::ready() const {
   const std::size_t size = count(ConnectivityState::kReady);

@@ -7,9 +7,9 @@
 //                                     │                                      Connect
 //                                     └▶ members, their states, take_changes(), ready()
 //
-// A set of addresses identifies an endpoint. The members are all endpoints that the policy was
-// given, of all localities and priorities, in the order of the configuration. An endpoint that
-// occurs twice is a member once, at its first place.
+// An endpoint is identified by its set of addresses. Every endpoint of the policy's list, of all
+// localities and priorities, is a member, in the order of the configuration. An endpoint that the
+// list has twice is a member once, at its first place.
 //
 // Invariants
 //   I1  An endpoint that stays in the list keeps its PickFirst, and so its connection.
@@ -18,8 +18,8 @@
 //   I3  An endpoint that a judge (outlier detection, health checks) finds unfit is not READY, but
 //       keeps its connection (A61). Exception: an endpoint that the list marks UNHEALTHY is used
 //       whatever the judges find, because the list belongs to a tier in panic (ENV-17).
-//   I4  Endpoints with a common address share one hold on that address. One endpoint more or less
-//       among k of them costs O(log k). A report of the address costs O(k).
+//   I4  Endpoints with a common address share one hold on that address. If k endpoints share it,
+//       adding or removing one costs O(log k), and a report of the address costs O(k).
 
 #pragma once
 
@@ -44,8 +44,8 @@
 
 namespace signalbox::lb {
 
-/// The READY endpoints, for a picker. A move keeps all elements where they are in memory, so
-/// pointers to them stay valid.
+/// The READY endpoints, for a picker. Movable: a move does not move the elements, so pointers to
+/// them stay valid.
 class ReadyEndpoints {
  public:
   ReadyEndpoints() = default;
@@ -54,7 +54,8 @@ class ReadyEndpoints {
 
   std::size_t size() const { return completes_.size(); }
 
-  /// The result points to a ChosenEndpoint that lives as long as this object.
+  /// A complete result for the READY endpoint `at`. It points to data that lives as long as this
+  /// object.
   const Complete& operator[](std::size_t at) const { return completes_[at]; }
 
  private:
@@ -65,9 +66,8 @@ class ReadyEndpoints {
   std::vector<ConnectionPtr> owners_;   // One for each of completes_.
 };
 
-/// The index of the first endpoint from `at` on that the call has not tried; after the last
-/// endpoint the search goes on at the first. `at` if the call has tried all endpoints. The search
-/// passes only tried endpoints, so it is short.
+/// The first READY endpoint, beginning at `at` and going round, to which the call has not been sent
+/// yet. `at`, if it has been sent to all.
 inline std::size_t first_untried(const ReadyEndpoints& ready,
                                  const PickArgs& args,
                                  std::size_t at) {
@@ -88,42 +88,43 @@ struct AbsentEndpoint {
 
 class EndpointSet {
  public:
-  /// When an endpoint is connected. kAtOnce: when it becomes a member, and again when its
-  /// connection is lost. kWhenAsked: when connect() is called. An endpoint is IDLE before that
-  /// call, and again when its connection is lost.
+  /// When an endpoint is connected. kAtOnce: when it becomes a member, and whenever its connection
+  /// is lost. kWhenAsked: only when connect() is called; until then, and after a lost connection,
+  /// the endpoint is IDLE.
   enum class Connects : std::uint8_t { kAtOnce, kWhenAsked };
 
-  /// Makes a counter for one endpoint's calls, for a policy that counts calls (least_request) or
-  /// reads their load reports (weighted_round_robin).
+  /// Makes the tracker of one endpoint's calls, for a policy that counts calls in flight
+  /// (least_request) or reads load reports (weighted_round_robin).
   using MakeCounter = std::function<CallTrackerPtr()>;
 
   struct Member {
     LocalityPtr locality;
     const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
     ConnectivityState state = ConnectivityState::kIdle;
-    ConnectionPtr connection;  ///< Set exactly in READY.
-    CallTrackerPtr tracker;    ///< From the subchannel map, with the connection.
+    ConnectionPtr connection;  ///< Null unless the state is READY.
+    CallTrackerPtr tracker;    ///< Of the subchannel map; it comes with the connection.
     CallTrackerPtr counter;    ///< From MakeCounter; lives as long as the endpoint is a member.
-    bool counts = true;        ///< False: no pick can reach the endpoint; see let_count().
+    /// False: the endpoint is left out of pickers and states; see let_count().
+    bool counts = true;
   };
 
-  /// The changes since the last take_changes().
+  /// What has changed since the last take_changes().
   struct Changes {
-    bool list = false;    ///< The members, their order, or a member's configuration.
-    bool states = false;  ///< The state of any member that counts.
-    /// The READY members that count, or what a pick reads of one of them. Not their order.
+    bool list = false;    ///< Members came or went, or their order or configuration changed.
+    bool states = false;  ///< A member that counts has another state.
+    /// The READY members that count (their order aside), or data of one of them that a pick reads.
     bool ready = false;
-    /// A picker made before is wrong about a READY member: the member was lost or removed, or it
-    /// has another connection, configuration or tracker.
+    /// The last picker is wrong about a READY member: the member is no longer READY or no longer a
+    /// member, or has another connection, configuration or tracker.
     bool stale = false;
-    bool failure = false;  ///< The result of last_failure().
+    bool failure = false;  ///< last_failure() returns another status.
     /// A PickFirst requests re-resolution: it failed at all its addresses, or lost its connection.
     bool unreachable = false;
 
     void merge(const Changes& more);
   };
 
-  /// Whether a member that cannot be connected to is fit.
+  /// Whether a member in TRANSIENT_FAILURE counts as fit in the health counts.
   enum class Unreachable : std::uint8_t { kUnfit, kFit };
 
   explicit EndpointSet(Connects connects,
@@ -151,25 +152,26 @@ class EndpointSet {
 
   const Member& operator[](std::size_t member) const { return *order_[member]; }
 
-  /// Sets whether a member counts. A policy lets an endpoint not count when no pick can reach it.
-  /// Initially every member counts. Members that do not count are left out of count(), counted(),
-  /// ready(), absent() and last_failure(). The caller must publish a new picker.
+  /// Sets whether a member counts. A policy lets an endpoint not count if its picks can never reach
+  /// the endpoint (for example, it has no point on the ring). Members that do not count are left
+  /// out of count(), counted(), ready(), absent() and last_failure(). Initially all count. The
+  /// caller must publish a new picker.
   void let_count(std::size_t member, bool counts);
 
-  /// Replaces the counter of each member by what `replace` makes of it. The caller must publish a
+  /// Replaces the `counter` of each member by the result of `replace`. The caller must publish a
   /// new picker.
   void replace_counters(absl::FunctionRef<CallTrackerPtr(const CallTrackerPtr&)> replace);
 
-  /// The number of members that count.
+  /// How many members count, that is, can be reached by picks (let_count()).
   std::size_t counted() const { return std::accumulate(counts_.begin(), counts_.end(), 0UL); }
 
-  /// The number of members that count and are in this state.
+  /// How many members count (let_count()) and are in this state.
   std::size_t count(ConnectivityState state) const {
     return counts_[static_cast<std::size_t>(state)];
   }
 
-  /// fit() counts the members that are fit for calls (host_count.hpp defines fit), all() counts all
-  /// members. Both include members that do not count for picks (let_count()).
+  /// How many members are fit for calls (host_count.hpp defines fit), and how many members there
+  /// are, for the HostReport. Both include members that do not count for picks (let_count()).
   const HostTally& fit() const { return fit_; }
 
   const HostTally& all() const { return all_; }
@@ -177,28 +179,28 @@ class EndpointSet {
   /// Whether every held address has reported a state.
   bool heard_all() const { return unheard_ == 0; }
 
-  /// The status of the latest failure of a member that counts.
+  /// The status of the latest failure of a member that counts (let_count()).
   const absl::Status& last_failure() const { return last_failure_; }
 
-  /// The READY members that count, in order.
+  /// The READY members that count (let_count()), in order.
   ReadyEndpoints ready() const;
 
-  /// The members that count and are not READY: the first `most` of them.
+  /// The first `most` of the members that count (let_count()) and are not READY.
   std::vector<AbsentEndpoint> absent(std::size_t most) const;
 
   Changes take_changes() { return std::exchange(changes_, {}); }
 
  private:
   struct Entry : Member {
-    std::optional<PickFirst> first;  // Unset: connect() was never called.
-    std::uint64_t number = 0;        // The number of endpoints that were members before.
+    std::optional<PickFirst> first;  // Unset: connect() was never called for this endpoint.
+    std::uint64_t number = 0;        // How many endpoints became members before this one.
     bool heard_all = true;           // Every held address of the endpoint has reported a state.
-    std::uint64_t named_in = 0;      // The number of the newest list that names the endpoint.
-    HostTally tallied;               // The endpoint's part of all_.
-    bool fit = false;                // Whether `tallied` is part of fit_, too.
+    std::uint64_t named_in = 0;      // The number (list_) of the newest list that has the endpoint.
+    HostTally tallied;               // What this endpoint adds to all_.
+    bool fit = false;                // Whether `tallied` is added to fit_ too.
   };
 
-  // Endpoints hear of a shared address in the order in which they became members.
+  // Orders the users of a shared address by when they became members.
   struct Earlier {
     bool operator()(const Entry* a, const Entry* b) const { return a->number < b->number; }
   };
@@ -209,8 +211,8 @@ class EndpointSet {
     std::optional<SubchannelStateChanged> last;
   };
 
-  // The positions of a locality's members in order_. A locality has a Span only if all of its
-  // endpoints stand there, none at an earlier place.
+  // The positions in order_ of one locality's members. A locality has a Span only if its endpoints
+  // stand there one after the other, all of them.
   struct Span {
     std::size_t begin = 0;
     std::size_t size = 0;
@@ -250,7 +252,7 @@ class EndpointSet {
   absl::flat_hash_map<LocalityPtr, Span> spans_;
   absl::flat_hash_map<Address, Held> held_;
   absl::flat_hash_map<Address, Entry*> by_first_;  // By first address; for kWhenAsked.
-  std::array<std::size_t, 4> counts_{};            // Members that count, by state.
+  std::array<std::size_t, 4> counts_{};            // Members that count (let_count()), by state.
   std::size_t unheard_ = 0;  // Members with a held address that has not reported.
   HostTally fit_;
   HostTally all_;

@@ -17,7 +17,8 @@ double find_metric(const LoadReport& report, LoadMetric::Map map, absl::string_v
   return 0;
 }
 
-// The value of "cpu_utilization", "named_metrics.queue", …; 0: the report does not have it.
+// The value of the metric called "cpu_utilization", "named_metrics.queue", …; 0: the report has
+// none.
 double metric_of(const LoadReport& report, absl::string_view name) {
   if (name == "application_utilization") return report.application_utilization;
   if (name == "cpu_utilization") return report.cpu_utilization;
@@ -29,7 +30,8 @@ double metric_of(const LoadReport& report, absl::string_view name) {
   return 0;
 }
 
-// A report of the Pick API comes from the program, unchecked.
+// Values that are not positive and finite count as 0. Reports that come through the Pick API have
+// not been checked.
 double usable(double value) {
   return std::isfinite(value) && value > 0 ? value : 0;
 }

@@ -9,11 +9,12 @@
 // The utilisation is application_utilization, else the greatest of the configured metrics, else
 // cpu_utilization (A114). A report without qps or without a utilisation changes nothing.
 //
-// A weight is used when reports have come for blackout_period since the endpoint connected. It is
-// stale when no report has come for weight_expiration_period; then the blackout begins anew.
+// A weight is used only after reports have come for blackout_period since the endpoint connected.
+// After weight_expiration_period without a report the weight is stale, and the blackout begins
+// anew.
 //
-// Calls end on any thread. They write the atomics of this endpoint's own cache line, never those of
-// another endpoint, and nothing else. The policy's actor reads them when it makes a scheduler.
+// Calls end on any thread, and write only the atomics of their endpoint, which have a cache line of
+// their own. The policy's actor reads them when it makes a scheduler.
 
 #pragma once
 
@@ -36,14 +37,15 @@ namespace signalbox::lb {
 /// How a weight is computed from a report.
 struct WeightRules {
   double error_utilization_penalty = 1;
-  std::vector<std::string> metric_names;  ///< metric_names_for_computing_utilization.
+  /// From the configuration's metric_names_for_computing_utilization.
+  std::vector<std::string> metric_names;
 
   friend bool operator==(const WeightRules&, const WeightRules&) = default;
 };
 
 using WeightRulesPtr = std::shared_ptr<const WeightRules>;
 
-/// 0: the report gives no weight.
+/// The weight that a report gives its endpoint; 0: none, because qps or the utilisation is missing.
 double weight_of(const LoadReport& report, const WeightRules& rules);
 
 enum class WeightUse : std::uint8_t {
@@ -64,19 +66,20 @@ class alignas(kCacheLine) EndpointWeight {
     WeightUse use = WeightUse::kNotYetUsable;
   };
 
-  /// Takes a weight from a report. Called by any thread. `weight` is not 0.
+  /// Stores the weight from a report that came at `now`. Any thread may call it. `weight` is not 0.
   void update(double weight, Instant now) const;
 
   /// The endpoint has a new connection, so its blackout begins anew.
   void connected() const { non_empty_since_.store(kNever, std::memory_order_relaxed); }
 
-  /// The weight to use now. Called by the policy alone.
+  /// The weight to use at `now`. Only the policy's actor may call it.
   Answer ask(Instant now, const Periods& periods) const;
 
  private:
   static constexpr Instant::rep kNever = std::numeric_limits<Instant::rep>::max();
 
-  // In ticks of Instant. Readers may see a mixture of two reports, which is harmless.
+  // In ticks of Instant. The three are not written as one, so a reader may see fields of two
+  // reports, which is harmless.
   mutable std::atomic<Instant::rep> non_empty_since_{kNever};
   mutable std::atomic<Instant::rep> last_update_{kNever};
   mutable std::atomic<double> weight_{0};
@@ -84,8 +87,8 @@ class alignas(kCacheLine) EndpointWeight {
 
 using EndpointWeightPtr = std::shared_ptr<const EndpointWeight>;
 
-/// Gives the load reports of an endpoint's calls to its EndpointWeight. The rules of a tracker
-/// never change; new rules need a new tracker.
+/// Gives the load reports of one endpoint's calls to its EndpointWeight. Its rules are fixed,
+/// because calls read them on any thread; new rules need a new tracker.
 class WeightTracker final : public CallTracker {
  public:
   WeightTracker(EndpointWeightPtr weight, WeightRulesPtr rules)

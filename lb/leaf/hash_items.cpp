@@ -11,7 +11,8 @@ std::vector<HashItem> hash_items(const EndpointSet& members,
   const auto weighed = weigh(*endpoints, rule);
   items.reserve(weighed.size());
   for (const WeighedEndpoint& one : weighed) {
-    // An endpoint that is named twice is a member once.
+    // `members` has an endpoint once, even if the list has it twice, so later occurrences are
+    // skipped.
     if (items.size() == members.size() || members[items.size()].endpoint != one.endpoint) continue;
     const std::string& key = one.endpoint->hash_key;
     items.push_back({key.empty() ? one.endpoint->addresses.front().str() : key, one.weight});

@@ -23,8 +23,8 @@ struct HashItem {
   std::uint64_t weight = 1;  ///< Not 0.
 };
 
-/// One item for each member, in the order of `members`. `endpoints` is the list that the members
-/// came from; null: none. The keys point into that list.
+/// A key and a weight for each member, in the order of `members`. `endpoints`: the list that the
+/// members came from, which owns the keys' texts; null: none.
 std::vector<HashItem> hash_items(const EndpointSet& members,
                                  const EndpointsPtr& endpoints,
                                  WeightRule rule);

@@ -13,8 +13,8 @@
 namespace signalbox::lb {
 namespace {
 
-// The number of points of the whole ring, before rounding. Envoy and gRPC compute it with doubles
-// in this order of operations; other rounding would give another ring.
+// The number of points on the whole ring, before rounding. Envoy and gRPC compute it with doubles
+// in this order of operations, and another rounding would give another ring.
 double points_wanted(const std::vector<HashRing::Item>& items,
                      double sum,
                      const HashRing::Sizes& sizes) {
@@ -35,7 +35,8 @@ HashRing::HashRing(const std::vector<Item>& items, Sizes sizes) {
 
   std::vector<std::pair<std::uint64_t, std::uint32_t>> points;
   points.reserve(static_cast<std::size_t>(std::ceil(wanted)));
-  double target = 0;  // Points up to and including the item; fractions carry over to the next item.
+  // How many points the ring should have after this item; the fraction carries over.
+  double target = 0;
   std::string text;
   for (std::uint32_t at = 0; at < items.size(); ++at) {
     target += wanted * (static_cast<double>(items[at].weight) / sum);

@@ -4,13 +4,13 @@
 //
 //   keys and weights ─▶ [HashRing] ─▶ find(hash): the first point at or after it, then the next …
 //
-// An endpoint has points in proportion to its weight, the n-th at XXH64(key + "_" + n). The
-// lightest endpoint gets a whole number of points, the least for which the ring has `min` points in
-// all. If that makes more than `max` points, the ring has `max` points instead. Envoy and gRPC
-// build the same ring, so clients agree on it.
+// Each endpoint has points in proportion to its weight. Its point number n is at
+// XXH64(key + "_" + n). The lightest endpoint gets a whole number of points: as few as give the
+// ring at least `min` points in all. If that would be more than `max`, the ring has `max` points.
+// Envoy and gRPC build the same ring, so all clients map a hash to the same endpoint.
 //
-// If `max` cuts the ring, light endpoints may have no point, and then get no call. If there are
-// more endpoints than points, some have none.
+// An endpoint without a point gets no calls. That happens to light endpoints if `max` limits the
+// ring, and whenever there are more endpoints than points.
 //
 // Immutable. Built in O(points × log points); a pick costs a binary search.
 
@@ -41,13 +41,14 @@ class HashRing {
   /// The number of points.
   std::size_t size() const { return hashes_.size(); }
 
-  /// The position of the first point at or after `hash`, going round. Precondition: not empty.
+  /// The first point at or after `hash`; after the last point comes the first. Precondition: the
+  /// ring is not empty.
   std::size_t find(std::uint64_t hash) const;
 
   /// Whether the item has a point. False for items unknown to the constructor.
   bool has_point(std::size_t item) const { return item < present_.size() && present_[item]; }
 
-  /// The item at a position, as its index in the constructor's `items`.
+  /// The item that the point belongs to, as its index in the constructor's `items`.
   std::uint32_t item(std::size_t position) const { return items_[position]; }
 
  private:

@@ -22,8 +22,8 @@ std::uint32_t choices_of(const LeastRequestConfig& config) {
   return std::clamp(config.choice_count, kFewestChoices, kMostChoices);
 }
 
-// Counts one endpoint's calls in flight: each running call is a Use of this tracker, so ended() has
-// nothing to count.
+// Counts the calls in flight to one endpoint. The counter is the Use that each running call holds
+// of this tracker, so ended() does nothing.
 class InFlight final : public CallTracker {
  public:
   void ended(const CallEnd& /*end*/) const noexcept override {}
@@ -96,7 +96,8 @@ class LeastRequestPicker final : public Picker {
     });
   }
 
-  // A drawn endpoint that the call has tried is replaced by the next one that it has not tried.
+  // Draws one endpoint. If the call (a retry) was sent to it before, takes the next one to which it
+  // was not sent.
   std::size_t sample(const PickArgs& args, std::uint64_t step) const {
     const std::size_t drawn = draw_below(args.seed, Salt::kEndpoint, ready_.size(), step);
     return args.tried == nullptr ? drawn : first_untried(ready_, args, drawn);
@@ -104,7 +105,8 @@ class LeastRequestPicker final : public Picker {
 
   ReadyEndpoints ready_;  // Never empty.
   std::vector<CallTrackerPtr> owners_;
-  std::vector<UseCounter> counters_;  // The counters of owners_, which a pick reads.
+  // The counters of owners_, by endpoint; copied here because picks read them.
+  std::vector<UseCounter> counters_;
   std::uint32_t choices_;
 };
 

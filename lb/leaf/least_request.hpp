@@ -8,9 +8,9 @@
 // pick draws choice_count (2 to 10) READY endpoints, perhaps one of them twice. The call goes to
 // the drawn endpoint with the fewest calls in flight; among equals, to the one drawn first.
 //
-// Calls in flight are those that this policy sent. Each endpoint has a CallTracker of the policy's
-// own, and each call under way holds a Use of it. The CallTracker lives as long as the endpoint is
-// a member, whatever happens to the connection.
+// Only calls that this policy sent count. The policy has a CallTracker for each endpoint, and each
+// running call holds a Use of it. The CallTracker stays while the endpoint is a member, even if the
+// connection changes.
 
 #pragma once
 

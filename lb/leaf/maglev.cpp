@@ -46,7 +46,7 @@ class MaglevPicker final : public Picker {
   }
 
  private:
-  // Stand for the index of an endpoint that is not READY.
+  // Values in places_ for an endpoint that is not READY: it failed, or it is being connected.
   static constexpr std::uint32_t kFailed = UINT32_MAX;
   static constexpr std::uint32_t kConnecting = UINT32_MAX - 1;
 
@@ -93,7 +93,7 @@ class MaglevPicker final : public Picker {
   }
 
   TablePtr table_;
-  std::vector<std::uint32_t> places_;  // By member: its index in ready_, or why it is not READY.
+  std::vector<std::uint32_t> places_;  // By member: its index in ready_, or kFailed or kConnecting.
   ReadyEndpoints ready_;               // Never empty.
 };
 
@@ -110,7 +110,7 @@ class Maglev final : public Petiole {
     return true;
   }
 
-  // I1: keeps the table while the list is the same.
+  // Makes a new table only if the list has changed (I1).
   void endpoints_taken(const ConfigUpdated& update, const EndpointSet::Changes& changes) override {
     if (table_ != nullptr && !changes.list) return;
     table_ = std::make_shared<const MaglevTable>(
@@ -120,10 +120,11 @@ class Maglev final : public Petiole {
             context().options.weighted_shuffling ? WeightRule::kShare : WeightRule::kProduct),
         size_);
     for (std::size_t at = 0; at < endpoints().size(); ++at)
-      endpoints().let_count(at, table_->has_slot(at));  // I2
+      endpoints().let_count(at, table_->has_slot(at));  // No pick reaches the others (I2).
   }
 
-  // A key of an endpoint that became READY may stay a moment where it is, so its change may wait.
+  // If an endpoint has become READY, calls may go to other endpoints a little longer, so the new
+  // picker may wait.
   PickerPace::Need need_of(const EndpointSet::Changes& changes) const override {
     if (changes.list) return PickerPace::Need::kNow;
     const auto least = changes.states ? PickerPace::Need::kMayWait : PickerPace::Need::kNone;

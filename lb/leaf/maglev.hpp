@@ -12,11 +12,12 @@
 //   - A READY endpoint takes the call.
 //   - At an endpoint that is connecting the call waits. With a random hash the pick goes on.
 //   - An endpoint in TRANSIENT_FAILURE is passed over: the pick goes on at the next slot.
-// After 256 slots the hash chooses among the READY endpoints, so the time of a pick is bounded.
+// If 256 slots lead to no endpoint, the hash chooses among the READY endpoints. So the time of a
+// pick is bounded.
 //
-// The table holds endpoints that are down, too. So a lost connection moves only the keys of its own
-// endpoint, and those return when the endpoint does. Envoy builds a table of the fit endpoints
-// alone; while all endpoints are up, both are the same table.
+// The table includes endpoints that are down. So a lost connection moves only the calls of that
+// endpoint, and they return when the endpoint does. Envoy's table has only the healthy endpoints;
+// while all endpoints are healthy, both tables are the same.
 //
 // Invariants
 //   I1  A change of state makes a picker with the same table. A table is built only when the list,

@@ -17,16 +17,17 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr std::uint32_t kFree = std::numeric_limits<std::uint32_t>::max();
 
-// An item and its order of the slots.
+// An item, and its own order of the slots: `slot`, then each `step` slots further.
 struct Builder {
   std::uint32_t item = 0;
-  std::uint32_t slot = 0;  // The next slot of its order.
+  std::uint32_t slot = 0;  // The next slot in the item's order.
   std::uint32_t step = 1;
   std::uint64_t weight = 1;
-  std::uint64_t taken = 0;  // The number of its slots.
+  std::uint64_t taken = 0;  // How many slots the item has taken.
 };
 
-// When the builder has its next turn. Turns are ordered by round, then by key.
+// The round in which a builder next takes a slot. Within a round, builders take turns by index,
+// which is the order of their keys.
 struct Turn {
   std::uint64_t round = 1;
   std::uint32_t builder = 0;
@@ -53,8 +54,9 @@ std::vector<Builder> builders_of(const std::vector<HashItem>& items, std::uint32
   return builders;
 }
 
-// The first round after `round` in which an endpoint may take its slot number `taken`, counted from
-// 0: round × weight ≥ taken × heaviest.
+// The first round after `round` in which an endpoint with `taken` slots may take another:
+// round × weight ≥ taken × heaviest. So an endpoint of half the heaviest weight takes a slot every
+// other round.
 std::uint64_t next_round(std::uint64_t round, const Builder& builder, std::uint64_t heaviest) {
   if (builder.weight == heaviest) return round + 1;
   const Wide wanted = (Wide{builder.taken} * heaviest + builder.weight - 1) / builder.weight;
@@ -97,7 +99,8 @@ MaglevTable::MaglevTable(const std::vector<HashItem>& items, std::uint32_t size)
     for (std::size_t at = 0; at < builders.size() && filled < size; ++at)
       give(builders[at]);
   }
-  // With different weights, a queue of turns skips the rounds in which an item has no turn.
+  // With different weights, a queue of turns avoids visiting items in rounds in which they take no
+  // slot.
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
   for (std::uint32_t at = 0; at < builders.size() && !alike; ++at)
     turns.push({1, at});

@@ -4,13 +4,13 @@
 //
 //   keys and weights ─▶ [MaglevTable] ─▶ find(hash): the endpoint of slot hash mod size
 //
-// Each endpoint has an order of the slots of its own. The order begins at XXH64(key) mod size, and
-// advances by 1 + XXH64(key, seed 1) mod (size - 1). Endpoints take turns, by order of their keys.
-// In its turn an endpoint takes the first free slot of its order. The heaviest endpoint has a turn
-// in every round, the others in proportion to their weights. Envoy builds the same table.
+// Each endpoint has its own order of all slots. The order begins at XXH64(key) mod size, and
+// advances by 1 + XXH64(key, seed 1) mod (size - 1). Endpoints take turns, in the order of their
+// keys, and take the first free slot of their own order. The heaviest endpoint has a turn in every
+// round, the others in proportion to their weights. Envoy builds the same table.
 //
-// An endpoint that leaves gives its slots to the others. A few of the other endpoints' slots change
-// hands too, fewer the larger the table is.
+// If an endpoint leaves, the others get its slots. A few slots also move between the other
+// endpoints; the larger the table, the smaller their share.
 //
 // Immutable. A table of n slots takes 4n bytes, and about n × log n steps to build.
 
@@ -29,7 +29,7 @@ class MaglevTable {
   MaglevTable() = default;
 
   /// `size` is a prime number, at most 2³¹. No item gets a second slot before each has one. If
-  /// there are more items than slots, some have none.
+  /// there are more items than slots, some items get no slot.
   MaglevTable(const std::vector<HashItem>& items, std::uint32_t size);
 
   /// The number of slots; 0 without items.

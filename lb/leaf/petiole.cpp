@@ -17,7 +17,7 @@ namespace {
 // The most endpoints that an explanation names as not READY.
 constexpr std::size_t kMostAbsent = 20;
 
-// The name of pace_'s timer. No PickFirst's timer has it (PickFirst::address_of).
+// The name of pace_'s timer. No timer of a PickFirst has this name (PickFirst::address_of).
 constexpr char kPaceTimer[] = "picker";
 
 class AbsentNote final : public PickNote {
@@ -160,14 +160,15 @@ void Petiole::publish(LbEffects& effects) {
   effects.push_back(std::move(next));
 }
 
-// Whether the published HostReport is out of date.
+// Whether the last published HostReport (how many endpoints are fit) is out of date.
 bool Petiole::is_miscounted() const {
   if (!published_) return false;
   const PriorityHosts& said = published_->hosts->priorities.front();
   return said.healthy != endpoints_.fit() || said.total != endpoints_.all();
 }
 
-// Whether the HostReport must be published without a new picker (I3).
+// Whether the new HostReport must be published now, with the last picker. If only more endpoints
+// are fit, it waits for the picker that includes them (I3).
 bool Petiole::owes_hosts() const {
   if (!is_miscounted()) return false;
   const PriorityHosts& said = published_->hosts->priorities.front();
@@ -177,14 +178,13 @@ bool Petiole::owes_hosts() const {
   return !only_rose || !pace_.waits();
 }
 
-// Publishes the last picker again: new counts alone need no new picker.
+// Publishes the last picker again with a new HostReport. The picker itself has not changed.
 void Petiole::publish_hosts(LbEffects& effects) {
   published_->hosts = fit_of(endpoints_.fit(), endpoints_.all());
   effects.push_back(*published_);
 }
 
-// The picker with a note about endpoints that are not READY, which explains why they are not
-// picked.
+// A new picker. If some endpoints are not READY, its explanations also say which, and why.
 PickerPtr Petiole::explained_picker() {
   PickerPtr picker = make_picker();
   const std::size_t all = endpoints_.counted() - endpoints_.count(ConnectivityState::kReady);

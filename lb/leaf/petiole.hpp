@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Petiole — the base of policies with a pick_first per endpoint (gRFC A61). It decides when a state
-// or a picker is published.
+// Petiole — the base class of leaf policies with a pick_first per endpoint (gRFC A61). It decides
+// when the policy publishes a state or a picker. ("Petiole" is the gRFC's word for such a policy.)
 //
 //   parent ─▶ ConfigUpdated ─▶ [Petiole: EndpointSet] ─▶ subchannel map, one hold per address
-//   parent ◀─ Publish, Applied ◀─┘   │
-//                                    └▶ the policy itself: its state, its picker
+//   parent ◀─ Publish ◀──────────┘   │
+//             ReportApplied          └▶ the policy itself: its state, its picker
 //
 // Invariants
 //   I1  A change of state is published at once, with its picker. A change of the picker alone waits
@@ -14,8 +14,9 @@
 //   I2  Without endpoints the policy is in TRANSIENT_FAILURE, and its status says so.
 //   I3  An event that changes neither the state nor the picker builds no picker. If it changes the
 //       HostReport, the last picker is published again with the new HostReport; else nothing is
-//       published. A HostReport of more fit endpoints waits for the picker that has them, so that
-//       tiered does not send their calls to the others.
+//       published. A HostReport with more fit endpoints waits for the picker that has these
+//       endpoints. Otherwise tiered would send more calls to this policy at once, and its other
+//       endpoints would get them.
 //   I4  The policy reports how many endpoints are fit (HostReport). When it reports a configuration
 //       as applied, the HostReport is already about that configuration's endpoints.
 
@@ -48,45 +49,47 @@ class Petiole : public Policy {
 
   const EndpointSet& endpoints() const { return endpoints_; }
 
-  /// The time of the event that is being handled.
+  /// The time of the event in progress.
   Instant now() const { return now_; }
 
-  /// Orders a new picker. It may wait as long as kMayWait does.
+  /// Requests a new picker, which may be delayed like one for Need::kMayWait.
   void want_picker() { pace_.need(PickerPace::Need::kMayWait); }
 
   /// "<name>: 2 of 3 endpoints failed; last error: …", or "<name>: no endpoints".
   absl::Status failure() const;
 
-  /// Reads the policy's own configuration. Called before endpoints() gets the endpoints of the same
-  /// update. Returns whether the configuration needs a new picker.
+  /// Reads the policy's own configuration, before endpoints() gets the endpoints of the same
+  /// update. True: the configuration needs a new picker.
   virtual bool configure(const ConfigUpdated& /*update*/) { return false; }
 
-  /// Called when endpoints() has the endpoints of `update`.
+  /// Called after endpoints() has taken the endpoints of `update`.
   virtual void endpoints_taken(const ConfigUpdated& /*update*/,
                                const EndpointSet::Changes& /*changes*/) {}
 
-  /// How urgently `changes` need a new picker for the state published last. By default: kNow if the
-  /// last picker is wrong about a READY endpoint. kMayWait if endpoints became READY, or, in
-  /// TRANSIENT_FAILURE, if the last failure or the list changed.
+  /// How urgently `changes` need a new picker, if the published state stays. By default kNow if the
+  /// last picker is wrong about a READY endpoint. kMayWait if endpoints became READY; in
+  /// TRANSIENT_FAILURE also if the failure's text may be another, because the last failure or the
+  /// list changed. Else kNone.
   virtual PickerPace::Need need_of(const EndpointSet::Changes& changes) const;
 
-  /// READY while any endpoint is READY, else CONNECTING while any is CONNECTING or IDLE, else
-  /// TRANSIENT_FAILURE.
+  /// The policy's state. By default READY if any endpoint is READY, else CONNECTING if any is
+  /// CONNECTING or IDLE, else TRANSIENT_FAILURE.
   virtual ConnectivityState state() const;
 
-  /// Makes a picker for the present state().
+  /// Makes a picker for the current state().
   virtual PickerPtr make_picker() = 0;
 
   /// Handles a timer of the policy's own. Returns false for any other timer.
   virtual bool fire(const TimerId& /*timer*/) { return false; }
 
-  /// Handles a pick's ask; exit_idle() handles IdleExitRequested.
+  /// asked() handles an ask of a pick (such as "connect this address"), exit_idle()
+  /// IdleExitRequested.
   virtual void asked(const PickAsk& /*ask*/, LbEffects& /*effects*/) {}
 
   virtual void exit_idle(LbEffects& /*effects*/) {}
 
   /// Called after every event, for actions that depend on all endpoints. For example, ring_hash
-  /// connects an IDLE endpoint when the others have failed.
+  /// connects an IDLE endpoint when others have failed and none is READY or CONNECTING.
   virtual void follow_up(LbEffects& /*effects*/) {}
 
  private:

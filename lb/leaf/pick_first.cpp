@@ -15,8 +15,7 @@
 namespace signalbox::lb {
 namespace {
 
-// Whether picks see no difference between the endpoints. A locality is compared by name and weight
-// alone.
+// Whether picks cannot tell the endpoints apart. Of the localities, name and weight are compared.
 bool same(const ChosenEndpoint& left, const ChosenEndpoint& right) {
   if (left.tracker != right.tracker) return false;
   if (left.endpoint == nullptr || right.endpoint == nullptr) return left.endpoint == right.endpoint;
@@ -160,11 +159,12 @@ class PickFirstPolicy final : public Policy {
   bool owes_applied_ = false;
   EndpointsPtr endpoints_;
   PickFirst first_;
-  HostTally all_;               // The tally of endpoints_.
-  CallTrackerPtr tracker_;      // The tracker of the connection.
-  bool judged_unfit_ = false;   // A judge finds the connection's endpoint unfit.
+  HostTally all_;           // How many endpoints there are, and their weight.
+  CallTrackerPtr tracker_;  // The tracker of the connection.
+  // Outlier detection or a health check finds the endpoint in use unfit.
+  bool judged_unfit_ = false;
   PickerPtr picker_;            // The picker published last.
-  std::optional<Shown> shown_;  // The content of the last publication.
+  std::optional<Shown> shown_;  // What was published last.
 };
 
 }  // namespace

@@ -4,18 +4,20 @@
 //
 //   parent ─▶ [pick_first] ─▶ subchannel map, one hold per address that is tried or selected
 //
-// The policy connects as soon as it is configured. When its connection is lost the policy goes
-// IDLE; the next pick, or IdleExitRequested, makes it connect again. PickFirst
-// (pick_first_core.hpp) has the decisions, with their diagram and invariants; this file joins them
-// with configuration, pickers and parents.
+// The policy connects as soon as it is configured. When its connection is lost it becomes IDLE, and
+// connects again at the next pick or IdleExitRequested. The class PickFirst (pick_first_core.hpp)
+// has the decisions, with their diagram and invariants. This policy connects that class with
+// configurations, pickers and parents.
 //
-// address_order.hpp orders the addresses: endpoints as configured (shuffled by the seed, and by
-// weight, if so configured), each with its addresses in order, families interleaved.
+// address_order.hpp orders the addresses. Endpoints are in the configured order, or, if configured,
+// shuffled by the seed (and by weight). Each endpoint's addresses stay in order. Then IPv4 and IPv6
+// are interleaved.
 //
 // Health does not change the choice: an ejected endpoint stays in use, because pick_first has no
-// other connection (A61, A17). Its calls are counted all the same. Health does change the
-// HostReport: all endpoints count as fit, except the endpoint in use if a judge finds it unfit.
-// With PolicyOptions::unreachable_is_unhealthy, no endpoint is fit once every address has failed.
+// other connection (A61, A17). Outlier detection counts its calls nevertheless. Health does change
+// the HostReport. All endpoints count as fit, except the one in use if outlier detection or a
+// health check finds it unfit. With PolicyOptions::unreachable_is_unhealthy, no endpoint counts as
+// fit while the policy is in TRANSIENT_FAILURE.
 
 #pragma once
 

@@ -18,14 +18,14 @@ namespace {
 
 const char kTimer[] = "attempt/";
 
-// The failure of all addresses. For a single address it is that address's own error.
+// The status when every address has failed. With a single address it is the address's own error.
 absl::Status all_failed(std::size_t addresses, const absl::Status& last_error) {
   if (addresses == 1) return last_error;
   return absl::UnavailableError(absl::StrCat(
       "failed to connect to all ", addresses, " addresses; last error: ", last_error.message()));
 }
 
-// Adds the address to the text, unless the connector's text names it already.
+// A failure with the address in its text, once: the connector's text may have the address already.
 absl::Status failure_at(const Address& address, absl::string_view why) {
   const std::string spaced = absl::StrCat(" ", why);
   const bool is_named = absl::StrContains(spaced, absl::StrCat(" ", address.str(), " ")) ||
@@ -45,7 +45,7 @@ PickFirst::PickFirst(WhenLost when_lost, Duration attempt_delay, Health health)
       health_(health),
       attempt_delay_(std::clamp(attempt_delay, kShortestAttemptDelay, kLongestAttemptDelay)) {}
 
-// --- input ---
+// --- updates and events ---
 
 void PickFirst::update(std::vector<Address> addresses, LbEffects& effects) {
   std::vector<Address> ordered = interleave_families(std::move(addresses));
@@ -80,8 +80,8 @@ void PickFirst::observe(const SubchannelStateChanged& event, LbEffects& effects)
   }
 }
 
-// Timers are never cancelled. A timer that is out of date has an old generation, or finds `timed`
-// unset.
+// Timers are never cancelled. A timer that is out of date has an old generation, or fires while
+// `timed` is unset; it is ignored.
 void PickFirst::fire(const TimerId& timer, LbEffects& effects) {
   auto* connecting = std::get_if<Connecting>(&state_);
   if (connecting == nullptr || timer.generation != timers_) return;
@@ -100,9 +100,10 @@ void PickFirst::release_all(LbEffects& effects) {
   state_ = Fresh{};
 }
 
-// --- connecting ---
+// --- state Connecting ---
 
-// Begins a pass over addresses_. Subchannels of addresses that stay are kept, with their state.
+// Begins a pass over addresses_. Addresses that were held before keep their subchannel and its
+// state.
 void PickFirst::connect(const std::vector<Known>& held, Connecting next, LbEffects& effects) {
   std::vector<bool> is_held(addresses_.size());
   next.attempts.resize(addresses_.size());
@@ -130,7 +131,7 @@ void PickFirst::heard(Connecting& connecting,
                       LbEffects& effects) {
   const auto at = position_of(event.address);
   if (!at.has_value()) return;
-  // The first READY address is chosen, even if another holder asked for the connection (A61).
+  // The first READY address is selected, even if another policy's attempt connected it (A61).
   if (event.state == ConnectivityState::kReady) return select(event, effects);
 
   Attempt& attempt = connecting.attempts[*at];
@@ -148,8 +149,8 @@ void PickFirst::heard(Connecting& connecting,
     if (failed && ++connecting.failures >= addresses_.size()) report_failure(connecting, effects);
     return;
   }
-  // A report of an address before its turn, or after its failure, has no effect but on `state` and
-  // `last_error`.
+  // If it is not the address's turn yet, or the address has failed in this pass, the report only
+  // changes `state` and `last_error`.
   if (*at >= connecting.turns || attempt.failed) return;
   if (is_idle) effects.push_back(Connect{event.address});  // The attempt ended without an error.
   if (!failed) return;
@@ -160,8 +161,8 @@ void PickFirst::heard(Connecting& connecting,
   if (was_newest || connecting.awaited == 0) take_turns(connecting, effects);
 }
 
-// Gives addresses their turn until there is an attempt to wait for. The first turn comes after
-// every address has reported, because an address that is READY already is better than any attempt.
+// Gives addresses their turn, one after another, until there is an attempt to wait for. Begins only
+// when every address has reported its state: an address that is READY already needs no attempt.
 void PickFirst::take_turns(Connecting& connecting, LbEffects& effects) {
   if (connecting.unheard > 0) return;
   while (connecting.turns < addresses_.size()) {
@@ -174,7 +175,8 @@ void PickFirst::take_turns(Connecting& connecting, LbEffects& effects) {
       continue;
     }
     const bool is_under_way = attempt.state == ConnectivityState::kConnecting;
-    if (std::exchange(attempt.begun, true) && is_under_way) {  // I4
+    // An attempt that was begun in an earlier pass runs on, and its delay is not restarted (I4).
+    if (std::exchange(attempt.begun, true) && is_under_way) {
       if (connecting.timed.has_value()) return;
       continue;
     }
@@ -184,7 +186,8 @@ void PickFirst::take_turns(Connecting& connecting, LbEffects& effects) {
   if (connecting.awaited == 0) end_pass(connecting, effects);
 }
 
-// The last address needs no delay: no attempt follows it.
+// Starts the delay after which the next address is tried too. After the last address none is
+// needed.
 void PickFirst::give_time(Connecting& connecting, std::size_t at, LbEffects& effects) {
   connecting.timed = std::nullopt;
   if (at + 1 == addresses_.size()) return;
@@ -193,7 +196,8 @@ void PickFirst::give_time(Connecting& connecting, std::size_t at, LbEffects& eff
   effects.push_back(StartTimer{timer, attempt_delay_});
 }
 
-// Every address has failed. Addresses with a back-off that is over already are tried again at once.
+// Every address has failed. Those that are IDLE again, because their back-off is over, are tried
+// again at once.
 void PickFirst::end_pass(Connecting& connecting, LbEffects& effects) {
   report_failure(connecting, effects);
   for (std::size_t at = 0; at < addresses_.size(); ++at) {
@@ -202,8 +206,8 @@ void PickFirst::end_pass(Connecting& connecting, LbEffects& effects) {
   }
 }
 
-// Every address has failed, or since then as many attempts have failed as there are addresses:
-// reports why, and asks for better addresses.
+// Reports TRANSIENT_FAILURE with its reason, and requests re-resolution. Called when every address
+// has failed, and again after each further N failures, N being the number of addresses.
 void PickFirst::report_failure(Connecting& connecting, LbEffects& effects) {
   connecting.failures = 0;
   connecting.reported = addresses_.empty() ? absl::UnavailableError("address list is empty")
@@ -218,7 +222,7 @@ void PickFirst::select(const SubchannelStateChanged& event, LbEffects& effects) 
   state_ = Selected{event.address, event.connection, health_of(event)};
 }
 
-// --- selected ---
+// --- state Selected ---
 
 void PickFirst::heard(Selected& selected, const SubchannelStateChanged& event, LbEffects& effects) {
   if (event.address != selected.address) return;
@@ -237,14 +241,14 @@ void PickFirst::heard(Selected& selected, const SubchannelStateChanged& event, L
   state_ = Idle{};
 }
 
-// --- questions ---
+// --- helpers without effects ---
 
 absl::Status PickFirst::health_of(const SubchannelStateChanged& event) const {
   if (event.healthy || health_ == Health::kIgnored) return absl::OkStatus();
   return failure_at(event.address, event.status.ok() ? "unhealthy" : event.status.message());
 }
 
-// Most endpoints have one address, which needs no table.
+// Sets the addresses and their index. A single address, the usual case, needs no index.
 void PickFirst::set_addresses(std::vector<Address> addresses) {
   addresses_ = std::move(addresses);
   positions_.clear();

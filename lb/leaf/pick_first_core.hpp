@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PickFirst — the decisions of pick_first, as a value. The pick_first policy has one; round_robin,
-// least_request and ring_hash have one per endpoint (gRFC A61: the universal leaf).
+// PickFirst — the decisions of pick_first, as a value. The policy pick_first has one PickFirst. The
+// leaf policies of many endpoints (petiole.hpp) have one for each endpoint (gRFC A61: "universal
+// leaf").
 //
 //   update, exit_idle, observe, fire ─▶ [PickFirst] ─▶ Acquire-, ReleaseSubchannel, Connect,
 //                                            │          StartTimer, RequestReresolution
@@ -14,10 +15,10 @@
 //             Idle ────┘ exit_idle
 //
 // Connecting makes one pass over the addresses, in order. An address has its turn when the attempt
-// before it has failed, or has run for `attempt_delay`. No attempt is given up for another (Happy
-// Eyeballs). The first address that is READY is selected, and the others are released. When every
-// address has failed, TRANSIENT_FAILURE is reported. From then on all addresses are tried, each as
-// soon as its back-off is over.
+// before it has failed, or has run for `attempt_delay`; the earlier attempt then runs on beside it
+// (Happy Eyeballs). The first address that becomes READY is selected, and the others are released.
+// When every address has failed, TRANSIENT_FAILURE is reported. From then on each address is tried
+// again as soon as its back-off is over.
 //
 // Invariants
 //   I1  Once every address failed, TRANSIENT_FAILURE is reported until READY.            (A62)
@@ -45,8 +46,8 @@
 
 namespace signalbox::lb {
 
-/// The time after which the next address is tried beside a running attempt: the default, and the
-/// bounds to which other values are cut.
+/// How long an attempt runs before the next address is tried too: the default, and the range to
+/// which other values are limited.
 inline constexpr Duration kAttemptDelay = std::chrono::milliseconds(250);
 inline constexpr Duration kShortestAttemptDelay = std::chrono::milliseconds(100);
 inline constexpr Duration kLongestAttemptDelay = std::chrono::seconds(2);
@@ -55,16 +56,17 @@ class PickFirst {
  public:
   /// The reaction to the loss of the selected connection.
   enum class WhenLost : std::uint8_t { kGoIdle, kReconnect };
-  /// kReported: bad health is reported as TRANSIENT_FAILURE (below a policy of many endpoints).
-  /// kIgnored: health changes nothing (as a cluster's own policy, which has no other endpoint).
+  /// kReported: an unhealthy endpoint is reported as TRANSIENT_FAILURE, so that a policy of many
+  /// endpoints leaves it out. kIgnored: health changes nothing. That is for the policy pick_first,
+  /// which has no other endpoint, and for UNHEALTHY endpoints that get calls in panic (ENV-17).
   enum class Health : std::uint8_t { kReported, kIgnored };
 
   explicit PickFirst(WhenLost when_lost,
                      Duration attempt_delay = kAttemptDelay,
                      Health health = Health::kReported);
 
-  /// Sets the addresses, in order of preference. Families are interleaved, duplicates dropped. The
-  /// first list is connected at once; a later list does not wake Idle.
+  /// Sets the addresses, in order of preference. Interleaves IPv4 and IPv6, and drops duplicates.
+  /// Begins to connect with the first list. A later list does not end the state Idle.
   void update(std::vector<Address> addresses, LbEffects& effects);
 
   /// Begins to connect, if Idle.
@@ -73,14 +75,14 @@ class PickFirst {
   /// Takes a report of a subchannel. A report of an address that is not held is ignored.
   void observe(const SubchannelStateChanged& event, LbEffects& effects);
 
-  /// Takes a fired timer of this PickFirst. A timer that it no longer waits for is dropped. An
+  /// Handles a timer that this PickFirst started. Ignores a timer that it no longer waits for. An
   /// owner of many PickFirsts calls fire() on those that hold address_of(timer).
   void fire(const TimerId& timer, LbEffects& effects);
 
   /// The address of the attempt that started the timer; empty if the timer is not a PickFirst's.
   static Address address_of(const TimerId& timer);
 
-  /// Releases every subchannel. The PickFirst is Fresh then.
+  /// Releases every subchannel, and returns to Fresh.
   void release_all(LbEffects& effects);
 
   ConnectivityState state() const;
@@ -88,7 +90,7 @@ class PickFirst {
   /// The reason of TRANSIENT_FAILURE; else OK.
   absl::Status status() const;
 
-  /// Set exactly in READY.
+  /// Null unless the state is READY.
   ConnectionPtr connection() const;
 
   /// Whether every acquired address has reported a state.
@@ -101,20 +103,21 @@ class PickFirst {
 
   struct Attempt {
     std::optional<ConnectivityState> state;  ///< nullopt: acquired, but not reported yet.
-    bool begun = false;                      ///< This PickFirst began an attempt, in any pass.
-    bool failed = false;  ///< It failed since its turn, or was in back-off at its turn.
+    /// This PickFirst has begun an attempt at the address, in this pass or an earlier one.
+    bool begun = false;
+    bool failed = false;  ///< The address failed after its turn, or was in back-off at its turn.
   };
 
   struct Connecting {
     std::vector<Attempt> attempts;  ///< Indexed as addresses_ is.
     std::size_t unheard = 0;        ///< The number of attempts without a report.
     std::size_t turns = 0;          ///< The number of addresses that have had their turn.
-    /// The number of addresses that have not failed; 0: the pass is over.
+    /// How many addresses have not failed in this pass; 0: the pass is over.
     std::size_t awaited = 0;
-    std::optional<std::size_t> timed;  ///< The attempt that the running delay belongs to.
-    std::size_t failures = 0;  ///< Failures since the last time when every address had failed.
+    std::optional<std::size_t> timed;  ///< The address that the running delay belongs to.
+    std::size_t failures = 0;          ///< Failures since TRANSIENT_FAILURE was last reported.
     absl::Status last_error;
-    /// The status of the reported TRANSIENT_FAILURE (I1); OK: none is reported.
+    /// The status of the TRANSIENT_FAILURE that is reported now (I1); OK: none is.
     absl::Status reported;
   };
 
@@ -124,7 +127,7 @@ class PickFirst {
     absl::Status health;  ///< OK while healthy, and always with Health::kIgnored.
   };
 
-  /// A held address and its state before a new pass.
+  /// A held address and what was known of it when a new pass begins.
   struct Known {
     Address address;
     std::optional<ConnectivityState> state;

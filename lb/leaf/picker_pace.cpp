@@ -28,8 +28,8 @@ void PickerPace::built(Instant now) {
   built_ = now;
 }
 
-// A running timer is never cancelled. If a picker was built meanwhile, the timer fires too early
-// for a later need, which then gets another timer.
+// Decides whether to build a picker now. A running timer is never cancelled. So it may fire before
+// the next picker is due, if another picker was built meanwhile; then another timer is started.
 PickerPace::Order PickerPace::order(Instant now) {
   if (need_ == Need::kNone) return {};
   if (need_ == Need::kNow || !built_.has_value()) return {true, std::nullopt};

@@ -7,9 +7,9 @@
 //   fired timer ────────────────┘        ▲
 //                                        └ built()
 //
-// A picker of n endpoints costs O(n). A picker for each of n endpoints that become READY would cost
-// O(n²), and most of these pickers would be replaced before any pick reads them. So a change waits
-// if no pick can be wrong meanwhile:
+// A picker of n endpoints costs O(n). One picker for each of n endpoints that become READY would
+// cost O(n²), and most of them would be replaced before any pick uses them. So a change waits if
+// picks by the old picker do no harm meanwhile:
 //
 //   change                                           a pick with the picker before       need
 //   an endpoint is READY beside other READY ones     goes to another READY endpoint      kMayWait
@@ -19,8 +19,8 @@
 //   the configuration, or what it says of endpoints  follows the old configuration       kNow
 //   an endpoint for which calls wait (ring_hash)     waits                               kNow
 //
-// A change of the policy's state (the first READY, the last loss, TRANSIENT_FAILURE) never comes
-// here: it is published in its own step.
+// A change of the policy's state (the first READY, the last loss, TRANSIENT_FAILURE) is not paced:
+// the policy publishes it in the same step.
 //
 // Invariants
 //   I1  A need of kNow is built at the end of the burst, whatever the pace.
@@ -47,10 +47,10 @@ class PickerPace {
   /// How urgently a picker is needed; a later value outranks an earlier one.
   enum class Need : std::uint8_t { kNone, kMayWait, kNow };
 
-  /// Building pickers takes at most one part in kShare of the time.
+  /// Building pickers that may wait takes at most 1/kShare of the time.
   static constexpr int kShare = 20;
-  /// The longest distance that a cost can cause. A cost is measured, so it may contain a pause of
-  /// the whole process.
+  /// The longest time between two pickers that a high cost can cause. Costs are measured, so a
+  /// pause of the process can look like a cost.
   static constexpr Duration kLongestWait = std::chrono::seconds(1);
 
   struct Order {
@@ -60,24 +60,24 @@ class PickerPace {
     friend bool operator==(const Order&, const Order&) = default;
   };
 
-  /// `interval`: the shortest distance of pickers that may wait.
+  /// `interval`: the least time between two pickers that may wait.
   explicit PickerPace(Duration interval) : interval_(interval) {}
 
-  /// The published picker does not know a change.
+  /// Something has changed that the published picker does not know.
   void need(Need need);
 
-  /// Whether the end of the burst must be reported (burst_ended()).
+  /// Whether burst_ended() must be called at the end of this burst of events.
   bool awaits_burst() const;
 
-  /// Whether a picker is needed that waits for the timer.
+  /// Whether a needed picker waits for the timer.
   bool waits() const { return need_ == Need::kMayWait && is_timed_; }
 
-  /// `cost`: the time that building the last picker took; 0: unknown.
+  /// The burst of events has ended. `cost`: how long building the last picker took; 0: unknown.
   Order burst_ended(Instant now, Duration cost);
 
   Order timer_fired(Instant now);
 
-  /// A picker was built that knows all changes, whether it was ordered or not.
+  /// A picker with all changes was built, for an Order or for another reason.
   void built(Instant now);
 
  private:

@@ -4,9 +4,9 @@
 //
 //   parent ─▶ [random] ─▶ subchannel map, one hold per address
 //
-// The policy connects its endpoints and reports its state as round_robin does (petiole.hpp). A draw
-// depends on the call's seed alone, so a pick writes no memory that other picks read. Weights of
-// endpoints are ignored, as round_robin ignores them.
+// The policy connects its endpoints and reports its state as round_robin does (petiole.hpp). The
+// draw is computed from the call's seed, so a pick writes no memory that other picks read. As in
+// round_robin, the weights of endpoints are ignored.
 
 #pragma once
 

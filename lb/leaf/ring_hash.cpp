@@ -31,7 +31,7 @@ class RingHash final : public Petiole {
     return is_new;
   }
 
-  // I2: keeps the ring while the list is the same.
+  // Makes a new ring only if the list has changed (I2).
   void endpoints_taken(const ConfigUpdated& update, const EndpointSet::Changes& changes) override {
     if (ring_ != nullptr && !changes.list) return;
     const auto items = hash_items(
@@ -40,16 +40,17 @@ class RingHash final : public Petiole {
         context().options.weighted_shuffling ? WeightRule::kShare : WeightRule::kProduct);
     ring_ = std::make_shared<const HashRing>(items, sizes_);
     for (std::size_t at = 0; at < endpoints().size(); ++at)
-      endpoints().let_count(at, ring_->has_point(at));  // I3
+      endpoints().let_count(at, ring_->has_point(at));  // No pick reaches the others (I3).
   }
 
-  // Calls may wait for the very endpoint that changed, so only another text may wait.
+  // Calls may be waiting for the endpoint that changed, so a new picker is needed at once. Only a
+  // new text of a failure may wait.
   PickerPace::Need need_of(const EndpointSet::Changes& changes) const override {
     if (changes.list || changes.states || changes.ready) return PickerPace::Need::kNow;
     return Petiole::need_of(changes);
   }
 
-  // The first rule of I1 that fits.
+  // The rules of I1, in order; the first that applies decides.
   ConnectivityState state() const override {
     const std::size_t failed = endpoints().count(ConnectivityState::kTransientFailure);
     if (endpoints().count(ConnectivityState::kReady) > 0) return ConnectivityState::kReady;
@@ -75,8 +76,9 @@ class RingHash final : public Petiole {
     if (state() == ConnectivityState::kIdle) connect_one(effects);
   }
 
-  // Connects an IDLE endpoint when the policy would be stuck. If the endpoint fails within the
-  // step, the next one is connected.
+  // Connects an IDLE endpoint when some have failed, and none is READY or CONNECTING: otherwise the
+  // policy might stay in TRANSIENT_FAILURE. If the endpoint fails at once, the next one is
+  // connected.
   void follow_up(LbEffects& effects) override {
     const auto count = [&](ConnectivityState state) { return endpoints().count(state); };
     while (count(ConnectivityState::kReady) == 0 && count(ConnectivityState::kConnecting) == 0 &&
@@ -85,7 +87,7 @@ class RingHash final : public Petiole {
     }
   }
 
-  // Connects the next IDLE endpoint after the previous one, so that all have their turn.
+  // Connects the IDLE endpoint after the one that was connected last, so that all get their turn.
   void connect_one(LbEffects& effects) {
     for (std::size_t left = endpoints().size(); left > 0; --left) {
       const std::size_t at = next_++ % endpoints().size();

@@ -17,9 +17,9 @@
 // there is one. On its way it connects at most one endpoint, and none while another endpoint is
 // connecting.
 //
-// An endpoint is connected when a pick or IdleExitRequested wants it, with one exception. While an
-// endpoint has failed, and none is READY or CONNECTING, an IDLE endpoint is connected. So the
-// policy leaves TRANSIENT_FAILURE even if no pick reaches it.
+// An endpoint is connected when a pick or IdleExitRequested needs it. Exception: while some
+// endpoint has failed, and none is READY or CONNECTING, the policy connects an IDLE endpoint by
+// itself. So it leaves TRANSIENT_FAILURE even if no pick comes.
 //
 // Invariants
 //   I1  The first rule that fits sets the policy's state (A42). READY if any endpoint is READY.
@@ -28,7 +28,7 @@
 //   I2  A change of state makes a picker with the same ring. A ring is built only when the list, a
 //       field of an endpoint or locality, or the size has changed.
 //   I3  Endpoints may have no point on the ring (hash_ring.hpp). No pick reaches such endpoints.
-//       They count neither for the state nor in texts, and are never connected unasked.
+//       They count neither for the state nor in texts, and the policy never connects them.
 
 #pragma once
 

@@ -45,8 +45,8 @@ PickResult RingHashPicker::decide(const PickArgs& args, const Sink& sink) const 
   };
   const Hash hash = hash_of(args);
   tell("walks the ring", [&] { return shown_hash(hash); });
-  // A call with a random hash may go to any endpoint, so the walk goes on while a READY endpoint
-  // may follow.
+  // A call with a random hash may go to any endpoint. So the pick walks on, past endpoints that are
+  // not READY, as long as there is a READY one.
   const bool goes_on = hash.by_chance && ready_.size() > 0;
   bool connects = hash.by_chance && any_connecting_;
   const HashRing& ring = *parts_.ring;
@@ -115,8 +115,8 @@ std::string RingHashPicker::shown_hash(const Hash& hash) const {
 
 void RingHashPicker::ask_for(const Idle& idle, PickResult& result) const {
   if (parts_.ask_target == nullptr) return;
-  // Reads before it writes: when the mark is set already, many waiting picks can share the cache
-  // line.
+  // Reads before it writes: once the flag is set, waiting picks only read it, so all CPUs can share
+  // its cache line.
   if (idle.ask_mark.load(std::memory_order_relaxed) ||
       idle.ask_mark.exchange(true, std::memory_order_relaxed)) {
     return;

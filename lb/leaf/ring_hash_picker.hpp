@@ -4,8 +4,9 @@
 //
 //   ring, the states of its endpoints ─▶ [RingHashPicker] ─▶ the endpoint of the call
 //
-// A pick that ends at its first point costs a binary search, and reads one entry in each of three
-// tables. A pick writes only the ask mark of an IDLE endpoint.
+// Usually the first point has a READY endpoint. Such a pick costs a binary search, and reads one
+// entry in each of three tables. A pick writes nothing, except that the first pick at an IDLE
+// endpoint sets the endpoint's ask_mark.
 
 #pragma once
 
@@ -50,8 +51,8 @@ class RingHashPicker final : public Picker {
     std::uint32_t place = 0;  ///< READY: its index in ready_. IDLE: its index in idle_.
   };
 
-  // An IDLE endpoint, and whether a pick has asked for it. A stale mark is harmless, and so is a
-  // duplicated ask.
+  // An IDLE endpoint, and whether a pick has asked to connect it. The flag avoids duplicate asks,
+  // which would do no harm.
   struct Idle {
     explicit Idle(Address first) : address(std::move(first)) {}
 

@@ -15,10 +15,10 @@
 namespace signalbox::lb {
 namespace {
 
-// Each stripe of threads has a position of its own, on a cache line of its own. With a shared
-// position every pick would write what every other pick reads. A thread that has its stripe to
-// itself gives even shares. The stripes start at different positions, so that they do not all use
-// the same endpoint at the same time.
+// Each stripe (group of threads) has its own position, on its own cache line. With one shared
+// position, every pick would write a cache line that every other pick reads. A thread that is alone
+// in its stripe gives even shares. Stripes start at random positions, so that they do not use the
+// same endpoint at the same time.
 class RoundRobinPicker final : public Picker {
  public:
   RoundRobinPicker(ReadyEndpoints ready, std::uint64_t seed, std::uint64_t edition)
@@ -79,9 +79,9 @@ class RoundRobinPicker final : public Picker {
     return result;
   }
 
-  // The index of the next endpoint. A pick loads and stores it instead of incrementing it
-  // atomically, because an atomic increment would wait for all memory accesses of the pick. Threads
-  // that share a stripe may so repeat turns, which is harmless.
+  // The index of the next endpoint. It is loaded and stored, not incremented atomically, because an
+  // atomic increment would wait for all memory accesses of the pick. So threads of one stripe may
+  // use the same endpoint twice in a row, which is harmless.
   struct alignas(kCacheLine) Position {
     std::atomic<std::uint64_t> mark{0};
   };
@@ -103,7 +103,7 @@ class RoundRobin final : public Petiole {
         endpoints().ready(), context().seed, ++edition_);
   }
 
-  // The number of pickers so far. It makes each picker start at other positions.
+  // The number of pickers so far. Each picker's start positions depend on it.
   std::uint64_t edition_ = 0;
 };
 

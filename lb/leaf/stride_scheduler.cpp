@@ -7,7 +7,8 @@
 namespace signalbox::lb {
 namespace {
 
-// How far a weight may be from the mean.
+// A weight above or below these multiples of the mean is limited to them. Fewer weights than
+// kFewestWeights are not used.
 constexpr double kMostOfMean = 10;
 constexpr double kLeastOfMean = 0.1;
 constexpr std::size_t kFewestWeights = 2;
@@ -16,7 +17,7 @@ constexpr std::size_t kFewestWeights = 2;
 
 StrideScheduler::StrideScheduler(std::span<const double> weights)
     : weights_(weights.size(), kFullWeight) {
-  // The mean is computed part by part: a sum of finite weights may be infinite.
+  // Each weight is divided before it is added, because the sum of finite weights may be infinite.
   const auto known = static_cast<std::size_t>(
       std::ranges::count_if(weights, [](double weight) { return weight > 0; }));
   if (known < kFewestWeights) return;
@@ -25,7 +26,7 @@ StrideScheduler::StrideScheduler(std::span<const double> weights)
     mean += weight / static_cast<double>(known);
   const double heaviest = std::min(std::ranges::max(weights), mean * kMostOfMean);
   const double lightest = mean * kLeastOfMean;
-  if (lightest <= 0) return;  // The weights are too small to be compared.
+  if (lightest <= 0) return;  // The weights are so small that the limit is 0.
   is_round_robin_ = false;
   for (std::size_t at = 0; at < weights.size(); ++at) {
     const double weight =

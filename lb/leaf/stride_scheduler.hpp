@@ -4,15 +4,15 @@
 //
 //   weights ─▶ [StrideScheduler] ─▶ pick(turn): the endpoint of this turn, and the next turn
 //
-// A turn visits one endpoint after the other, round after round. In each round an endpoint is used
-// or passed over, so that after 65,535 rounds it was used as often as its scaled weight says. The
-// heaviest endpoint is used in every round. The uses of an endpoint are spread evenly over rounds.
+// The scheduler visits the endpoints in order, round after round, and uses or skips each. In 65,535
+// rounds an endpoint is used as often as its scaled weight says, evenly spread over the rounds. The
+// heaviest endpoint is used in every round.
 //
-// An endpoint without a weight (0) gets the mean of the other weights. With fewer than two weights
-// all endpoints are used in every round: that is round_robin. A weight counts at most ten times and
-// at least a tenth of the mean, so a pick passes over few endpoints.
+// An endpoint without a weight (0) gets the mean of the others. If fewer than two endpoints have a
+// weight, all are used in every round, as in round_robin. Weights are limited to between a tenth of
+// the mean and ten times the mean, so that a pick skips few endpoints.
 //
-// Immutable: the turn belongs to the caller. So many threads can pick without sharing memory.
+// Immutable. The caller keeps the turn, so many threads can pick without sharing memory.
 
 #pragma once
 
@@ -43,10 +43,11 @@ class StrideScheduler {
 
   StrideScheduler() = default;
 
-  /// `weights`: finite, 0 or more; 0 is "unknown". There is at least one.
+  /// `weights`: finite, 0 or more; 0: the endpoint has none. There is at least one entry.
   explicit StrideScheduler(std::span<const double> weights);
 
-  /// The first endpoint from `turn` on that is used. Precondition: turn.endpoint < size().
+  /// The endpoint that is used next, from `turn` on, and the turn after it. Precondition:
+  /// turn.endpoint < size().
   Choice pick(Turn turn) const {
     while (!is_used(turn))
       turn = after(turn);
@@ -64,9 +65,9 @@ class StrideScheduler {
   friend bool operator==(const StrideScheduler&, const StrideScheduler&) = default;
 
  private:
-  // Adding up the weight round by round, an endpoint is used in the rounds in which the sum passes
-  // a multiple of kFullWeight. Neighbours begin half a multiple apart, so that they do not all skip
-  // the same round.
+  // Each round adds the endpoint's weight to its sum. The endpoint is used in the rounds in which
+  // the sum passes a multiple of kFullWeight. The sums of neighbours start half a kFullWeight
+  // apart, so that neighbours do not all skip the same round.
   bool is_used(Turn turn) const {
     const std::uint64_t weight = weights_[turn.endpoint];
     const std::uint64_t offset = std::uint64_t{turn.endpoint} * (kFullWeight / 2);

@@ -40,7 +40,8 @@ class WeightedRoundRobinPicker final : public Picker {
                            StrideScheduler scheduler,
                            std::uint64_t seed)
       : ready_(std::move(ready)), trackers_(std::move(trackers)), scheduler_(std::move(scheduler)) {
-    // Stripes begin at different places, so that they do not all use one endpoint at one time.
+    // Stripes (groups of threads) start at random turns, so that they do not use the same endpoint
+    // at the same time.
     for (std::size_t stripe = 0; stripe < kStripes; ++stripe) {
       turns_[stripe].mark.store(packed(drawn(seed, stripe)), std::memory_order_relaxed);
     }
@@ -56,7 +57,8 @@ class WeightedRoundRobinPicker final : public Picker {
   }
 
  private:
-  // As in round_robin, a pick loads and stores the turn instead of incrementing it atomically.
+  // The turn of one stripe. As in round_robin, it is loaded and stored, not incremented atomically,
+  // which would be slower.
   struct alignas(kCacheLine) Mark {
     std::atomic<std::uint64_t> mark{0};
   };
@@ -69,7 +71,7 @@ class WeightedRoundRobinPicker final : public Picker {
     return {static_cast<std::uint32_t>(mark), static_cast<std::uint32_t>(mark >> 32U)};
   }
 
-  // A turn that any number may choose.
+  // A random turn for `step`.
   StrideScheduler::Turn drawn(std::uint64_t seed, std::uint64_t step) const {
     const std::uint64_t endpoint = draw_below(seed, Salt::kEndpoint, ready_.size(), step);
     const std::uint64_t round =
@@ -159,7 +161,8 @@ class WeightedRoundRobin final : public Petiole {
         draw(context().seed, Salt::kEndpoint, ++edition_));
   }
 
-  // I2. A connection is known again by its identity, and not kept alive.
+  // Begins the blackout of each endpoint with a new connection (I2). A weak_ptr identifies the
+  // earlier connection without keeping it alive.
   void begin_blackouts() {
     std::vector<std::pair<const EndpointWeight*, std::weak_ptr<const Connection>>> connected;
     for (std::size_t at = 0; at < endpoints().size(); ++at) {
@@ -189,7 +192,8 @@ class WeightedRoundRobin final : public Petiole {
     return StrideScheduler(weights);
   }
 
-  // I3.
+  // The timer of weight_update_period: requests a picker only if the scaled weights have changed
+  // (I3).
   bool fire(const TimerId& timer) override {
     if (timer.name != kTimerName) return false;
     if (timer.generation != timer_ || !std::exchange(is_timed_, false)) return true;
@@ -205,7 +209,8 @@ class WeightedRoundRobin final : public Petiole {
   }
 
   WeightedRoundRobinConfig config_;
-  // Shared with the function that makes trackers of new members. Used by this actor alone.
+  // The current rules. The function that makes trackers for new members shares this pointer; only
+  // the policy's actor uses it.
   const std::shared_ptr<WeightRulesPtr> rules_;
   StrideScheduler scheduler_;
   absl::flat_hash_map<const EndpointWeight*, std::weak_ptr<const Connection>> connections_;

@@ -36,12 +36,12 @@ struct Item {
   absl::string_view content{};  // For kLengthDelimited.
 };
 
-// Reads the items of one message. Groups count as malformed: the message has none.
+// Reads the fields of one message. Groups count as malformed, because OrcaLoadReport has none.
 class Items {
  public:
   explicit Items(absl::string_view bytes) : rest_(bytes) {}
 
-  // nullopt: at the end, or at malformed bytes.
+  // nullopt: the message has ended, or its bytes are malformed.
   std::optional<Item> next() {
     std::uint64_t tag = 0;
     if (rest_.empty() || !read_varint(tag)) return std::nullopt;
@@ -96,13 +96,14 @@ double to_double(std::uint64_t bits) {
   return value;
 }
 
-// `most`: the greatest value that the message allows; infinite: any.
+// Whether the metric may have this value. `most`: the greatest allowed value; infinite: there is
+// none.
 bool is_allowed(double value, double most) {
   return std::isfinite(value) && value >= 0 && value <= most;
 }
 
 constexpr double kAny = INFINITY;
-constexpr double kShare = 1;  // The value is a share of a whole.
+constexpr double kShare = 1;  // The greatest value of a metric that is a fraction of a whole.
 
 std::optional<LoadMetric::Map> map_of(std::uint64_t field) {
   switch (field) {
@@ -171,7 +172,7 @@ void ReceivedLoadReport::take_value(std::uint64_t field, double value) {
   }
 }
 
-// False: the entry is malformed, or one too many.
+// Reads an entry of a map. False: the entry is malformed, or the report has more than kMostEntries.
 bool ReceivedLoadReport::take_entry(LoadMetric::Map map, absl::string_view entry) {
   if (++entries_ > kMostEntries) return false;
   LoadMetric metric{map, {}, 0};

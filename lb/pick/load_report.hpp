@@ -4,11 +4,11 @@
 //
 //   trailer endpoint-load-metrics-bin: an OrcaLoadReport ─▶ [ReceivedLoadReport] ─▶ LoadReport
 //
-// The bytes come from an endpoint, with every response, so reading them has limits and allocates
-// nothing: at most 4 KiB, at most 128 entries in all maps together. A report that is larger, or
-// malformed, is ignored as a whole. A value that is NaN, infinite or negative is left out. So is a
-// mem_utilization or a utilization above 1, and a field of a wrong wire type. Unknown fields are
-// passed over.
+// An endpoint sends these bytes with every response. So reading them allocates nothing, and has
+// limits: at most 4 KiB, and at most 128 entries in all maps together. A report that exceeds a
+// limit or is malformed is ignored as a whole. Single values are ignored if they are NaN, infinite
+// or negative, if a mem_utilization or a utilization is above 1, or if the field has the wrong wire
+// type. Unknown fields are skipped.
 
 #pragma once
 
@@ -33,7 +33,7 @@ class ReceivedLoadReport {
   /// `bytes` must outlive this object: names are views into it.
   explicit ReceivedLoadReport(absl::string_view bytes);
 
-  // The report points into this object.
+  // Not copyable: report_ has views into metrics_.
   ReceivedLoadReport(const ReceivedLoadReport&) = delete;
   ReceivedLoadReport& operator=(const ReceivedLoadReport&) = delete;
 

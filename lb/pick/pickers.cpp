@@ -25,7 +25,7 @@ class QueuePicker final : public Picker {
   }
 };
 
-/// Gives every pick the same answer: Fail or Drop, with its status.
+/// Gives every pick the same outcome (Fail or Drop) with the same status.
 template <typename Outcome>
 class StatusPicker final : public Picker {
  public:
@@ -165,8 +165,8 @@ class AskPicker final : public Picker {
   }
 
  private:
-  // Reads before it writes: when the mark is set already, many waiting picks can share the cache
-  // line.
+  // Whether this pick is the first, which must send the ask. Reads before it writes: once the flag
+  // is set, waiting picks only read it, so all CPUs can share its cache line.
   bool first() const {
     return !ask_mark_.load(std::memory_order_relaxed) &&
            !ask_mark_.exchange(true, std::memory_order_relaxed);
@@ -174,8 +174,8 @@ class AskPicker final : public Picker {
 
   std::shared_ptr<const AskTarget> asks_;
   PickAsk ask_;
-  // Whether an ask was sent. The exchange decides which pick sends it; a duplicate would do no
-  // harm.
+  // Whether a pick has sent the ask. The atomic exchange lets one pick win. A second ask would do
+  // no harm.
   mutable std::atomic<bool> ask_mark_{false};
 };
 

@@ -20,25 +20,25 @@
 
 namespace signalbox::lb {
 
-/// Queues every pick. One shared picker for all.
+/// Queues every pick. All callers get the same picker.
 PickerPtr make_queue_picker();
 
-/// Fails every pick with `status`, unless it is wait_for_ready. `status` is not OK.
+/// Fails every pick with `status`; calls that are wait_for_ready wait instead. `status` is not OK.
 PickerPtr make_fail_picker(absl::Status status);
 
 /// Drops every pick with `status`, wait_for_ready or not. `status` is not OK.
 PickerPtr make_drop_picker(absl::Status status);
 
-/// Whether the picker is one of the above, alone or in a make_priority_picker(): it queues, fails
-/// or drops every pick.
+/// Whether the picker queues, fails or drops every pick: it is a queue, fail or drop picker, alone
+/// or inside a make_priority_picker().
 bool never_completes(const PickerPtr& picker);
 
-/// As `picker`, but picks that are not complete name this priority (PickResult::priority). A number
-/// too large for that field is cut to the largest.
+/// Picks as `picker` does. The result of a pick that is not complete also names this priority
+/// (PickResult::priority). A number too large for that field becomes the largest that fits.
 PickerPtr make_priority_picker(PickerPtr picker, std::size_t priority);
 
-/// Picks as `picker` does, but the texts of failures and drops have `before` and `after` around the
-/// reason. The text of a fail picker is made here, so that no pick makes it.
+/// Picks as `picker` does, but puts `before` and `after` around the reason in the text of failures
+/// and drops. For a fail picker, the whole text is made here, so that picks need not make it.
 PickerPtr make_noted_picker(PickerPtr picker, std::string before, std::string after = "");
 
 /// `status` with `before` and `after` around its reason.
@@ -46,11 +46,11 @@ absl::Status with_note(const absl::Status& status,
                        absl::string_view before,
                        absl::string_view after = "");
 
-/// Completes every pick on `connection`, which leads to `endpoint`. An empty `endpoint`: the
-/// endpoint is unknown.
+/// Completes every pick on `connection`, which leads to `endpoint`. An empty `endpoint` means that
+/// the endpoint is not known.
 PickerPtr make_connection_picker(ConnectionPtr connection, ChosenEndpoint endpoint = {});
 
-/// Queues every pick. The first pick carries `ask` to `asks`. Without `asks` it only queues.
+/// Queues every pick. The first pick also sends `ask` to `asks`. Null: no ask is sent.
 PickerPtr make_ask_picker(std::shared_ptr<const AskTarget> asks, PickAsk ask);
 
 }  // namespace signalbox::lb

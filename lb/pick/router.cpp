@@ -19,8 +19,8 @@
 namespace signalbox::lb {
 namespace {
 
-// A54: only a server may send these codes. From the control plane they would be mistaken for the
-// application's own.
+// A54: only servers may send these codes. A call that ended with such a code from the control plane
+// would look as if the application had ended it.
 bool is_forbidden(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kOk:
@@ -56,7 +56,8 @@ std::string cut(absl::string_view reason) {
   return absl::StrCat(reason.substr(0, end), " […]");
 }
 
-// Whether the text begins with `subject` as a whole word: "cluster c: …", "cluster c was deleted".
+// Whether the text begins with `subject`, and ":" or " " follows: "cluster c: …", "cluster c was
+// deleted".
 bool begins_with(absl::string_view text, absl::string_view subject) {
   if (!absl::ConsumePrefix(&text, subject)) return false;
   return absl::StartsWith(text, ":") || absl::StartsWith(text, " ");
@@ -109,9 +110,9 @@ void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view so
   status_ = allowed(std::move(status), source);
 }
 
-// A custom picker that completes without a connection fails the call, not the process. The gate is
-// entered last: after that nothing can fail, so no place in the gate must be given back. An
-// explained call only looks whether the gate is full.
+// If a custom picker completes without a connection, the call fails, and the process goes on. The
+// gate (the limit of calls in flight) is entered last. After that nothing can fail, so the gate
+// never has to be left early. For an explanation, the gate is only looked at.
 template <typename Sink>
 void Pick::complete(const Complete& chosen, const PickResult& result, const Sink& sink) {
   if (chosen.connection == nullptr) [[unlikely]] {
@@ -135,8 +136,8 @@ void Pick::complete(const Complete& chosen, const PickResult& result, const Sink
   sink.leave([&] { tracking_.begin(result.trackers); });
 }
 
-// Carries out the filters' orders. Returns whether they forbid the pick: the call is delayed or
-// ended.
+// Applies the filters' decision about the call. Returns true if no pick may be made: the call is
+// delayed, or a filter has ended it.
 bool Pick::is_held_back() {
   if (filtered_->delay > Duration::zero()) return true;
   if (!filtered_->end) return false;
@@ -146,7 +147,7 @@ bool Pick::is_held_back() {
   return true;
 }
 
-// Fills the pick in place, so none of its members is moved and empty members cost nothing.
+// Asks the picker. Writes the result into this Pick, so that no Pick has to be moved.
 template <typename Sink>
 Pick::Answer Pick::ask(const Snapshot& snapshot,
                        const PickArgs& args,
@@ -182,8 +183,8 @@ const std::string& Pick::set_cookie() const {
   return session_ != nullptr ? session_->set_cookie() : none;
 }
 
-// Handles a snapshot without selector or picker: the call fails with the snapshot's failure, or
-// else waits for a configuration.
+// Handles a snapshot without a selector or picker. The call fails with the snapshot's failure; if
+// that is OK, the call waits for a configuration.
 void Pick::fail_without(const Snapshot& snapshot) {
   if (!snapshot.failure.ok()) refuse(PickOutcome::kFail, snapshot.failure, "name resolution");
 }
@@ -206,7 +207,7 @@ void Router::repick(Pick& pick, const CallArgs& call) const {
 }
 
 Explanation Router::explain(const CallArgs& call, Instant now, Turns turns) const {
-  const SnapshotCell::Reader whole(*cell_);  // Keeps the snapshot for the steps after look(), too.
+  const SnapshotCell::Reader whole(*cell_);  // Keeps the snapshot alive while `pick` is read below.
   Explanation explanation;
   TimedTrace trace(
       now, [&](PickStep step) { explanation.steps.push_back(std::move(step)); }, turns);
@@ -229,11 +230,11 @@ Explanation Router::explain(const CallArgs& call, Instant now, Turns turns) cons
 template <typename Sink>
 void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (pick.delay() > Duration::zero()) return;
-  pick.put_off();  // Else the call's old references would count against its limits.
+  pick.put_off();  // Otherwise the references of the previous pick would count against the limits.
   pick.outcome_ = PickOutcome::kQueue;
   pick.status_ = absl::OkStatus();
   const SnapshotCell::Reader snapshot(*cell_);
-  __builtin_prefetch(snapshot->picker.get());  // Early: the picker is used last.
+  __builtin_prefetch(snapshot->picker.get());  // Now, because the picker is used late.
   pick.sequence_ = snapshot->sequence;
   if (call.authority != nullptr) call.authority->clear();
   const bool is_new = pick.cluster() == nullptr;
@@ -246,14 +247,14 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (cluster == nullptr) [[unlikely]]
     return;
 
-  // Counting waits for all earlier memory accesses. So calls are counted last, on cache lines that
-  // are prefetched while the picker works.
+  // A counter is incremented atomically, which waits for all earlier memory accesses. So calls are
+  // counted last, and the counters are prefetched while the picker works.
   cluster->use_counter().prefetch();
-  cluster->stats().prefetch();
+  const CallStats* stats = cluster->stats();
+  if (stats != nullptr) stats->prefetch();
   const Filtered* const filtered = pick.filtered_.get();
   const FilteredHeaders headers(call.headers, filtered);
   Session* const session = pick.session_.get();
-  const CallStats* stats = &cluster->stats();
   if (filtered == nullptr || !pick.is_held_back()) [[likely]] {
     const SessionArgs wish =
         session != nullptr ? wish_of(*sessions_, *session, foresight.seat) : SessionArgs();
@@ -268,19 +269,18 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
                                   .tried = call.tried},
                                  pick.auto_host_rewrite_ ? call.authority : nullptr,
                                  sink);
-    if (answer.leaf != nullptr) stats = &answer.leaf->stats();
+    if (answer.leaf != nullptr) stats = answer.leaf->stats();
     if (session != nullptr)
-      sink.leave(
-          [&] { settle(*session, answer.affinity, pick.outcome_, cluster->name(), *stats); });
+      sink.leave([&] { settle(*session, answer.affinity, pick.outcome_, cluster->name(), stats); });
   } else if (session != nullptr) {
     session->keep();
   }
-  // All references are taken inside the read section. After the read section nothing else keeps the
+  // All references must be taken inside the read section. After it, only these references keep the
   // cluster and the connection alive (A31-13).
   if (is_new) pick.cluster_ = Use(*cluster);
   if (!pick.status_.ok()) [[unlikely]]
     pick.status_ = describe(pick.status_, cluster, *snapshot);
-  sink.leave([&] { stats->count_pick(pick.outcome_); });
+  if (stats != nullptr) sink.leave([&] { stats->count_pick(pick.outcome_); });
 }
 
 template <typename Sink>
@@ -309,7 +309,8 @@ Selection Router::route(const Snapshot& snapshot,
   pick.hash_ = selection.hash;
   pick.auto_host_rewrite_ = selection.auto_host_rewrite;
   if (selection.retry != nullptr) pick.retry_ = *selection.retry;
-  // Filters run before the cluster's reference is taken, because they may change the cluster (A60).
+  // Filters run before the cluster's reference is taken, because a filter may choose another of the
+  // route's clusters (A60).
   if (selection.filters == nullptr) return selection;
   const StatefulSession* const session = selection.filters->only_session;
   if (session != nullptr && foresight.cookie && selection.choices.size() == 1) [[likely]] {
@@ -333,8 +334,9 @@ absl::Status Router::describe(const absl::Status& why,
   const ResolutionNotes& notes = snapshot.notes == nullptr ? none : *snapshot.notes;
   const std::string node =
       names_.node_id.empty() ? notes.node : absl::StrCat("node ID: ", names_.node_id);
-  // A resolver's text, or a text that was described before, names target and node already. Both are
-  // removed. If the text ends with a bracket, the bracket is opened again for more details.
+  // A text from a resolver, or one that describe() has made before, already names the target and
+  // the node. Both names are removed here and added once below. If the text ends with "(…; node)",
+  // the new details go into that bracket.
   std::string text = cut(why.message());
   if (!names_.target.empty()) text = absl::StrReplaceAll(text, {{names_.target + ": ", ""}});
   absl::string_view opening = " (";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/pick/snapshot_cell.hpp"
 
-// An inlined read section costs a fifth of one that calls into liburcu. liburcu's header says that
-// code of any licence may inline its read-side functions. Sanitizers and clang's analyzer get calls
-// instead: ThreadSanitizer cannot see the library's half of the synchronisation, liburcu aligns a
-// thread's record less than its type declares, and the analyzer does not know that a thread has a
-// record.
+// liburcu's read-side functions are inlined: a read section then costs a fifth of one with calls.
+// liburcu's header allows this to code of any licence. Sanitizers and clang's analyzer get the
+// calls, because with inlining they would report errors that are none. ThreadSanitizer would see
+// only half of the synchronisation. liburcu aligns a thread's record less than its type declares.
+// The analyzer does not know that every thread has a record.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang_analyzer__)
 #define _LGPL_SOURCE
 #endif
@@ -22,9 +22,9 @@
 namespace signalbox::lb {
 namespace {
 
-// Tells ThreadSanitizer the one ordering that it cannot see: everything that a read section did
-// happens before wait_for_readers() returns. It sees publication, because that is a store to an
-// atomic pointer.
+// Tells ThreadSanitizer that everything in a read section happens before wait_for_readers()
+// returns, which it cannot see. It sees that a publication happens before reads, because that is a
+// store to an atomic pointer.
 #if defined(__SANITIZE_THREAD__)
 char grace_period;
 
@@ -67,8 +67,8 @@ void SnapshotCell::wait_for_readers() {
 }
 
 SnapshotCell::Reader::Reader(const SnapshotCell& cell) {
-  // A read section may begin with a barrier that later reads cannot overtake, so the snapshot is
-  // prefetched before. A snapshot that is gone by then does no harm.
+  // The read section may begin with a memory barrier, which delays later reads. So the snapshot is
+  // prefetched before it. If the snapshot has been destroyed meanwhile, the prefetch does no harm.
   const Snapshot* const expected = cell.current_.load(std::memory_order_relaxed);
   __builtin_prefetch(expected);
   __builtin_prefetch(reinterpret_cast<const char*>(expected) + kCacheLine);

@@ -5,8 +5,8 @@
 //   channel actor ─▶ exchange() ─▶ [cell] ◀─ Reader ◀─ data-plane threads
 //          └ the old one, to be destroyed after wait_for_readers(), off the scheduler's threads
 //
-// Readers take no lock and write no shared cache line; threads need not register. Only this class
-// knows how publication works. A benchmark chose the mechanism (decision 7).
+// Readers take no lock, write no shared cache line, and their threads need not register. Only this
+// class knows that this is done with RCU. Benchmarks led to RCU (decision 7).
 //
 // Invariants
 //   S1  A Snapshot is never destroyed while a Reader that could see it is alive.
@@ -25,12 +25,13 @@
 
 namespace signalbox::lb {
 
-/// The fields that every pick reads share one cache line. `sessions` begins at the end of that
-/// line: fields that only calls of sessions read are on the next line.
+/// What picks read: routes and pickers. The fields of every pick share one cache line. `sessions`
+/// begins at the end of that line, so the fields that only calls with sessions read are on the next
+/// line.
 struct alignas(kCacheLine) Snapshot {
   Generation generation = 0;
-  /// Rises with each publication, also of a picker alone. A waiting call compares it to learn
-  /// whether there is a newer snapshot.
+  /// Rises with each publication, also if only the picker is new. A waiting call compares it to
+  /// learn whether there is a newer snapshot.
   std::uint64_t sequence = 0;
   /// Null: there is no configuration. Calls get `failure`, or queue while `failure` is OK.
   ConfigSelectorPtr selector;
@@ -38,10 +39,10 @@ struct alignas(kCacheLine) Snapshot {
   absl::Status failure;
   /// Finds the host that a call's cookie names; see record_sessions().
   SessionLead sessions;
-  /// All clusters that calls may refer to: the selector's and earlier ones. A restarted channel
-  /// keeps them. Null: none.
+  /// All clusters that calls may still hold: those of the selector, and earlier ones. A restarted
+  /// channel actor takes them over from here. Null: none.
   std::shared_ptr<const ClusterRefs> clusters;
-  /// Read only for calls that fail. Null: none.
+  /// Errors and the node id for the texts of failed calls. Null: none.
   ResolutionNotesPtr notes;
 
   /// Sets `sessions` from selector and picker.
@@ -52,7 +53,7 @@ static_assert(sizeof(Snapshot) == 2 * kCacheLine);
 
 class SnapshotCell {
  public:
-  /// Holds an empty Snapshot until the first exchange(): readers always see one.
+  /// Begins with an empty Snapshot, so readers always see one.
   SnapshotCell();
 
   /// Waits for readers, then destroys the published snapshot. Blocks, as wait_for_readers() does.

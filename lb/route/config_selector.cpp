@@ -20,14 +20,14 @@
 namespace signalbox::lb {
 namespace {
 
-// The path for a message: printable, and short enough to read.
+// The path for a message: escaped, and at most 256 bytes of it.
 std::string shown(absl::string_view path) {
   constexpr std::size_t kMost = 256;
   const std::string text = absl::StrCat("\"", absl::CEscape(path.substr(0, kMost)), "\"");
   return path.size() <= kMost ? text : absl::StrCat(text, "… (", path.size(), " bytes)");
 }
 
-// Chooses by weight alone, whether or not the cluster can serve (A31-9).
+// Draws a cluster by weight. A cluster that cannot serve is drawn too (A31-9).
 template <typename Sink>
 const RouteCluster& choose(const Shares& shares, std::uint64_t seed, const Sink& sink) {
   const auto explained = [&](const RouteCluster& chosen, absl::FunctionRef<std::string()> why) {
@@ -54,7 +54,7 @@ const RouteCluster& choose(const Shares& shares, std::uint64_t seed, const Sink&
   return *chosen;
 }
 
-// How a route matches: "path with prefix \"/shop.\", header \"x-user\"".
+// The route's match for an explanation, such as "path with prefix \"/shop.\", header \"x-user\"".
 std::string shown(const RouteMatch& match) {
   const auto kind = [&]() -> absl::string_view {
     switch (match.path.kind) {
@@ -95,7 +95,7 @@ class RouteSelector final : public ConfigSelector {
 
   std::variant<Selection, absl::Status> explain(const PickArgs& args,
                                                 PickTrace& trace) const override {
-    // Routes inside a listener may have no name; their source is the listener (LDS).
+    // Routes in a listener (without RDS) may have no name; then the listener (LDS) is the source.
     const bool has_name = routes_ != nullptr && !routes_->name.empty();
     const std::string source = has_name ? "RDS " + routes_->name : "LDS route_config";
     TimedTrace own(now_of(trace), [&](PickStep step) {
@@ -135,8 +135,8 @@ class RouteSelector final : public ConfigSelector {
                      forward.shares};
   }
 
-  // Whether `routes` owns the virtual host. host_ points only to such a host, because another owner
-  // may destroy its host earlier.
+  // Whether `host` is one of `routes`, which keeps it alive. host_ must not point to another host,
+  // because that one could be destroyed earlier.
   static bool is_in(const VirtualHost& host, const std::shared_ptr<const RouteConfig>& routes) {
     return routes != nullptr &&
            std::ranges::any_of(routes->virtual_hosts,

@@ -5,8 +5,8 @@
 //
 //   XdsConfig ─▶ make_config_selector ─▶ [ConfigSelector] in the snapshot ─▶ Router::pick
 //
-// Immutable. Any thread calls select(), inside the snapshot's read section. Routes are compiled
-// once, when the selector is built. The connectivity of clusters plays no part (A31-9).
+// Immutable. select() runs on any thread, in a read section of the snapshot. Routes are compiled
+// once, when the selector is made. Whether clusters are connected does not matter (A31-9).
 
 #pragma once
 
@@ -30,8 +30,8 @@
 
 namespace signalbox::lb {
 
-/// One cluster of one channel, as calls refer to it. Its uses are the calls that chose it and have
-/// not ended (A31-13). It outlives the selectors that name it.
+/// A cluster that calls of one channel refer to. Calls that chose the cluster hold a Use of it
+/// until they end (A31-13). It outlives the selectors that name it.
 class ClusterRef : public Tracked {
  public:
   ClusterRef(ClusterName name, std::shared_ptr<const CallStats> stats)
@@ -39,7 +39,8 @@ class ClusterRef : public Tracked {
 
   const ClusterName& name() const { return name_; }
 
-  const CallStats& stats() const { return *stats_; }
+  /// Null: its calls are not counted.
+  const CallStats* stats() const { return stats_.get(); }
 
  private:
   ClusterName name_;
@@ -50,7 +51,7 @@ using ClusterRefPtr = std::shared_ptr<const ClusterRef>;
 using ClusterRefs = std::map<ClusterName, ClusterRefPtr>;
 
 /// A cluster that a route can choose, and the filters of its calls. `end`: the sum of the weights
-/// up to and including its own. `place`: see PickArgs::cluster_place.
+/// of the route's clusters up to and including this one. `place`: see PickArgs::cluster_place.
 struct RouteCluster {
   std::uint64_t end = 0;
   ClusterRefPtr cluster;
@@ -58,19 +59,19 @@ struct RouteCluster {
   FilterChainPtr filters = nullptr;
 };
 
-/// The route's answer for one call.
+/// What the route says about one call.
 struct Selection {
   const ClusterRef* cluster = nullptr;
   std::size_t place = 0;  ///< See PickArgs::cluster_place.
-  /// The longest time that the call may take, before the application's own deadline is applied;
-  /// nullopt: no limit.
+  /// The longest time that the call may take by its route; the application's own deadline is not
+  /// included. nullopt: no limit.
   std::optional<Duration> timeout;
   std::optional<std::uint64_t> hash;  ///< See PickArgs::hash.
-  /// The endpoint's hostname becomes the call's :authority (A81).
+  /// The call's :authority becomes the endpoint's hostname (A81).
   bool auto_host_rewrite = false;
   const RetryRules* retry = nullptr;     ///< Owned by the selector; null: no retries.
-  const FilterChain* filters = nullptr;  ///< Null: no filter has anything to do.
-  /// The route's clusters, which filters may change to.
+  const FilterChain* filters = nullptr;  ///< Null: the call passes no filter.
+  /// All clusters of the route. Filters may choose another one of them.
   std::span<const RouteCluster> choices = {};
 };
 
@@ -81,14 +82,14 @@ class ConfigSelector {
   /// The route for the call, or the status that it fails with (UNAVAILABLE, A28).
   virtual std::variant<Selection, absl::Status> select(const PickArgs& args) const = 0;
 
-  /// The answer of select(), step by step; may allocate.
+  /// Does as select(), and tells each step to `trace`. May allocate.
   virtual std::variant<Selection, absl::Status> explain(const PickArgs& args,
                                                         PickTrace& /*trace*/) const {
     return select(args);
   }
 
-  /// The name of the cookie of all the selector's sessions. Empty: there are no sessions, or their
-  /// cookies have several names.
+  /// The name of the session cookies, if those of all routes have the same name. Empty: there are
+  /// no sessions, or their cookies have different names.
   virtual std::string cookie() const { return ""; }
 };
 

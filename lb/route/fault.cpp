@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The first value of the header that is a number of this type and passes `sense`.
+// The header's first value that is a number of this type and for which `sense` is true.
 template <typename Number, typename Sense>
 std::optional<Number> number_in(const HeaderSource& headers, absl::string_view name, Sense sense) {
   std::optional<Number> number;
@@ -31,7 +31,8 @@ std::optional<Number> number_in(const HeaderSource& headers, absl::string_view n
   return number;
 }
 
-// A33: "the percentage value is capped by" the configured one.
+// The percentage from the header, but at most the configured one. A33: "the percentage value is
+// capped by" the configured one.
 std::uint32_t numerator_in(const HeaderSource& headers,
                            absl::string_view name,
                            std::uint32_t configured) {
@@ -39,7 +40,8 @@ std::uint32_t numerator_in(const HeaderSource& headers,
   return std::min(configured, number_in<std::uint32_t>(headers, name, any).value_or(configured));
 }
 
-// If both headers are there, the HTTP status wins, as in Envoy.
+// The status from the call's headers. If both headers are present, the HTTP status is used, as in
+// Envoy.
 std::optional<absl::StatusCode> code_in(const HeaderSource& headers) {
   const auto http =
       number_in<std::uint32_t>(headers, "x-envoy-fault-abort-request", is_http_status);
@@ -50,7 +52,8 @@ std::optional<absl::StatusCode> code_in(const HeaderSource& headers) {
   return std::nullopt;
 }
 
-// Delays are cut to a century: a longer delay would make no difference, but could overflow.
+// The delay from the call's header, at most a century: a longer one would make no difference, but
+// could overflow.
 Duration delay_in(const HeaderSource& headers) {
   constexpr std::int64_t kMost = milliseconds(std::chrono::hours(24 * 365 * 100)).count();
   const auto is_positive = [](std::int64_t count) { return count >= 0; };
@@ -84,7 +87,7 @@ bool drawn(const FilterCall& call,
   return is_hit;
 }
 
-// Holds one call's place in the count of active faults.
+// Counts one call among the active faults while it exists.
 class Active {
  public:
   Active(RequestLimitPtr among, std::uint32_t most) : among_(std::move(among)), most_(most) {}
@@ -130,8 +133,8 @@ class Fault final : public CallFilter {
     call.end(absl::Status(*code, "Fault injected"));
   }
 
-  // Whether one more call may have a fault (max_active_faults). A pick then counts the call as one
-  // with an active fault; an explanation does not.
+  // Whether max_active_faults allows one more call with a fault. If so, a pick counts the call as
+  // one with an active fault; an explanation does not.
   template <typename Sink>
   bool has_room(const Sink& /*sink*/) const {
     if constexpr (Sink::kTells) {

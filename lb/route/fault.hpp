@@ -8,8 +8,9 @@
 //                 ├▶ max_active_faults ────┤
 //   abort  drawn ─┘  full: no fault at all └▶ neither: the call goes on
 //
-// A header can only lower the configured share. A header value that makes no sense (no whole
-// number, negative, out of range) is ignored. The first of several values that makes sense counts.
+// Headers of a call can only lower the configured percentage. A header value that is no whole
+// number, negative or out of range is ignored. If a header has several values, the first valid one
+// is used.
 //
 // Invariants
 //   F1  Delay and abort are drawn independently of each other.
@@ -28,15 +29,16 @@ namespace signalbox::lb {
 
 /// The counters of faults.
 struct FaultOptions {
-  /// Counts the calls with an active fault. Null: each filter counts its own calls alone.
+  /// Counts calls with an active fault. Null: each filter counts only its own calls.
   RequestLimitPtr active = nullptr;
   FaultCountPtr injected = nullptr;  ///< Injected faults, for operators. Null: not counted.
 };
 
-/// The count that all runtimes of the process share: A33 limits "for the entire process".
+/// The count for FaultOptions::active that all runtimes of the process share. A33 limits active
+/// faults "for the entire process".
 const RequestLimitPtr& active_faults_of_process();
 
-/// Makes the filter; null: no call can ever have a fault.
+/// Makes the filter; null: its configuration can never cause a fault.
 CallFilterPtr make_fault_filter(const FaultFilter& config, const FaultOptions& options);
 
 }  // namespace signalbox::lb

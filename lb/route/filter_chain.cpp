@@ -14,7 +14,7 @@
 namespace signalbox::lb {
 namespace {
 
-// Ends every call.
+// Replaces a filter with a wrong configuration: ends every call with `why`.
 class Broken final : public CallFilter {
  public:
   explicit Broken(absl::Status why) : why_(std::move(why)) {}
@@ -51,7 +51,8 @@ const StatefulSession* session_in(const CallFilter& filter) {
   return static_cast<const StatefulSession*>(&filter);
 }
 
-// The most specific configuration of the filter; null: the filter is off.
+// The filter's configuration from the most specific level that has one; null: the filter is
+// disabled.
 const HttpFilterConfig* config_of(const HttpFilter& filter,
                                   const std::array<const FilterOverrides*, 3>& overrides) {
   for (const FilterOverrides* level : overrides) {
@@ -65,7 +66,8 @@ bool is_router(const HttpFilter& filter) {
   return std::holds_alternative<RouterFilter>(filter.config);
 }
 
-// Equal configurations have equal hashes; unequal ones seldom do.
+// A hash by which equal configurations are found. Unequal ones may have the same hash, but seldom
+// do.
 std::size_t coarse_hash(const HttpFilterConfig* config) {
   if (config == nullptr) return 0;
   if (const auto* custom = std::get_if<CustomFilter>(config))

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FilterChain — the filters of a route and one of its clusters, compiled (gRFC A39).
+// FilterChain — the HTTP filters for the calls of one route to one of its clusters (gRFC A39).
 //
 //   Listener::filters, filter_overrides ─▶ [FilterChains], while a selector is built ─▶ FilterChain
 //
-// For each filter the most specific configuration counts: weighted cluster, route, virtual host,
-// then the chain's own. Nothing is merged. Disabled filters and filters with nothing to do are left
-// out. A chain without filters is null, and costs its calls nothing. The router filter ends the
-// chain: it is the pick itself. Equal chains are one object.
+// A filter's configuration comes from the most specific level that has one: weighted cluster,
+// route, virtual host, then the listener's own. Levels are not merged. Disabled filters, and
+// filters that would do nothing, are left out. A chain without filters is null, and costs calls
+// nothing. The router filter ends the chain: it stands for the pick itself. Equal chains are one
+// object.
 //
-// Only this code can see that an override for one filter holds the configuration of another filter.
-// Calls with such an override fail UNAVAILABLE; they do not go on without their filter.
+// If an override for one filter has the configuration type of another filter, only this code can
+// notice. Calls with such an override fail with UNAVAILABLE, rather than go on without the filter.
 
 #pragma once
 
@@ -36,26 +37,28 @@ namespace signalbox::lb {
 struct FilterChain {
   /// The filters in order; never empty. One or two, the usual number, are stored in place.
   absl::InlinedVector<CallFilterPtr, 2> filters;
-  /// Set when the chain's only filter is a StatefulSession. The router can then begin the session
-  /// without apply(), which is faster.
+  /// Set when the chain's only filter is a StatefulSession. The router then begins the session
+  /// itself, without apply(), which is faster.
   const StatefulSession* only_session = nullptr;
 };
 
 using FilterChainPtr = std::shared_ptr<const FilterChain>;
 
-/// Makes the chains of one configuration. The configuration must outlive it.
+/// Makes the filter chains for one configuration, which must outlive this object.
 class FilterChains {
  public:
   FilterChains(std::span<const HttpFilter> filters, FaultOptions options);
 
-  /// The chain with these overrides, the most specific first. Null: there is nothing to do.
+  /// The chain with these overrides, the most specific level first. Null: no filter would do
+  /// anything.
   FilterChainPtr with(const std::array<const FilterOverrides*, 3>& overrides);
 
-  /// The name of the session cookie in all chains so far. Empty: there is none, or several names.
+  /// The name of the session cookies in all chains made so far. Empty: there are none, or their
+  /// names differ.
   std::string cookie() const { return cookies_.size() == 1 ? *cookies_.begin() : ""; }
 
  private:
-  /// One entry for each filter; null: the filter is off.
+  /// The configuration of each filter; null: the filter is disabled.
   using Configs = std::vector<const HttpFilterConfig*>;
 
   FilterChainPtr compile(const Configs& configs);

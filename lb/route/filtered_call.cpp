@@ -14,7 +14,7 @@
 namespace signalbox::lb {
 namespace {
 
-// The longest sum of delays. No call waits that long, and a longer sum could overflow.
+// The longest sum of delays. No call waits for a century, and a longer sum could overflow.
 constexpr Duration kLongest = std::chrono::hours(24 * 365 * 100);
 
 class FilteredCall final : public FilterCall {
@@ -22,7 +22,7 @@ class FilteredCall final : public FilterCall {
   FilteredCall(const PickArgs& args, Selection& selection, const SessionTerms& sessions)
       : args_(args), selection_(selection), sessions_(sessions), headers_(args.headers, nullptr) {}
 
-  /// Returns whether the filter ended the call.
+  /// Runs the filter. Returns whether a filter has ended the call.
   template <typename Sink>
   bool ask(const CallFilter& filter, std::uint64_t position, const Sink& sink) {
     position_ = position;
@@ -78,14 +78,14 @@ class FilteredCall final : public FilterCall {
   bool add_header(std::string name, std::string value) override {
     const bool is_reserved = absl::StartsWith(name, "grpc-");
     if (is_reserved || !is_header_name(name) || !is_header_value(name, value)) return false;
-    // The cookie may point into `headers`, which move when they grow.
+    // The session's cookie may be a view into a header, and headers move when the list grows.
     if (session_ != nullptr) session_->keep();
     say().headers.emplace_back(std::move(name), std::move(value));
     return true;
   }
 
  private:
-  // Adds the orders of one filter to the explanation.
+  // Runs the filter for an explanation, and tells what the filter decided about the call.
   void tell(const CallFilter& filter, const Telling& sink) {
     const Duration waited = said_ == nullptr ? Duration::zero() : said_->delay;
     const std::size_t headers = said_ == nullptr ? 0 : said_->headers.size();

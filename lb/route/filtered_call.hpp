@@ -3,7 +3,7 @@
 // apply_filters — passes one call through the filter chain of its route.
 //
 //   router ─▶ [apply_filters](args, selection) ─┬▶ selection: perhaps another cluster
-//                                               ├▶ Filtered: wait, end, headers; as a rule null
+//                                               ├▶ Filtered: delay, end, headers; null: none
 //                                               └▶ Session, where stateful_session began one
 //
 // Allocates nothing for a call that the filters let pass unchanged.
@@ -27,17 +27,17 @@ namespace signalbox::lb {
 
 using AddedHeaders = std::vector<std::pair<std::string, std::string>>;
 
-/// The filters' orders for one call.
+/// What the filters decided about one call.
 struct Filtered {
   Duration delay{};  ///< The sum of all delays; 0 once it is over.
   Instant due{};     ///< The end of the delay; see Pick::begin_delay().
-  /// The `hold` arguments of FilterCall::delay(); destroyed when the delay is over.
+  /// Objects that filters gave to FilterCall::delay(); destroyed when the delay is over.
   std::vector<std::shared_ptr<const void>> holds;
-  std::optional<absl::Status> end;  ///< The call's end after the delay; nullopt: it is picked.
+  std::optional<absl::Status> end;  ///< How the call ends after the delay; nullopt: it is picked.
   AddedHeaders headers;
 };
 
-/// The call's own headers, and the headers that filters added.
+/// The call's own headers, followed by those that filters added.
 class FilteredHeaders final : public HeaderSource {
  public:
   /// Either may be null; both are borrowed.
@@ -52,9 +52,9 @@ class FilteredHeaders final : public HeaderSource {
   const Filtered* filtered_;
 };
 
-/// The result of the filters, beside the selection.
+/// What the filters decided, beside changes to the Selection.
 struct FilterVerdict {
-  std::unique_ptr<Filtered> filtered;  ///< The orders of the filters; null: none.
+  std::unique_ptr<Filtered> filtered;  ///< Null: they let the call pass unchanged.
   SessionPtr session;                  ///< Null: the call has none.
 };
 
@@ -63,8 +63,8 @@ FilterVerdict apply_filters(const PickArgs& args,
                             Selection& selection,
                             const SessionTerms& sessions);
 
-/// Does the same for a call that is only explained. `trace` receives the orders of each filter,
-/// without the values of headers.
+/// As apply_filters(), for an explanation. `trace` receives what each filter decided, without the
+/// values of headers.
 FilterVerdict explain_filters(const PickArgs& args,
                               Selection& selection,
                               const SessionTerms& sessions,

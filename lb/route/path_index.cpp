@@ -27,7 +27,7 @@ std::uint32_t tag_of(std::uint64_t hash) {
   return static_cast<std::uint32_t>(hash >> 32U);
 }
 
-// Lower-cases eight letters at once.
+// Lower-cases the ASCII letters among eight bytes at once.
 std::uint64_t in_lower_case(std::uint64_t letters) {
   constexpr std::uint64_t kEach = 0x0101010101010101ULL;
   const std::uint64_t low_bits = letters & 0x7f * kEach;
@@ -39,15 +39,15 @@ std::uint64_t in_lower_case(std::uint64_t letters) {
 
 }  // namespace
 
-// The hashes of a text's beginnings, each computed in a few steps from the one before.
+// Computes the hashes of ever longer beginnings of a text, each from the one before in a few steps.
 class PathIndex::Hashes {
  public:
   Hashes(absl::string_view text, const PathIndex& index)
       : text_(text), ignore_case_(index.ignore_case_), state_(index.seed_) {}
 
   // The hash of the text's first `size` bytes. `size` must not be less than in the previous call.
-  // The last word of 8 bytes may overlap the word before it. A text has one hash as a whole path,
-  // and another as a prefix.
+  // The last word of 8 bytes may overlap the word before it. `is_whole`: the hash for an exact
+  // path; it differs from that for a prefix of the same text.
   std::uint64_t of(std::size_t size, bool is_whole) {
     for (; done_ + kWord <= size; done_ += kWord)
       state_ = mix(state_ ^ word(done_, kWord));
@@ -70,7 +70,7 @@ class PathIndex::Hashes {
 };
 
 PathIndex::PathIndex(std::vector<Entry> entries, bool ignore_case)
-    : ignore_case_(ignore_case), seed_(absl::HashOf(0)) {  // Differs between processes.
+    : ignore_case_(ignore_case), seed_(absl::HashOf(0)) {  // Different in each process.
   if (entries.empty()) return;
   if (ignore_case) {
     for (Entry& entry : entries)
@@ -80,7 +80,7 @@ PathIndex::PathIndex(std::vector<Entry> entries, bool ignore_case)
     return std::tie(a.text, a.is_exact, a.position) < std::tie(b.text, b.is_exact, b.position);
   });
   slots_.resize(std::bit_ceil(entries.size() + entries.size() / 2 + 1));
-  records_.push_back(0);  // Index 0 is not used: it means an empty slot.
+  records_.push_back(0);  // An index of 0 marks an empty slot, so record 0 is not used.
   for (auto begin = entries.begin(); begin != entries.end();) {
     const auto end = std::find_if(begin, entries.end(), [&](const Entry& entry) {
       return entry.text != begin->text || entry.is_exact != begin->is_exact;
@@ -93,7 +93,8 @@ PathIndex::PathIndex(std::vector<Entry> entries, bool ignore_case)
   prefix_sizes_.erase(std::unique(prefix_sizes_.begin(), prefix_sizes_.end()), prefix_sizes_.end());
 }
 
-// Precondition: the entries of `alike` have one text and one kind.
+// Inserts the entries `alike`. Precondition: all have the same text, and all are exact or all
+// prefixes.
 void PathIndex::insert(absl::Span<const Entry> alike) {
   const auto& [text, is_exact, first] = alike.front();
   if (is_exact) {
@@ -124,7 +125,8 @@ void PathIndex::insert(absl::Span<const Entry> alike) {
   std::memcpy(records_.data() + bytes, text.data(), text.size());
 }
 
-// Usually two places in memory: the second is prefetched before the first is waited for.
+// A look-up usually reads two places in memory, one for the whole path and one for a prefix. The
+// first is prefetched while the second is read.
 void PathIndex::collect(absl::string_view path, Candidates& found) const {
   if (slots_.empty()) return;
   const std::uint64_t whole = Hashes(path, *this).of(std::min(path.size(), longest_path_), true);

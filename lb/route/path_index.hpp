@@ -8,12 +8,12 @@
 //   "/s.B/m"        ┌─▶ "/s.B/"  as a prefix  ───────▶ │ tag │ route │ ───▶ the text, to compare
 //                   └─▶ "/s.B/m" as the path  ───────▶ │ tag │ route │ ───▶ the text, to compare
 //
-// A look-up tries each beginning of the path that has the length of some route's prefix, and ends
-// with a byte that ends some prefix. For gRPC's paths this is usually one beginning. Calls have
-// different paths, so the data is seldom in the CPU's cache, and the time of a look-up is the time
-// of its successive cache misses. To have few of them, the slot of the whole path is prefetched
-// before the prefixes are looked up, and a slot with a single route holds that route's position, so
-// that a call need not wait for the record.
+// A look-up tries each beginning of the path that is as long as some route's prefix and ends with
+// the last byte of some prefix. For gRPC's paths that is usually one beginning. Calls have
+// different paths, so the data is seldom in the CPU's cache, and a look-up takes as long as its
+// successive cache misses. To have few of them, the slot of the whole path is prefetched before
+// prefixes are looked up. And the slot of a text with one route has that route's position, so that
+// the call need not wait for the record.
 //
 // Immutable; collect() runs on any thread. A path is bytes; case means ASCII case.
 
@@ -31,10 +31,10 @@
 
 namespace signalbox::lb {
 
-/// Positions of routes in ascending order; never empty.
+/// Positions of routes in their virtual host, ascending; never empty.
 using Positions = absl::Span<const std::uint32_t>;
 
-/// The lists of candidate routes. A path with more nested prefixes than this has room for
+/// For each matching text, its routes. If more than 16 prefixes of a path have routes, it
 /// allocates.
 using Candidates = absl::InlinedVector<Positions, 16>;
 
@@ -51,16 +51,17 @@ class PathIndex {
   /// `ignore_case`: whether the case of ASCII letters is ignored.
   PathIndex(std::vector<Entry> entries, bool ignore_case);
 
-  /// Adds the routes with a text that the path fulfils.
+  /// Adds, for each text that is the path or a prefix of it, the routes with that text to `found`.
   void collect(absl::string_view path, Candidates& found) const;
 
  private:
-  // The place of one text, as a prefix or as a path.
+  // An entry of the hash table: one text, as a prefix or as a whole path.
   struct Slot {
-    std::uint32_t tag = 0;     ///< The bits of the hash that do not choose the slot.
+    std::uint32_t tag = 0;     ///< Bits of the hash that are not in the slot's index.
     std::uint32_t record = 0;  ///< The index in records_; 0: the slot is empty.
-    std::uint32_t routes = 0;  ///< The number of routes.
-    /// The position of a single route; several positions are in the record.
+    std::uint32_t routes = 0;  ///< How many routes have the text.
+    /// The position of the text's route, if there is one; if there are several, the record has
+    /// them.
     std::uint32_t first = 0;
   };
 
@@ -75,14 +76,14 @@ class PathIndex {
 
   bool ignore_case_ = false;
   std::uint64_t seed_ = 0;
-  /// 2^n slots. A text has the slot at its hash, or the next slot that was free.
+  /// A hash table of 2ⁿ slots, with linear probing.
   std::vector<Slot> slots_;
-  /// A record has the size of a text, the positions of its routes if there are several, and the
-  /// text.
+  /// For each text: its size, the positions of its routes if there are several, and the text
+  /// itself.
   std::vector<std::uint32_t> records_;
   std::size_t longest_path_ = 0;
   std::vector<std::uint32_t> prefix_sizes_;  ///< Each size once, ascending.
-  std::bitset<256> last_bytes_;              ///< The last bytes of prefixes.
+  std::bitset<256> last_bytes_;              ///< The last byte of each prefix.
 };
 
 }  // namespace signalbox::lb

@@ -10,7 +10,7 @@
 namespace signalbox::lb {
 namespace {
 
-// The memory of one regular expression: the usual, the least and the most.
+// RE2's memory for one regular expression: usual, least and most.
 constexpr std::int64_t kRegexMemory = 1 << 20;
 constexpr std::int64_t kLeastRegexMemory = 64 << 10;
 constexpr std::int64_t kMostRegexMemory = 64 << 20;
@@ -22,8 +22,9 @@ re2::RE2::Options options_with(std::int64_t memory) {
   return options;
 }
 
-// The parser compiled the pattern within the program's max_regex_memory, which is not known here. A
-// pattern that needs more than `memory` was allowed more, so the memory is doubled.
+// Compiles the pattern, and doubles the memory until it suffices. The parser has accepted the
+// pattern within the program's max_regex_memory, which is not known here and may be more than
+// `memory`.
 RegexPtr compile_from(const std::string& pattern, std::int64_t memory) {
   for (;; memory *= 2) {
     auto regex = std::make_shared<const re2::RE2>(pattern, options_with(memory));
@@ -56,8 +57,8 @@ RegexPtr RegexPool::get(const std::string& pattern) {
   return regex;
 }
 
-// Takes letters and escaped signs up to the first other sign. If that sign lets the last letter be
-// repeated or left out ('*', '?'), the letter is dropped.
+// Takes letters and escaped signs up to the first other sign. If that sign repeats the last letter
+// or makes it optional ('*', '?', '{', '+'), that letter is dropped.
 std::string literal_prefix(absl::string_view pattern) {
   std::string prefix;
   if (absl::StrContains(pattern, '|')) return prefix;

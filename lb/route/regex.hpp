@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The regular expressions of routes, which the parser has already allowed.
+// Regular expressions of routes. The parser has accepted all of them before.
 //
 //   pattern, within the user's max_regex_memory ─▶ [compile_regex]  ─▶ RE2
 //   patterns of a snapshot's routes             ─▶ [RegexPool]      ─▶ each text compiled once
 //   pattern                                     ─▶ [literal_prefix] ─▶ other texts do not match
 //   many patterns                               ─▶ [RegexSet]       ─▶ those that match, at once
 //
-// RE2 looks at each byte of a text once, so the time is linear in the text, whatever the pattern
-// is.
+// RE2 reads each byte of a text once, so matching takes time in proportion to the text, whatever
+// the pattern.
 
 #pragma once
 
@@ -32,12 +32,12 @@ using RegexPtr = std::shared_ptr<const re2::RE2>;
 /// Compiles the pattern with as much memory as it needs, up to 64 MiB. Never null; check ok().
 RegexPtr compile_regex(const std::string& pattern);
 
-/// The regular expressions of one snapshot's routes. Each text is compiled once. Matching may make
-/// them grow by about 64 MiB together, or by 64 KiB each if that is more; a pattern that needs more
-/// to compile may also grow more. For one thread.
+/// Compiles the regular expressions of one snapshot's routes, each text once. Their memory, which
+/// grows as they match, is limited to about 64 MiB together (or to 64 KiB each if that is more). A
+/// pattern that needs more to compile gets more. For one thread.
 class RegexPool {
  public:
-  /// `patterns`: about how many distinct patterns will be asked for.
+  /// `patterns`: about how many different patterns get() will be called for.
   explicit RegexPool(std::size_t patterns);
 
   /// The compiled pattern, as compile_regex() makes it.
@@ -48,23 +48,22 @@ class RegexPool {
   absl::flat_hash_map<std::string, RegexPtr> compiled_;
 };
 
-/// The common beginning of all texts that the whole pattern matches, as far as it is easily seen.
+/// A text with which every text that matches the whole pattern begins, as far as it is easily seen.
 /// Empty for patterns with alternatives.
 std::string literal_prefix(absl::string_view pattern);
 
-/// Many patterns that are matched as one, at the cost of one. Immutable; match() runs on any
-/// thread, and allocates what RE2 needs.
+/// Matches a text against many patterns in one pass. Immutable; match() runs on any thread, and may
+/// allocate.
 class RegexSet {
  public:
-  /// Precondition: every pattern compiles. The memory is 1 MiB for each pattern, and at most 64 MiB
-  /// divided by `share` (but at least 1 MiB). The states that match() adds are part of it. `share`:
-  /// the patterns of all sets divided by those of this set, because all sets have the 64 MiB
-  /// together.
+  /// Precondition: every pattern compiles. The memory, which includes states that match() adds, is
+  /// 1 MiB for each pattern, but at most 64 MiB / `share`, and at least 1 MiB. `share`: how many
+  /// patterns all sets have together, divided by those of this set, because all sets share 64 MiB.
   explicit RegexSet(const std::vector<std::string>& patterns, double share = 1);
 
-  /// The patterns that match the whole text, in ascending order. The result is valid until this
-  /// thread calls match() again, on any set. nullopt: the patterns do not fit into the memory, so
-  /// each must be tried alone.
+  /// The indices of the patterns that match the whole text, ascending. Valid until this thread
+  /// calls match() again, on any set. nullopt: the memory does not suffice, so the caller must try
+  /// each pattern.
   std::optional<absl::Span<const int>> match(absl::string_view text) const;
 
  private:

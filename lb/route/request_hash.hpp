@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RequestHash — a call's place on the rings of hashing policies, from its route (gRFC A42).
+// RequestHash — computes a call's hash for ring_hash and maglev, by its route (gRFC A42).
 //
 //   ForwardAction::hash_policies ─▶ [RequestHash], compiled once ─▶ of(headers) ─▶ PickArgs::hash
 //
-// Each policy with a result joins it to the hash so far: the hash is rotated left by one bit, then
-// xor. A terminal policy ends the list, if there is a hash by now. Without any result there is no
-// hash, and policies that want one draw it.
+// Each hash policy that yields a value is combined with the hash so far: hash = rotl(hash, 1) xor
+// value. After a terminal policy the list ends, if there is a hash. If no policy yields a value,
+// there is no hash, and ring_hash or maglev draws one.
 //
 // Immutable. of() runs on any thread, and allocates only to join several values of one header or to
 // rewrite a value.
@@ -29,8 +29,8 @@ namespace signalbox::lb {
 
 class RequestHash {
  public:
-  /// `channel_id`: the same for all calls of a channel, and another one for each channel. `pool`:
-  /// the snapshot's; null: each pattern is compiled by itself.
+  /// `channel_id`: one number for all calls of a channel, another for each channel. `pool`:
+  /// compiles the patterns of the snapshot; null: each pattern is compiled separately.
   RequestHash(const std::vector<HashPolicy>& policies,
               std::uint64_t channel_id,
               RegexPool* pool = nullptr);

@@ -14,13 +14,15 @@
 namespace signalbox::lb {
 namespace {
 
-constexpr std::int64_t kToken = 1000;  // One token, in thousandths: A6 has three decimal places.
+// A retry token, counted in thousandths: A6 has three decimal places.
+constexpr std::int64_t kToken = 1000;
 
 std::int64_t thousandths(double tokens) {
   return std::max<std::int64_t>(1, std::llround(tokens * kToken));
 }
 
-// A6: a value that is negative, or no 32-bit number, asks for no retry (nullopt).
+// The delay in grpc-retry-pushback-ms. nullopt: the value is negative or no 32-bit number, which
+// asks the client not to retry (A6).
 std::optional<Duration> pushed_back(absl::string_view value) {
   std::int32_t milliseconds = 0;
   if (!absl::SimpleAtoi(value, &milliseconds) || milliseconds < 0) return std::nullopt;
@@ -94,8 +96,8 @@ RetryDecision RetryState::after(const AttemptEnd& end,
   const std::optional<Duration> pushback = end.pushback ? pushed_back(*end.pushback) : std::nullopt;
   const bool refuses = end.pushback && !pushback;
   const bool covered = rules.covers(end.code);
-  // Every failure that the rules cover, or after which the server asks for no retry, counts in the
-  // throttle, even if something else forbids the retry.
+  // Failures that the rules cover, or after which the server asks not to retry, count in the
+  // throttle, even if the call is not retried for another reason.
   const bool throttled = (covered || refuses) && throttle != nullptr && !throttle->failed();
   if (!covered) return {};
   if (end.is_committed) return no_more(RetryResult::kCommitted);

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Retry — whether a call is tried again when an attempt has ended, and after which delay (gRFCs A6,
-// A44).
+// Retry — decides whether a call is retried after a failed attempt, and after which delay (gRFCs
+// A6, A44).
 //
 //   RouteConfig ─▶ RetryRules in the selector ─▶ Selection, Pick ─┐
 //   data plane: AttemptEnd ─────────────────────▶ [RetryState] ◀──┘─▶ RetryDecision: again, or not
 //                                                      └── RetryThrottle, of all calls of a target
 //
-// RetryRules are a compact copy of a RetryPolicy that each call keeps for itself. They need no
-// allocation and no reference count, and outlive the configuration.
+// RetryRules are a compact copy of a RetryPolicy. Each call has its own, because it may outlive the
+// configuration. The copy needs no allocation and no reference count.
 //
 // Invariants
 //   R1  A call has at most max_attempts attempts (A6). Attempts that no server received do not
 //       count, up to kMostUnsent of them; without that bound, a call with failing credentials would
 //       be tried for ever. The first attempt that a server refused without looking at it does not
 //       count either.
-//   R2  A call is not tried again when the application may have seen something of it. (A6)
-//   R3  No back-off or pushback lasts until the call's deadline: the call is not tried again
-//       instead.
+//   R2  A call is not retried when the application may have seen a part of its response. (A6)
+//   R3  If a back-off or pushback would last until the call's deadline, the call is not retried.
 
 #pragma once
 
@@ -38,18 +37,18 @@ class RetryRules {
   RetryRules() = default;
   explicit RetryRules(const RetryPolicy& policy);
 
-  /// Whether an attempt that ended with this gRPC status code may be followed by another.
+  /// Whether an attempt that ended with this gRPC status code may be retried.
   bool covers(int code) const { return code >= 0 && code < 32 && ((codes_ >> code) & 1U) != 0; }
 
   bool is_none() const { return codes_ == 0; }
 
   std::uint32_t max_attempts() const { return max_attempts_; }
 
-  /// The delay of the retry that follows `earlier` retries, before jitter.
+  /// The back-off before the next retry, without jitter, after `earlier` back-offs in a row.
   Duration delay(std::uint32_t earlier) const;
 
-  /// Whether the policy (previous_hosts) has retries pass over the endpoints that the call has
-  /// tried. RuntimeOptions::retry_elsewhere can do so without the policy.
+  /// Whether the policy says that retries avoid endpoints to which the call was sent before
+  /// (previous_hosts). RuntimeOptions::retry_elsewhere can demand that too.
   bool avoids_tried() const { return avoids_tried_; }
 
   friend bool operator==(const RetryRules&, const RetryRules&) = default;
@@ -62,11 +61,11 @@ class RetryRules {
   Duration max_{};
 };
 
-/// A6's token bucket: while too many calls of a target fail, no call is retried. Thread-safe. Calls
-/// that succeed only read a full bucket.
+/// A6's token bucket: while too many calls of a target fail, none is retried. Thread-safe. While
+/// the bucket is full, calls that succeed only read it, so they do not contend.
 class RetryThrottle {
  public:
-  /// Precondition: both are more than 0. They are counted in thousandths.
+  /// Precondition: both are more than 0. Rounded to thousandths.
   RetryThrottle(double max_tokens, double token_ratio);
 
   void succeeded();
@@ -80,11 +79,11 @@ class RetryThrottle {
   std::atomic<std::int64_t> tokens_;
 };
 
-/// How an attempt ended, as its data plane knows it.
+/// How an attempt ended.
 struct AttemptEnd {
   int code = 0;               ///< A gRPC status code.
-  bool is_unsent = false;     ///< Certainly no server received the attempt.
-  bool is_refused = false;    ///< A server received it, and certainly looked at none of it.
+  bool is_unsent = false;     ///< Certainly no server received the call.
+  bool is_refused = false;    ///< A server received the call, but certainly did not process it.
   bool is_committed = false;  ///< Response headers came, so the response is not Trailers-Only.
   bool is_kept = true;        ///< The request was kept, and can be sent again.
   /// The trailer grpc-retry-pushback-ms, if it came.
@@ -94,27 +93,28 @@ struct AttemptEnd {
 
 struct RetryDecision {
   std::optional<Duration> delay;  ///< Set: another attempt follows, after this delay.
-  /// To be counted. nullopt: the retry is transparent, or there was nothing to decide.
+  /// The result to count. nullopt: the retry is transparent, or there was nothing to decide,
+  /// because the call succeeded or its retry policy does not cover the failure.
   std::optional<RetryResult> result;
   bool is_transparent = false;  ///< The attempt that has ended does not count (A6).
 };
 
-/// A call's memory of its attempts.
+/// What a call remembers about its attempts.
 class RetryState {
  public:
-  /// Attempts of one call that no server received. The next such failure ends the call
+  /// So many attempts of one call may reach no server. The next such failure ends the call
   /// (kExhausted).
   static constexpr std::uint32_t kMostUnsent = 100;
 
-  /// Precondition: an attempt has ended, and none runs. `seed`: the source of the call's draws.
-  /// `throttle`: may be null.
+  /// Decides after an attempt has ended. Precondition: no attempt of the call is running. `seed`:
+  /// the source of the call's random numbers. `throttle`: may be null.
   [[gnu::hot]] RetryDecision after(const AttemptEnd& end,
                                    const RetryRules& rules,
                                    std::uint64_t seed,
                                    RetryThrottle* throttle);
 
-  /// The attempts that came before the next one, without those that do not count (R1):
-  /// grpc-previous-rpc-attempts.
+  /// How many attempts were made before the next one, without those that do not count (R1): the
+  /// value of grpc-previous-rpc-attempts.
   std::uint32_t previous_attempts() const { return retries_; }
 
  private:

@@ -20,10 +20,10 @@
 namespace signalbox::lb {
 namespace {
 
-// The chains of the clusters that a route can choose.
+// The filter chain for each cluster that a route can choose.
 using Chains = absl::InlinedVector<FilterChainPtr, 1>;
 
-// Equal actions have equal hashes; unequal ones seldom do.
+// A hash by which equal actions are found. Unequal ones may have the same hash, but seldom do.
 std::size_t coarse_hash(const ForwardAction& action, const Chains& chains) {
   const auto count_of = [](const std::optional<Duration>& time) {
     return time ? time->count() : -1;
@@ -47,7 +47,8 @@ std::size_t coarse_hash(const ForwardAction& action, const Chains& chains) {
   return hash;
 }
 
-// Compares all but the filter overrides: their result, the chains, is compared elsewhere.
+// Compares the actions, but not their filter overrides: the filter chains made from these are
+// compared elsewhere.
 bool same(const ForwardAction& left, const ForwardAction& right) {
   const auto all_but_clusters = [](const ForwardAction& action) {
     return std::tie(action.max_stream_duration,
@@ -63,7 +64,7 @@ bool same(const ForwardAction& left, const ForwardAction& right) {
          all_but_clusters(left) == all_but_clusters(right);
 }
 
-// The number of distinct patterns in hash policies: the pool compiles equal patterns once.
+// How many different patterns the hash policies have. The pool compiles each of them once.
 std::size_t count_regexes(const VirtualHost& host) {
   absl::flat_hash_set<absl::string_view> patterns;
   for (const Route& route : host.routes) {
@@ -184,7 +185,8 @@ class RouteActions::Builder {
   const std::uint64_t channel_id_;
   FilterChains chains_;
   RegexPool pool_;
-  // The clusters that routes may name, each with its place among all of them.
+  // The clusters that routes may name, each with its index among all of them
+  // (PickArgs::cluster_place).
   absl::flat_hash_map<ClusterName, RouteCluster> shares_;
   std::unordered_multimap<std::size_t, Made> made_;
 };

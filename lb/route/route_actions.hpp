@@ -4,9 +4,9 @@
 //
 //   VirtualHost, Listener ─▶ [RouteActions] ─▶ of(position of the route) ─▶ Action
 //
-//   route   0   1   2   3   4      Thousands of routes have a handful of actions. Equal actions are
-//           └───┤   └─┬─┴───┘      one object, so a call to one route finds in the cache what calls
-//            action 0 action 1     to other routes have read.
+//   route   0   1   2   3   4      Thousands of routes often have only a few different actions.
+//           └───┤   └─┬─┴───┘      Equal actions are one object. So a call finds the action in the
+//            action 0 action 1     CPU's cache if calls to other routes have read it.
 //
 // Immutable, and read by any thread. Filters and their overrides are part of an action (A39).
 // Unsupported actions are not shared.
@@ -28,9 +28,9 @@
 
 namespace signalbox::lb {
 
-/// The clusters that a route can choose; never empty. Usually there is one, which needs no memory
-/// of its own. A cluster of weight 0, which only a session's cookie can choose, has the `end` of
-/// the cluster before it.
+/// The clusters that a route can choose; never empty. A single one, the usual case, needs no
+/// allocation. A cluster of weight 0 is never drawn, because its `end` is that of the cluster
+/// before it; only a session's cookie can choose it.
 using Shares = absl::InlinedVector<RouteCluster, 1>;
 
 struct Forward {
@@ -41,7 +41,8 @@ struct Forward {
   RetryRules retry;
 };
 
-/// A status means that the route's action is not supported: its calls fail with the status (A28).
+/// What a route does with its calls. A status: the action is not supported, and calls fail with it
+/// (A28).
 using Action = std::variant<Forward, absl::Status>;
 
 class RouteActions {

@@ -23,13 +23,13 @@ namespace {
 constexpr std::uint32_t kMillion = 1'000'000;
 // Up to this many routes are tried one by one, in order, which is faster than the index.
 constexpr std::size_t kFewRoutes = 8;
-// Up to this many regular expressions that begin alike are tried one by one; more are matched as
-// one.
+// Up to this many regular expressions that begin with the same text are tried one by one. More than
+// these are matched in one pass (RegexSet).
 constexpr std::size_t kFewRegexes = 8;
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-// The number that the index stores for a route: its position, and whether the path is its only
-// condition. A call to such a plain route need not read the route's entry.
+// What the index stores for a route: its position, and whether the path is its only condition. A
+// call that matches such a plain route need not read the route's Entry.
 std::uint32_t mark_of(std::uint32_t position, bool is_plain) {
   return position << 1U | (is_plain ? 1U : 0U);
 }
@@ -52,7 +52,7 @@ bool contains(absl::string_view text, absl::string_view part, bool ignore_case) 
   return found != text.end() || part.empty();
 }
 
-// The number of distinct patterns of paths and headers: the pool compiles equal patterns once.
+// How many different patterns paths and headers have. The pool compiles each of them once.
 std::size_t count_regexes(const VirtualHost& host) {
   absl::flat_hash_set<absl::string_view> patterns;
   const auto see = [&](const TextMatcher& matcher) {
@@ -135,7 +135,7 @@ bool CompiledHeader::matches_text(absl::string_view value) const {
 // --- routes ---------------------------------------------------------------
 
 struct RouteTable::Asked {
-  // Without this constructor, the memory of all headers would be cleared for each call.
+  // Without this constructor, the memory of all headers would be zeroed for each call.
   explicit Asked(const PickArgs& call_args) : args(call_args) {}
 
   const PickArgs& args;
@@ -194,8 +194,8 @@ void RouteTable::build_index(const VirtualHost& host, RegexPool& pool) {
   in_any_case_ = PathIndex(std::move(in_any_case), true);
 }
 
-// Makes a group of these routes. Returns the position of its first route, under which the index has
-// the group.
+// Makes a group of these routes, which are then matched in one pass. Returns the position of its
+// first route; the index has the group at that position.
 std::uint32_t RouteTable::group(std::vector<std::uint32_t> positions,
                                 const VirtualHost& host,
                                 double share) {
@@ -218,9 +218,9 @@ std::optional<std::size_t> RouteTable::find(const PickArgs& args, const Sink& si
   return std::nullopt;
 }
 
-// Tries the candidates of all lists in ascending position. A list has a group at the position of
-// the group's first route, but a later route of the group may match. Candidates before that later
-// route are tried first.
+// Tries all candidates in the order of their positions. The index has a group at the position of
+// its first route, but a later route of the group may be the one that matches. Then candidates
+// before that later route are tried first.
 template <typename Sink>
 std::optional<std::size_t> RouteTable::find_in_index(Asked& call, const Sink& sink) const {
   Candidates found;
@@ -282,7 +282,8 @@ bool RouteTable::others_match(std::uint32_t position, Asked& call, const Sink& s
   return is_taken;
 }
 
-// RE2::Set gives up when its memory is used up. Then the patterns are tried one by one.
+// The first route of the group that matches. If RE2::Set needs more memory than it may use, the
+// patterns are tried one by one.
 template <typename Sink>
 std::uint32_t RouteTable::first_of(const Group& group, Asked& call, const Sink& sink) const {
   const auto matched = group.set.match(call.args.path);

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RouteTable — which route of a virtual host takes a call: the first that matches, in order.
+// RouteTable — finds the route of a virtual host that takes a call: the first that matches, in
+// order.
 //
 //   VirtualHost ─▶ [RouteTable], compiled once ─▶ find(path, headers) ─▶ position of the route
 //                     └ PathIndex: routes that may match ─▶ in order: regex, headers, fraction
 //
 // A route matches when its path, all of its headers and its fraction do. The index finds only
-// routes with an exact path or a prefix that fits the call's path, so a call costs the same among
-// ten routes and ten thousand. A regular expression is in the index by its literal beginning. Many
-// regular expressions with the same beginning are matched as one. Up to eight routes need no index.
+// routes with an exact path or a prefix that fits the call's path. So a call costs the same with
+// ten thousand routes as with ten. A regular expression is in the index by the literal text that it
+// begins with. Many regular expressions that begin with the same text are matched in one pass. Up
+// to eight routes are tried without an index.
 //
 // Immutable. find() runs on any thread, and usually allocates nothing. It allocates when several
 // values of one header must be joined, when more than sixteen prefixes of the path have routes,
 // when a regular expression is met for the first time, or when more than eight begin alike.
 //
-// Rules that surprise (gRFC A28, A63, and gRPC's practice)
+// Rules that may surprise (gRFC A28, A63, and gRPC's practice)
 //   – Several values of a header are compared as one text, joined by ",".
 //   – An absent header matches only a presence matcher, inverted or not. A matcher may also say
 //     that an absent header counts as an empty one (Envoy's; no gRFC has it).
@@ -42,16 +44,16 @@
 
 namespace signalbox::lb {
 
-/// A TextMatcher, ready to compare. A regular expression that does not compile within 64 MiB
-/// matches nothing.
+/// A TextMatcher, compiled. A regular expression that does not compile within 64 MiB matches no
+/// text.
 class CompiledText {
  public:
-  /// `pool`: the snapshot's; null: the pattern is compiled by itself.
+  /// `pool`: compiles the patterns of the snapshot; null: the pattern is compiled separately.
   explicit CompiledText(const TextMatcher& matcher, RegexPool* pool = nullptr);
 
   [[gnu::hot]] bool matches(absl::string_view text) const;
 
-  /// Whether any text matches, as far as is known: false for a broken pattern.
+  /// False: no text can match, because the pattern does not compile.
   bool can_match() const { return regex_ == nullptr || regex_->ok(); }
 
  private:
@@ -59,7 +61,7 @@ class CompiledText {
   RegexPtr regex_;
 };
 
-/// A HeaderMatcher, ready to compare.
+/// A HeaderMatcher, compiled.
 class CompiledHeader {
  public:
   explicit CompiledHeader(const HeaderMatcher& matcher, RegexPool* pool = nullptr);
@@ -85,32 +87,32 @@ class RouteTable {
   /// The position in VirtualHost.routes of the route that takes the call; nullopt: there is none.
   std::optional<std::size_t> find(const PickArgs& args) const { return find(args, Silent{}); }
 
-  /// Does the same, and reports to `sink` the routes that match the call's path but not its headers
+  /// Does the same, and tells `sink` about routes that match the call's path, but not its headers
   /// or fraction.
   template <typename Sink>
   [[gnu::hot]] std::optional<std::size_t> find(const PickArgs& args, const Sink& sink) const;
 
  private:
-  // A header matcher of a route. `place` numbers the matcher's header name among the names of all
+  // A header matcher of a route. `place`: the number of its header name among the names in all
   // routes, for CallHeaders.
   struct PlacedHeader {
     std::size_t place = 0;
     CompiledHeader header;
   };
 
-  // Routes with regular expressions that begin alike.
+  // Routes with regular expressions that begin with the same text.
   struct Group {
     std::vector<std::uint32_t> positions;  ///< The routes, ascending.
     RegexSet set;                          ///< The expressions of these routes, in order.
   };
 
   struct Entry {
-    /// The route's path. Set when there is no index, or when the index alone cannot decide whether
-    /// the path matches.
+    /// The route's path. Set when there is no index, or when the index cannot decide alone whether
+    /// the path matches (regular expressions).
     std::optional<CompiledText> path;
     std::vector<PlacedHeader> headers;
     std::optional<std::uint32_t> fraction_per_million;
-    /// Set in the first route of a group. The index has only this route of the group.
+    /// Set in the first route of a group. The index has none of the group's other routes.
     std::unique_ptr<const Group> group;
   };
 

@@ -6,9 +6,10 @@
 //   grpc_timeout_header_max ──┼▶ [effective_timeout] ─▶ deadline of the call, waiting included
 //   max_stream_duration ──────┘
 //
-// nullopt means unset on the way in and unlimited on the way out. A setting of 0, unless it is the
-// application's, says "no limit", which is not the same as being unset: a header maximum of 0 still
-// hides max_stream_duration.
+// nullopt means "unset" for an argument and "unlimited" for the result. A maximum of 0 means "no
+// limit", which differs from unset: a grpc_timeout_header_max of 0 still overrides
+// max_stream_duration. 0 has that meaning only in the route's settings, not as the application's
+// timeout.
 
 #pragma once
 

@@ -14,11 +14,12 @@
 
 namespace signalbox::lb {
 
-/// A 128-bit hash of a cookie's text. Two cookies practically never have the same key by chance. A
-/// client that constructs such a cookie gains nothing: any client may send the plain cookie itself.
+/// A 128-bit hash of a cookie's text. Two cookies practically never have the same key by chance.
+/// The hash is not cryptographic: a client could construct two cookies with one key. That gains the
+/// client nothing, because any client may send the cookie of any host anyway.
 class CookieKey {
  public:
-  /// The key of no cookie; an empty cookie has the same key.
+  /// The key of a call without a cookie. An empty cookie has the same key.
   CookieKey() = default;
 
   explicit CookieKey(absl::string_view cookie) : low_(cookie.size()), high_(cookie.size() * kOdd) {

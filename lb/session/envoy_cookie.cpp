@@ -30,15 +30,15 @@ constexpr unsigned kLongestSize = 5;
 constexpr unsigned kLongestVarint = 10;
 constexpr std::size_t kDeepestGroup = 100;
 
-/// The bytes of a message that have not been read. xds/wire has a reader of its own: lb and xds do
-/// not include each other, and messages, which both include, holds no logic.
+/// The part of a message that has not been read yet. It repeats the reader of xds/wire, because lb
+/// and xds do not include each other, and messages, which both include, holds no logic.
 class Bytes {
  public:
   explicit Bytes(absl::string_view text) : rest_(text) {}
 
   bool is_empty() const { return rest_.empty(); }
 
-  /// nullopt: cut short, or longer than `most_bytes`.
+  /// nullopt: the number is cut short, or is longer than `most_bytes`.
   std::optional<std::uint64_t> take_varint(unsigned most_bytes) {
     std::uint64_t number = 0;
     for (unsigned shift = 0; shift < most_bytes * kVarintBits && !rest_.empty();
@@ -51,7 +51,7 @@ class Bytes {
     return std::nullopt;
   }
 
-  /// nullopt: fewer bytes are left.
+  /// Takes the next `count` bytes. nullopt: fewer bytes are left.
   std::optional<absl::string_view> take(std::uint64_t count) {
     if (count > rest_.size()) return std::nullopt;
     const absl::string_view taken = rest_.substr(0, static_cast<std::size_t>(count));
@@ -59,7 +59,8 @@ class Bytes {
     return taken;
   }
 
-  /// The value of a field that is no group; for a number, an empty text.
+  /// Takes the value of a field that is not a group. A varint yields an empty text. nullopt: the
+  /// value is malformed, or the type is unknown.
   std::optional<absl::string_view> take_value(unsigned type) {
     switch (type) {
       case kVarint:

@@ -11,7 +11,8 @@
 //     string cluster = 3;  // Signalbox's own: Envoy passes over it.
 //   }
 //
-// lb does not use protobuf, and three fields do not need it.
+// The code does not use the protobuf library: lb does not depend on it, and a message of three
+// fields is easily read without it.
 
 #pragma once
 
@@ -27,7 +28,7 @@ namespace signalbox::lb {
 struct EnvoyCookie {
   absl::string_view address;  ///< The last one if repeated, as in protobuf. Empty: none.
   absl::string_view cluster;
-  /// The message has only the three fields above, each at most once.
+  /// True: the message has only the three fields above, each at most once.
   bool is_plain = true;
 };
 

@@ -4,7 +4,8 @@
 //
 //   "cookie: a=1; s=MTAuMC4wLjE6ODA7YQ==; b=2" ─▶ find_cookie(…, "s") ─▶ MTAuMC4wLjE6ODA7YQ==
 //
-// A client may send anything, so nothing beyond a limit is looked at.
+// A client may send headers of any length, so the search stops at kMostCookieBytes and
+// kMostCookies.
 //
 // Each call of a session runs this code, and a function elsewhere in memory would cost a cache
 // miss. So the code for the usual case is in this header, is short, and calls nothing.
@@ -24,13 +25,13 @@
 
 namespace signalbox::lb {
 
-/// The limits in bytes and in cookies, for all of a call's cookie headers together.
+/// The search looks at this many bytes and cookies of a call, all its cookie headers together.
 inline constexpr std::size_t kMostCookieBytes = std::size_t{64} << 10U;
 inline constexpr std::size_t kMostCookies = 128;
 
 struct FoundCookie {
   std::optional<absl::string_view> value;  ///< Without quotes; valid as long as the headers are.
-  bool is_cut = false;                     ///< Not found within the limits; more text follows.
+  bool is_cut = false;                     ///< The search stopped at a limit before the end.
 };
 
 /// The position of the first `wanted`, or the end. Reads eight bytes at a step.
@@ -49,7 +50,8 @@ inline std::size_t find_byte(absl::string_view text, char wanted) {
   return at;
 }
 
-/// RFC 6265 section 5.1.4; an empty `cookie_path` matches all.
+/// Whether a cookie with the attribute Path=`cookie_path` applies to `path` (RFC 6265, 5.1.4). An
+/// empty `cookie_path` applies to every path.
 inline bool path_matches(absl::string_view path, absl::string_view cookie_path) {
   if (cookie_path.empty()) return true;
   if (path.size() < cookie_path.size()) return false;
@@ -75,7 +77,8 @@ class CookieSearch {
  private:
   bool is_over() const { return found_.value || found_.is_cut; }
 
-  // The usual case: the cookie is the first of all, and its value is plain.
+  // The usual case: the wanted cookie is the first cookie of the call, and its value has neither
+  // quotes nor white space around it. False: look_through() must search the header.
   bool is_first(absl::string_view header) {
     const bool is_untouched = cookies_left_ == kMostCookies;
     if (!is_untouched || header.size() > kMostCookieBytes || header.size() <= name_.size() + 1)
@@ -88,11 +91,11 @@ class CookieSearch {
     return true;
   }
 
-  // Never true for white space or a quote. Where it is false for another character, look_through()
-  // finds the same value more slowly.
+  // Whether `c` is surely neither white space nor a quote. False for "!" too, which costs only
+  // time: look_through() finds the same value.
   static bool is_plain(char c) { return c > '"'; }
 
-  // Searches the header in all other cases.
+  // Searches the header when is_first() has not found the cookie.
   void look_through(absl::string_view header);
 
   absl::string_view name_;
@@ -101,8 +104,8 @@ class CookieSearch {
   std::size_t cookies_left_ = kMostCookies;
 };
 
-/// The first cookie of that name in the headers "cookie". Any text between semicolons counts as a
-/// cookie, for example an attribute of a Set-Cookie that comes back as it was sent.
+/// Finds the first cookie called `name` in the headers "cookie". Any text between semicolons counts
+/// as a cookie. So an attribute counts too, if a client sends a whole Set-Cookie back.
 [[gnu::always_inline]] inline FoundCookie find_cookie(const HeaderSource& headers,
                                                       absl::string_view name) {
   CookieSearch search(name);

@@ -32,7 +32,7 @@ void settle(Session& session,
             const Affinity& affinity,
             PickOutcome outcome,
             const ClusterName& cluster,
-            const CallStats& stats) {
+            const CallStats* stats) {
   session.settle(affinity, outcome, cluster, stats);
   session.keep();
 }

@@ -10,9 +10,10 @@
 //                                       └▶ Session ─▶ [wish_of] ─▶ PickArgs::session ─▶ pickers
 //                                          Session ◀─ [settle] ◀─ Affinity ◀───────────────┘
 //
-// A picker's hint leads from the text of a call's cookie to the seat of its host. To read the seat
-// costs a cache miss. When one cluster has sessions with cookies of one name, the seat is
-// prefetched before the route is looked for, so that it has arrived when the pick needs it.
+// A seat (the cache line with all that a call to one host needs) is found by the hash of the
+// cookie's text. Reading a seat costs a cache miss. So when one cluster has sessions with cookies
+// of one name, the seat is prefetched before the route is looked for, and is in the cache when the
+// pick needs it.
 //
 // The steps are functions of their own, so that their code takes no room in the instruction cache
 // of calls without a session.
@@ -36,15 +37,16 @@
 
 namespace signalbox::lb {
 
-/// Finds the seat that the session cookie of a call leads to. The snapshot holds it as a member,
-/// not by pointer, which saves a pick a cache miss. seats_ is the first member, so that calls
-/// without sessions read no other member.
+/// Finds the seat of the host that a call's session cookie names. The snapshot has the SessionLead
+/// as a member, not by pointer, which saves a pick a cache miss. seats_ is the first member, so
+/// that calls without sessions read no other member.
 class SessionLead {
  public:
   SessionLead() = default;
 
-  /// `cookie`: the name of the cookie of all sessions; empty: cookies are not looked for before the
-  /// route. `picker` outlives the lead. Null: there is none.
+  /// `cookie`: the name that the cookies of all sessions have; empty: the names differ or there are
+  /// no sessions, and no cookie is looked for before the route. `picker`: has the seats, and
+  /// outlives this object; null: there are no seats.
   SessionLead(std::string cookie, const Picker* picker)
       : seats_(cookie.empty() || picker == nullptr ? nullptr : seats_of(picker->session_hint())),
         cookie_(std::move(cookie)) {}
@@ -62,11 +64,11 @@ class SessionLead {
 
 /// The session data of a call that is found before the call's route.
 struct Foresight {
-  std::optional<FoundCookie> cookie;  ///< The cookie with the lead's name; nullopt: not looked for.
-  CookieKey key{};                    ///< The cookie's key, if it is not too long.
-  const Seat* seat = nullptr;         ///< The cookie's probable seat; null: unknown.
+  std::optional<FoundCookie> cookie;  ///< Found by the lead's name; nullopt: not looked for.
+  CookieKey key{};             ///< The cookie's hash; default: no cookie, or one that is too long.
+  const Seat* seat = nullptr;  ///< Where the search for the cookie's seat begins; null: no seats.
 
-  /// Prefetches what the call will write if it goes to the seat's host.
+  /// Prefetches the counters that the call will write if it goes to the seat's host.
   void prefetch_marks() const {
     if (seat != nullptr) seat->prefetch_marks();
   }
@@ -83,15 +85,16 @@ struct Foresight {
                                       absl::string_view path,
                                       const Foresight& foresight);
 
-/// The session's wish for one pick. `seat`: Foresight::seat.
+/// The hosts that the session wants, for one pick. `seat`: Foresight::seat.
 [[gnu::hot]] SessionArgs wish_of(const Sessions& sessions, Session& session, const Seat* seat);
 
-/// Call it after the pick. Settles the session (Session::settle()), and copies its data from the
-/// configuration and the headers, which may be gone once the pick returns.
+/// Call it after the pick. Decides on the Set-Cookie (Session::settle()). Then copies what the
+/// Session borrowed from the configuration and the headers, which may be destroyed once the pick
+/// returns.
 [[gnu::hot]] void settle(Session& session,
                          const Affinity& affinity,
                          PickOutcome outcome,
                          const ClusterName& cluster,
-                         const CallStats& stats);
+                         const CallStats* stats);
 
 }  // namespace signalbox::lb

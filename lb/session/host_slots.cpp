@@ -82,7 +82,7 @@ const HostSlot* HostSlots::find(absl::string_view address) const {
   return found ? &slots_[*found] : nullptr;
 }
 
-// The decision of override_host's picker, as one value.
+// Says in one value what override_host's picker would do with a call to these hosts.
 HostPromise HostSlots::promise(absl::string_view hosts) const {
   const NamedHosts named = look_up(hosts, [](const HostSlot*) {});
   if (named.ready != nullptr) return HostPromise::kReady;

@@ -7,14 +7,15 @@
 //                                                                   └▶ Seats, SessionHosts
 //
 // Nearly every call of a session finds its host READY. Among thousands of hosts, the data of that
-// host is rarely in the CPU's cache. So the data that the call needs is in one cache line, the
-// host's seat, and the undecoded text of the cookie leads to the seat (Seats). A cookie is decoded
-// only when its text leads to no seat; then its hosts are looked up in the slots.
+// host is rarely in the CPU's cache. So all data that the call needs is in one cache line, the
+// host's seat. The seat is found by the hash of the undecoded cookie (Seats). A cookie is decoded
+// only when no seat has its hash; then its hosts are looked up in the slots.
 //
-// A host counts if sessions may stay on an endpoint of that health (override_host_status), and if
-// no judge finds the endpoint unfit. So an ejected endpoint gets no calls by cookie either.
+// A host is fit if sessions may stay on an endpoint of its health (override_host_status), and if
+// neither outlier detection nor health checks find it unfit. So an ejected endpoint gets no calls
+// by cookie either.
 //
-// Immutable, but for the one-shot flags of asks.
+// Immutable, but for HostSlot::asked: each host is asked for at most once.
 
 #pragma once
 
@@ -36,14 +37,14 @@
 
 namespace signalbox::lb {
 
-/// The state of each host of a HostTable, in the table's order, as the subchannel map reported it;
-/// nullopt: the address has no holder.
+/// The state of each host of a HostTable, in the table's order, as the subchannel map reported it.
+/// nullopt: no policy holds a subchannel to the address.
 using HostStates = std::vector<std::optional<SubchannelStateChanged>>;
 
 /// One host and its state.
 struct HostSlot {
   const Host* host = nullptr;
-  bool is_held = false;  ///< The address has a subchannel, in `state`.
+  bool is_held = false;  ///< There is a subchannel to the address; `state` is its state.
   ConnectivityState state = ConnectivityState::kIdle;
   bool is_fit = false;  ///< EDS, outlier detection and health checks allow its calls.
   absl::Status status;
@@ -53,8 +54,9 @@ struct HostSlot {
   mutable std::atomic<bool> asked{false};
 };
 
-/// The first host of each kind among the hosts of a cookie. `known`: any host of the table; the
-/// others are hosts that count. Null: none.
+/// The first host of each kind among the hosts of a cookie; null: none. `known` is any host of the
+/// table. The other members are fit hosts, by the state of their subchannels; `unheld` has no
+/// subchannel.
 struct NamedHosts {
   const HostSlot* known = nullptr;
   const HostSlot* ready = nullptr;
@@ -66,10 +68,10 @@ struct NamedHosts {
   void add(const HostSlot& slot);
 };
 
-/// Removes the first host from a list with commas, and returns it.
+/// Removes the first host from a comma-separated list, and returns that host.
 absl::string_view take_host(absl::string_view& hosts);
 
-/// The affinity of a call that the host takes.
+/// What a pick reports to its session when the call goes to `host`.
 Affinity affinity_to(const Host& host);
 
 class HostSlots final : public SessionHosts {
@@ -84,8 +86,8 @@ class HostSlots final : public SessionHosts {
   /// The slot of the address; null: the table does not have the address.
   const HostSlot* find(absl::string_view address) const;
 
-  /// Looks at hosts up to the first READY one. `visit` is called with each slot; null: the address
-  /// is not known.
+  /// Looks the hosts of a comma-separated list up, until one is READY and fit. `visit` is called
+  /// with the slot of each; null: the table does not have the host.
   template <typename Visit>
   NamedHosts look_up(absl::string_view hosts, const Visit& visit) const {
     NamedHosts named;
@@ -102,7 +104,7 @@ class HostSlots final : public SessionHosts {
 
   HostTablePtr table_;
   std::vector<HostSlot> slots_;  ///< In the table's order; never resized, hence never moved.
-  Seats seats_;                  ///< The seats of the hosts that take calls.
+  Seats seats_;                  ///< Has a seat for each host that is fit and READY.
 };
 
 using HostSlotsPtr = std::shared_ptr<const HostSlots>;

@@ -11,7 +11,8 @@
 namespace signalbox::lb {
 namespace {
 
-// `first`, then other addresses of the endpoint, up to kMostCookieHosts in all.
+// The text "ip:port,ip:port…": `first`, then other addresses of the endpoint, at most
+// kMostCookieHosts in all.
 std::string hosts_of(const Endpoint& endpoint, const Address& first) {
   std::string hosts = first.str();
   std::size_t left = kMostCookieHosts - 1;

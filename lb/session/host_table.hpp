@@ -30,24 +30,25 @@ namespace signalbox::lb {
 /// The configuration of one address that a cookie may name.
 struct Host {
   Address address;
-  /// The addresses that the host's cookies name: `address`, then others of the same endpoint
-  /// (A55-23).
+  /// The addresses that a cookie for this host names, comma-separated: `address`, then others of
+  /// the same endpoint (A55-23).
   std::string hosts;
-  CookieKey cookie;  ///< The key of the plain cookie of `hosts` and the cluster that routes name.
+  CookieKey cookie;  ///< The hash of an unsealed cookie with `hosts` and the cluster.
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
   SessionMarkPtr mark;                 ///< Never null.
-  bool allowed = false;                ///< override_host_status has the health of the endpoint.
+  bool allowed = false;                ///< The endpoint's health is one of override_host_status.
 };
 
-/// A cluster's hosts, by address (A55-27). Immutable. Its index points to its own strings, so it is
-/// never copied.
+/// A cluster's hosts, by address (A55-27). Immutable. Not copyable, because the keys of its index
+/// are views into the addresses of hosts_.
 class HostTable {
  public:
-  /// Reads only Priority::localities. DRAINING endpoints are in the table only if sessions may stay
-  /// on them (A55-30). A host that is in `before` too keeps its SessionMark; null: there is no
-  /// table before. An address of several endpoints belongs to the first of them. `cluster`: the
-  /// name in cookies. `memory`: what SessionMarks and host slots are allocated from.
+  /// Reads only Priority::localities. DRAINING endpoints are in the table only if `allowed` has
+  /// DRAINING, so that sessions may stay on them (A55-30). If several endpoints have an address,
+  /// the first of them is its host. `before`: the table that this one replaces, or null; a host
+  /// that was in it keeps its SessionMark (the time of the last use by a session). `cluster`: the
+  /// name that cookies give the cluster. `memory`: where SessionMarks and seats are allocated.
   HostTable(const EndpointsPtr& endpoints,
             HealthStatusSet allowed,
             const HostTable* before,
@@ -62,7 +63,7 @@ class HostTable {
 
   std::optional<std::size_t> find(absl::string_view address) const;
 
-  /// The marks of the allowed hosts.
+  /// The SessionMarks (times of the last use by a session) of the hosts with `allowed`.
   SessionMarksPtr marks() const;
 
   std::pmr::memory_resource* memory() const { return memory_; }

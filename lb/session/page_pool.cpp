@@ -7,8 +7,8 @@
 namespace signalbox::lb {
 namespace {
 
-// A power of two. For other sizes libstdc++'s pool returns pieces with less alignment than asked
-// for; for powers of two it returns pieces that are aligned to their size.
+// The size that is requested from libstdc++'s pool: the next power of two. The pool aligns pieces
+// of such a size to the size. For other sizes it may align them less than requested.
 std::size_t pooled(std::size_t bytes, std::size_t alignment) {
   return std::bit_ceil(std::max(bytes, alignment));
 }

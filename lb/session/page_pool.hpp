@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PagePool — memory for data that calls of sessions access at random: seats and marks.
+// PagePool — memory for data that calls of sessions access at random: the hosts' seats (what a call
+// needs of a host) and SessionMarks (when a session used it last).
 //
 //   PolicyOptions::session_memory ─▶ [PagePool] ─▶ pages of 2 MiB, from `pages`
 //
-// A call's session may be on any of thousands of hosts. If each host had pages of its own, a pick
-// would wait longer for address translation than for the memory. On one large page the translation
-// is usually cached.
+// A call's session may be on any of thousands of hosts. If the hosts' data were spread over many
+// small pages, each pick would miss the TLB, which costs more than the cache miss. One large page
+// needs one entry of the TLB.
 //
-// Freed memory is reused. Only pages of pieces beyond 4 MiB are given back before the pool ends.
+// The pool reuses freed memory. It gives memory back to `pages` only when it is destroyed; pieces
+// of more than 4 MiB are given back as soon as they are freed.
 
 #pragma once
 
@@ -23,7 +25,7 @@ namespace signalbox::lb {
 class PagePool final : public std::pmr::memory_resource {
  public:
   static constexpr std::size_t kLargePage = std::size_t{2} << 20U;
-  /// Larger pieces have pages of their own.
+  /// A larger piece comes directly from `pages`.
   static constexpr std::size_t kLargestPooled = std::size_t{4} << 20U;
 
   /// `pages` gives memory that is aligned to large pages, and must outlive the pool.

@@ -28,8 +28,8 @@ struct Free {
 
 using Context = std::unique_ptr<EVP_CIPHER_CTX, Free>;
 
-// Each thread has one context to seal and one to open, because a look-up of the cipher costs more
-// than the work itself.
+// Each thread keeps one context for sealing and one for opening, because setting a new context up
+// costs more than the encryption of a cookie.
 EVP_CIPHER_CTX* context(bool seals) {
   const auto made = [](bool which) {
     Context fresh(EVP_CIPHER_CTX_new());
@@ -56,7 +56,8 @@ bool feed(EVP_CIPHER_CTX* with, unsigned char* out, absl::string_view text) {
   return EVP_CipherUpdate(with, out, &written, bytes_of(text), static_cast<int>(text.size())) == 1;
 }
 
-// Precondition: `text` has room for the whole text. The tag is compared in constant time.
+// Decrypts `sealed` into `text`. False: it was not sealed with this key and purpose. OpenSSL
+// compares the tag in constant time. Precondition: `text` has room for the whole text.
 bool open_with(const SealKey& key,
                absl::string_view sealed,
                absl::string_view purpose,

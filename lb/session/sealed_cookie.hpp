@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CookieSeal — cookies that tell their holders nothing, and that only holders of a key can make.
+// CookieSeal — encrypts session cookies. Without a key a client can neither read nor forge them.
 //
 //   key file ─▶ read_seal_keys ─▶ [CookieSeal] ◀─ seal, open ◀─ calls of sessions
 //                                     └ exchange(): new keys; the old ones are destroyed later
 //
 //   value = base64( version 1 │ nonce, 12 bytes │ AES-256-GCM(text) │ tag, 16 bytes )
 //
-// The seal also authenticates the purpose, which is not in the value: the cookie's name and the
-// target. The nonce is random, from OpenSSL's generator, so one key should seal at most 2^32
-// cookies.
+// The cookie's name and the target (the purpose) are authenticated too, but are not part of the
+// value. So a cookie cannot be used under another name or for another target. The nonce is random,
+// from OpenSSL's generator, so one key should seal at most 2^32 cookies.
 //
-// The first key seals, and all keys open. A key is changed in two steps. First every process gets
-// the new key as the second, then every process gets it as the first.
+// The first key seals, and every key opens. To replace a key, first give every process the new key
+// in second place, so that all can open its cookies. Then move the new key to first place
+// everywhere.
 
 #pragma once
 
@@ -49,20 +50,20 @@ class CookieSeal {
   CookieSeal(const CookieSeal&) = delete;
   CookieSeal& operator=(const CookieSeal&) = delete;
 
-  /// Appends the value to `into`. False, with `into` unchanged: no random bytes could be had, or
-  /// OpenSSL failed. Thread-safe, lock-free. Runs inside a read section of any SnapshotCell, and so
-  /// does open().
+  /// Appends the sealed, base64-encoded text to `into`. False, with `into` unchanged: there were no
+  /// random bytes, or OpenSSL failed. Thread-safe, lock-free. Call seal() and open() in a read
+  /// section of any SnapshotCell, so that the keys in use are not destroyed after exchange().
   bool seal(absl::string_view text, absl::string_view purpose, std::string& into) const;
 
   enum class Opened : std::uint8_t {
-    kNo,  ///< No known key has sealed it for this purpose. `text` means nothing.
+    kNo,  ///< No known key sealed it for this purpose; ignore `text`.
     kYes,
-    kByOldKey,  ///< Sealed with another key than the first.
+    kByOldKey,  ///< Sealed with one of the keys after the first.
   };
 
   Opened open(absl::string_view value, absl::string_view purpose, std::string& text) const;
 
-  /// The length that a seal adds to a text, before base64.
+  /// How many bytes sealing adds to a text, before base64.
   static constexpr std::size_t kOverhead = 1 + 12 + 16;
 
   /// Seals with `keys` from now on. Returns the previous keys, to be destroyed after

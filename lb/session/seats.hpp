@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Seats — a table from the cookies of sessions to their hosts.
+// Seats — a hash table from session cookies to seats. A seat is one cache line with all data that a
+// call to one host needs.
 //
 //   HostSlots ─▶ [Seats] ─┬▶ Picker::session_hint() ─▶ SessionLead ─▶ foresee() asks for the seat
 //                         │                            before the call's route is known: at()
 //                         └▶ override_host's picker looks whether the seat is the cookie's: find()
 //
-// Among thousands of hosts, the data of a call's host is rarely in the CPU's cache. So the data
-// that the call needs is in one cache line, the host's seat, and the cookie's text leads to the
-// seat. The seat is prefetched as soon as the call comes, and arrives while the route is looked
-// for.
+// Among thousands of hosts, the data of a call's host is rarely in the CPU's cache. The seat is
+// found by the hash of the cookie's text, without decoding it. So the seat can be prefetched as
+// soon as the call comes, and is in the cache when the route has been found.
 //
-// hosts() has all other facts about hosts. Few calls need them.
+// hosts() knows all hosts, also those without a seat. Few calls need it.
 //
 // The code is in this header, is short, and calls nothing, because a function elsewhere in memory
 // would cost a cache miss. Seats are filled, then immutable. They live as long as their picker.
@@ -32,9 +32,9 @@
 
 namespace signalbox::lb {
 
-/// The data of a host that a call to it needs.
+/// All data of a host that a call to this host needs.
 struct alignas(kCacheLine) Seat {
-  Complete complete;  ///< Without a connection the seat is free.
+  Complete complete;  ///< Its connection is null exactly in a free seat.
   const SessionMark* mark = nullptr;
   const std::string* hosts = nullptr;             ///< See Affinity::hosts.
   AffinityResult result = AffinityResult::kNone;  ///< The result of a call to this host.
@@ -42,7 +42,8 @@ struct alignas(kCacheLine) Seat {
 
   bool is_free() const { return complete.connection == nullptr; }
 
-  /// Prefetches what a call to this host will write.
+  /// Prefetches the counter and the mark (the time of the last use) that a call to this host
+  /// writes.
   void prefetch_marks() const {
     if (is_free()) return;
     complete.uses.prefetch();
@@ -54,8 +55,8 @@ static_assert(sizeof(Seat) == kCacheLine);
 
 class Seats final : public SessionHint {
  public:
-  /// Free seats for `hosts` hosts. `all` also knows the hosts without a seat, and lives as long as
-  /// the Seats; null: nothing knows them.
+  /// Makes a table with free seats for `hosts` hosts. `all`: knows all hosts of the cluster, also
+  /// those without a seat, and lives as long as the Seats; null: the other hosts are unknown.
   explicit Seats(std::size_t hosts,
                  std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
                  const SessionHosts* all = nullptr)
@@ -64,9 +65,9 @@ class Seats final : public SessionHint {
   Seats(const Seats&) = delete;
   Seats& operator=(const Seats&) = delete;
 
-  /// Gives a seat to the host of this cookie. A `seat` without a connection leaves the place free.
-  /// Precondition: no more seats are given than the constructor's `hosts`, and each has another
-  /// cookie.
+  /// Puts the seat of the cookie's host into the table. A `seat` without a connection is not
+  /// stored. Precondition: give() is called for at most as many hosts as the constructor was told,
+  /// each with another cookie.
   void give(const CookieKey& cookie, const Seat& seat) {
     std::size_t place = cookie.below(seats_.size());
     while (!seats_[place].is_free())
@@ -78,8 +79,8 @@ class Seats final : public SessionHint {
   /// All hosts of the cluster, with a seat or without; null: unknown.
   const SessionHosts* hosts() const { return all_; }
 
-  /// The place from which find() searches: the seat of the cookie's host, or a seat shortly before
-  /// it. Prefetches that seat. Null: there are no seats.
+  /// Where find() begins its search for this cookie: at the host's own seat, or a few seats before
+  /// it. Prefetches that place. Null: the table is empty.
   const Seat* at(const CookieKey& cookie) const {
     if (seats_.empty()) return nullptr;
     const Seat& seat = seats_[cookie.below(seats_.size())];
@@ -87,9 +88,9 @@ class Seats final : public SessionHint {
     return &seat;
   }
 
-  /// The seat of the cookie's host; null: it has none. `first`: the result of at() for this cookie,
-  /// of these or of other Seats, or null. With the result for another cookie the seat may not be
-  /// found.
+  /// The seat of the host that the cookie names; null: the host has none. `first`: what at()
+  /// returned for this cookie; a result of another table, or null, is ignored. Precondition:
+  /// `first` is not the result for another cookie.
   const Seat* find(const CookieKey& cookie, const Seat* first) const {
     if (cookie == CookieKey() || seats_.empty()) return nullptr;
     const auto begin =
@@ -108,7 +109,7 @@ class Seats final : public SessionHint {
     return !before(seat, seats_.data()) && before(seat, seats_.data() + seats_.size());
   }
 
-  // A hash table, at most half full. When a place is taken, the seat gets the next free place.
+  // A hash table with linear probing, less than half full, so a search always meets a free seat.
   std::pmr::vector<Seat> seats_;
   const SessionHosts* all_;
 };

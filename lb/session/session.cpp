@@ -10,8 +10,8 @@
 namespace signalbox::lb {
 namespace {
 
-// Writes the purpose of a seal (the cookie's name and the target) into `purpose`, which keeps its
-// memory.
+// Writes into `purpose` what a seal authenticates beside the cookie: its name and the target.
+// `purpose` is reused memory.
 const std::string& write_purpose(std::string& purpose,
                                  absl::string_view cookie,
                                  const SessionTerms& terms) {
@@ -27,8 +27,8 @@ absl::string_view Session::read() {
   return own_.hosts;
 }
 
-// If plain cookies are accepted beside sealed ones, a cookie that no key opens is read as a plain
-// cookie, and its flaw is that of a plain cookie.
+// Decodes the call's cookie. With accepts_plain, a cookie that no key opens is read as an unsealed
+// cookie, and an error is reported as for an unsealed cookie.
 std::optional<CookieFlaw> Session::open() {
   using Opened = CookieSeal::Opened;
   Opened opened = Opened::kNo;
@@ -43,7 +43,8 @@ std::optional<CookieFlaw> Session::open() {
   return parse_cookie_host(decoded_, own_);
 }
 
-// The picker knows only the hosts. The Session knows why the hosts are missing or unknown.
+// Makes the picker's result more precise. The picker gets only the hosts to look up; only the
+// Session knows whether the cookie was unusable, or named a cluster that the route does not have.
 AffinityResult Session::result_of(AffinityResult of_picker, const ClusterName& cluster) const {
   switch (of_picker) {
     case AffinityResult::kNew:
@@ -62,30 +63,30 @@ AffinityResult Session::result_of(AffinityResult of_picker, const ClusterName& c
 void Session::settle_elsewhere(const Affinity& affinity,
                                PickOutcome outcome,
                                const ClusterName& cluster,
-                               const CallStats& stats) {
+                               const CallStats* stats) {
   const bool may_move = outcome == PickOutcome::kComplete && affinity.hosts != nullptr;
   if (may_move) read();  // The picker may not have read the cookie.
   const AffinityResult result = result_of(affinity.result, cluster);
-  if (result != AffinityResult::kNone) stats.count_affinity(result);
+  if (stats != nullptr && result != AffinityResult::kNone) stats->count_affinity(result);
   if (!may_move) return;
   const std::string& hosts = *affinity.hosts;
   has_moved_ = !own_.names_hosts(hosts);
   if (has_moved_) hosts_ = hosts;
-  // A cookie that Envoy made names no cluster. It is not replaced for that alone, because Envoy
-  // might not be able to use the replacement (A55-45).
+  // A cookie that Envoy made names no cluster. That alone is no reason to replace it, because Envoy
+  // might not be able to read the replacement (A55-45).
   const bool is_envoys = own_.form == CookieForm::kEnvoy && own_.cluster.empty();
   const bool is_same = !has_moved_ && (is_envoys || own_.names_cluster(cluster.str()));
   if (is_same && !is_outdated_) return;
   write(hosts, cluster.str());
   if (set_cookie_.empty() || is_same || std::exchange(is_counted_, true)) return;
-  stats.count_cookie(has_cookie() ? CookieSet::kMoved : CookieSet::kNew);
+  if (stats != nullptr) stats->count_cookie(has_cookie() ? CookieSet::kMoved : CookieSet::kNew);
 }
 
 void Session::reached() {
   is_elsewhere_ = has_moved_;
 }
 
-// Writes no cookie that a later call could not decode.
+// Writes set_cookie_, unless the cookie would be longer than a later call could decode.
 void Session::write(absl::string_view hosts, const std::string& cluster) {
   encoded_.clear();
   if (terms->seal != nullptr) {
@@ -130,8 +131,8 @@ std::uint64_t Session::expires() const {
 
 namespace {
 
-// Keeps the ended Sessions of this thread. A call may end on another thread, and after that thread
-// has destroyed its keeper.
+// Deletes the thread's ended Sessions when the thread ends. A call may end on any thread, even one
+// that has destroyed its keeper already; is_gone then makes GiveBack delete the Session.
 class SpareKeeper {
  public:
   ~SpareKeeper() {

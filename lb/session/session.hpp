@@ -7,7 +7,7 @@
 //                                     │   └─ settle() ◀─ Affinity ◀────────────────┘
 //                                     └▶ the Set-Cookie of its response, or none
 //
-// A Session stays for all picks of the call, and outlives the configuration of its cookie: it
+// A Session serves all picks of its call. It may outlive the configuration of its cookie, so it
 // copies the parts that it needs. Each thread keeps ended Sessions, with their memory, for later
 // calls, so a pick usually allocates nothing.
 //
@@ -49,23 +49,24 @@ struct SessionTerms {
   /// The target, such as "xds:///orders". A cookie sealed for one target cannot be used for
   /// another.
   std::string target;
-  /// The clock, read only for calls with sessions. Unset: time stands still.
+  /// The clock, read only for calls with sessions. Unset: the time is always Instant().
   std::function<Instant()> now = nullptr;
-  CookieSealPtr seal = nullptr;  ///< Null: cookies are plain, as gRPC and Envoy have them.
-  /// With a seal: plain cookies are accepted too, for clients that still have them.
+  CookieSealPtr seal = nullptr;  ///< Null: cookies are not sealed, as in gRPC and Envoy.
+  /// With a seal: unsealed cookies are accepted too, for clients that got theirs before sealing
+  /// began.
   bool accepts_plain = false;
-  /// The form in which plain cookies are written; every form is read (A55-45).
+  /// The form in which unsealed cookies are written. Both forms are read (A55-45).
   CookieForm form = CookieForm::kGrpc;
-  /// The wall clock, for the expiry in cookies of Envoy's form. Unset: these have no expiry.
+  /// The wall clock, for `expires` in cookies of Envoy's form. Unset: those cookies have no expiry.
   std::function<std::uint64_t()> unix_seconds = nullptr;
-  /// Receives warnings of unused cookies, on the calls' own threads, at most once in kWarnInterval.
-  /// Must neither block nor throw. Unset: no warnings.
+  /// Receives a warning about a cookie that could not be used, on the thread of the call, at most
+  /// once in kWarnInterval. Must neither block nor throw. Unset: no warnings.
   std::function<void(const std::string& text)> warn = nullptr;
 
   static constexpr Duration kWarnInterval = std::chrono::minutes(1);
 };
 
-/// A configured cookie, as the filter needs it.
+/// The cookie of a stateful_session filter, prepared for calls.
 class CompiledCookie {
  public:
   CompiledCookie(const SessionCookie& cookie, bool strict);
@@ -79,7 +80,7 @@ class CompiledCookie {
   /// The cookie's lifetime, at most 2^32 - 1; 0: the cookie has none.
   std::uint32_t ttl_seconds() const { return ttl_seconds_; }
 
-  /// The name, then attributes_of(). Sessions copy this text.
+  /// The cookie's name, followed by the attributes of its Set-Cookie. Sessions copy this text.
   const std::string& text() const { return text_; }
 
  private:
@@ -90,10 +91,10 @@ class CompiledCookie {
   bool is_strict_;
 };
 
-/// A text in memory of its own. A text of usual length needs no allocation.
+/// Owns a copy of a text. A text of at most 120 bytes needs no allocation.
 class KeptText {
  public:
-  /// Precondition: `text` points somewhere, even if it is empty.
+  /// Precondition: `text.data()` is not null, even if the text is empty.
   void assign(absl::string_view text) {
     size_ = text.size();
     if (size_ <= short_.size()) [[likely]] {
@@ -107,25 +108,25 @@ class KeptText {
     return {size_ <= short_.size() ? short_.data() : long_.data(), size_};
   }
 
-  /// The allocated bytes.
+  /// How many bytes are allocated beside the object itself.
   std::size_t memory() const { return long_.capacity(); }
 
  private:
   void assign_long(absl::string_view text);
 
   std::size_t size_ = 0;
-  std::array<char, 120> short_;  // Only the first size_ are set, unless the text is in long_.
+  std::array<char, 120> short_;  // Only size_ bytes are set; longer texts are in long_.
   std::string long_;
 };
 
 struct alignas(kCacheLine) Session final : SessionHint {
-  /// Begins with the call's cookie as it was found. Both arguments are borrowed until keep().
-  /// Precondition: the Session is new.
+  /// Begins the session of a call. `config` and the text of `found` must live until keep() is
+  /// called. Precondition: the Session is new or cleared.
   void begin(const CompiledCookie& config, const FoundCookie& found) {
     begin(config, found, found.value ? CookieKey(*found.value) : CookieKey());
   }
 
-  /// `key`: the key of the cookie that was found.
+  /// `key`: the hash of the cookie that was found.
   void begin(const CompiledCookie& config, const FoundCookie& found, const CookieKey& key) {
     config_ = &config;
     name_size_ = static_cast<std::uint32_t>(config.name().size());
@@ -139,7 +140,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
     key_ = is_read_ ? CookieKey() : key;
   }
 
-  /// Copies the borrowed arguments of begin(), which may be destroyed afterwards.
+  /// Copies what begin() borrowed from its arguments, which may be destroyed afterwards.
   void keep() {
     if (config_ == nullptr) return;
     kept_.assign(config_->text());
@@ -148,8 +149,8 @@ struct alignas(kCacheLine) Session final : SessionHint {
     config_ = nullptr;
   }
 
-  /// Reads the cookie if it is unread, and returns the hosts that it names. Any flaw of the cookie
-  /// is in `flaw` afterwards.
+  /// Decodes the cookie, if that has not been done, and returns the hosts that it names. If the
+  /// cookie cannot be used, `flaw` has the reason afterwards.
   absl::string_view read();
 
   /// The cluster of the call's cookie, perhaps as "cluster:NAME"; empty: none. Precondition: the
@@ -159,8 +160,8 @@ struct alignas(kCacheLine) Session final : SessionHint {
   /// Whether the call's cookie names a host. Precondition: the cookie has been read.
   bool has_cookie() const { return !own_.hosts.empty(); }
 
-  /// The wish for the next pick. `seat`: the seat that the call's cookie may lead to; null:
-  /// unknown.
+  /// What the session wants from the next pick. `seat`: where Seats::find() begins for the call's
+  /// cookie; null: unknown.
   SessionArgs wish(Instant now, const Seat* seat = nullptr) {
     SessionArgs args;
     args.hosts = own_.hosts;
@@ -178,23 +179,25 @@ struct alignas(kCacheLine) Session final : SessionHint {
     return args;
   }
 
-  /// Counts the AffinityResult, and writes the Set-Cookie if the response needs one (A55-21,
-  /// A55-24). Precondition: nothing was picked before, or forget() was called.
+  /// Call it after a pick. Counts the AffinityResult, and writes the Set-Cookie if the response
+  /// needs one (A55-21, A55-24). `stats`: null: nothing counts. Precondition: it is the first pick
+  /// of the call, or forget() was called.
   void settle(const Affinity& affinity,
               PickOutcome outcome,
               const ClusterName& cluster,
-              const CallStats& stats) {
+              const CallStats* stats) {
     if (affinity.as_cookie) [[likely]] {
-      stats.count_affinity(affinity.result);
+      if (stats != nullptr) stats->count_affinity(affinity.result);
     } else {
       settle_elsewhere(affinity, outcome, cluster, stats);
     }
   }
 
-  /// The endpoint has seen the call. A retry wishes for the same endpoint (A55-37).
+  /// The endpoint has received the call. If the call is retried, it goes to this endpoint, if
+  /// possible (A55-37).
   void reached();
 
-  /// The pick is given up: its Set-Cookie is dropped.
+  /// The picked endpoint will not be used: drops its Set-Cookie.
   void forget() {
     set_cookie_.clear();
     has_moved_ = false;
@@ -206,35 +209,37 @@ struct alignas(kCacheLine) Session final : SessionHint {
   /// The name of the session's cookie.
   absl::string_view name() const { return text().substr(0, name_size_); }
 
-  /// Makes the Session as new, but keeps its memory.
+  /// Resets the Session for another call, but keeps its memory.
   void clear();
 
   /// The bytes that the Session has allocated.
   std::size_t memory() const;
 
-  /// The terms of its target. Set by make_session() and by each pick, and good only while these
-  /// run.
+  /// The settings of the call's target. Set by make_session() and before each pick. Do not use it
+  /// at other times: the settings may be destroyed.
   const SessionTerms* terms = nullptr;
-  Session* next_spare = nullptr;  ///< In the thread's list of ended Sessions.
-  /// The cookie's flaw, until it is reported.
+  Session* next_spare = nullptr;  ///< The next in the thread's list of ended Sessions.
+  /// The reason why the cookie is not used, until Sessions::tell_flaw() has reported it.
   std::optional<CookieFlaw> flaw;
 
  private:
-  // The name and the attributes of the configured cookie.
+  // The name of the cookie, followed by the attributes of its Set-Cookie.
   absl::string_view text() const { return config_ != nullptr ? config_->text() : kept_.get(); }
 
-  // Settles a call when the picker did not say that the call went to the cookie's endpoint.
+  // Does settle()'s work when the picker did not report that the call went to the endpoint and the
+  // cluster of its cookie.
   void settle_elsewhere(const Affinity& affinity,
                         PickOutcome outcome,
                         const ClusterName& cluster,
-                        const CallStats& stats);
+                        const CallStats* stats);
   std::optional<CookieFlaw> open();
   AffinityResult result_of(AffinityResult of_picker, const ClusterName& cluster) const;
   void write(absl::string_view hosts, const std::string& cluster);
-  // The expiry of a cookie in Envoy's form that is written now; 0: never.
+  // `expires` for a cookie in Envoy's form that is written now, in Unix seconds; 0: it has no
+  // expiry.
   std::uint64_t expires() const;
 
-  // The fields that every call needs come first: they are on few cache lines.
+  // Fields that every call reads come first, so that they share few cache lines.
   const CompiledCookie* config_ = nullptr;  // Null after keep(): kept_ has its text.
   absl::string_view value_;                 // The call's cookie; borrowed until keep().
   std::uint32_t name_size_ = 0;
@@ -242,28 +247,29 @@ struct alignas(kCacheLine) Session final : SessionHint {
   bool is_read_ = false;
   bool strict_ = false;
   bool is_bad_ = false;
-  bool is_outdated_ = false;  // With a seal: the cookie is plain, or not sealed with the first key.
-  bool is_counted_ = false;   // The Set-Cookie is counted.
-  bool has_moved_ = false;    // The pick is complete, and went to hosts_.
-  bool is_elsewhere_ = false;  // The wish is hosts_, not the hosts of the cookie.
+  bool is_outdated_ = false;  // With a seal: the cookie is not sealed with the first key.
+  bool is_counted_ = false;   // This call's new Set-Cookie is in the statistics.
+  bool has_moved_ = false;  // The last pick was complete, and chose hosts_, not the cookie's hosts.
+  bool is_elsewhere_ = false;  // The next pick tries hosts_, not the cookie's hosts.
   CookieKey key_;              // The key of value_.
-  CookieHost own_;             // Points into decoded_; no hosts: no usable cookie.
+  // The decoded cookie: views into decoded_. Without hosts: the cookie is unread or unusable.
+  CookieHost own_;
   KeptText kept_;
   KeptText kept_value_;
   std::string set_cookie_;
   std::string decoded_;  // The call's cookie, decoded.
-  std::string hosts_;    // The hosts of the endpoint picked last, if not own_.hosts.
-  std::string host_;     // Reused memory for making a Set-Cookie, like the next two members.
+  std::string hosts_;    // The addresses of the endpoint picked last, if the cookie names others.
+  std::string host_;     // host_, purpose_ and encoded_: memory for making a Set-Cookie.
   std::string purpose_;
   std::string encoded_;
 };
 
-/// The hosts that the session's cookie names. Reads the cookie first if it is unread.
+/// The hosts that the session's cookie names. Decodes the cookie, unless that has been done.
 inline absl::string_view hosts_of(const SessionArgs& session) {
   return session.unread != nullptr ? session.unread->read() : session.hosts;
 }
 
-/// The Session behind FilterCall::begin_session(). Null: an earlier filter has begun one.
+/// Casts the result of FilterCall::begin_session(). Null: an earlier filter has begun the session.
 inline Session* session_of(SessionHint* hint) {
   return static_cast<Session*>(hint);
 }
@@ -274,19 +280,19 @@ struct GiveBack {
 
 using SessionPtr = std::unique_ptr<Session, GiveBack>;
 
-/// Ended Sessions, for later calls.
+/// A list of ended Sessions. Later calls use them again, with their memory.
 struct SpareSessions {
   Session* first = nullptr;
   std::size_t count = 0;
 
-  /// Prefetches what a pick writes and reads of the next Session.
+  /// Prefetches the first two cache lines of the Session that take() will return.
   void prefetch() const {
     if (first == nullptr) return;
     __builtin_prefetch(first, 1);
     __builtin_prefetch(reinterpret_cast<const char*>(first) + kCacheLine, 1);
   }
 
-  /// Takes a spare Session; null: there is none.
+  /// Takes a Session from the list; null: the list is empty.
   Session* take() {
     if (first == nullptr) return nullptr;
     --count;
@@ -294,10 +300,11 @@ struct SpareSessions {
   }
 };
 
-/// The spare Sessions of the calling thread. Constant-initialised, so that access needs no call.
+/// The ended Sessions of the calling thread. Constant-initialised, so access needs no function
+/// call.
 inline constinit thread_local SpareSessions spare_sessions;
 
-/// A spare Session of this thread, or a new one.
+/// Takes an ended Session of this thread, or makes a new one.
 inline SessionPtr make_session(const SessionTerms& terms) {
   Session* const known = spare_sessions.take();
   SessionPtr session(known != nullptr ? known : new Session);
@@ -307,10 +314,11 @@ inline SessionPtr make_session(const SessionTerms& terms) {
 
 /// The most ended Sessions that a thread keeps.
 inline constexpr std::size_t kSpareSessions = 256;
-/// The most memory of an ended Session that is kept, in bytes.
+/// A thread deletes an ended Session that has allocated more bytes than this.
 inline constexpr std::size_t kLargestSpare = std::size_t{2} << 10U;
 
-/// The sessions of one target, for its routers. Thread-safe.
+/// What the sessions of one target share: settings, keys, clocks and the limit of warnings. Used by
+/// the target's routers. Thread-safe.
 class Sessions {
  public:
   explicit Sessions(SessionTerms terms) : terms_(std::move(terms)) {}
@@ -319,8 +327,9 @@ class Sessions {
 
   Instant now() const { return terms_.now ? terms_.now() : Instant(); }
 
-  /// Tells an operator about the flaw of the call's cookie, unless a flaw was reported lately
-  /// (A55-17). Not to be called in a read section.
+  /// Warns the operator that the call's cookie could not be used, unless a warning was given lately
+  /// (A55-17). Not to be called while a SnapshotCell::Reader is alive, because the warning may be
+  /// slow.
   void tell_flaw(Session& session) const {
     if (session.flaw) [[unlikely]]
       warn_of(*std::exchange(session.flaw, std::nullopt), session.name());

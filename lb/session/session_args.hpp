@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SessionArgs — the wish of a session's call, as pickers read it.
+// SessionArgs — the hosts that a session's call should go to, as pickers read them.
 //
 //   Session::wish() ─▶ [SessionArgs] ─▶ PickArgs::session ─▶ session_of() ─▶ override_host, tiered
 //
@@ -20,24 +20,26 @@ namespace signalbox::lb {
 struct Session;  ///< lb/session/session.hpp
 struct Seat;     ///< lb/session/seats.hpp
 
-/// The session's wish for one pick (A55-18). Borrowed for the duration of the pick.
+/// What a session wants from one pick (A55-18). Valid only during the pick.
 struct SessionArgs : SessionHint {
-  /// The cookie's hosts: "ip:port", or several with commas between them (A61). May be empty.
+  /// The hosts to try: "ip:port", or several separated by commas (A61). May be empty.
   absl::string_view hosts;
-  /// The call fails if no host can be used; it does not fall back to another host (A55-43). Set
-  /// only when there are hosts, or while the cookie is unread.
+  /// True: the call fails if none of the hosts can be used, instead of going to another host
+  /// (A55-43). False if the call has no usable cookie; true or false as configured while the cookie
+  /// is unread.
   bool strict = false;
-  Instant now{};  ///< The time to write to SessionMark.
-  /// The key of a plain cookie; most cookies are recognised by it alone. Default: no cookie.
+  Instant now{};  ///< The time of the pick, for SessionMark.
+  /// The hash of an unsealed cookie's text, by which Seats finds most hosts. Default: no such
+  /// cookie.
   CookieKey key{};
-  /// The seat that the key may lead to. Null: not looked up.
+  /// Where Seats::find() begins its search for `key`. Null: not computed yet.
   const Seat* seat = nullptr;
-  /// The Session, while its cookie is not decoded: read() then returns the hosts. Null: `hosts` has
-  /// them.
+  /// Set while the cookie is not decoded: read() decodes it, and returns the hosts. Null: `hosts`
+  /// has them.
   Session* unread = nullptr;
 };
 
-/// The wish of a call. Null: the call has no session.
+/// What the call's session wants. Null: the call has no session.
 inline const SessionArgs* session_of(const PickArgs& args) {
   return static_cast<const SessionArgs*>(args.session);
 }

@@ -13,7 +13,8 @@
 namespace signalbox::lb {
 namespace {
 
-// Takes the text before the first `separator`, and the separator, off `text`.
+// Returns the text before the first `separator`, and removes both from `text`. Without a separator,
+// takes the whole text.
 absl::string_view take_until(absl::string_view& text, char separator) {
   const std::size_t end = find_byte(text, separator);
   const absl::string_view taken = text.substr(0, end);
@@ -21,7 +22,7 @@ absl::string_view take_until(absl::string_view& text, char separator) {
   return taken;
 }
 
-// A decimal number of 1 to `most_digits` digits.
+// Reads a decimal number of 1 to `most_digits` digits. nullopt: the text is none.
 std::optional<unsigned> number_in(absl::string_view text, std::size_t most_digits) {
   if (text.empty() || text.size() > most_digits) return std::nullopt;
   unsigned number = 0;
@@ -50,8 +51,8 @@ bool is_group(absl::string_view text) {
   });
 }
 
-// The number of IPv6 groups in the text, with colons between them; nullopt: it has other parts. An
-// IPv4 address at the end counts as two groups.
+// Counts the colon-separated groups of an IPv6 address. An IPv4 address at the end counts as two.
+// nullopt: a part is no group.
 std::optional<int> groups_in(absl::string_view text, bool may_end_with_ipv4) {
   if (text.empty()) return 0;
   int groups = 0;
@@ -76,7 +77,7 @@ bool is_ipv6(absl::string_view text) {
 
 constexpr absl::string_view kClusterPrefix = "cluster:";
 
-// gRPC's form. Everything after the first ';' is the cluster. nullopt: success.
+// Reads a cookie in gRPC's form, "ip:port,ip:port;cluster", into `host`. nullopt: success.
 std::optional<CookieFlaw> parse_grpc_form(absl::string_view text, CookieHost& host) {
   const absl::string_view hosts = take_until(text, ';');
   absl::string_view rest = hosts;

@@ -5,8 +5,8 @@
 //   "cookie" headers ─▶ find_cookie ─▶ value ─▶ decode_cookie ─▶ parse_cookie_host ─▶ CookieHost
 //   hosts, cluster ─▶ write_cookie_host, or envoy_cookie ─▶ base64, or sealed ─▶ "set-cookie"
 //
-// A cookie may come from anywhere. Nothing is allocated before its length is known, and nothing
-// beyond a limit is looked at.
+// A client may send any cookie. So its length is checked before anything is allocated, and the
+// parsers stop at fixed limits.
 //
 // Source: gRFC A55, A60 (cluster), A61 (several addresses); Envoy's CookieBasedSessionState.
 
@@ -25,8 +25,7 @@
 
 namespace signalbox::lb {
 
-/// The longest value of a session's cookie: it decodes to less than 4 KiB. No longer value is
-/// written.
+/// The longest value of a session's cookie that is read or written. It decodes to less than 4 KiB.
 inline constexpr std::size_t kLongestCookieValue = (std::size_t{4} << 10U) / 3 * 4;
 /// The most addresses that a cookie may name. A pick looks up each address in each leaf of an
 /// aggregate, so a forged list would make the pick expensive. Endpoints usually have one or two
@@ -35,21 +34,21 @@ inline constexpr std::size_t kMostCookieHosts = 8;
 
 /// The reason why a call's cookie is not used.
 enum class CookieFlaw : std::uint8_t {
-  kTooMany,       ///< Not found within the limits, and there are more cookies.
+  kTooMany,       ///< The search for it reached a limit (find_cookie.hpp).
   kTooLong,       ///< Longer than kLongestCookieValue.
   kEncoding,      ///< It is not base64.
-  kSeal,          ///< Not sealed with a known key, or for another cookie or target.
-  kHost,          ///< Its text before the first ";" is no list of "ip:port".
-  kMessage,       ///< It begins like a cookie in Envoy's form, but cannot be read as one.
-  kTwoForms,      ///< gRPC's readers and Envoy's would find different hosts in it.
+  kSeal,          ///< Not sealed with a known key for this cookie name and target.
+  kHost,          ///< The text before the first ";" is no list of "ip:port".
+  kMessage,       ///< Begins like a cookie in Envoy's form, but is not a valid one.
+  kTwoForms,      ///< A reader of gRPC's form and one of Envoy's would find different hosts.
   kTooManyHosts,  ///< It names more than kMostCookieHosts addresses.
 };
 
-/// The flaw as a clause of a message, such as "it is not base64".
+/// The reason as a clause of a message, such as "it is not base64".
 absl::string_view said_of(CookieFlaw flaw);
 
-/// Decodes base64, with or without padding, into `text`, which keeps its memory. nullopt: success;
-/// else kTooLong or kEncoding.
+/// Decodes base64, with or without padding, into `text`, which keeps its memory. nullopt: success.
+/// Else the reason, kTooLong or kEncoding.
 std::optional<CookieFlaw> decode_cookie(absl::string_view value, std::string& text);
 
 /// The form of a cookie's content.
@@ -64,8 +63,9 @@ struct CookieHost {
   absl::string_view cluster;  ///< As written, with or without "cluster:"; empty: none.
   CookieForm form = CookieForm::kGrpc;
 
-  /// Whether the cookie names exactly the endpoint with these addresses, the one in use first.
-  /// Envoy's form has room for the first address alone.
+  /// Whether the cookie names exactly the addresses `all` of an endpoint (comma-separated, the
+  /// address in use first). A cookie in Envoy's form has room for the first address alone, so only
+  /// that is compared.
   bool names_hosts(absl::string_view all) const;
 
   /// Whether the cookie names this cluster, with or without A60's "cluster:" before it (A55-46).
@@ -78,11 +78,11 @@ struct CookieHost {
 /// begin with "cluster:".
 std::optional<absl::string_view> without_cluster_prefix(absl::string_view text);
 
-/// Reads a cookie in any form. nullopt: success. A protobuf message with other fields than Envoy's
-/// and signalbox's own is refused.
+/// Reads a decoded cookie, in gRPC's form or Envoy's. nullopt: success. A protobuf message with
+/// other fields than those of EnvoyCookie is refused.
 std::optional<CookieFlaw> parse_cookie_host(absl::string_view text, CookieHost& host);
 
-/// The first address of a list with commas.
+/// The first address of a comma-separated list.
 absl::string_view first_host(absl::string_view hosts);
 
 /// Writes gRPC's form (A60), "hosts;cluster", into `text`, which keeps its memory.
@@ -94,7 +94,7 @@ std::string plain_cookie(absl::string_view hosts, absl::string_view cluster);
 /// Whether the text is like "10.0.0.1:80" or "[2001:db8::1]:80".
 bool is_ip_and_port(absl::string_view text);
 
-/// The text after the cookie's value in every Set-Cookie (A55-22).
+/// The attributes of every Set-Cookie, beginning with "; " (A55-22).
 std::string attributes_of(const SessionCookie& cookie);
 
 }  // namespace signalbox::lb

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SessionHomes — which of several leaf clusters has the host of a session (ENV-27).
+// SessionHomes — finds the leaf cluster, among those of an aggregate, that has a session's host
+// (ENV-27).
 //
 //   leaves' pickers ─▶ Picker::session_hint() ─▶ [SessionHomes] ─▶ tiered's picker: the call's leaf
 //
-// The text of a plain cookie of a READY host leads to a seat in one of the leaves. For any other
-// cookie, each leaf is asked what it can do for the cookie's hosts. Immutable once filled; lives as
-// long as the pickers.
+// The hash of an unsealed cookie of a READY host finds a seat (the host's data for calls) in one of
+// the leaves. For any other cookie, every leaf says what it can do for the cookie's hosts
+// (HostPromise). Immutable once filled; lives as long as the pickers.
 
 #pragma once
 
@@ -23,7 +24,7 @@
 
 namespace signalbox::lb {
 
-/// A leaf (its place among all leaves), and its promise for the hosts of a cookie.
+/// A leaf, by its index among all leaves, and what it can do for the hosts of a cookie.
 struct SessionHome {
   std::size_t leaf = 0;
   HostPromise promise = HostPromise::kUnknown;
@@ -31,10 +32,10 @@ struct SessionHome {
 
 class SessionHomes {
  public:
-  /// Adds the next leaf. Null: the leaf has no hosts of sessions.
+  /// Adds the next leaf, by its picker's session_hint(). Null: the leaf has no session hosts.
   void add(const SessionHint* leaf) { seats_.push_back(seats_of(leaf)); }
 
-  /// The first leaf in which the cookie's text leads to a seat. nullopt: there is none.
+  /// The first leaf with a seat for the undecoded cookie. nullopt: no leaf has one.
   std::optional<std::size_t> at_sight(const SessionArgs& session) const {
     for (std::size_t leaf = 0; leaf < seats_.size(); ++leaf) {
       if (seats_[leaf] != nullptr && seats_[leaf]->find(session.key, session.seat) != nullptr)
@@ -48,7 +49,7 @@ class SessionHomes {
   SessionHome of(absl::string_view hosts) const;
 
  private:
-  std::vector<const Seats*> seats_;  ///< The leaves' seats, in the order of leaves.
+  std::vector<const Seats*> seats_;  ///< The Seats of each leaf, in order; null: it has none.
 };
 
 }  // namespace signalbox::lb

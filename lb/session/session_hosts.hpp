@@ -4,8 +4,8 @@
 //
 //   HostSlots ─▶ Seats::hosts() ─▶ [SessionHosts] ─▶ SessionHomes, for tiered's picker
 //
-// The promise says what the picker would do: a call that is sent to the leaf with the best promise
-// goes to its host there, or waits for it, if that promise is kUnheld or better.
+// The HostPromise says what override_host's picker of the leaf would do. If it is kUnheld or
+// better, a call that is sent to the leaf goes to the cookie's host, or waits for that host.
 
 #pragma once
 
@@ -19,19 +19,20 @@ namespace signalbox::lb {
 /// (A75-41 … 48).
 enum class HostPromise : std::uint8_t {
   kUnknown,     ///< No endpoint has the address.
-  kUnfit,       ///< An endpoint has the address, but may get no call or cannot be reached.
-  kUnheld,      ///< A call waits until the host is acquired and connected.
-  kConnecting,  ///< A call waits for the connection.
-  kIdle,        ///< A call asks for the connection, and waits.
+  kUnfit,       ///< Known, but unfit or in TRANSIENT_FAILURE.
+  kUnheld,      ///< The call waits until a subchannel is made and connected.
+  kConnecting,  ///< The call waits for the connection attempt.
+  kIdle,        ///< The call starts a connection attempt, and waits.
   kReady        ///< The host takes a call at once.
 };
 
-/// Lives as long as its picker. Picks call it, so it takes no lock and allocates nothing.
+/// Lives as long as the picker that it belongs to. Picks call it, so it takes no lock and allocates
+/// nothing.
 class SessionHosts {
  public:
   virtual ~SessionHosts() = default;
 
-  /// The best promise for these hosts: "ip:port", or several with commas between them (A61).
+  /// The best promise among these hosts: "ip:port", or several separated by commas (A61).
   virtual HostPromise promise(absl::string_view hosts) const = 0;
 };
 

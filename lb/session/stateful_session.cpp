@@ -19,8 +19,8 @@ void StatefulSession::explain(FilterCall& call, PickTrace& trace) const {
   decide(call, Telling{trace});
 }
 
-// Reads the cookie only when its cluster may matter: on a route with several clusters, or for an
-// explanation. Other code reads it later, if need be.
+// Decodes the cookie only when the cluster that it names may matter: on a route with several
+// clusters, or for an explanation. Otherwise the pick decodes it, if need be.
 template <typename Sink>
 void StatefulSession::decide(FilterCall& call, const Sink& sink) const {
   if (!path_matches(call.path(), cookie_.path()))
@@ -43,7 +43,7 @@ void StatefulSession::send(FilterCall& call, Session& session, const Sink& sink)
   }
   const absl::string_view cluster = session.cluster();
   if (cluster.empty()) return;
-  const auto unprefixed = without_cluster_prefix(cluster);  // A55-46.
+  const auto unprefixed = without_cluster_prefix(cluster);  // "cluster:NAME" (A55-46).
   const bool is_its_cluster = call.send_to(cluster) || (unprefixed && call.send_to(*unprefixed));
   tell(sink,
        is_its_cluster ? "to the cluster of its cookie" : "not to the cluster of its cookie",

@@ -9,8 +9,9 @@
 //   the cookie names a host ─▶ override_host's picker looks the host up
 //   the cookie names a cluster ─▶ the call goes there, if the route lists the cluster  (A55-19)
 //
-// The filter only finds the cookie and sends the call to the cookie's cluster. override_host's
-// picker decides whether the host takes the call. lb/session/session writes the Set-Cookie.
+// The filter only finds the cookie, and sends the call to the cluster that the cookie names.
+// override_host's picker decides whether the host takes the call. lb/session/session writes the
+// Set-Cookie.
 
 #pragma once
 
@@ -46,7 +47,7 @@ class StatefulSession final : public CallFilter {
 
 using StatefulSessionPtr = std::shared_ptr<const StatefulSession>;
 
-/// Makes the filter. Null: the configuration has no cookie, so there is nothing to do (A55-8,
+/// Makes the filter. Null: the configuration has no cookie, so the filter would do nothing (A55-8,
 /// A55-12).
 StatefulSessionPtr make_session_filter(const StatefulSessionFilter& config);
 

@@ -10,7 +10,7 @@
 namespace signalbox::lb {
 namespace {
 
-// Indexed by HTTP/2's error code (RFC 9113, section 7).
+// The word for each of HTTP/2's error codes, by code (RFC 9113, section 7).
 constexpr std::array kGoaways{"GOAWAY NO_ERROR",
                               "GOAWAY PROTOCOL_ERROR",
                               "GOAWAY INTERNAL_ERROR",
@@ -28,11 +28,11 @@ constexpr std::array kGoaways{"GOAWAY NO_ERROR",
 constexpr char kOtherGoaway[] = "GOAWAY UNKNOWN";
 
 struct Word {
-  const char* text;  ///< In the error.
+  const char* text;  ///< Part of an error text.
   const char* reason;
 };
 
-// Tried in this order, because an error may contain several of these texts.
+// Tried in this order, because one error may contain several of these texts.
 constexpr std::array kWords{Word{"Connection reset by peer", "connection reset"},
                             Word{"connection reset", "connection reset"},
                             Word{"Broken pipe", "connection reset"},
@@ -48,7 +48,8 @@ constexpr std::array kWords{Word{"Connection reset by peer", "connection reset"}
                             Word{"No route to host", "socket error"},
                             Word{"Network is unreachable", "socket error"}};
 
-// gRPC's text: "GOAWAY received; Error code: 0; Debug Text: …". Without a code: NO_ERROR.
+// The word for the error code in gRPC's text, "GOAWAY received; Error code: 0; Debug Text: …".
+// Without a code: that of NO_ERROR.
 const char* goaway(absl::string_view error) {
   for (const char* word : kGoaways)
     if (absl::StrContains(error, word)) return word;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// health_check_core — when one address is probed, and the result of its health checks.
+// health_check_core — decides when one address is probed, and whether the address is healthy.
 //
 //   health_checker ─▶ HealthChecksBegun ─▶ [HealthCheckCore] ─▶ StartProbe ─▶ prober
 //                     ProbeEnded ─────────▶                  ─▶ ReportHealth ─▶ subchannel map
 //
-//   of each check:          passed                       healthy_threshold passed in turn
+//   of each check:          passed                       healthy_threshold passed in a row
 //              Unknown ───────────────▶ Fit ◀──────────────────────────────────────── Unfit
-//                 │                      └── refused; unhealthy_threshold failed in turn ─▶
+//                 │                      └─ refused; unhealthy_threshold failed in a row ─▶
 //                 └── failed, refused ─────────────────────────────────────────────────▶
 //
 // Invariants
@@ -60,12 +60,12 @@ class HealthCheckCore {
  private:
   enum class Verdict : std::uint8_t { kUnknown, kFit, kUnfit };
 
-  /// The state of one check.
+  /// What is known about one check, and its newest timer or probe.
   struct Course {
     Verdict verdict = Verdict::kUnknown;
-    std::uint32_t against = 0;  ///< Consecutive probes that contradict the verdict.
-    std::string why;            ///< Why the endpoint is unfit.
-    std::uint64_t number = 0;  ///< The number of the newest timer, and of the probe that it starts.
+    std::uint32_t against = 0;  ///< Consecutive probes with the opposite result.
+    std::string why;            ///< Why the verdict is kUnfit.
+    std::uint64_t number = 0;   ///< Of the newest timer, and of the probe that the timer starts.
     bool is_probing = false;
   };
 

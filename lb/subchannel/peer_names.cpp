@@ -34,8 +34,8 @@ absl::string_view kind_name(Kind kind) {
   return "safe_regex";
 }
 
-// The peer chooses the names in its certificate, so the text is cut to a readable length and has
-// only printable characters.
+// The name in quotes, for an error. The peer chooses the names in its certificate, so the name is
+// cut to a readable length, and other than printable characters are escaped.
 std::string in_quotes(absl::string_view name) {
   return absl::StrCat("\"", absl::CHexEscape(name.substr(0, kLongestName)), "\"");
 }

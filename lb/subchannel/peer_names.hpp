@@ -5,10 +5,10 @@
 //   UpstreamTls::subject_alt_names ─▶ [PeerNameCheck] ◀─ names of the certificate, each handshake
 //                                           └▶ OK, or why there is no connection
 //
-// A certificate passes when any matcher allows any of its names. Without matchers names are not
-// checked. An exact matcher compares DNS names as DNS does: case and a last dot do not matter, and
-// a certificate's "*.shop.com" stands for "a.shop.com", but not for "a.b.shop.com". Other matchers,
-// and names of other kinds, are compared as text.
+// A certificate passes when any matcher allows any of its names. Without matchers, names are not
+// checked. An exact matcher compares DNS names as DNS does: case and a final dot do not matter, and
+// "*.shop.com" in a certificate matches "a.shop.com", but not "a.b.shop.com". Other matchers, and
+// names of other kinds, are compared as text.
 //
 // Source: gRFC A29 (server authorization), as C-core and grpc-go match; RFC 6125, section 6.4.3.
 
@@ -31,7 +31,8 @@ struct PeerNames {
   std::vector<std::string> others;  ///< URIs, e-mail addresses, IP addresses as text.
 };
 
-/// Whether `pattern`, a DNS name in a certificate, stands for the host `name`.
+/// Whether `pattern`, a DNS name in a certificate, perhaps with a wildcard, matches the host
+/// `name`.
 bool matches_dns_name(absl::string_view pattern, absl::string_view name);
 
 /// Immutable; any thread may call it at any time.
@@ -39,8 +40,7 @@ class PeerNameCheck {
  public:
   explicit PeerNameCheck(const std::vector<TextMatcher>& allowed);
 
-  /// UNAUTHENTICATED when no name is allowed; the text has the first of the names and of the
-  /// matchers.
+  /// UNAUTHENTICATED: no name is allowed. The text shows some of the names and of the matchers.
   absl::Status check(const PeerNames& names) const;
 
  private:

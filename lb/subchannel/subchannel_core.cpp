@@ -12,8 +12,8 @@
 
 namespace signalbox::lb {
 
-// The handlers ignore events that do not fit the state. Such events are no errors: the answer of an
-// abandoned attempt may come late.
+// The handlers ignore events that do not fit the state. That is no error: for example, the result
+// of an abandoned attempt may come late.
 
 SubchannelEffects SubchannelCore::step(const SubchannelEvent& event, Instant now) {
   SubchannelEffects effects;
@@ -81,7 +81,7 @@ Duration SubchannelCore::next_backoff(bool may_hurry) {
   const double factor = hurries ? options_.lost_multiplier : options_.multiplier;
   const Ticks longest = options_.max_backoff;
   backoff_ = std::max(longer_wait(backoff_, factor, longest), std::min(Ticks(first), longest));
-  // A number evenly drawn from [-1, 1): the upper 53 bits of the draw, which a double holds
+  // A random number in [-1, 1): from the upper 53 bits of the draw, which a double represents
   // exactly.
   const std::uint64_t bits = draw(options_.seed, Salt::kEndpoint, attempt_) >> 11U;
   const double chance = static_cast<double>(bits) * 0x1.0p-52 - 1.0;

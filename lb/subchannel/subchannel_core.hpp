@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// subchannel_core — the life of one subchannel: one address, at most one connection.
+// subchannel_core — the states of one subchannel: one address, at most one connection.
 //
 //   subchannel map ─▶ ConnectRequested ─▶ [subchannel_core] ─▶ OpenConnection ──▶ transport
 //                  ◀─ NotifyState ◀──────                   ◀─ Connected ◀───────
@@ -29,8 +29,8 @@
 //   B5  An address that has been READY usually comes back, because its process is started again.
 //       While few addresses fail (ConnectRequested::may_hurry), its first back-off is
 //       `lost_backoff`, and each further back-off is `lost_multiplier` times longer. So after a
-//       downtime of 9 s, the next attempt begins about 3 s later at most. When the address may not
-//       hurry any more, its next back-off is at least `initial_backoff`.
+//       downtime of 9 s, the next attempt begins about 3 s later at most. Once many addresses fail,
+//       its next back-off is at least `initial_backoff`.
 //
 // Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states).
 
@@ -48,8 +48,8 @@ struct SubchannelOptions {
   SubchannelSettings settings;
   Duration initial_backoff = std::chrono::seconds(1);
   double multiplier = 1.6;
-  /// The first back-off of an address that may hurry (B5). With initial_backoff or more, no address
-  /// hurries.
+  /// The first back-off of an address that was READY before (B5). With initial_backoff or more,
+  /// such an address is treated like any other.
   Duration lost_backoff = std::chrono::milliseconds(200);
   double lost_multiplier = 1.3;
   double jitter = 0.2;
@@ -70,10 +70,11 @@ class SubchannelCore {
   struct Idle {};
 
   struct Connecting {
-    Instant retry_at;  ///< The end of the back-off if this attempt fails (B2).
+    Instant retry_at;  ///< When the back-off ends if this attempt fails (B2).
   };
 
-  /// Keeps fractions of a nanosecond, so that rounding does not add up from back-off to back-off.
+  /// Time with fractions of a nanosecond, so that rounding errors do not add up over many
+  /// back-offs.
   using Ticks = std::chrono::duration<double, Duration::period>;
 
   struct Ready {
@@ -91,12 +92,12 @@ class SubchannelCore {
   void on(const ConnectionClosed& event, Instant now, SubchannelEffects& effects);
   void on(const TimerFired& event, Instant now, SubchannelEffects& effects);
 
-  /// The length of the back-off, if the attempt that begins now fails.
+  /// The length of the back-off after the attempt that begins now, if it fails.
   Duration next_backoff(bool may_hurry);
   void notify(SubchannelEffects& effects) const;
 
   SubchannelOptions options_;
-  /// The number of the newest attempt, to which Connecting and Ready belong.
+  /// The number of the newest attempt. Connecting and Ready belong to it.
   std::uint64_t attempt_ = 0;
   bool has_been_ready_ = false;
   Ticks backoff_{};  ///< The newest back-off, without jitter; 0 after a successful connection.

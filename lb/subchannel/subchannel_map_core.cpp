@@ -34,7 +34,7 @@ std::size_t index(HealthJudge judge) {
   return static_cast<std::size_t>(judge);
 }
 
-// The addresses for which the two tables differ.
+// The addresses that only one table has, or for which the tables have different reasons.
 std::vector<Address> differences(const UnhealthyEndpoints* before, const UnhealthyEndpoints* now) {
   static const UnhealthyEndpoints kNone;
   const UnhealthyEndpoints& left = before == nullptr ? kNone : *before;
@@ -64,7 +64,7 @@ Address with_port(const Address& address, std::uint32_t port) {
   return Address(absl::StrCat(address.str().substr(0, address.str().rfind(':') + 1), port));
 }
 
-// nullopt: the address is not probed.
+// The health checks of the address; nullopt: it is not probed.
 std::optional<StartHealthChecks> probes_of(const SubchannelSettings& settings,
                                            const Address& address) {
   if (settings.health_checks == nullptr) return std::nullopt;
@@ -98,14 +98,15 @@ SubchannelMapEffects SubchannelMapCore::step(const SubchannelMapEvent& event, In
   return effects;
 }
 
-// --- what holders say ---
+// --- events from holders ---
 
 void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects& effects) {
   Party* party = meet(event.holder);
   if (party == nullptr) return;
   const SessionHost* const for_sessions = session_host(event.address);
   if (is_keeper(*party)) {
-    if (for_sessions == nullptr) return;  // The address has left the table (A75-38).
+    // The keeper's table (I9) no longer has the address (A75-38).
+    if (for_sessions == nullptr) return;
     const auto held = entries_.find(event.address);
     if (held != entries_.end() && !held->second.holds.empty() &&
         held->second.holds.front() != party)
@@ -179,8 +180,8 @@ void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& effect
 void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffects& effects) {
   if (event.generation < started_) return;
   started_ = event.generation;
-  // New subchannels get the new settings. Existing subchannels keep their settings, except for TLS
-  // (I7) and health checks (I10).
+  // Only new subchannels get the new settings. Existing ones keep theirs, except for TLS (I7) and
+  // health checks (I10).
   const SubchannelSettings before = std::exchange(settings_, event.settings);
   record_priorities(event.endpoints);
   if (!same_tls(before.tls, settings_.tls)) replace_all(effects);
@@ -199,7 +200,7 @@ void SubchannelMapCore::on(const MapGenerationApplied& event, SubchannelMapEffec
   }
 }
 
-// --- how endpoints are ---
+// --- health, trackers and states of endpoints ---
 
 void SubchannelMapCore::on(const EndpointHealthChanged& event, SubchannelMapEffects& effects) {
   const auto before = std::exchange(unhealthy_[index(event.judge)], event.unhealthy);
@@ -220,7 +221,8 @@ void SubchannelMapCore::on(const HealthChecked& event, SubchannelMapEffects& eff
   notify(event.address, entry, effects);
 }
 
-// Reports only READY addresses with a new tracker, because only their reports carry trackers.
+// Only reports of READY addresses carry trackers, so only READY addresses with a new tracker are
+// reported.
 void SubchannelMapCore::on(const EndpointsTracked& event, SubchannelMapEffects& effects) {
   const auto before = std::exchange(trackers_, event.trackers);
   std::vector<Address> changed;
@@ -296,10 +298,9 @@ void SubchannelMapCore::dismiss_keeper(SubchannelMapEffects& effects) {
   effects.push_back(ArmSweeper{});
 }
 
-// Reports the addresses that are new in the keeper's table. `known` is the table that this
-// incarnation of the keeper sent before. If it sent none (null), addresses without a subchannel are
-// not reported. Else they are: an earlier report of the same address may still be on its way to the
-// keeper.
+// Reports to the keeper the addresses that are new in its table. `known`: the previous table of the
+// same incarnation; null: there is none. With a previous table, addresses without a subchannel are
+// reported too, as gone: an earlier report about them may still be on its way to the keeper.
 void SubchannelMapCore::tell_keeper(const SessionMarks* known,
                                     SubchannelMapEffects& effects) const {
   std::vector<Address> news;
@@ -347,7 +348,8 @@ bool SubchannelMapCore::is_in_use(const SessionHost& host) const {
   return host.mark->used_after(now_ - keeper_->idle_timeout);
 }
 
-// Precondition: the address has no holder. Returns whether the keeper holds it now.
+// Lets the keeper hold the address if a session used it lately (I9). Returns whether it does.
+// Precondition: no holder has a hold on the address.
 bool SubchannelMapCore::take_for_sessions(const Address& address) {
   const SessionHost* const host = session_host(address);
   if (host == nullptr || !is_in_use(*host)) return false;
@@ -365,10 +367,10 @@ std::int64_t SubchannelMapCore::held_for_sessions() const {
   return static_cast<std::int64_t>(keeper_->party->live.size() + keeper_->party->orphaned.size());
 }
 
-// --- parties ---
+// --- records of holders ---
 
-// The holder's Party, if this incarnation may act. Null: a later incarnation is known, or the
-// holder is gone.
+// The record of the holder, if this incarnation of the holder may act. Null: a later incarnation is
+// known, or this one has ended.
 SubchannelMapCore::Party* SubchannelMapCore::meet(const Holder& holder) {
   const auto [found, is_new] = parties_.try_emplace(holder.path);
   Party& party = found->second;
@@ -378,7 +380,7 @@ SubchannelMapCore::Party* SubchannelMapCore::meet(const Holder& holder) {
   }
   if (holder.incarnation < party.incarnation) return nullptr;
   if (holder.incarnation > party.incarnation) {
-    // The next incarnation acted before the map heard of the death.
+    // The next incarnation acted before the map heard that this one had died.
     if (party.present) orphan_all(party);
     party.incarnation = holder.incarnation;
     party.present = true;
@@ -403,7 +405,8 @@ void SubchannelMapCore::unhold(const Address& address, const Party& party) {
   if (found->second.holds.empty()) unheld_.push_back(address);
 }
 
-// Forgets holders that ended more than a generation ago: none of their events can arrive any more.
+// Forgets holders that ended before the last applied generation: no event of theirs can still
+// arrive.
 void SubchannelMapCore::forget_departed(SubchannelMapEffects& effects) {
   const auto is_past = [&](const Party& party) {
     return !party.present && party.gone_in < applied_ && party.orphaned.empty();
@@ -450,9 +453,9 @@ std::vector<Address> SubchannelMapCore::addresses() const {
   return all;
 }
 
-// Replaces every subchannel (I7). Holders get an IDLE report, as if the server had closed the
-// connection. Holders of a subchannel that was IDLE already get the report too: a request to
-// connect that was on its way to the old subchannel is lost, and must be repeated.
+// Replaces every subchannel by an IDLE one (I7). Holders get an IDLE report, as if the server had
+// closed the connection, even if the subchannel was IDLE before. A request to connect that was on
+// its way to the old subchannel is lost, and the report makes the holder repeat it.
 void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
   for (const Address& address : addresses()) {
     Entry& entry = entries_.at(address);
@@ -473,7 +476,8 @@ void SubchannelMapCore::begin_probes(const Address& address,
   if (probes.has_value()) effects.push_back(*std::move(probes));
 }
 
-// Starts, changes and ends the probes of all addresses (I10).
+// After new settings: starts, changes or ends the probes of each address for which they differ
+// (I10).
 void SubchannelMapCore::probe_anew(const SubchannelSettings& before,
                                    SubchannelMapEffects& effects) {
   const bool is_as_before = same_checks(before.health_checks, settings_.health_checks) &&
@@ -493,7 +497,7 @@ void SubchannelMapCore::probe_anew(const SubchannelSettings& before,
   }
 }
 
-// --- telling ---
+// --- reports to holders, counts ---
 
 void SubchannelMapCore::notify(const Address& address,
                                const Entry& entry,
@@ -520,7 +524,7 @@ SubchannelStateChanged SubchannelMapCore::report_of(const Address& address,
   return change;
 }
 
-// Null: the judge does not find the endpoint unfit.
+// Why `judge` (outlier detection or health checks) finds the address unfit; null: it does not.
 const absl::Status* SubchannelMapCore::verdict_of(HealthJudge judge,
                                                   const Address& address,
                                                   const Entry& entry) const {
@@ -531,7 +535,7 @@ const absl::Status* SubchannelMapCore::verdict_of(HealthJudge judge,
   return found == table->end() ? nullptr : &found->second;
 }
 
-// The reason of the first judge that finds the endpoint unfit; null: no judge does.
+// Why the address is unfit: by outlier detection, else by health checks; null: it is fit.
 const absl::Status* SubchannelMapCore::verdict_on(const Address& address,
                                                   const Entry& entry) const {
   const absl::Status* const ejection = verdict_of(HealthJudge::kOutlierDetection, address, entry);
@@ -555,7 +559,8 @@ void SubchannelMapCore::count(const Entry& entry, std::int64_t amount) {
   counts_of_[entry.priority][index(entry.counted)] += amount;
 }
 
-// I11. The endpoints of all healths count: some policies connect to unfit ones.
+// Records in which priority each address is (I11). Unhealthy endpoints count too, because some
+// policies connect to them.
 void SubchannelMapCore::record_priorities(const EndpointsPtr& endpoints) {
   if (endpoints == endpoints_) return;
   priorities_.clear();
@@ -614,7 +619,8 @@ void SubchannelMapCore::recount_all(const SessionMarks& marks) {
     if (found == entries_.end()) continue;
     const EndpointState before = found->second.counted;
     recount(address, found->second);
-    if (found->second.counted == before) changed_addresses_.pop_back();  // Nothing is new.
+    // Nothing has changed, so it is not reported.
+    if (found->second.counted == before) changed_addresses_.pop_back();
   }
 }
 
@@ -638,7 +644,7 @@ void SubchannelMapCore::observe_counts(SubchannelMapEffects& effects) {
     changed_.cluster = settings_.cluster;
     effects.push_back(Observe{std::exchange(changed_, {})});
   }
-  // If the configuration has no endpoint, the cluster shows zeros.
+  // If the configuration has no endpoints, zeros are observed, so that metrics show the cluster.
   const bool is_empty = endpoints_ != nullptr && priorities_.empty() && entries_.empty();
   if (is_empty && observed_.empty()) {
     effects.push_back(Observe{EndpointsCounted{settings_.cluster, {}, {}}});

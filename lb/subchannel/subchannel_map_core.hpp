@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// subchannel_map_core — the one place that knows the holders of all addresses below a leaf cluster.
+// subchannel_map_core — owns all subchannels of a leaf cluster, and knows which policies hold each.
 //
 //   policies ─ acquire, release, settle ─▶ [subchannel_map_core] ─ spawn, stop, connect ──▶│
 //            ◀──────────── NotifyHolder ◀─                       ◀─ SubchannelStateChanged ─│
@@ -8,12 +8,12 @@
 //                                                   ─ start, stop ─▶ health checkers
 //                                                   ◀─ HealthChecked
 //
-// A holder is a policy, known by its path in the policy tree. Each restart of the policy's actor
-// begins a new incarnation of the holder, with a greater number. A hold is *live* while the
-// incarnation that acquired it runs, and *orphaned* afterwards. An orphaned hold keeps the
-// subchannel, but its holder gets no reports. The next incarnation makes the hold live by acquiring
-// the address. If it settles (has processed a configuration) without acquiring the address, the
-// hold ends.
+// A holder is a policy that uses addresses. Its path in the policy tree identifies it. Each restart
+// of the policy's actor is a new incarnation of the holder, with a greater number. A hold is a
+// holder's use of an address. It is *live* while the incarnation that acquired it runs, and
+// *orphaned* afterwards. An orphaned hold keeps the subchannel, but nothing is reported to its
+// holder. If the next incarnation acquires the address, the hold is live again. If that incarnation
+// settles (has processed a configuration) without acquiring the address, the hold ends.
 //
 // Invariants
 //   I1  An address has an entry while it has a subchannel. An entry that has no hold at the *end of
@@ -33,7 +33,8 @@
 //       by the keeper of an address that has left its table. Reports on several addresses go out in
 //       the order of the addresses.
 //   I6  Health changes the reports to holders, never a connection (A61). An endpoint is healthy
-//       while no judge finds it unfit; no judge undoes another judge's finding.
+//       while neither outlier detection nor health checks find it unfit. Neither of the two undoes
+//       what the other has found.
 //   I7  A connection is secured as the newest TLS settings say (A29). When the TLS settings change,
 //       every subchannel is replaced by an IDLE one. Calls on the old connections run to their end.
 //   I8  An attempt may use short back-offs (ConnectRequested::may_hurry) while fewer than
@@ -51,11 +52,11 @@
 //   I10 An address with a subchannel is probed if the newest settings have health checks and do not
 //       exempt the address. A result stays until the next result, even if new settings replace the
 //       probes. When the address is not probed any more, the result is forgotten.
-//   I11 An address counts in the first priority that has it in the newest configuration, for
-//       metrics alone.
+//   I11 In metrics, an address counts for the first priority that has it in the newest
+//       configuration.
 //
-// Precondition: the shell passes on reports of the *present* subchannel of an address. It drops
-// late reports of a stopped subchannel of the same address.
+// Precondition: the actor around this core passes on reports of an address's *current* subchannel
+// only. It drops late reports of an earlier, stopped subchannel of the address.
 
 #pragma once
 
@@ -78,25 +79,26 @@
 
 namespace signalbox::lb {
 
-/// A subchannel as operators see it.
+/// The state of a subchannel, for operators.
 struct SubchannelSeen {
   EndpointState state = EndpointState::kIdle;
   ConnectivityState raw = ConnectivityState::kIdle;
-  Instant since{};              ///< Since when `state` holds.
-  absl::Status why;             ///< Why no call can or may use it; OK: nothing is known.
-  std::uint32_t ejections = 0;  ///< By outlier detection, since the subchannel began.
-  ConnectionPtr connection;     ///< Set exactly when `raw` is READY.
+  Instant since{};   ///< When `state` began.
+  absl::Status why;  ///< Why calls cannot or must not use the address; OK: no reason is known.
+  std::uint32_t ejections = 0;  ///< How often outlier detection ejected it.
+  ConnectionPtr connection;     ///< Null unless `raw` is READY.
 };
 
 class SubchannelMapCore {
  public:
-  /// Attempts may hurry while fewer addresses than this are failing or connecting (I8).
+  /// While fewer addresses than this are failing or connecting, attempts may use short back-offs
+  /// (I8).
   static constexpr std::int64_t kMostInHurry = 64;
 
   SubchannelMapEffects step(const SubchannelMapEvent& event, Instant now);
 
-  /// The subchannels that the last step changed, or ended (nullopt), in the order of the changes.
-  /// An address may be listed twice.
+  /// The addresses that the last step changed, in the order of the changes, each with its
+  /// subchannel now; nullopt: the subchannel was stopped. An address may be listed twice.
   std::vector<std::pair<Address, std::optional<SubchannelSeen>>> take_changes();
 
   /// Throws BrokenInvariant unless all invariants hold. O(n): for tests and the simulator.
@@ -105,22 +107,22 @@ class SubchannelMapCore {
   /// The number of subchannels.
   std::size_t size() const { return entries_.size(); }
 
-  /// The number of paths with a known holder, present or recently gone.
+  /// How many holders are known, by path: present ones and those that ended lately.
   std::size_t remembered_holders() const { return parties_.size(); }
 
  private:
-  /// The number of a priority; 254 stands for that priority and all after it. kNoPriority: the
+  /// The number of a priority; 254 means priority 254 or a later one. kNoPriority: the
   /// configuration does not have the address.
   using PriorityNumber = std::uint8_t;
   static constexpr PriorityNumber kNoPriority = 255;
 
-  /// The map's record of one holder. The record outlives the holder by a generation, so that late
-  /// events of the holder are recognised.
+  /// The map's record of one holder. It is kept for a generation after the holder has ended, so
+  /// that late events of the holder are recognised.
   struct Party {
     PolicyPath path;
     std::uint64_t incarnation = 0;  ///< The newest known incarnation.
     bool present = true;            ///< The newest incarnation still runs.
-    Generation gone_in = 0;         ///< The generation in which an incarnation last ended.
+    Generation gone_in = 0;         ///< The generation when an incarnation last ended.
     std::set<Address> live;         ///< Addresses with a live hold.
     std::set<Address> orphaned;     ///< Addresses with an orphaned hold.
   };
@@ -128,19 +130,20 @@ class SubchannelMapCore {
   struct Entry {
     SubchannelStateChanged raw;  ///< The last report of the subchannel.
     std::vector<Party*> holds;   ///< The holders, in the order of their paths.
-    /// The generation of I3; set exactly while there are no holds.
+    /// The generation for which the entry lingers (I3); set exactly while no policy holds the
+    /// address.
     std::optional<Generation> lingers_in;
     EndpointState counted = EndpointState::kIdle;
-    PriorityNumber priority = kNoPriority;  ///< In the configuration.
+    PriorityNumber priority = kNoPriority;  ///< The first that has the address.
     bool is_probed = false;
     std::uint32_t ejections = 0;
-    Instant since{};      ///< Since when `counted` holds.
+    Instant since{};      ///< When the state in `counted` began.
     absl::Status probed;  ///< The result of the probes (I10); OK while there is none.
   };
 
   using Entries = absl::flat_hash_map<Address, Entry>;
 
-  /// The holder that keeps sessions (I9).
+  /// The holder that keeps connections for sessions (I9).
   struct Keeper {
     Party* party = nullptr;
     std::uint64_t incarnation = 0;  ///< The incarnation that sent KeepSessions.
@@ -211,20 +214,20 @@ class SubchannelMapCore {
   /// stopped (I1).
   std::vector<Address> unheld_;
   std::set<std::pair<Generation, Address>> lingering_;
-  /// The newest table of unfit endpoints, by judge. A table is kept while its addresses have no
-  /// entry, because a policy may acquire them later.
+  /// The newest table of unfit endpoints from outlier detection and from health checks. It may have
+  /// addresses without an entry, because a policy may acquire them later.
   std::array<std::shared_ptr<const UnhealthyEndpoints>, kHealthJudges> unhealthy_;
   std::shared_ptr<const TrackEndpoints::Table> trackers_;
-  EndpointsPtr endpoints_;  ///< The cluster's; null: none are known.
-  /// The first priority of each address of `endpoints_`, which owns the texts.
+  EndpointsPtr endpoints_;  ///< The cluster's endpoints; null: none are known.
+  /// For each address, the first priority that has it. The keys are views into `endpoints_`.
   absl::flat_hash_map<absl::string_view, PriorityNumber> priorities_;
   EndpointCounts counts_{};
   std::map<PriorityNumber, EndpointCounts> counts_of_;  ///< By priority.
   std::map<PriorityNumber, EndpointCounts> observed_;   ///< `counts_of_`, as reported last.
-  EndpointsChanged changed_;                            ///< In this step.
+  EndpointsChanged changed_;                            ///< Entries that came or went in this step.
   std::optional<Keeper> keeper_;
   std::vector<Address> changed_addresses_;  ///< See take_changes().
-  std::int64_t held_observed_ = 0;  ///< The number of the keeper's holds that was last observed.
+  std::int64_t held_observed_ = 0;          ///< How many holds of the keeper were last observed.
 };
 
 }  // namespace signalbox::lb

@@ -12,7 +12,7 @@ SweepEffects SweepCore::step(const SweepEvent& event, Instant now) {
   return effects;
 }
 
-// While the map sweeps, the event is ignored: the map's SweepDone will use the new timeout.
+// Ignored while the map sweeps: the map's SweepDone will be computed with the new timeout.
 void SweepCore::on(const IdleTimeoutSet& event, Instant now, SweepEffects& effects) {
   if (is_sweeping_) return;
   const Duration pause = std::clamp(event.idle_timeout, kShortestPause, kLongestPause);

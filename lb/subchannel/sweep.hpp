@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sweep — when a subchannel map looks for connections that no session uses any more (gRFC A75).
+// sweep — decides when a subchannel map releases connections that no session has used lately (gRFC
+// A75).
 //
 //   map ─▶ IdleTimeoutSet ─▶ [SweepCore] ─▶ Sweep ─▶ map releases ─▶ SweepDone{next_due} ─▶ …
 //
@@ -40,7 +41,8 @@ class SweepCore {
   void on(const TimerFired& event, Instant now, SweepEffects& effects);
   void wait(Duration pause, Instant now, SweepEffects& effects);
 
-  bool is_sweeping_ = false;    ///< The map was asked to sweep, and has not answered.
+  /// The map was asked to sweep, and has not yet answered with SweepDone.
+  bool is_sweeping_ = false;
   Instant last_{};              ///< When the map was last asked.
   std::optional<Instant> due_;  ///< The time of the next sweep; nullopt: none is planned.
   std::uint64_t timers_ = 0;

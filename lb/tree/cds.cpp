@@ -39,8 +39,8 @@ SubchannelSettings subchannel_settings(const Cluster& cluster,
       .authority = authority};
 }
 
-/// The endpoints, with one empty priority if none is known: the child policy of that priority
-/// reports the lack of endpoints (A37-23, A37-25).
+/// The endpoints, with at least one priority. If EDS has none, an empty priority is added, and the
+/// policy of that priority reports that there are no endpoints (A37-23, A37-25).
 EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
   if (endpoints != nullptr && !endpoints->priorities.empty()) return endpoints;
   auto one = endpoints == nullptr ? std::make_shared<Endpoints>()
@@ -49,7 +49,7 @@ EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
   return one;
 }
 
-/// Leaves out the endpoints that only tiered may use (D4).
+/// Leaves out DEGRADED and UNHEALTHY endpoints, which only the policy tiered may use (D4).
 EndpointsPtr without_unfit(const EndpointsPtr& endpoints) {
   const auto has_unfit = [](const Priority& priority) {
     return !priority.degraded.empty() || !priority.unhealthy.empty();
@@ -109,7 +109,8 @@ class Cds final : public Policy {
              LbEffects& effects) {
     if (const auto* leaf = std::get_if<LeafEndpoints>(&config->children)) {
       const bool is_same = sessions == sessions_ && same_config(own.lb_policy, override_);
-      if (config == served_ && is_same && own.tiers == nullptr && tiers_ == nullptr) return;  // D3
+      // A leaf that did not change gets no update, unless it is under tiered (D3).
+      if (config == served_ && is_same && own.tiers == nullptr && tiers_ == nullptr) return;
       override_ = own.lb_policy;
       tiers_ = own.tiers;
       sessions_ = sessions;
@@ -139,8 +140,8 @@ class Cds final : public Policy {
         effects);
   }
 
-  // The leaves read XdsConfig themselves, so an update is sent on even if the aggregate is the
-  // same.
+  // Sends the update on even if the aggregate has not changed, because a leaf may have. The leaves
+  // find their own configuration in the XdsConfig of the update.
   void serve_aggregate(const Cluster& cluster, const AggregateLeaves& leaves, LbEffects& effects) {
     if (map_ == Map::kOpen) map_ = Map::kClosing;
     unsettled_.reset();
@@ -152,7 +153,7 @@ class Cds final : public Policy {
   }
 
   void fail(const absl::Status& status, PickerPtr picker, LbEffects& effects) {
-    if (served_ == nullptr && failure_ == status) return;  // The failure is published already.
+    if (served_ == nullptr && failure_ == status) return;  // This failure is published already.
     served_ = nullptr;
     failure_ = status;
     unsettled_.reset();
@@ -192,22 +193,23 @@ class Cds final : public Policy {
     unsettled_.reset();
   }
 
-  /// The subchannel map: closing while the old leaf still serves.
+  /// The subchannel map of a leaf cluster. kClosing: the cluster is an aggregate now, but the
+  /// policies of the old leaf still serve.
   enum class Map { kClosed, kOpen, kClosing };
 
-  const AggregateMode mode_;  ///< The mode of an aggregate that names none.
+  const AggregateMode mode_;  ///< For an aggregate that sets no mode.
   ChildSet children_;
   PriorityNames names_;
   Published published_;
   ClusterConfigPtr served_;  ///< Null: the cluster has no valid configuration.
-  absl::Status failure_;     ///< The reason while served_ is null.
+  absl::Status failure_;     ///< Why served_ is null.
   LbConfigPtr override_;     ///< The last CdsConfig::lb_policy.
   TierSetPtr tiers_;         ///< The last CdsConfig::tiers.
   bool sessions_ = false;    ///< The last result of may_have_sessions().
   std::string authority_;    ///< The target's authority.
   std::string note_;
   Map map_ = Map::kClosed;
-  /// The newest generation that the map serves and that is not settled yet.
+  /// The newest generation that was sent to the map, until the policies below have applied it.
   std::optional<Generation> unsettled_;
 };
 

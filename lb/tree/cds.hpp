@@ -8,14 +8,14 @@
 //                             └ aggregate: ─▶ priority, or tiered, ─▶ cds, one for each leaf
 //
 // A cluster without a valid configuration is in TRANSIENT_FAILURE, and calls to it fail with
-// UNAVAILABLE, whatever went wrong. A deleted cluster drops its calls. Neither harms another
-// cluster (A75-11).
+// UNAVAILABLE, whatever the error. Calls to a deleted cluster are dropped. In both cases other
+// clusters are not affected (A75-11).
 //
 // Invariants
 //   D1  The subchannel map is opened before a policy below can acquire a subchannel. It is closed
 //       only when no policy with subchannels from it serves any more.
-//   D2  When the policies below have applied a generation, the map is told so, and stops the
-//       subchannels that lingered for it.
+//   D2  When the policies below have applied a generation, cds tells the map. The map then stops
+//       subchannels that it kept without a holder until that generation was applied.
 //   D3  A leaf that did not change gets no update, unless the policy that its aggregate sets for it
 //       changes (CdsConfig::lb_policy), or sessions begin or end (may_have_sessions). A leaf under
 //       tiered gets every update, because a policy below it may have died and restarted with older
@@ -31,7 +31,7 @@
 
 namespace signalbox::lb {
 
-/// `mode`: for an aggregate that names no mode.
+/// `mode`: how calls are spread over the leaves of an aggregate that sets no mode itself.
 std::unique_ptr<Policy> make_cds(AggregateMode mode = AggregateMode::kPriority);
 
 }  // namespace signalbox::lb

@@ -13,18 +13,20 @@
 #include "lb/request_limit.hpp"
 #include "lb/tree/cluster_impl_picker.hpp"
 #include "lb/tree/endpoint_trackers.hpp"
+#include "lb/tree/locality_loads.hpp"
 #include "lb/tree/pass_through.hpp"
 
 namespace signalbox::lb {
 namespace {
 
-/// The parts of a configuration from which CallRules are made.
+/// What the CallRules (drops, limit, counters) are made from.
 struct Terms {
   ClusterName cluster;
   std::string service_name;
   std::uint32_t max_concurrent_requests = 0;
   std::vector<DropCategory> drops;
   ClusterName aggregate;
+  std::optional<LoadReporting> load_reporting;
 
   friend bool operator==(const Terms&, const Terms&) = default;
 };
@@ -34,15 +36,17 @@ class ClusterImpl final : public PassThrough {
   explicit ClusterImpl(PolicyContext context) : context_(std::move(context)) {}
 
  private:
-  Given give(const ConfigUpdated& update, Instant /*now*/, LbEffects& effects) override {
+  Given give(const ConfigUpdated& update, Instant now, LbEffects& effects) override {
     const auto& own = config_of<ClusterImplConfig>(update);
     Terms terms{.cluster = own.cluster,
                 .service_name = own.service_name,
                 .max_concurrent_requests = own.max_concurrent_requests,
                 .drops = {},
-                .aggregate = own.aggregate};
+                .aggregate = own.aggregate,
+                .load_reporting = own.load_reporting};
     if (update.endpoints != nullptr) terms.drops = update.endpoints->drops;
     count_endpoints(terms.cluster, update.endpoints);
+    count_load(terms, update.endpoints, now);
     if (terms != terms_) {
       adopt(std::move(terms));
       show_breaker(effects);
@@ -51,13 +55,16 @@ class ClusterImpl final : public PassThrough {
   }
 
   PickerPtr show(const PickerPtr& picker) override {
-    if (picker == of_child_ && rules_ == shown_rules_ && trackers_ == shown_trackers_)
+    if (picker == of_child_ && rules_ == shown_rules_ && trackers_ == shown_trackers_ &&
+        loads_ == shown_loads_)
       return shown_;
     of_child_ = picker;
+    shown_loads_ = loads_;
     shown_rules_ = rules_;
     shown_trackers_ = trackers_;
-    const bool has_no_say = rules_->drops.empty() && never_completes(picker);  // I3
-    shown_ = has_no_say ? picker : make_cluster_impl_picker(counting(picker), rules_);
+    // Without drops, and without complete picks, there is nothing to do (I3).
+    const bool has_no_say = rules_->drops.empty() && never_completes(picker);
+    shown_ = has_no_say ? picker : make_cluster_impl_picker(counting(picker), rules_, loads_);
     return shown_;
   }
 
@@ -65,7 +72,8 @@ class ClusterImpl final : public PassThrough {
     return trackers_ == nullptr ? picker : make_endpoint_counting_picker(picker, trackers_);
   }
 
-  // Precondition: terms_ are those of the configuration before.
+  // Makes the trackers that count calls by endpoint. Precondition: terms_ are still those of the
+  // previous configuration.
   void count_endpoints(const ClusterName& cluster, const EndpointsPtr& endpoints) {
     EndpointCounters* const counters = context_.options.endpoint_counters.get();
     if (counters == nullptr) return;
@@ -74,6 +82,28 @@ class ClusterImpl final : public PassThrough {
     trackers_ = std::make_shared<const EndpointTrackers>(
         cluster, endpoints, *counters, context_.retirement, is_same ? trackers_.get() : nullptr);
     counted_ = endpoints;
+  }
+
+  // Precondition: as count_endpoints().
+  void count_load(const Terms& terms, const EndpointsPtr& endpoints, Instant now) {
+    LoadBook* const book = context_.options.load_book.get();
+    if (book == nullptr || !terms.load_reporting) {
+      counts_ = nullptr;
+      loads_ = nullptr;
+      return;
+    }
+    const bool is_same = is_same_place(terms) && terms_->load_reporting &&
+                         terms_->load_reporting->server == terms.load_reporting->server;
+    if (!is_same)
+      counts_ = book->open(terms.load_reporting->server, terms.cluster, terms.service_name, now);
+    if (counts_ == nullptr) {
+      loads_ = nullptr;
+      return;
+    }
+    if (is_same && terms.load_reporting == terms_->load_reporting && endpoints == loaded_) return;
+    loads_ = std::make_shared<const LocalityLoads>(
+        counts_, terms.load_reporting->metrics, endpoints, context_.retirement, loads_.get());
+    loaded_ = endpoints;
   }
 
   void show_breaker(LbEffects& effects) {
@@ -104,28 +134,34 @@ class ClusterImpl final : public PassThrough {
                                                 drop.category,
                                                 "\"")),
             metrics == nullptr ? nullptr : metrics->drops(cluster, drop.category),
-            drop.category};
+            drop.category,
+            counts_ == nullptr ? nullptr : counts_->drops(drop.category)};
   }
 
-  // Whether calls counted so far stay counted for `terms`.
+  // Whether `terms` are for the same cluster and EDS service as terms_, so that calls in flight
+  // still count.
   bool is_same_place(const Terms& terms) const {
     return terms_ && terms.cluster == terms_->cluster && terms.service_name == terms_->service_name;
   }
 
-  // Keeps the gate while cluster, service and limit are the same.
+  // The gate that limits calls in flight; the same one while cluster, service, limit and the
+  // counter of the load reports are the same.
   RequestGatePtr gate_for(const Terms& terms) {
-    if (is_same_place(terms) && terms.max_concurrent_requests == terms_->max_concurrent_requests)
+    if (is_same_place(terms) && terms.max_concurrent_requests == terms_->max_concurrent_requests &&
+        counts_ == of_gate_)
       return rules_->gate;
+    of_gate_ = counts_;
     auto* const metrics = context_.options.drop_counters.get();
     return make_tracked<RequestGate>(
         context_.retirement,
         limit_for(terms),
         terms.max_concurrent_requests,
         terms.cluster,
-        metrics == nullptr ? nullptr : metrics->breaker_drops(terms.cluster));
+        metrics == nullptr ? nullptr : metrics->breaker_drops(terms.cluster),
+        counts_ == nullptr ? nullptr : counts_->breaker_drops());
   }
 
-  // Keeps the counter while the leaf and its aggregate are the same.
+  // The counter of calls below an aggregate; the same one while leaf and aggregate are the same.
   std::shared_ptr<const LeafCalls> leaf_for(const Terms& terms) const {
     if (terms.aggregate.empty()) return nullptr;
     const bool is_same =
@@ -139,8 +175,8 @@ class ClusterImpl final : public PassThrough {
                                        : counters->of_leaf(terms.aggregate, terms.cluster));
   }
 
-  // Where no limits are shared, own_limits_ serves: it keeps the number of calls in flight when the
-  // limit changes.
+  // The count of the cluster's calls in flight. It is shared with other policies, or, without
+  // PolicyOptions::request_limits, kept in own_limits_, so that it survives a new limit.
   RequestLimitPtr limit_for(const Terms& terms) {
     if (auto* all = context_.options.request_limits.get())
       return all->of(terms.cluster, terms.service_name);
@@ -154,10 +190,15 @@ class ClusterImpl final : public PassThrough {
   CallGatePtr observed_;
   EndpointsPtr counted_;          ///< The endpoints of trackers_.
   EndpointTrackersPtr trackers_;  ///< Null: calls are not counted by endpoint.
+  ClusterCountsPtr counts_;       ///< Null: the cluster's load is not reported.
+  ClusterCountsPtr of_gate_;      ///< The counts of the gate of rules_.
+  EndpointsPtr loaded_;           ///< The endpoints of loads_.
+  LocalityLoadsPtr loads_;        ///< Null as counts_ is.
   // The picker published last, and its inputs.
   PickerPtr of_child_;
   CallRulesPtr shown_rules_;
   EndpointTrackersPtr shown_trackers_;
+  LocalityLoadsPtr shown_loads_;
   PickerPtr shown_;
 };
 

@@ -10,8 +10,8 @@
 // Both rules end a call with UNAVAILABLE, even a wait_for_ready call. Drops apply even when the
 // cluster has no endpoint.
 //
-// cluster_impl stands above the cluster's priorities, so that each call meets the rules once
-// (A75-5).
+// cluster_impl is above the cluster's priorities in the policy tree. So the rules apply once to
+// each call, not once per priority (A75-5).
 //
 // Invariants
 //   I1  One counter for each {cluster, EDS service name} counts the calls in flight of all policies

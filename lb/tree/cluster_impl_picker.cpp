@@ -15,8 +15,8 @@ constexpr absl::string_view kPart = "cluster_impl";
 
 class ClusterImplPicker final : public Picker {
  public:
-  ClusterImplPicker(PickerPtr child, CallRulesPtr rules)
-      : child_(std::move(child)), rules_(std::move(rules)) {}
+  ClusterImplPicker(PickerPtr child, CallRulesPtr rules, LocalityLoadsPtr loads)
+      : child_(std::move(child)), rules_(std::move(rules)), loads_(std::move(loads)) {}
 
   const SessionHint* session_hint() const override { return child_.session_hint(); }
 
@@ -24,7 +24,7 @@ class ClusterImplPicker final : public Picker {
     return decide(args, Silent{});
   }
 
-  // The result names no trackers, because an explanation begins no call.
+  // Removes the trackers from the result: an explained call does not run, so nothing must count it.
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     TimedTrace own = cluster_trace(trace, rules_->cluster, rules_->service);
     PickResult result = decide(args, Telling{own});
@@ -49,6 +49,7 @@ class ClusterImplPicker final : public Picker {
       if (!drops) continue;
       sink.leave([&] {
         if (rule.count != nullptr) rule.count->add(0, 1);
+        if (rule.reported != nullptr) rule.reported->add(0, 1);
       });
       return dropped(rule.status);
     }
@@ -62,26 +63,28 @@ class ClusterImplPicker final : public Picker {
     return result;
   }
 
-  // A function of its own, so that the large PickResult is built in the caller's memory, without a
-  // move.
+  // Asks the child's picker, for a call that is not dropped. A function of its own: so the compiler
+  // builds the large PickResult in the caller's memory, without a move.
   template <typename Sink>
   [[gnu::always_inline]] PickResult chosen(const PickArgs& args, const Sink& sink) const {
     const CallRules& rules = *rules_;
-    __builtin_prefetch(rules.gate.get());  // The gate is entered last.
+    __builtin_prefetch(rules.gate.get());  // The gate is needed last.
     const LeafCalls* const leaf = rules.leaf.get();
     if (leaf != nullptr) leaf->prefetch();
     PickResult result = child_.ask(args, sink);
     result.leaf = leaf;
-    if (!std::holds_alternative<Complete>(result.outcome)) return result;
+    const auto* const complete = std::get_if<Complete>(&result.outcome);
+    if (complete == nullptr) return result;
     if constexpr (Sink::kTells) {
       if (!tell_gate(sink)) return dropped(rules.gate->refusal());
     }
+    if (loads_ != nullptr) result.trackers.add(loads_->of(*complete));
     if (!result.trackers.add_gate(*rules.gate))
       result.outcome = Drop{absl::InternalError("a pick names too many trackers")};
     return result;
   }
 
-  // Adds to the explanation whether the gate is open. Returns whether it is.
+  // Tells the explanation whether the limit lets one more call in. Returns whether it does.
   bool tell_gate(const Telling& sink) const {
     const std::int64_t calls = rules_->gate->in_flight();
     const std::uint32_t most = rules_->gate->limit();
@@ -97,12 +100,14 @@ class ClusterImplPicker final : public Picker {
 
   ChildPicker child_;
   CallRulesPtr rules_;
+  LocalityLoadsPtr loads_;  ///< Null: the cluster's load is not reported.
 };
 
 }  // namespace
 
-PickerPtr make_cluster_impl_picker(PickerPtr child, CallRulesPtr rules) {
-  return std::make_shared<const ClusterImplPicker>(std::move(child), std::move(rules));
+PickerPtr make_cluster_impl_picker(PickerPtr child, CallRulesPtr rules, LocalityLoadsPtr loads) {
+  return std::make_shared<const ClusterImplPicker>(
+      std::move(child), std::move(rules), std::move(loads));
 }
 
 }  // namespace signalbox::lb

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cluster_impl's picker — drops a share of the calls, and adds the gate that limits the others
-// (gRFC A37, A32, A89).
+// cluster_impl's picker — drops a share of the calls. To all other calls it adds the gate, which
+// limits the calls in flight (gRFC A37, A32, A89).
 //
 //   pick ─▶ each drop category: a draw of its own ─▶ the child's picker ─▶ complete: gate
 //           └▶ Drop, counted                         └▶ queue, fail, drop: as it is
@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 
 #include "lb/request_limit.hpp"
+#include "lb/tree/locality_loads.hpp"
 #include "messages/counting/leaf_calls.hpp"
 #include "messages/pick.hpp"
 
@@ -27,9 +28,10 @@ namespace signalbox::lb {
 struct CallRules {
   struct Drop {
     std::uint32_t per_million = 0;
-    absl::Status status;        ///< The status of dropped calls.
-    EventCountPtr count;        ///< Null: drops are not counted.
-    std::string category = {};  ///< The category's name, for explanations.
+    absl::Status status;               ///< The status of dropped calls.
+    EventCountPtr count;               ///< Null: drops are not counted.
+    std::string category = {};         ///< The category's name, for explanations.
+    EventCountPtr reported = nullptr;  ///< For the load reports. Null: drops are not reported.
   };
 
   std::vector<Drop> drops;
@@ -41,6 +43,9 @@ struct CallRules {
 
 using CallRulesPtr = std::shared_ptr<const CallRules>;
 
-PickerPtr make_cluster_impl_picker(PickerPtr child, CallRulesPtr rules);
+/// `loads` counts the calls by locality; null: they are not counted.
+PickerPtr make_cluster_impl_picker(PickerPtr child,
+                                   CallRulesPtr rules,
+                                   LocalityLoadsPtr loads = nullptr);
 
 }  // namespace signalbox::lb

@@ -97,7 +97,8 @@ class ClusterManager final : public Policy {
     effects.push_back(Publish{state, status, make_cluster_picker(table_), children_.generation()});
   }
 
-  // A cluster without a configuration has no child: only calls that chose it before still name it.
+  // The picker for calls to this cluster. A cluster without a child was deleted from the
+  // configuration, and only calls that chose it before still refer to it.
   PickerPtr picker_of(const ClusterName& cluster) const {
     const ClusterManagerConfig::Child& config = config_.children.at(cluster);
     const Child* child = children_.find(child_of(cluster));

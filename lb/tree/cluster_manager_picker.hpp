@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClusterTable — from a call's cluster to that cluster's picker, for any number of clusters.
+// ClusterTable — maps a call's cluster to that cluster's picker, for any number of clusters.
 //
-//   cluster_manager ─▶ ClusterTable::with(changes) ─▶ cluster_picker(table) ─▶ snapshot
+//   cluster_manager ─▶ ClusterTable::with(changes) ─▶ make_cluster_picker(table) ─▶ snapshot
 //
-//   place of the name ─▶ chunk of 32 ─▶ name, picker
+//   index of the cluster ─▶ chunk of 32 clusters ─▶ name, picker
 //
-// Immutable, and sorted by name. A caller that has all the names in order knows a cluster's place
-// without a search (PickArgs::cluster_place). A wrong place costs a binary search.
+// Immutable, and sorted by name. A caller that knows all names in order, such as a route, knows the
+// cluster's index, and passes it (PickArgs::cluster_place), which saves a search. If the index is
+// wrong, a binary search follows.
 //
-// The table has two levels. So a new picker of one cluster copies one chunk and the list of chunks
-// (n / 32 pointers), never all n entries.
+// The table has two levels, so that a new picker for one cluster copies only one chunk and the list
+// of chunks (n / 32 pointers), not all n entries.
 
 #pragma once
 
@@ -34,40 +35,43 @@ class ClusterTable {
   /// A table of exactly these clusters.
   explicit ClusterTable(Changes entries);
 
-  /// This table with other pickers for some of its clusters; unknown ones are ignored.
+  /// A copy of this table in which the clusters of `changes` have new pickers. Unknown clusters are
+  /// ignored.
   ClusterTable with(const Changes& changes) const;
 
-  /// Null if there is no such cluster. `place`: the cluster's probable place.
+  /// The picker for this cluster; null: there is no such cluster. `place`: the cluster's probable
+  /// index.
   [[gnu::hot]] const ChildPicker* find(const ClusterName& cluster, std::size_t place = 0) const;
 
-  /// The hint of the only cluster that has one. Null if no cluster has a hint, if several have, or
-  /// if there are more than kMostWithHint clusters.
+  /// The session_hint() of the clusters' pickers, when exactly one of them has a hint. Null if none
+  /// or several have one, or if there are more than kMostWithHint clusters.
   const SessionHint* session_hint() const;
 
  private:
   static constexpr std::size_t kChunk = 32;
-  /// With more clusters there is no hint, because each publication asks all clusters for theirs.
+  /// With more clusters, session_hint() returns null: each publication calls it, and it asks all
+  /// pickers.
   static constexpr std::size_t kMostWithHint = 32;
   using Entry = std::pair<ClusterName, ChildPicker>;
   using Chunk = std::array<Entry, kChunk>;
 
   const Entry& at(std::size_t place) const { return (*chunks_[place / kChunk])[place % kChunk]; }
 
-  /// The place of the cluster; size_ if there is none.
+  /// The index of the cluster; size_ if there is none.
   std::size_t place_of(const ClusterName& cluster) const;
 
   std::size_t size_ = 0;
   std::vector<std::shared_ptr<const Chunk>> chunks_;
 };
 
-/// Asks the picker of the call's cluster. A call for a cluster that is not there, which should be
-/// impossible, is dropped with INTERNAL (A31-19).
+/// Asks the picker of the call's cluster. A call for a cluster that the table does not have, which
+/// should be impossible, is dropped with INTERNAL (A31-19).
 PickerPtr make_cluster_picker(ClusterTable table);
 
 /// The picker of a cluster that only earlier calls refer to. Calls that would fail are dropped with
-/// UNAVAILABLE, so that no wait_for_ready call holds the cluster for ever (A31-17). `may_queue`:
-/// true while the cluster is IDLE or CONNECTING; calls may wait then, because every attempt to
-/// connect ends. False: calls that would queue are dropped, too.
+/// UNAVAILABLE instead. Otherwise a wait_for_ready call would wait, and keep the cluster for ever
+/// (A31-17). `may_queue`: true while the cluster is IDLE or CONNECTING; then calls may wait,
+/// because every attempt to connect ends. False: calls that would wait are dropped too.
 PickerPtr make_retiring_picker(const ClusterName& cluster, PickerPtr picker, bool may_queue);
 
 }  // namespace signalbox::lb

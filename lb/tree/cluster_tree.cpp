@@ -24,9 +24,10 @@ std::vector<LocalityName> localities_of(const Priority& priority) {
 
 }  // namespace
 
-// Higher priorities choose first. If several old names match, a priority takes the name of the
-// highest old priority that no other has taken. A priority without localities keeps the name of the
-// old priority in its place if that priority had no localities either.
+// Names are given from the highest priority down. A priority takes over the name of an old priority
+// with a common locality: of several, the highest that is not taken yet. A priority without
+// localities keeps the name of the old priority with the same number, if that had no localities
+// either.
 std::vector<ChildName> PriorityNames::assign(const Endpoints& endpoints) {
   std::vector<Named> named;
   std::vector<bool> taken(last_.size(), false);
@@ -61,7 +62,7 @@ bool may_have_sessions(const XdsConfig& xds) {
 
 namespace {
 
-// EDS pushes updates; only a DNS name can usefully be resolved again (A37-33).
+// EDS pushes changes, so requests for re-resolution are of use only for DNS names (A37-33).
 bool ignores_reresolution(const Cluster& cluster) {
   return std::holds_alternative<EdsDiscovery>(cluster.discovery);
 }
@@ -104,7 +105,8 @@ LbConfigPtr leaf_tree(const Cluster& cluster,
                                        override_host,
                                        eds != nullptr ? eds->service_name : std::string(),
                                        cluster.max_concurrent_requests,
-                                       aggregate});
+                                       aggregate,
+                                       cluster.load_reporting});
   return make_lb_config(
       OutlierDetectionConfig{cluster_impl, cluster.name, cluster.outlier_detection});
 }

@@ -35,13 +35,13 @@ class PriorityNames {
   std::uint64_t next_ = 0;
 };
 
-/// Whether calls of the target may belong to a session: its listener's chain has a stateful_session
-/// filter, even one that does nothing unless a route says otherwise (A55-12).
+/// Whether calls of the target may belong to a session: the listener has a stateful_session filter.
+/// True also if the listener's filter does nothing, because routes can turn it on (A55-12).
 bool may_have_sessions(const XdsConfig& xds);
 
-/// Precondition: `cluster` is no aggregate; `priorities` are the names of its priorities.
-/// `lb_policy`: the policy under each priority, the cluster's own or the one that replaces it.
-/// `tiers`, `aggregate`: see CdsConfig.
+/// The configuration below the cds of a leaf cluster. Precondition: `cluster` is not an aggregate.
+/// `lb_policy`: the policy below each priority, which an aggregate may have set. `priorities`: a
+/// name for each priority. `tiers`, `aggregate`: see CdsConfig.
 LbConfigPtr leaf_tree(const Cluster& cluster,
                       const LbConfigPtr& lb_policy,
                       const std::vector<ChildName>& priorities,
@@ -49,8 +49,8 @@ LbConfigPtr leaf_tree(const Cluster& cluster,
                       const TierSetPtr& tiers = nullptr,
                       const ClusterName& aggregate = {});
 
-/// Precondition: `cluster` is an aggregate of `leaves`. The aggregate's own policy, if it has one,
-/// replaces the leaves' policies (A75-8).
+/// The configuration below the cds of an aggregate. Precondition: `leaves` are its leaves. If the
+/// aggregate has a policy of its own, that policy replaces the leaves' policies (A75-8).
 LbConfigPtr aggregate_tree(const Cluster& cluster,
                            const AggregateLeaves& leaves,
                            AggregateMode mode = AggregateMode::kPriority);

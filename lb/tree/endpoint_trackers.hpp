@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EndpointTrackers — counts calls by endpoint, when the program asks for that detail.
+// EndpointTrackers — counts calls by endpoint, when the program wants metrics in that detail.
 //
 //   cluster_impl: endpoints ─▶ [EndpointTrackers] ─▶ picker: complete ─▶ tracker of the address
 //                                                                         └▶ EndpointCalls
 //
-// Immutable. A runtime that does not ask for the detail has neither the trackers nor the picker, so
-// its calls do nothing for it.
+// Immutable. If the program does not want that detail, there are neither trackers nor their picker,
+// and calls pay nothing for it.
 
 #pragma once
 
@@ -25,16 +25,16 @@ namespace signalbox::lb {
 
 class EndpointTrackers {
  public:
-  /// `endpoints`: null counts as no endpoints. The trackers of `before`, which are those of the
-  /// same cluster, are used again; null: there are none.
+  /// `endpoints`: null means no endpoints. `before`: earlier trackers of the same cluster, which
+  /// are used again for endpoints that stay; null: there are none.
   EndpointTrackers(const ClusterName& cluster,
                    const EndpointsPtr& endpoints,
                    EndpointCounters& counters,
                    const std::shared_ptr<Retirement>& retirement,
                    const EndpointTrackers* before);
 
-  /// An address without a tracker of its own, such as that of an endpoint that left the
-  /// configuration, counts as one of the other endpoints.
+  /// The tracker for calls to `address`. Addresses without their own tracker, such as that of an
+  /// endpoint that left the configuration, share one tracker (others_).
   const CallTracker& of(const Address& address) const {
     const auto found = by_address_.find(address);
     return found == by_address_.end() ? *others_ : *found->second;
@@ -47,7 +47,7 @@ class EndpointTrackers {
 
 using EndpointTrackersPtr = std::shared_ptr<const EndpointTrackers>;
 
-/// Picks as `child` does, and adds the endpoint's tracker to each complete pick.
+/// Picks as `child` does, and adds the address's tracker to each complete pick.
 PickerPtr make_endpoint_counting_picker(PickerPtr child, EndpointTrackersPtr trackers);
 
 }  // namespace signalbox::lb

@@ -37,11 +37,13 @@ ChildName child_of(const ChildName& priority, Tier::Hosts hosts) {
   return priority;
 }
 
-/// Joins the healthy, degraded and unhealthy part of each locality of a priority into one locality
-/// (L5). The same parts give the same pointer again.
+/// For a priority in panic: joins the healthy, degraded and unhealthy part of each locality into
+/// one locality (L5). If the parts are the same as before, so is the pointer to the joined
+/// locality.
 class PanicLocalities {
  public:
-  /// Entries unused since the last begin() are dropped.
+  /// Begins a configuration. Joined localities that it does not use are forgotten at the next
+  /// begin().
   void begin() { before_ = std::exchange(made_, {}); }
 
   Localities of(const Priority& priority) {
@@ -100,13 +102,13 @@ bool has_endpoints(const Priority& priority, Tier::Hosts hosts) {
 
 constexpr Tier::Hosts kHosts[] = {Tier::Hosts::kHealthy, Tier::Hosts::kDegraded, Tier::Hosts::kAll};
 
-/// A tier that has endpoints.
+/// A tier (one part of a priority's endpoints, such as the degraded ones) and its child.
 struct Slot {
   Tier tier;
   ChildName child;
 };
 
-/// The leaf's endpoints in EDS, as last applied.
+/// What the newest configuration that has taken effect (L4) says about the endpoints.
 struct Listed {
   std::vector<Slot> slots;  ///< The tiers that have endpoints, priority by priority.
   std::vector<ChildName> priorities;
@@ -185,7 +187,7 @@ class LeafTiers final : public Policy {
     children_.update_if_changed(child, config_.child, std::move(slice), effects);
   }
 
-  // All children have processed the configuration, or time is up, so the configuration takes effect
+  // All children have answered the configuration, or the time for it is over, so it takes effect
   // (L4).
   void conclude(LbEffects& effects) {
     listed_ = list();
@@ -260,7 +262,7 @@ class LeafTiers final : public Policy {
     }
   }
 
-  // --- what is published ---
+  // --- publications ---
 
   void publish(LbEffects& effects) {
     if (!is_listed_) {
@@ -305,7 +307,8 @@ class LeafTiers final : public Policy {
     return shown_;
   }
 
-  // The HostReport for tiered (L3).
+  // The HostReport (how many endpoints are fit), from which tiered computes the shares of calls
+  // (L3).
   HostReportPtr count() const {
     auto report = std::make_shared<HostReport>();
     report->overprovisioning_percent = listed_.overprovisioning_percent;
@@ -328,12 +331,12 @@ class LeafTiers final : public Policy {
   PanicLocalities panic_;
   PendingUpdate update_;
   std::set<ChildName> running_;  ///< The names of children_.
-  Retention retention_;          ///< The children that are in no wanted tier.
+  Retention retention_;          ///< Stops children of unwanted tiers after a while.
   Listed listed_;
-  bool is_listed_ = false;  ///< A configuration has been applied.
+  bool is_listed_ = false;  ///< A configuration has taken effect.
   HostReportPtr hosts_;
   Published published_;
-  std::vector<TierPicker> tiers_;  ///< The inputs of shown_.
+  std::vector<TierPicker> tiers_;  ///< What shown_ was made from.
   PickerPtr shown_;
 };
 

@@ -6,27 +6,31 @@
 //     ▲ CdsConfig::tiers           ├▶ child0-degraded: priority 0, endpoints that are DEGRADED
 //   tiered ◀─ HostReport           └▶ child1-all: priority 1 in panic, all endpoints
 //
-// In tiered mode leaf_tiers replaces the policy priority, and makes no choice. tiered has drawn the
-// call's tier. The child for that tier takes the call, or has the call wait or fail. override_host
-// stands above leaf_tiers, so the host of a call's session outranks the call's tier.
+// In tiered mode leaf_tiers replaces the policy priority. It chooses nothing: the policy tiered has
+// already drawn the call's tier (the healthy, the degraded or, in panic, all endpoints of one
+// priority). The child for that tier picks an endpoint, or makes the call wait or fail.
+// override_host is above leaf_tiers, so a session's host counts more than the call's tier.
 //
 // Invariants
 //   L1  Each tier of LeafTiersConfig::tiers that has endpoints has a running child, which connects
-//       (ENV-25). When such a tier leaves the set, its child runs on for kPriorityRetention (15
-//       minutes). The child of a tier that has lost its endpoints is stopped.
+//       (ENV-25). When LeafTiersConfig::tiers no longer has the tier, its child runs on for
+//       kPriorityRetention (15 minutes). When the tier has no endpoints any more, its child is
+//       stopped.
 //   L2  Children are named after their priority (PriorityNames), not after its number. So the hosts
 //       of a priority that moves keep their connections.
 //   L3  The HostReport has a row for each priority. The child of a running tier, kAll excepted,
 //       supplies the tier's count. EDS supplies the count of any other tier, so an endpoint without
 //       an attempt to connect counts as healthy (ENV-25).
-//   L4  While a configuration is half applied, the HostReport and the list of tiers stay as they
-//       were, for at most one failover_timeout. The picker of a tier is always the newest.
+//   L4  Until all children have answered a configuration, or one failover_timeout is over, the
+//       HostReport and the list of tiers stay as they were. The picker of a tier is always the
+//       newest.
 //   L5  The child of a tier in panic gets all endpoints but DRAINING ones. They are marked
 //       UNHEALTHY, so that EndpointSet uses them whatever their health (its I3).
 //
-// The policy's state is the best state of the children in the set: READY, else CONNECTING, else
-// IDLE, else TRANSIENT_FAILURE. A cluster without endpoints is in TRANSIENT_FAILURE. With
-// endpoints, but without a tier in the set, the state is CONNECTING.
+// The policy's state is the best state of the children of LeafTiersConfig::tiers: READY, else
+// CONNECTING, else IDLE, else TRANSIENT_FAILURE. A cluster without endpoints is in
+// TRANSIENT_FAILURE. If it has endpoints, but none of these tiers has a child, the state is
+// CONNECTING.
 
 #pragma once
 

@@ -4,9 +4,10 @@
 //
 //   tiered: PickArgs::tier ─▶ … ─▶ [leaf_tiers' picker: one look-up] ─▶ the tier's own picker
 //
-// When a call's tier has no endpoints, the call goes to another tier of the same priority. If the
-// priority has none, or the call has no tier, the call goes to the leaf's first tier. Tiers that
-// are started come before tiers that are not. Lock-free, allocates nothing.
+// If a call's tier has no endpoints, the call goes to another tier of the same priority. If that
+// priority has no endpoints at all, or the call has no tier, the call goes to the leaf's first
+// tier. "First" prefers tiers with a running child to tiers without one. Lock-free, allocates
+// nothing.
 
 #pragma once
 
@@ -31,7 +32,7 @@ std::string to_string(const Tier& tier);
 
 struct TierPicker {
   PickerPtr picker;         ///< Null: the tier has no endpoints.
-  bool is_started = false;  ///< False: picks queue.
+  bool is_started = false;  ///< The tier has a running child. False: its picks queue.
 
   friend bool operator==(const TierPicker&, const TierPicker&) = default;
 };

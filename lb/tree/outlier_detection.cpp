@@ -27,7 +27,7 @@ struct Ejections {
 
 using EjectionsPtr = std::shared_ptr<const Ejections>;
 
-/// Picks as the child's picker does, and adds the tracker that counts the endpoint's calls.
+/// Picks as the child's picker does, and adds the tracker that counts calls of the picked endpoint.
 class CountingPicker final : public Picker {
  public:
   CountingPicker(PickerPtr child, EjectionsPtr ejections)
@@ -101,7 +101,7 @@ class OutlierDetectionPolicy final : public PassThrough {
   void arm_timer(Instant now, LbEffects& effects) {
     if (!counts()) return disarm_timer(effects);
     const Duration interval = std::max(config_.settings->interval, kShortestSweepInterval);
-    // D1: a new timer would be due at the same instant.
+    // The interval has not changed, so the running timer stays (D1).
     if (timer_ && interval == interval_) return;
     const Instant since = timer_ ? timer_started_ : now;
     disarm_timer(effects);
@@ -120,7 +120,7 @@ class OutlierDetectionPolicy final : public PassThrough {
     effects.push_back(StartTimer{*timer_, std::max(interval_ - (now - since), Duration::zero())});
   }
 
-  // --- the sweep ---
+  // --- the sweep: judging all endpoints ---
 
   void sweep(Instant now, LbEffects& effects) {
     const auto draw = [&] { return draw_below(seed_, Salt::kEndpoint, 100, ++draws_); };
@@ -150,7 +150,7 @@ class OutlierDetectionPolicy final : public PassThrough {
     }
   }
 
-  // --- orders and pickers ---
+  // --- effects for the subchannel map, pickers ---
 
   void tell_map(LbEffects& effects) {
     if (endpoints_.take_tracker_changes()) effects.push_back(TrackEndpoints{endpoints_.trackers()});
@@ -184,7 +184,7 @@ class OutlierDetectionPolicy final : public PassThrough {
   std::optional<TimerId> timer_;  ///< Set exactly while calls are counted.
   Instant timer_started_{};
   std::uint64_t timers_ = 0;
-  EjectionsPtr ejections_;  ///< Null: the ejections changed after picker_ was made.
+  EjectionsPtr ejections_;  ///< Null: they have changed since picker_ was made.
   PickerPtr wrapped_;       ///< The child's picker that picker_ asks.
   PickerPtr picker_;
 };

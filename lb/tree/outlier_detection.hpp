@@ -8,12 +8,12 @@
 //               ▼
 //   subchannel map: SetEndpointHealth ─▶ all holders of the endpoint's addresses
 //
-// It stands above the cluster's priorities, so it judges the endpoints of all of them together
-// (A75-2, A75-3). An ejected endpoint keeps its connection and is reported as unhealthy (A61).
-// Policies that choose among endpoints leave it out. pick_first as the cluster's own policy goes on
-// using it.
+// outlier_detection is above the cluster's priorities in the policy tree, so it judges the
+// endpoints of all priorities together (A75-2, A75-3). An ejected endpoint keeps its connection,
+// and is reported as unhealthy (A61). Policies that choose among endpoints leave it out. pick_first
+// as the cluster's own policy continues to use it, because it has no other endpoint.
 //
-// The policy's picker adds to each complete pick the tracker that counts the endpoint's calls.
+// To each complete pick, the policy's picker adds a tracker that counts the calls of the endpoint.
 // While neither algorithm is configured, no timer runs, no endpoint is ejected, and the child's
 // picker is published unchanged.
 //
@@ -25,8 +25,8 @@
 //       configuration always sends both, so they replace the tables of this policy's actor that
 //       died before.
 //
-// A shorter interval is raised to kShortestSweepInterval, because sweeping without a pause would
-// keep a thread busy for nothing.
+// An interval shorter than kShortestSweepInterval is raised to it, because sweeps without a pause
+// would keep a thread busy for nothing.
 
 #pragma once
 

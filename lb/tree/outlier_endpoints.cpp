@@ -48,7 +48,7 @@ void OutlierEndpoints::take_in(const Endpoint& endpoint) {
     slot->calls = make_tracked<EndpointCalls>(retirement_);
     trackers_changed_ = true;
   }
-  // The list names the endpoint twice.
+  // If the list has the endpoint twice, only its first place counts.
   if (std::exchange(slot->named_in, lists_) == lists_) return;
   order_.push_back(slot.get());
 }

@@ -8,11 +8,12 @@
 //   Endpoints ─▶ [OutlierEndpoints: calls, multiplier, ejection] ─▶ trackers(), unhealthy()
 //                                            ▲ eject(), age()
 //
-// An endpoint is its set of addresses, whatever their order and priority (A61, A75-3). An endpoint
-// that stays in the list keeps its counts, multiplier and ejection.
+// An endpoint is identified by its set of addresses; order and priority do not matter (A61, A75-3).
+// An endpoint that stays in the list keeps its counts, multiplier and ejection.
 //
-// The gRFC zeroes one of two buckets and swaps them at each sweep. Here the difference of two sums
-// replaces the buckets: counts only rise, and no call is lost between two buckets.
+// The gRFC has two buckets of counts, which it zeroes and swaps at each sweep. Here counts only
+// rise, and an interval's calls are the difference to the counts at the previous sweep. So no call
+// is lost at a swap.
 //
 // Source: gRFC A50 ("Outlier Detection Behavior"), A61 (endpoints of several addresses).
 
@@ -49,7 +50,7 @@ class EndpointCalls final : public CallTracker {
     if (end.code.has_value()) (*end.code == 0 ? successes_ : failures_).add(1);
   }
 
-  /// Calls since the object was made. Neither count ever falls.
+  /// The calls since the object was made. Both counts only rise.
   std::uint64_t successes() const { return static_cast<std::uint64_t>(successes_.sum()); }
 
   std::uint64_t failures() const { return static_cast<std::uint64_t>(failures_.sum()); }
@@ -69,7 +70,7 @@ struct EjectedEndpoint {
 
 class OutlierEndpoints {
  public:
-  /// `retirement` is for the counters; null in tests.
+  /// `retirement`: destroys counters that no call uses any more; null in tests.
   explicit OutlierEndpoints(std::shared_ptr<Retirement> retirement)
       : retirement_(std::move(retirement)) {}
 
@@ -84,11 +85,11 @@ class OutlierEndpoints {
   /// the order of the configuration.
   std::vector<CallTally> tally();
 
-  /// `endpoint`: its place in the last tally.
+  /// Ejects an endpoint, given by its index in the last tally().
   void eject(std::size_t endpoint, Instant now, DetectionMethod why);
 
-  /// Ends a sweep: ends every ejection that has lasted its time, and lowers the multiplier of each
-  /// endpoint that was not ejected by one, down to 0.
+  /// Ends a sweep. Ends every ejection that has lasted its time. Lowers the multiplier of each
+  /// endpoint that is not ejected by one, down to 0.
   void age(const OutlierDetection& settings, Instant now);
 
   std::uint32_t multiplier(std::size_t endpoint) const { return order_[endpoint]->multiplier; }
@@ -102,7 +103,8 @@ class OutlierEndpoints {
   /// The ejected endpoints.
   std::vector<EjectedEndpoint> ejected(const OutlierDetection& settings) const;
 
-  /// Whether trackers(), or unhealthy(), may have changed since the last call of this function.
+  /// Whether the result of trackers() (or of unhealthy()) may have changed since this was last
+  /// called.
   bool take_tracker_changes() { return std::exchange(trackers_changed_, false); }
 
   bool take_health_changes() { return std::exchange(health_changed_, false); }
@@ -131,8 +133,8 @@ class OutlierEndpoints {
   std::vector<Judged*> order_;  ///< In the configured order.
   EndpointsPtr list_;
   std::uint64_t lists_ = 0;
-  // True at first: an actor of this policy that died may have sent tables (D2 of
-  // outlier_detection).
+  // True at first: tables that an earlier actor of this policy sent before it died must be replaced
+  // (D2 of outlier_detection).
   bool trackers_changed_ = true;
   bool health_changed_ = true;
 };

@@ -8,8 +8,8 @@
 namespace signalbox::lb {
 namespace {
 
-// The endpoints that an algorithm looks at, and that its minimum_hosts counts. They have at least
-// one call, because without calls there is no rate.
+// The endpoints that an algorithm examines, and counts for minimum_hosts. They have at least one
+// call: without calls there is no rate.
 std::vector<std::size_t> counted(const std::vector<CallTally>& tallies,
                                  std::uint32_t request_volume) {
   std::vector<std::size_t> places;
@@ -24,7 +24,8 @@ double success_rate(const CallTally& tally) {
   return static_cast<double>(tally.successes) / static_cast<double>(tally.volume());
 }
 
-// Ejects outliers one after another, as far as settings and draws allow.
+// Ejects outliers one after another, as far as max_ejection_percent and the enforcement draws
+// allow.
 class Judgement {
  public:
   Judgement(const OutlierDetection& settings,
@@ -101,7 +102,8 @@ bool may_eject(std::size_t ejected, std::size_t endpoints, std::uint32_t max_per
   return ejected == 0 || std::uint64_t{100} * ejected < std::uint64_t{max_percent} * endpoints;
 }
 
-// Multiplies only if the product is within bounds, and so cannot overflow.
+// The product of base time and multiplier, limited to the longest time. It divides first, so that
+// the product cannot overflow.
 Duration ejection_time(const OutlierDetection& settings, std::uint32_t multiplier) {
   const Duration base = settings.base_ejection_time;
   const Duration longest = std::max(base, settings.max_ejection_time);

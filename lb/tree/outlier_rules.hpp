@@ -7,7 +7,7 @@
 //                              └▶ failure_percentage_outliers ┴▶ detect_outliers ─▶ Detection
 //
 // Counts are 64-bit integers, and percentages are compared without dividing. Rates, their mean and
-// their deviation are doubles. An endpoint is its index in the list.
+// their deviation are doubles. Functions name an endpoint by its index in the list of tallies.
 //
 // Source: gRFC A50 (algorithms), A91 (their metrics). A50's text allows one ejection more than its
 // own comment on max_ejection_percent; may_eject() does what all gRPC implementations do.
@@ -41,21 +41,22 @@ struct CallTally {
 std::vector<std::size_t> success_rate_outliers(const OutlierDetection::SuccessRate& settings,
                                                const std::vector<CallTally>& tallies);
 
-/// The counted endpoints, as above, that failed more than threshold_percent of their calls. There
-/// are no outliers while fewer than minimum_hosts endpoints are counted.
+/// The endpoints that failed more than threshold_percent of their calls. As above, only endpoints
+/// with at least request_volume calls count, and there are no outliers while fewer than
+/// minimum_hosts count.
 std::vector<std::size_t> failure_percentage_outliers(
     const OutlierDetection::FailurePercentage& settings, const std::vector<CallTally>& tallies);
 
-/// Whether one more endpoint may be ejected while `ejected` of `endpoints` are. If none is ejected,
-/// one always may. Another may while the ejected share is below `max_percent`. So an ejection never
-/// raises the number above max(1, ⌈max_percent of `endpoints`⌉).
+/// Whether one more endpoint may be ejected when `ejected` of `endpoints` are. True if none is
+/// ejected, or if the ejected share is below `max_percent`. So an ejection never raises the number
+/// above max(1, ⌈max_percent of `endpoints`⌉).
 bool may_eject(std::size_t ejected, std::size_t endpoints, std::uint32_t max_percent);
 
 /// How long an endpoint stays ejected: its multiplier times the base time, up to the maximum or the
 /// base time, whichever is longer.
 Duration ejection_time(const OutlierDetection& settings, std::uint32_t multiplier);
 
-/// An outlier that was not ejected before, and the outcome for it.
+/// A new outlier, and whether it was ejected or why not.
 struct Detection {
   std::size_t endpoint = 0;
   DetectionMethod method = DetectionMethod::kSuccessRate;
@@ -64,8 +65,9 @@ struct Detection {
   friend bool operator==(const Detection&, const Detection&) = default;
 };
 
-/// Runs the algorithms that are set, success rate first. `draw` gives a number in [0, 100) for each
-/// outlier that may be ejected. The second algorithm may eject an outlier that the first spared.
+/// Runs the configured algorithms, success rate first. `draw` gives a number in [0, 100) for each
+/// outlier that may be ejected. If the first algorithm finds an outlier but does not eject it, the
+/// second may eject it.
 std::vector<Detection> detect_outliers(const OutlierDetection& settings,
                                        std::vector<CallTally> tallies,
                                        absl::FunctionRef<std::uint64_t()> draw);

@@ -16,8 +16,8 @@
 namespace signalbox::lb {
 namespace {
 
-/// Moves DRAINING endpoints to the unhealthy ones. Remembers the localities that it made, so that
-/// an unchanged locality is the same pointer again.
+/// Moves DRAINING endpoints from those that get calls to the unhealthy ones. Remembers the
+/// localities that it made, so that an unchanged locality is the same pointer again.
 class DrainingFilter {
  public:
   EndpointsPtr filter(const EndpointsPtr& endpoints) {
@@ -75,7 +75,8 @@ class OverrideHost final : public PassThrough {
     HostStates left = std::exchange(states_, HostStates(table_->size()));
     for (std::size_t at = 0; before != nullptr && at < table_->size(); ++at) {
       const auto place = before->find((*table_)[at].address.str());
-      // A host that was not allowed has no state: the subchannel map never reported one.
+      // A host that was not allowed before has no state: the subchannel map reports allowed hosts
+      // only.
       if (place && (*table_)[at].allowed) states_[at] = std::move(left[*place]);
     }
     slots_ = make_host_slots(table_, states_);
@@ -90,8 +91,8 @@ class OverrideHost final : public PassThrough {
     keep({own.idle_timeout, nullptr}, effects);
   }
 
-  // A KeepSessions that would change nothing is not sent: it would not make a sweep earlier either
-  // (A75-32).
+  // Sends KeepSessions to the subchannel map, unless the last one was equal. Sending an equal one
+  // again would have no effect: not even the next sweep would come earlier (A75-32).
   void keep(KeepSessions order, LbEffects& effects) {
     const bool is_same = kept_.marks != nullptr && order.marks != nullptr &&
                          kept_.idle_timeout == order.idle_timeout && *kept_.marks == *order.marks;
@@ -110,8 +111,8 @@ class OverrideHost final : public PassThrough {
     set_state(gone.address, std::nullopt, effects);
   }
 
-  // Every event leads to a new picker, which can ask again: an ask of the previous picker may have
-  // been lost.
+  // Records a host's state, and orders a new picker. The picker is needed after every event,
+  // because a picker sends each ask only once, and that ask may have been lost.
   void set_state(const Address& address,
                  std::optional<SubchannelStateChanged> state,
                  LbEffects& effects) {
@@ -128,8 +129,9 @@ class OverrideHost final : public PassThrough {
       slots_ = make_host_slots(table_, states_);
   }
 
-  // Acquires and connects the host that a call waits for. An ask for a host that is gone is
-  // dropped: the newest picker does not have the host (A75-38).
+  // Handles an ask: acquires and connects the host that a call waits for. If the table no longer
+  // has the host, the ask is dropped: with the newest picker the call does not wait for it
+  // (A75-38).
   void on_ask(const PickAsk& ask, LbEffects& effects) override {
     const auto place = place_of(ask.address);
     if (!place) return;
@@ -138,7 +140,8 @@ class OverrideHost final : public PassThrough {
     if (!state || state->state == ConnectivityState::kIdle) effects.push_back(Connect{ask.address});
   }
 
-  /// The place of the address in the table, if sessions may stay on that host.
+  /// The index of the address in the table; nullopt: sessions may not stay on this host, or it is
+  /// unknown.
   std::optional<std::size_t> place_of(const Address& address) const {
     if (table_ == nullptr) return std::nullopt;
     const auto place = table_->find(address.str());
@@ -157,7 +160,7 @@ class OverrideHost final : public PassThrough {
   }
 
   const std::shared_ptr<const AskTarget> asks_;
-  std::pmr::memory_resource* const memory_;  ///< For marks and seats.
+  std::pmr::memory_resource* const memory_;  ///< For SessionMarks and seats (host_slots.hpp).
   DrainingFilter draining_;
   HostTablePtr table_;  ///< Null: no call can belong to a session.
   HostStates states_;   ///< The states of the hosts of table_, in its order.

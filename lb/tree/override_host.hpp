@@ -4,19 +4,19 @@
 //
 //   cluster_impl ─▶ [override_host] ─▶ priority ─▶ …
 //
-// Stands above the cluster's priorities, so that it sees the endpoints of all of them (A75-2). Its
-// picker (override_host_picker) decides which host takes a call of a session. This policy gives the
-// picker its hosts and their states, and carries out the picker's asks. The subchannel map decides
-// which connections are kept for sessions, and how long (KeepSessions), because only the map knows
-// all holders of an address.
+// override_host is above the cluster's priorities in the policy tree, so it sees the endpoints of
+// all priorities (A75-2). Its picker (override_host_picker) decides which host takes a session's
+// call. The policy gives the picker the hosts and their states, and carries out its asks ("connect
+// this host"). The subchannel map decides which connections are kept for sessions, and for how long
+// (KeepSessions), because only the map knows all policies that hold an address.
 //
 // Invariants
-//   I1  The child sees no DRAINING endpoint among those that get calls (A55-29). DRAINING endpoints
-//       are counted with the unhealthy ones.
-//   I2  A locality that did not change keeps its pointer on the way down.
+//   I1  DRAINING endpoints are not among the endpoints to which the child may send calls (A55-29).
+//       They are passed on among the unhealthy endpoints.
+//   I2  A locality that did not change is the same pointer for the child.
 //   I3  When no call can belong to a session, this policy publishes the child's picker unchanged
-//       (A55-25). It then gives the subchannel map no orders, except the one that ends earlier
-//       sessions.
+//       (A55-25). It then sends the subchannel map nothing but one KeepSessions without hosts, if
+//       there were sessions before.
 //   I4  An event of one endpoint costs O(1). New states of hosts cost O(endpoints), once per burst
 //       of events.
 //   I5  Every event of a host's address is followed by a new picker, because a picker sends its ask

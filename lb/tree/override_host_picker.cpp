@@ -29,7 +29,7 @@ struct Verdict {
   std::string reason;
 };
 
-// The text of an explanation about one address of the cookie.
+// What an explanation says about one address of the cookie.
 Verdict verdict_of(const HostSlot* slot) {
   if (slot == nullptr || !slot->host->allowed) return {"not taken", reason_of(slot)};
   const absl::string_view health = to_string(slot->host->endpoint->health);
@@ -47,8 +47,8 @@ Verdict verdict_of(const HostSlot* slot) {
   }
 }
 
-// The status does not name an address that only the cookie has, because that address is a value of
-// the call's metadata.
+// The result when a call's session is strict, and its host cannot be used. An address that no
+// endpoint has is not named: it comes from the call's metadata, which must not get into a status.
 PickResult refuse(const HostSlot* known) {
   const std::string host = known == nullptr ? "the host of its cookie"
                                             : absl::StrCat("its host ", known->host->address.str());
@@ -85,7 +85,8 @@ class OverrideHostPicker final : public Picker {
     return pick_host(args, sink);
   }
 
-  // Prefetches the marks here, because not every call has prefetched them before.
+  // The result when the hash of the call's cookie has found a seat (the data of the cookie's host).
+  // Prefetches what will be written, because foresee() may not have done so.
   static PickResult sit(const Seat& seat, const SessionArgs& session) {
     seat.prefetch_marks();
     const Affinity affinity{.result = seat.result, .hosts = seat.hosts, .as_cookie = true};
@@ -99,8 +100,8 @@ class OverrideHostPicker final : public Picker {
     });
   }
 
-  // Explains the verdict on one address of the cookie. An address that only the cookie has is not
-  // named, because the cookie may have been sealed.
+  // Explains whether one address of the cookie can take the call. An address that no endpoint has
+  // is not named: if the cookie is sealed, its content is secret.
   template <typename Sink>
   static void tell_verdict(const Sink& sink, const HostSlot* slot) {
     sink.tell([&] {
@@ -111,10 +112,11 @@ class OverrideHostPicker final : public Picker {
     });
   }
 
-  //  the first READY host
-  //  else wait for the first IDLE host, else for any CONNECTING host
-  //  else wait for the first host without a holder
-  //  else the child picks
+  // Looks the hosts of the call's cookie up, and uses the first rule that applies:
+  //  - The first READY host takes the call.
+  //  - The call waits for the first IDLE host, or else for a CONNECTING one.
+  //  - The call waits for the first host without a subchannel.
+  //  - The child picks, or the call fails if its session is strict.
   template <typename Sink>
   [[gnu::noinline]] PickResult pick_host(const PickArgs& args, const Sink& sink) const {
     const SessionArgs& session = *session_of(args);
@@ -167,7 +169,7 @@ class OverrideHostPicker final : public Picker {
     return result;
   }
 
-  // Makes the call wait. Only the first call that waits for the slot carries the slot's ask.
+  // Makes the call wait. The first call that waits for `slot` also sends the ask for its host.
   template <typename Sink>
   PickResult wait(AffinityResult why,
                   const Sink& sink,
@@ -185,7 +187,7 @@ class OverrideHostPicker final : public Picker {
     return result;
   }
 
-  // The session goes on, or begins, where the child sends the call.
+  // Lets the child pick. The session continues, or begins, on the endpoint that the child picks.
   template <typename Sink>
   PickResult delegate(const PickArgs& args, AffinityResult why, const Sink& sink) const {
     PickResult result = child_.ask(args, sink);

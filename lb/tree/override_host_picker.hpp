@@ -12,11 +12,11 @@
 //   – The call waits for the first address without a subchannel, which is then created.
 //   – The child picks, or the call fails if its session is strict.
 //
-// lb/session/host_slots says which addresses count, and how the text of a known cookie leads to its
-// host without decoding.
+// lb/session/host_slots decides which addresses can be used, and finds the host of a known cookie
+// without decoding it.
 //
-// Lock-free, allocates nothing on the complete path; writes nothing but SessionMarks and the
-// one-shot flags of its asks.
+// Lock-free, allocates nothing on the complete path. Writes only SessionMarks (the time of a host's
+// last use) and, once for each host, the flag that its ask was sent.
 //
 // Source: gRFC A75 (the pick), A55 (strict is Envoy's), A61 (several addresses).
 
@@ -29,8 +29,8 @@
 
 namespace signalbox::lb {
 
-/// `asks`: receives the asks kConnect and kCreate, at most one for each address of `slots`. Null:
-/// no asks are sent.
+/// `asks`: receives the asks to connect a host (kConnect) or to create its subchannel (kCreate), at
+/// most one for each address of `slots`. Null: no asks are sent.
 PickerPtr make_override_host_picker(PickerPtr child,
                                     HostSlotsPtr slots,
                                     std::shared_ptr<const AskTarget> asks);

@@ -2,12 +2,12 @@
 //
 // PassThrough — a policy with one child, which reports the child's state as its own.
 //
-//   parent ─▶ ConfigUpdated ─▶ [PassThrough: adapt] ─▶ the one child
-//   parent ◀─ state, picker, applied ◀───────────────── the one child
+//   parent ─▶ ConfigUpdated ─▶ [PassThrough: give()] ─▶ the one child
+//   parent ◀─ state, picker, applied ◀─ [show()] ◀───── the one child
 //
-// The base of outlier_detection, cluster_impl, override_host and wrr_locality. A derived policy
-// decides three things: the child's configuration and endpoints, the orders that precede them, and
-// the picker that is published for the child's.
+// The base class of outlier_detection, cluster_impl, override_host, random_subsetting and
+// wrr_locality. A derived policy decides three things: the child's configuration and endpoints, the
+// effects that precede them, and the picker that is published instead of the child's.
 
 #pragma once
 
@@ -28,8 +28,8 @@ class PassThrough : public Policy {
     EndpointsPtr endpoints;
   };
 
-  /// Makes the child's configuration and endpoints from `update`. Effects that give() adds precede
-  /// the child's update.
+  /// Returns the configuration and the endpoints for the child, made from `update`. Effects that
+  /// give() adds precede the update of the child.
   virtual Given give(const ConfigUpdated& update, Instant now, LbEffects& effects) = 0;
 
   virtual void on_timer(const TimerFired& /*fired*/, Instant /*now*/, LbEffects& /*effects*/) {}
@@ -40,11 +40,12 @@ class PassThrough : public Policy {
 
   virtual void on_ask(const PickAsk& /*ask*/, LbEffects& /*effects*/) {}
 
-  /// RebuildDue has come. show() is called next, and its picker is published if it has changed.
+  /// Called for RebuildDue, at the end of a burst of events. Afterwards show() is called, and its
+  /// picker is published if it is another one.
   virtual void on_rebuild() {}
 
-  /// The picker that is published in place of the child's picker. Returns the same picker for the
-  /// same child's picker if nothing else has changed.
+  /// The picker to publish, made from the child's `picker`. Must return the same picker again if
+  /// nothing has changed.
   virtual PickerPtr show(const PickerPtr& picker) { return picker; }
 
   /// The newest generation that the child has applied; 0: none yet.

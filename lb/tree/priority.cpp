@@ -25,8 +25,8 @@ namespace signalbox::lb {
 
 namespace {
 
-/// One priority as a slice of its own, without its degraded and unhealthy endpoints. An unknown
-/// priority is an empty one.
+/// The endpoints of one priority as a list of their own, without degraded and unhealthy ones. If
+/// the priority does not exist, the list is empty.
 EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
   auto slice = std::make_shared<Endpoints>();
   const bool exists = endpoints != nullptr && priority < endpoints->priorities.size();
@@ -39,14 +39,14 @@ EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
 
 // --- what explanations say ---------------------------------------------------
 
-/// The priorities that a choice looked at, as they were when the choice was made.
+/// For explanations: the priorities that a choice examined, as they were when the choice was made.
 class ChoiceNote final : public PickNote {
  public:
   struct Considered {
     const ChildName* name = nullptr;  ///< Points into the configuration.
     ConnectivityState state = ConnectivityState::kConnecting;
     absl::Status status;
-    std::optional<Instant> window_ends;  ///< The end of its open failover window.
+    std::optional<Instant> window_ends;  ///< When its failover window ends, if one is open.
   };
 
   ChoiceNote(LbConfigPtr config, std::vector<Considered> considered, std::size_t chosen)
@@ -76,8 +76,8 @@ class ChoiceNote final : public PickNote {
     }
   }
 
-  /// Whether the explanations by both notes differ at most in the texts of failures. These texts
-  /// change with every attempt, and are not worth a publication.
+  /// Whether the notes differ at most in the texts of failures. Such a difference is not worth a
+  /// publication, because these texts change with every attempt to connect.
   bool is_like(const ChoiceNote& other) const {
     const auto same = [](const Considered& a, const Considered& b) {
       return *a.name == *b.name && a.state == b.state && a.window_ends == b.window_ends;
@@ -108,15 +108,16 @@ class ChoiceNote final : public PickNote {
   std::size_t chosen_;
 };
 
-/// The policy's own knowledge of a started child, beside the child's reports.
+/// What the policy knows about a started child, beside the child's own reports.
 struct Life {
   /// READY or IDLE was reported more recently than TRANSIENT_FAILURE.
   bool was_usable = false;
-  bool lost = false;  ///< It became CONNECTING from READY, and has had no other state since.
+  /// It lost its connections: it went from READY to CONNECTING, and is CONNECTING still.
+  bool lost = false;
   std::optional<TimerId> failover;  ///< Set while the failover window is open.
   Instant failover_ends{};          ///< The end of the failover window.
-  bool expired = false;  ///< Its retention ended while a configuration was half applied (P5).
-  Instant since{};       ///< Since when the child has its state.
+  bool expired = false;             ///< Its retention ended while a configuration was pending (P5).
+  Instant since{};                  ///< When the child's state began.
 };
 
 class PriorityPolicy final : public Policy {
@@ -142,7 +143,8 @@ class PriorityPolicy final : public Policy {
   }
 
  private:
-  // Configurations are applied one at a time. Of those that arrive meanwhile, the newest waits.
+  // Configurations are applied one at a time. If several arrive while one is pending, only the
+  // newest is applied next.
   void on(const ConfigUpdated& update, LbEffects& effects) {
     if (update_.begin_in_turn(update)) begin_update(update, effects);
   }
@@ -161,8 +163,8 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // Ends an update that the children have answered or have had time to answer, and goes on with the
-  // next.
+  // When all children have answered the pending configuration, or their time is over: chooses, then
+  // begins the configuration that waits, if there is one.
   void conclude_updates(Instant now, LbEffects& effects) {
     while (update_.ended(children_, options_.failover_timeout, effects)) {
       choose(now, effects);
@@ -182,7 +184,8 @@ class PriorityPolicy final : public Policy {
       options_.keep_removed_priorities ? deactivate(name, effects) : destroy(name, effects);
   }
 
-  // Drops children that the choice did not need and that had to be kept when their retention ended.
+  // Stops children with an ended retention. Those that ended while a configuration was pending were
+  // kept until its choice.
   void drop_expired(LbEffects& effects) {
     std::vector<ChildName> expired;
     for (const auto& [name, life] : lives_) {
@@ -279,7 +282,8 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // A list of one priority leaves no choice, and gets no note.
+  // Makes the note that explains the choice. A list of one priority gets no note: there is no
+  // choice.
   void record_choice(const PriorityChoice& choice) {
     std::vector<ChoiceNote::Considered> considered;
     const auto& names = std::get<PriorityConfig>(*source_).priorities;
@@ -299,7 +303,7 @@ class PriorityPolicy final : public Policy {
     if (note_ == nullptr || !note_->is_like(*note)) note_ = std::move(note);
   }
 
-  // `picker` with the newest note. The same picker and note give the same result again.
+  // `picker`, with note_ for explanations. Returns the same picker again while both are the same.
   PickerPtr explained(const PickerPtr& picker) {
     if (note_ == nullptr) return picker;
     if (explained_of_ != picker || explained_note_ != note_) {
@@ -310,8 +314,9 @@ class PriorityPolicy final : public Policy {
     return explained_picker_;
   }
 
-  // `picker` with the newest note. While the child is not READY, calls wait or fail, and their
-  // picks say which priority they wait for. A READY child's picker costs picks nothing more.
+  // `picker`, with note_ for explanations. While the child is not READY, picks also say for which
+  // priority the call waits or why it fails. For a READY child that is left out, so that its picks
+  // cost no more.
   PickerPtr placed(ConnectivityState state, const PickerPtr& picker) {
     if (state == ConnectivityState::kReady) return explained(picker);
     if (placed_of_ != picker || placed_at_ != place_) {
@@ -322,8 +327,8 @@ class PriorityPolicy final : public Policy {
     return explained(placed_picker_);
   }
 
-  // Publishes the failure of the last child for all children. Its text has the child's place (0 is
-  // the primary) and, below an aggregate, the child's cluster.
+  // All children have failed: publishes the failure of the last one. The text has that child's
+  // number (0 is the highest priority) and, below an aggregate, its cluster.
   void publish_failure(const Child& last, std::size_t place, LbEffects& effects) {
     const bool is_cluster = !config_.children.at(last.name).slice.has_value();
     std::string note = absl::StrCat("all ",
@@ -389,13 +394,14 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // P7. A child that connects only when it is asked is asked.
+  // Makes the child a standby (P7). An IDLE child, such as ring_hash, must be told to connect.
   void stand_by(const ChildName& name, Instant now, LbEffects& effects) {
     activate(name, now, effects);
     if (children_.find(name)->state == ConnectivityState::kIdle) children_.exit_idle(name, effects);
   }
 
-  // Of an aggregate, the next leaf alone: that leaf has standbys of its own.
+  // The number of standbys. For an aggregate at most one, the next leaf: that leaf has standbys
+  // among its own priorities.
   std::size_t standbys() const {
     const bool is_aggregate = !config_.children.at(config_.priorities.front()).slice.has_value();
     return is_aggregate ? std::min<std::size_t>(options_.standby_priorities, 1)
@@ -446,14 +452,14 @@ class PriorityPolicy final : public Policy {
 
   const PolicyOptions options_;
   PriorityConfig config_;
-  LbConfigPtr source_;  ///< The ConfigUpdated::config that config_ is a copy of.
+  LbConfigPtr source_;  ///< The configuration that config_ was copied from.
   EndpointsPtr endpoints_;
   ChildSet children_;
   std::map<ChildName, Life> lives_;  ///< One Life for each child of children_.
   std::optional<ChildName> current_;
-  std::size_t place_ = 0;     ///< The place of current_ when it was chosen.
+  std::size_t place_ = 0;     ///< The index of current_ in the list that it was chosen from.
   Retention retention_;       ///< The deactivated children.
-  PendingUpdate update_;      ///< The half-applied configuration (P5, P6).
+  PendingUpdate update_;      ///< The pending configuration (P5, P6).
   std::uint64_t timers_ = 0;  ///< Generation of the failover timer started last.
   Published published_;
   PickerPtr empty_picker_;
@@ -461,8 +467,8 @@ class PriorityPolicy final : public Policy {
   PickerPtr failed_;
   std::string failure_note_;
   PickerPtr failure_picker_;
-  // The note that explains the choice; null: none. Below: the last result of explained(), and its
-  // inputs.
+  // The note that explains the choice; null: none. The three members after it are the last result
+  // of explained(), and what it was made from.
   std::shared_ptr<const ChoiceNote> note_;
   PickerPtr explained_of_;
   std::shared_ptr<const ChoiceNote> explained_note_;

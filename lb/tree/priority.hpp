@@ -8,11 +8,11 @@
 //   not started ──needed──▶ trying ──READY, IDLE──▶ usable
 //                             │ ▲                     │ CONNECTING: a new failover window
 //          window over, or TF ▼ │ (window)            ▼
-//                            failed ◀─────TF──── (trying)      ⇒ the next one is tried as well
+//                            failed ◀─────TF──── (trying)      ⇒ the next child is tried too
 //
 // Invariants
 //   P1  A child is started only when the failover window of each child above it is over, or that
-//       child has failed. Exception: standbys (P7).
+//       higher child has failed. Exception: standbys (P7).
 //   P2  A child's failover window opens when the child is started, for
 //       PolicyOptions::failover_timeout. It opens again when the child becomes CONNECTING, if the
 //       child was READY or IDLE more recently than TRANSIENT_FAILURE. A child that reports

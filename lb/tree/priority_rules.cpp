@@ -9,7 +9,8 @@ namespace signalbox::lb {
 
 namespace {
 
-// The standby that takes the calls of the lost priority `waiting`; else `waiting`.
+// The first READY standby of the priority `waiting`, which has lost its connections; if there is
+// none, `waiting`.
 std::size_t ready_standby(std::span<const PriorityChild> children,
                           std::size_t waiting,
                           std::size_t standbys) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// choose_priority — which priority carries the calls, and which are standbys: the decision of gRFC
-// A56, and with standbys more than that.
+// choose_priority — which priority carries the calls (gRFC A56), and which priorities below it stay
+// connected as standbys (signalbox's own addition).
 //
 //   children as they are ─▶ [choose_priority] ─▶ the one to use, and what becomes of those below
 //
-// Pure, and idempotent: acting on its answer (starting the chosen child, which then has its
-// failover window) and asking again gives the same answer.
+// Pure, and idempotent: if the caller starts the chosen child, which opens its failover window, and
+// asks again, the answer is the same.
 //
-// Standbys are the next `standbys` priorities below a chosen one that is usable. They stay
-// connected without calls. So when the chosen one loses its connections, calls need not wait: a
-// READY standby takes them while the lost priority connects again within its failover window.
-// Without standbys calls wait in that window, as in A56. A priority that connects because calls ask
-// for it (ring_hash, pick_first: CONNECTING from IDLE) is not lost, and keeps its calls.
+// Standbys are the next `standbys` priorities below a chosen priority that is usable. They stay
+// connected, but get no calls. If the chosen priority loses its connections, a READY standby takes
+// the calls, while the lost priority reconnects within its failover window. Without standbys, calls
+// would wait in that window, as in A56. A priority that went from IDLE to CONNECTING because a call
+// asked for it (ring_hash, pick_first) has lost nothing, and keeps its calls.
 
 #pragma once
 
@@ -28,17 +28,17 @@ struct PriorityChild {
   bool started = false;
   ConnectivityState state = ConnectivityState::kConnecting;
   bool failover_pending = false;  ///< The failover window is open.
-  bool lost = false;              ///< It became CONNECTING from READY.
+  bool lost = false;              ///< It went from READY to CONNECTING.
 };
 
 struct PriorityChoice {
   std::size_t index = 0;
-  /// The number of priorities, from the top, that were looked at. They must be active.
+  /// How many priorities, from the highest, were examined. All of them must be started.
   std::size_t considered = 0;
-  /// The chosen priority is usable, so the priorities below it are not needed now, except for the
-  /// standbys.
+  /// The chosen priority is usable, so only this priority and its standbys are needed. All
+  /// priorities below these can be deactivated.
   bool deactivate_lower = false;
-  /// The number of priorities after the considered ones that must be active as standbys.
+  /// How many priorities after the examined ones must be started as standbys.
   std::size_t standbys = 0;
 };
 
@@ -47,9 +47,9 @@ inline bool is_usable(ConnectivityState state) {
 }
 
 /// Chooses the first priority that is READY, IDLE, within its failover window or not yet started;
-/// else the first CONNECTING priority; else the last. If the first one is lost and within its
-/// window, a READY one among the next `standbys` is chosen instead. Precondition: there is at least
-/// one priority.
+/// else the first CONNECTING one; else the last. Exception: if the priority found first has lost
+/// its connections and is within its window, a READY one of the next `standbys` is chosen instead.
+/// Precondition: `children` is not empty.
 PriorityChoice choose_priority(std::span<const PriorityChild> children, std::size_t standbys = 0);
 
 }  // namespace signalbox::lb

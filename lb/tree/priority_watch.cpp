@@ -37,8 +37,8 @@ void PriorityWatch::record(const PriorityConfig& config,
   carrier_ = Carrier{config.priorities[*carrying], *carrying, config.priorities};
 }
 
-// Reports a change of the active priority. `failover`: the reason in FailedOver, if calls moved
-// from the last carrier to another priority; else nullopt.
+// Reports that another priority is active, or none. `failover`: why calls moved from the priority
+// that last carried calls to another one; nullopt: they did not move.
 void PriorityWatch::tell_move(const PrioritiesSeen& now,
                               std::optional<FailoverReason> failover,
                               Instant at,
@@ -66,7 +66,7 @@ void PriorityWatch::tell_move(const PrioritiesSeen& now,
     }
     return PriorityChangeReason::kReconfigured;
   }();
-  // The calls left the last carrier, also when none carried them in between.
+  // The priority that the calls left is the last one that carried calls, even if none has since.
   const ChildName& left = carrier_ ? carrier_->child : move.from_name;
   const auto found = std::ranges::find(now.priorities, left, &PrioritySeen::name);
   const bool is_left = found != now.priorities.end() && left != move.to_name;
@@ -92,7 +92,7 @@ std::optional<FailedOver> PriorityWatch::failover(const Carrier& from,
   const auto reason = [&] {
     if (gone || (up && from.order != config.priorities)) return FailoverReason::kReconfigured;
     if (up) return FailoverReason::kRecovered;
-    // In an open window the calls went to a standby, because the connections were lost.
+    // If the window is still open, the calls went to a standby, because the connections were lost.
     const PrioritySeen& left = seen[position];
     const bool is_late = left.state == ConnectivityState::kConnecting && !left.window_ends;
     return is_late ? FailoverReason::kTimedOut : FailoverReason::kFailed;

@@ -5,9 +5,9 @@
 //   priority: each choice ─▶ [PriorityWatch] ─▶ Observe{PriorityActive, FailedOver, FailoverEnded}
 //                                     └───────▶ Observe{PrioritiesSeen, PriorityMoved}: the status
 //
-// A priority carries calls when it is chosen and its child is READY or IDLE; while no
-// priority carries calls, the active priority is -1. A failover begins when no priority carries
-// calls any more, and ends when one does again.
+// A priority carries calls when it is chosen and its child is READY or IDLE. It is then the active
+// priority; while none carries calls, -1 is reported. An outage begins when no priority carries
+// calls any more, and ends (FailoverEnded) when one does again.
 
 #pragma once
 
@@ -20,8 +20,8 @@ namespace signalbox::lb {
 
 class PriorityWatch {
  public:
-  /// Records a choice. `seen` has the order of `config.priorities`. `carrying` is the place of the
-  /// chosen child, if that child can carry calls.
+  /// Records a choice. `seen`: one entry for each of `config.priorities`, in order. `carrying`: the
+  /// index of the chosen child; nullopt: that child cannot carry calls.
   void record(const PriorityConfig& config,
               std::vector<PrioritySeen> seen,
               std::optional<std::size_t> carrying,
@@ -48,7 +48,7 @@ class PriorityWatch {
 
   std::optional<int> reported_;  ///< The PriorityActive reported last.
   std::optional<Carrier> carrier_;
-  /// The time since which no priority carries calls; nullopt: one does, or none ever did.
+  /// Since when no priority has carried calls; nullopt: one does, or none ever did.
   std::optional<Instant> lost_at_;
   PrioritiesSeen told_;  ///< The PrioritiesSeen reported last.
 };

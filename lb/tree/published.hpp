@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Published — a policy's last publication, so that nothing is published twice.
+// Published — remembers what a policy published last, so that it publishes nothing twice.
 //
 //   child's report, own decision ─▶ Published::publish ─▶ Publish, if anything changed
 
@@ -12,7 +12,7 @@ namespace signalbox::lb {
 
 class Published {
  public:
-  /// Returns a Publish in `effects`, unless state, status, picker and hosts equal those of the last
+  /// Adds `next` to `effects`, unless its state, status, picker and hosts equal those of the last
   /// publication.
   void publish(Publish next, LbEffects& effects);
 

@@ -16,7 +16,8 @@
 namespace signalbox::lb {
 namespace {
 
-// An endpoint by its hash. Equal hashes are ordered by address, whatever the order of the list.
+// An endpoint with its hash. Candidates of equal hash are ordered by address, so that the order of
+// the list does not matter.
 struct Candidate {
   std::uint64_t hash = 0;
   const Address* address = nullptr;
@@ -27,7 +28,7 @@ struct Candidate {
   }
 };
 
-// Which endpoints are chosen, in the order of the list.
+// For each endpoint, in the order of the list: whether it is in the subset.
 std::vector<bool> chosen_of(const Endpoints& all, std::size_t size, std::uint64_t seed) {
   std::vector<Candidate> candidates;
   candidates.reserve(count_endpoints(all));
@@ -101,7 +102,7 @@ class RandomSubsetting final : public PassThrough {
   const std::uint64_t seed_;
   EndpointsPtr subset_;
   std::pair<std::size_t, std::size_t> counts_{0, 0};  // Chosen endpoints, all endpoints.
-  PickerPtr shown_for_;                               // The child's picker inside shown_.
+  PickerPtr shown_for_;                               // The child's picker that shown_ wraps.
   PickerPtr shown_;
 };
 

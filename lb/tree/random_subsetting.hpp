@@ -4,9 +4,10 @@
 //
 //   parent ─▶ [random_subsetting: choose_subset] ─▶ the child policy, with subset_size endpoints
 //
-// The subset are the endpoints with the lowest hashes, XXH64 of the first address with a seed of
-// the policy's own (rendezvous hashing). Clients have different seeds, so together they use all
-// endpoints alike. One endpoint more or less in the list changes at most one endpoint of a subset.
+// The subset is the endpoints with the lowest hashes: XXH64 of the first address, with the policy's
+// own seed (rendezvous hashing). Different clients have different seeds, so together they use all
+// endpoints alike. If the list gains or loses one endpoint, at most one endpoint of a subset
+// changes.
 //
 // Invariants
 //   I1  With at most subset_size endpoints the child gets the list itself.
@@ -25,8 +26,8 @@
 
 namespace signalbox::lb {
 
-/// The subset of `all`, which may be null. `before` is an earlier subset; the result
-/// shares its localities where they are equal. Null: none.
+/// Chooses the subset of `all`, which may be null. `before`: an earlier subset, or null; its
+/// localities are used again where they are equal.
 EndpointsPtr choose_subset(const EndpointsPtr& all,
                            std::size_t size,
                            std::uint64_t seed,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Retention — children that are not needed now, each kept for fifteen minutes (gRFC A56).
+// Retention — keeps a child of a composite that is not needed now for fifteen minutes (gRFC A56).
 //
 //   not needed ─▶ begin ─▶ StartTimer ─▶ ran_out ─▶ the composite stops the child
 //   needed again, or stopped ─▶ end ─▶ CancelTimer
@@ -21,13 +21,13 @@ inline constexpr Duration kPriorityRetention = std::chrono::minutes(15);
 
 class Retention {
  public:
-  /// The child is not needed: starts its fifteen minutes, unless they run already.
+  /// Starts the fifteen minutes of a child that is not needed any more, unless they run already.
   void begin(const ChildName& child, LbEffects& effects);
 
-  /// The child is needed again, or is stopped.
+  /// Cancels the fifteen minutes, because the child is needed again or is stopped.
   void end(const ChildName& child, LbEffects& effects);
 
-  /// The child with the fifteen minutes that end with `fired`; nullopt: it is another timer.
+  /// The child for which the fifteen minutes are over now; nullopt: `fired` is another timer.
   std::optional<ChildName> ran_out(const TimerFired& fired);
 
  private:

@@ -27,7 +27,7 @@ ChildName child_of(const ClusterName& leaf) {
   return ChildName(leaf.str());
 }
 
-/// Reports changes of the loads to operators.
+/// Reports to operators how the shares of calls (loads) of priorities change.
 class LoadWatch {
  public:
   void record(const TieredConfig& config,
@@ -81,7 +81,8 @@ class Tiered final : public Policy {
  private:
   // --- configurations ---
 
-  // The leaves read XdsConfig themselves, so an update is sent on even if the list is the same.
+  // The leaves find their own configuration in the XdsConfig of the update, so the update is sent
+  // on even if the list of leaves is the same.
   void on(const ConfigUpdated& update, LbEffects& effects) {
     children_.begin(update);
     config_ = config_of<TieredConfig>(update);
@@ -100,16 +101,16 @@ class Tiered final : public Policy {
                      effects);
   }
 
-  // From now on no leaf's answer is awaited. A leaf that is sent an update afterwards owes an
-  // answer again.
+  // Stops waiting for the leaves' answers to earlier updates. A leaf that is sent another update
+  // afterwards is waited for again.
   void excuse_all() {
     for (const auto& [leaf, tiers] : tiers_)
       children_.excuse(child_of(leaf));
   }
 
-  // Every leaf has processed the configuration, or is not awaited any more, so the configuration's
-  // list of leaves takes effect. All other children are stopped, also those of configurations that
-  // never took effect.
+  // All leaves have answered the configuration, or the time for it is over, so its list of leaves
+  // takes effect. Children that are not in the list are stopped, also those that were started for a
+  // configuration that was replaced before it took effect.
   void conclude(LbEffects& effects) {
     std::erase_if(tiers_, [&](const auto& entry) {
       const ClusterName& leaf = entry.first;
@@ -193,13 +194,13 @@ class Tiered final : public Policy {
     return {state, status};
   }
 
-  // Returns the same picker again while its parts are the same.
+  // The picker for the current table and leaves; the same one again while they are the same.
   PickerPtr picker() {
     TieredParts parts{config_.cluster, table_, planned_, {}, nullptr};
     for (const ClusterName& leaf : planned_)
       parts.leaves.push_back(children_.find(child_of(leaf))->picker);
     if (table_ == nullptr) {
-      // No call is drawn to DRAINING hosts, but sessions may stay on them.
+      // No tier gets calls. But sessions may stay on DRAINING hosts, which are in no tier.
       if (!have_sessions(parts.leaves)) return failure_picker_;
       parts.otherwise = failure_picker_;
     }
@@ -209,7 +210,8 @@ class Tiered final : public Policy {
     return shown_;
   }
 
-  // The failure's text, such as "no endpoint is healthy: primary 0 of 3 (why), secondary 0 of 0".
+  // The text of the failure, such as "no endpoint is healthy: primary 0 of 3 (why), secondary 0 of
+  // 0".
   std::string nobody() const {
     if (planned_.empty()) return "the aggregate has no clusters";
     std::string text = "no endpoint is healthy";
@@ -237,12 +239,12 @@ class Tiered final : public Policy {
   TieredConfig config_;
   ChildSet children_;
   PendingUpdate update_;
-  std::vector<ClusterName> leaves_;               ///< The list applied last.
+  std::vector<ClusterName> leaves_;  ///< The list of the last configuration that took effect.
   std::map<ClusterName, TierSetPtr> tiers_;       ///< The tiers sent last to each child.
   std::map<ClusterName, HostReportPtr> reports_;  ///< The newest reports (T4).
-  bool is_stale_ = false;                         ///< plan_ is older than leaves_ or reports_.
+  bool is_stale_ = false;  ///< leaves_ or reports_ have changed since plan_ was made.
   TierPlan plan_;
-  std::vector<ClusterName> planned_;  ///< A copy of leaves_ when plan_ was made.
+  std::vector<ClusterName> planned_;  ///< What leaves_ was when plan_ was made.
   TierTablePtr table_;                ///< Made from plan_; null: no tier has a share.
   LoadWatch watch_;
   Published published_;

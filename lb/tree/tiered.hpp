@@ -6,18 +6,18 @@
 //        loads ◀─ priority_loads ◀─ HostReport ◀─┘  ▲
 //          └─▶ picker: draws leaf and tier          └─ CdsConfig::tiers: what to connect
 //
-// A call is placed in two steps (ENV-4). tiered chooses the leaf and a priority of that leaf. The
-// leaf's own policy, whichever it is, chooses the host (ENV-21), and decides whether the call waits
-// or fails, as in Envoy. If the hosts of the drawn tier cannot take the call, it does not go to
-// another tier, unless the leaf has no endpoints left in that tier (leaf_tiers_picker.hpp). All
-// policies in a leaf's tree act as they do under priority: drops, limits, outlier detection,
-// sessions.
+// A call's endpoint is found in two steps (ENV-4). First tiered draws a leaf and a tier of that
+// leaf: the healthy, the degraded or, in panic, all endpoints of one priority. Then the leaf's own
+// policy chooses the endpoint (ENV-21), or makes the call wait or fail, as in Envoy. If the
+// endpoints of the drawn tier cannot take the call, the call goes to no other tier, unless the leaf
+// has no endpoints left in that tier (leaf_tiers_picker.hpp). Drops, limits, outlier detection and
+// sessions of a leaf work as they do in the mode `priority`.
 //
 // Invariants
 //   T1  plan_tiers() computes the loads from the leaves' newest reports. Loads and picker change
 //       together, in one step.
-//   T2  While a configuration is half applied the loads stay what they were, for one
-//       failover_timeout at most. The pickers of leaves are always the newest.
+//   T2  Until all leaves have answered a configuration, or one failover_timeout is over, the loads
+//       stay as they were. The pickers of leaves are always the newest.
 //   T3  A leaf gets an update when its tiers change, and none when only other leaves' tiers change.
 //   T4  A leaf that restarts (CONNECTING, no report yet) counts with its last report. A leaf
 //       without a valid configuration (TRANSIENT_FAILURE, no report) is skipped (ENV-6).

@@ -60,7 +60,8 @@ class TieredPicker final : public Picker {
 
   // --- sessions ---
 
-  // Not inlined, so that calls without a session do not run past this code.
+  // Picks for a call with a session. Not inlined, so that this code takes no room in the
+  // instruction cache of other calls.
   template <typename Sink>
   [[gnu::noinline]] PickResult pick_of_session(const PickArgs& args, const Sink& sink) const {
     const SessionArgs& session = *session_of(args);
@@ -124,7 +125,7 @@ class TieredPicker final : public Picker {
 
   const TierTablePtr table_;
   std::vector<ChildPicker> leaves_;
-  // homes_ stands after the members that all picks read, so that those share cache lines.
+  // homes_ comes after the members that every pick reads, so that those members share cache lines.
   SessionHomes homes_;  ///< Made from leaves_.
   ChildPicker otherwise_;
   const ClusterName cluster_;

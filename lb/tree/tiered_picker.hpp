@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tiered's picker — draws the leaf and tier of a call; the leaf's picker does the rest.
+// tiered's picker — draws the leaf and the tier (healthy, degraded or all endpoints of one
+// priority) of a call. The leaf's picker does the rest.
 //
 //   TierShares ─▶ TierTable, when loads change ─┐
 //   leaves' pickers ────────────────────────────┴▶ Picker::pick: draw ─▶ table ─▶ leaf, with tier
 //          └▶ SessionHomes ─▶ a call of a session: the leaf that has its host (ENV-27)
 //
 // Lock-free, allocates nothing on the complete path. A pick costs one draw and one look-up
-// (ENV-19). A call with a host in its cookie goes to the leaf with the best HostPromise, whatever
-// the loads are; among equals, to the first leaf. That leaf's override_host sends the call to the
-// host, or lets it wait for the host. When no leaf can use the host, the call is drawn, or fails if
-// its session is strict. A strict call fails in the leaf that knows the host, if there is one,
-// which then says what is wrong with the host.
+// (ENV-19). Exception: a call with a host in its session cookie goes to the leaf that can do most
+// for that host (the best HostPromise; the first leaf of equals), whatever the loads are.
+// override_host in that leaf sends the call to the host, or lets it wait for the host. When no leaf
+// can use the host, the call is drawn, or fails if its session is strict. If a leaf knows the host
+// of a strict call, the call fails in that leaf, which can say what is wrong with the host.
 
 #pragma once
 
@@ -43,7 +44,7 @@ class TierTable {
 
 using TierTablePtr = std::shared_ptr<const TierTable>;
 
-/// The parts of a picker.
+/// What a picker is made from.
 struct TieredParts {
   ClusterName cluster;  ///< The aggregate, which explanations name.
   TierTablePtr table;   ///< Null: no tier has a share, and calls that are drawn go to `otherwise`.
@@ -54,7 +55,7 @@ struct TieredParts {
   friend bool operator==(const TieredParts&, const TieredParts&) = default;
 };
 
-/// Whether sessions may have hosts in any of the leaves.
+/// Whether any leaf's picker has hosts for sessions.
 bool have_sessions(const std::vector<PickerPtr>& leaves);
 
 PickerPtr make_tiered_picker(TieredParts parts);

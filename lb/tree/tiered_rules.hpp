@@ -28,7 +28,8 @@ struct TierRow {
   friend bool operator==(const TierRow&, const TierRow&) = default;
 };
 
-/// The share of one tier, in percent of all calls; never 0.
+/// A tier (healthy, degraded or all endpoints of one priority), and its percentage of all calls;
+/// never 0.
 struct TierShare {
   std::size_t leaf = 0;
   Tier tier;
@@ -41,19 +42,20 @@ struct TierPlan {
   /// The priorities of all leaves, leaf by leaf in order (ENV-5). Priorities without hosts and
   /// leaves without a report are left out (ENV-6).
   std::vector<TierRow> rows;
-  /// The shares in the order of the draws: healthy tiers, then degraded tiers (ENV-18). The
-  /// shares sum to 100, or the list is empty.
+  /// Each tier that gets calls, in the order of the draws: healthy tiers, then degraded tiers
+  /// (ENV-18). The percentages sum to 100, or the list is empty.
   std::vector<TierShare> shares;
-  /// The tiers to connect, by leaf: all tiers in the order of `shares`, up to the tier with which
-  /// the health scores reach 100. These are the tiers with a load (ENV-25), and failed tiers before
-  /// them: without connections it would stay unknown that such a tier is healthy again. Of a
-  /// priority in panic, all hosts are connected.
+  /// The tiers to connect, by leaf. These are the tiers with a load (ENV-25), and all tiers before
+  /// them, until the health scores sum to 100. A tier without a load is connected because otherwise
+  /// it would stay unknown that it has become healthy again. In a priority in panic, all hosts are
+  /// connected.
   std::vector<TierSet> connected;
 
   friend bool operator==(const TierPlan&, const TierPlan&) = default;
 };
 
-/// A null report: the leaf has none. `panic_threshold`: see priority_loads().
+/// Computes the plan from the report of each leaf; null: the leaf has none. `panic_threshold`: see
+/// priority_loads().
 TierPlan plan_tiers(std::span<const HostReportPtr> leaves, std::uint32_t panic_threshold);
 
 }  // namespace signalbox::lb

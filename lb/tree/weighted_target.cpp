@@ -20,14 +20,15 @@
 namespace signalbox::lb {
 namespace {
 
-/// A child's share of the calls: the draws from the previous share's `end` up to, not including,
-/// this `end`.
+/// A child that takes part in the draw. It gets the draws from the previous Share's `end` up to,
+/// but not including, its own `end`.
 struct Share {
   std::uint64_t end = 0;
   ChildPicker picker;
 };
 
-/// A target as it was when the picker was built. `name` lives as long as the configuration.
+/// For explanations: a target as it was when the picker was made. `name` points into the
+/// configuration.
 struct TargetState {
   const ChildName* name = nullptr;
   std::uint32_t weight = 0;
@@ -37,7 +38,7 @@ struct TargetState {
   friend bool operator==(const TargetState&, const TargetState&) = default;
 };
 
-/// The targets that take part in the draw (`in`), and the others (`out`).
+/// The targets that take part in the draw (`in`), and those that do not (`out`).
 struct TargetStates {
   LbConfigPtr config;  ///< Owns the names in `in` and `out`.
   std::vector<TargetState> in;
@@ -118,14 +119,15 @@ class WeightedPicker final : public Picker {
            was_tried(args, *complete->connection);
   }
 
-  // For a retry that its drawn locality would send to an endpoint that the call has tried: asks the
-  // pickers of the other localities. `back` is the answer of the drawn locality.
+  // For a retry: the drawn locality would send the call to an endpoint that it was sent to before.
+  // So the other localities are asked in turn. `back` is the result of the drawn locality.
   template <typename Sink>
   [[gnu::noinline]] PickResult ask_others(std::ptrdiff_t drawn,
                                           const PickArgs& args,
                                           PickResult back,
                                           const Sink& sink) const {
-    if (back.ask) return back;  // A picker sends an ask once, so `back` must not be discarded.
+    // `back` has an ask, which its picker will not send again, so `back` must be returned.
+    if (back.ask) return back;
     for (std::size_t step = 1; step < shares_.size(); ++step) {
       const Share& other = shares_[(static_cast<std::size_t>(drawn) + step) % shares_.size()];
       PickResult result = other.picker.ask(args, sink);
@@ -144,7 +146,7 @@ class WeightedPicker final : public Picker {
   TargetStatesPtr targets_;    ///< For explanations; `in` has the order of shares_.
 };
 
-/// The endpoints of one target, that is, of one locality.
+/// The endpoints of one target, which is one locality.
 EndpointsPtr endpoints_in(const EndpointsPtr& endpoints, const LocalityName& name) {
   auto slice = std::make_shared<Endpoints>();
   Priority& only = slice->priorities.emplace_back();
@@ -174,7 +176,8 @@ class WeightedTarget final : public Policy {
                    [&](const auto&) { children_.hear_other(event, effects); },
                },
                event);
-    // The HostReport must be about the new configuration before ReportApplied goes out.
+    // The HostReport must be about the new configuration before the configuration is reported as
+    // applied.
     if (miscounted_ && children_.reached() > children_.applied()) publish(effects);
     children_.report_applied(effects);
     return effects;
@@ -223,7 +226,8 @@ class WeightedTarget final : public Policy {
         [&](const ChildName& name, const Child&) { children_.exit_idle(name, effects); });
   }
 
-  // Builds a new picker only if it may choose differently from the last one.
+  // Publishes state, picker and HostReport. Makes a new picker or HostReport only if a child has
+  // changed.
   void publish(LbEffects& effects) {
     const ConnectivityState state = children_.aggregate();
     if (std::exchange(dirty_, false) || shown_ == nullptr) shown_ = picker_of(state);
@@ -280,6 +284,7 @@ class WeightedTarget final : public Policy {
     return make_explained_picker(std::move(picker), std::make_shared<const TargetNote>(targets));
   }
 
+  // The picker when one target gets all calls. If other targets take no part, explanations say so.
   // Returns the same picker again while the child's picker and the targets are the same.
   PickerPtr only(const PickerPtr& picker, TargetStatesPtr targets) {
     if (targets->out.empty()) return picker;
@@ -297,7 +302,7 @@ class WeightedTarget final : public Policy {
   LbConfigPtr config_;   ///< Null: none yet.
   PickerPtr shown_;      ///< The picker published last.
   HostReportPtr hosts_;  ///< The HostReport published last.
-  // The child's picker when only one of several targets takes part, and the states of all targets.
+  // For only(): its last result, and what that was made from.
   PickerPtr only_;
   TargetStatesPtr only_targets_;
   PickerPtr explained_only_;

@@ -4,8 +4,8 @@
 //
 //   priority ─▶ [wrr_locality] ─▶ weighted_target ─▶ one child policy for each locality
 //
-// Each locality becomes a target with the locality's name and weight. All targets have the one
-// child policy that is configured.
+// Each locality becomes a target, with the locality's name and weight. The configured child policy
+// is used for every target.
 
 #pragma once
 

@@ -35,7 +35,7 @@ inline constexpr std::size_t kCookieSets = 2;
 /// What became of an endpoint's load report (A51), if a policy wanted one.
 enum class LoadReportResult : std::uint8_t {
   kTaken,
-  kPartly,  ///< Values that no report may have were left out.
+  kPartly,  ///< Invalid values of the report were left out.
   kRefused  ///< The report was malformed or too large.
 };
 inline constexpr std::size_t kLoadReportResults = 3;
@@ -51,7 +51,7 @@ constexpr std::size_t place_of_code(int code) {
 
 class CallStats {
  public:
-  /// `bounds`: of the durations of attempts.
+  /// `bounds`: the histogram's bucket bounds for the durations of attempts.
   explicit CallStats(DurationBounds bounds = kLatencyBounds) : durations_(bounds) {}
 
   void count_pick(PickOutcome outcome) const {

@@ -138,7 +138,7 @@ class Tracking {
     }
   }
 
-  /// Whether a tracker that has not been told the end wants the call's load report.
+  /// Whether one of the trackers wants the call's load report. False after end().
   bool wants_load() const {
     return std::any_of(held_.begin(), held_.begin() + size_, [](const Held& held) {
       return held.tracker->wants_load();

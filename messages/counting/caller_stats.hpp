@@ -32,9 +32,9 @@ enum class DelayReason : std::uint8_t {
 };
 inline constexpr std::size_t kDelayReasons = 5;
 
-/// A reason, and the priority of the priority policy that said so.
+/// The reason for a wait, and the priority (of a priority policy) that makes the call wait.
 struct DelayType {
-  /// Higher priorities count as this one.
+  /// Priorities with greater numbers count as this one.
   static constexpr std::uint8_t kLastPriority = 15;
 
   DelayReason reason = DelayReason::kConnecting;
@@ -48,7 +48,7 @@ std::string to_string(const DelayType& type);
 
 class CallerStats {
  public:
-  /// `bounds`: of all durations.
+  /// `bounds`: the histograms' bucket bounds, for calls and for waits.
   explicit CallerStats(DurationBounds bounds = kLatencyBounds)
       : bounds_(bounds), durations_(bounds) {}
 

@@ -27,12 +27,13 @@ class LeafCalls final : public Tracked {
 
   const ClusterName& leaf() const { return leaf_; }
 
-  const CallStats& stats() const { return *stats_; }
+  /// Null: its calls are not counted.
+  const CallStats* stats() const { return stats_.get(); }
 
   /// Prefetches the cache lines that a call will write.
   void prefetch() const {
     use_counter().prefetch();
-    stats_->prefetch();
+    if (stats_ != nullptr) stats_->prefetch();
   }
 
  private:
@@ -46,7 +47,8 @@ class CallCounters {
  public:
   virtual ~CallCounters() = default;
 
-  /// The counters of calls that routes send to `aggregate` and that `leaf` takes.
+  /// The counters of calls that routes send to `aggregate` and that `leaf` takes. Null: they are
+  /// not counted.
   virtual std::shared_ptr<const CallStats> of_leaf(const ClusterName& aggregate,
                                                    const ClusterName& leaf) = 0;
 };

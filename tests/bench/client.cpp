@@ -32,6 +32,7 @@ const std::map<std::string, Measure> kMeasures = {
     {"refused", measure_refused},
     {"many_targets", measure_many_targets},
     {"response", measure_response},
+    {"scrape", measure_scrape},
 };
 
 int run(int argc, char** argv) {
@@ -41,6 +42,7 @@ int run(int argc, char** argv) {
   std::string side_name, measure, target = "xds:///bench";
   MeasureOptions options;
   double seconds = 1;
+  bool counts_calls = true;
   app.add_option("--side", side_name)->required()->check(CLI::IsMember({"ours", "peer"}));
   app.add_option("--measure", measure)->required()->check(CLI::IsMember(kMeasures));
   app.add_option("--target", target)->capture_default_str();
@@ -51,6 +53,7 @@ int run(int argc, char** argv) {
   app.add_option("--rate", options.rate)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--routes", options.routes)->capture_default_str();
   app.add_option("--sessions", options.sessions)->capture_default_str();
+  app.add_option("--call-metrics", counts_calls)->capture_default_str();
   app.add_option("--updates", options.updates)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--work-ms", options.work_ms)
       ->check(CLI::NonNegativeNumber)
@@ -66,7 +69,7 @@ int run(int argc, char** argv) {
   }
   options.length = std::chrono::duration<double>(seconds);
 
-  auto side = make_side(side_name == "ours", target);
+  auto side = make_side(side_name == "ours", target, counts_calls);
   const Measured measured =
       side.ok() ? kMeasures.at(measure)(options, *side) : Measured(side.status());
   if (!measured.ok()) {

@@ -27,12 +27,12 @@ struct ClosedLoopRun {
 
 using OneCall = std::function<grpc::Status(std::size_t thread)>;
 
-/// A call that fails is an error of the whole.
+/// A failed call makes the whole measurement an error.
 absl::StatusOr<ClosedLoopRun> run_closed_loop(std::size_t threads,
                                               std::chrono::duration<double> length,
                                               const OneCall& one_call);
 
-/// One sync unary call, of a session if there is a cookie.
+/// Makes one sync unary call. With a cookie it belongs to that session.
 grpc::Status place(Stub& stub, const std::string& cookie = "");
 
 }  // namespace signalbox::bench

@@ -20,7 +20,7 @@ namespace {
 
 constexpr auto kSettleTime = std::chrono::milliseconds(300);
 
-// Of the whole machine, in the kernel's ticks since it started.
+// CPU time of the whole machine since it started, in the kernel's ticks.
 struct MachineTime {
   double idle = 0;
   double total = 0;

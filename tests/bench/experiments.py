@@ -4,6 +4,7 @@ that one row or several are made of.
 
     with Experiment: prepare(world) ─▶ run("ours"), run("peer"), run("peer"), run("ours") … ─▶ dicts of numbers"""
 
+import math
 import random
 import socket
 import statistics
@@ -177,6 +178,36 @@ class CallsAtRate(Calls):
 
     def run(self, side: str, pair: int) -> dict:
         return self.measure(side, rate=self._rate)
+
+
+def without_call_metrics(experiment: type[Calls]) -> type[Calls]:
+    """The same calls on both sides by signalbox. In the peer's place it does not count calls: what counting costs is
+    the ratio."""
+
+    class OursWithout(experiment):
+        def prepare(self, world: World, scale: Scale) -> str:
+            return f"{super().prepare(world, scale)}; the peer is signalbox without call metrics"
+
+        def measure(self, side: str, **options) -> dict:
+            return super().measure("ours", **options, call_metrics="true" if side == "ours" else "false")
+
+    return OursWithout
+
+
+class LoadReports(CallsAtRate):
+    """Calls to a cluster that has its load reported: ours. In the peer's place stands our own call to the same endpoints
+    without reports: what counting costs is the ratio. The control plane takes no reports, so none are sent."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+
+    def cluster(self, addresses: list[resources.Address]) -> list[dict]:
+        reported, endpoints = resources.limited_cluster("reported", addresses, self.MAX_REQUESTS)
+        return (super().cluster(addresses) + resources.route_to("reported", "reported")
+                + [{**reported, "lrs_server": {"self": {}}}, endpoints])
+
+    def measure(self, side: str, **options) -> dict:
+        return super().measure("ours", target="xds:///reported" if side == "ours" else "xds:///bench", **options)
 
 
 class ControlPlaneKill(Calls):
@@ -370,6 +401,23 @@ class HostileResponse(Experiment):
         if side == "peer":
             return dict(self._limits)
         return self._world.measure("ours", "response", response=self._response)
+
+
+class Scrape(Experiment):
+    """GET /metrics of 100 clusters of 100 endpoints: ours. In the peer's place stands the promised limit."""
+
+    LIMIT_MS = 50.0
+    is_repeatable = True
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world, self._seconds = world, scale.seconds
+        world.serve(resources.route_to("bench"))
+        return "one scrape after another, over loopback; the peer is the promised limit"
+
+    def run(self, side: str, pair: int) -> dict:
+        if side == "peer":
+            return {"scrape_ms": self.LIMIT_MS, "p99_ms": math.nan, "megabytes": math.nan}
+        return self._world.measure("ours", "scrape", seconds=self._seconds)
 
 
 class Refused(Experiment):

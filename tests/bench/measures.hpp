@@ -26,7 +26,8 @@ struct MeasureOptions {
   std::size_t threads = 1;
   std::chrono::duration<double> length{1};
   double rate = 1000;  ///< Calls a second, of open loops.
-  /// So many routes take picks, number n those of /bench.v1.Service<n>/Get; 0: that of the calls.
+  /// The number of routes for picks: route n takes /bench.v1.Service<n>/Get. 0: picks use the
+  /// calls' own method.
   std::size_t routes = 0;
   bool sessions = false;  ///< Each pick has the cookie of a session, which it stays with.
   int updates = 1;        ///< How often the driver will change the endpoints.
@@ -38,15 +39,15 @@ struct MeasureOptions {
 
 using Measured = absl::StatusOr<nlohmann::json>;
 
-/// Route + pick between real calls: `p50_ns`, `p99_ns`, `picks`. The peer's side needs the shim,
-/// and knows neither `routes` nor `sessions`.
+/// Route + pick between real calls: `p50_ns`, `p99_ns`, `picks`. gRPC's side needs the library
+/// peer_pick_shim, and does not support `routes` and `sessions`.
 Measured measure_pick(const MeasureOptions& options, Side& side);
 
 /// Sync unary calls in closed loops: `p50_us`, `p99_us`, `calls_per_second`.
 Measured measure_closed_loop(const MeasureOptions& options, Side& side);
 
 /// Async calls at a rate: `cpu_us_per_call` of this process, `p50_us`, `p99_us`, `calls`, and
-/// which part of the whole machine's CPU was `idle` meanwhile.
+/// `idle`: the part of the whole machine's CPU time that was idle meanwhile.
 Measured measure_cpu(const MeasureOptions& options, Side& side);
 
 /// Async calls at a rate while the driver kills the backends of cluster `primary` and brings them
@@ -58,13 +59,14 @@ Measured measure_failover(const MeasureOptions& options, Side& side);
 /// line when the load runs: `calls`, `failed`.
 Measured measure_outage(const MeasureOptions& options, Side& side);
 
-/// Async calls at a rate that is more than the backends can do, each of which works for `work_ms`:
+/// Async calls, `work_ms` of work each, at a higher rate than the backends can serve:
 /// `served_per_second`, `refused_per_second`, and `refused_p99_ms`, from when a call was due.
 Measured measure_overload(const MeasureOptions& options, Side& side);
 
 /// Calls that wait for their first connection. Writes a line when all of them wait: the driver then
-/// lets a backend be. `queued_us` is CPU of this process per call, from the first until all are
-/// answered, and `answered_ns` that instant; `ready_us` is that of the same calls made once more.
+/// starts a backend. `queued_us`: this process's CPU time per call, from the first call until all
+/// are answered; `answered_ns`: the instant when all are answered. `ready_us`: the CPU time per
+/// call of the same calls, made again on the open connection.
 Measured measure_queued(const MeasureOptions& options, Side& side);
 
 /// A quiet load while the driver changes the endpoints. Writes a line before each update, when it
@@ -74,16 +76,21 @@ Measured measure_queued(const MeasureOptions& options, Side& side);
 /// `connected_mb`, its memory before.
 Measured measure_eds_update(const MeasureOptions& options, Side& side);
 
-/// `first_answer_ms` and `connected_ms` (all endpoints) since the side was begun; `cpu_s` so far.
+/// `first_answer_ms` and `connected_ms` (all endpoints), since the side started; `cpu_s`: CPU time
+/// so far.
 Measured measure_cold_start(const MeasureOptions& options, Side& side);
 
-/// So many targets are opened at once, and each is called: `answered_ms` until the last call was
-/// answered. None may fail.
+/// Opens many targets at once, and calls each. `answered_ms`: the time until the last call was
+/// answered. No call may fail.
 Measured measure_many_targets(const MeasureOptions& options, Side& side);
 
 /// Endpoints that all refuse. Once a call has failed for it (`refused_ms`), and `length` later:
 /// `rss_mb`, `peak_mb` until then, `cpu_s` so far.
 Measured measure_refused(const MeasureOptions& options, Side& side);
+
+/// GET /metrics of 100 clusters of 100 endpoints, over loopback: `scrape_ms`, `p99_ms`, and the
+/// page's `megabytes`. The metrics are made in this process. Measures signalbox alone.
+Measured measure_scrape(const MeasureOptions& options, Side& side);
 
 /// Decodes a hostile response. `answered_ms`: the time until the NACK is known. `memory_mb`: the
 /// most memory in use until then, the response included. `bytes_per_byte`: the same for each byte

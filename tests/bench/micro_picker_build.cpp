@@ -18,7 +18,7 @@ void picker_endpoint_flaps(benchmark::State& state) {
   }
 }
 
-// A configuration in which one endpoint is another.
+// Each update replaces one endpoint by a new one.
 void picker_endpoint_replaced(benchmark::State& state) {
   RoundRobinCluster cluster(static_cast<std::size_t>(state.range(0)));
   std::size_t other = 0;

@@ -33,7 +33,7 @@ void seal_cookie(benchmark::State& state) {
   }
 }
 
-// Sealed by the last key of those that open it.
+// The cookie was sealed with the last of the keys, so opening it tries all other keys first.
 void open_cookie(benchmark::State& state) {
   const lb::CookieSeal ours(keys(static_cast<std::size_t>(state.range(0))));
   const lb::CookieSeal theirs(keys(1));

@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kCallTime = std::chrono::seconds(5);
 
-// To read a thread's clock is a system call: one wait in so many is measured, and stands for all.
+// Reading a thread's CPU clock is a system call, so only a sample of the waits is measured.
 constexpr int kWaitsPerSample = 32;
 
 }  // namespace

@@ -56,7 +56,7 @@ class OpenLoop {
   struct Call;
 
   void send_all();
-  /// False: there is no more to be sent.
+  /// False: no further call is to be sent.
   bool wait_until(std::chrono::steady_clock::time_point due);
   void send(std::chrono::steady_clock::time_point due, std::chrono::microseconds work);
   void take_answers();

@@ -10,7 +10,8 @@
 
 namespace signalbox::bench {
 
-/// The sample that at least `percent` of them do not exceed; reorders them. 0 where there is none.
+/// The sample at this percentile: at least `percent` % of the samples do not exceed it. 0 without
+/// samples. Reorders the samples.
 template <class T>
 double percentile(std::vector<T>& samples, double percent) {
   if (samples.empty()) return 0;

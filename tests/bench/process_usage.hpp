@@ -13,7 +13,7 @@
 
 namespace signalbox::bench {
 
-/// Of all threads, or of the caller's own (CLOCK_THREAD_CPUTIME_ID).
+/// CPU time of all threads, or of the calling thread alone (CLOCK_THREAD_CPUTIME_ID).
 inline double cpu_seconds(clockid_t clock = CLOCK_PROCESS_CPUTIME_ID) {
   timespec used{};
   ::clock_gettime(clock, &used);

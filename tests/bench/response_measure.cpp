@@ -66,7 +66,7 @@ std::string patterns() {
   return response.SerializeAsString();
 }
 
-// The most resident memory is counted from now on.
+// Resets the kernel's peak of resident memory (VmHWM).
 void begin_counting() {
   ::malloc_trim(0);
   std::ofstream("/proc/self/clear_refs") << 5;

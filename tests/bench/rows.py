@@ -8,7 +8,8 @@ from typing import Callable, Optional
 import resources
 from comparison import AtLeast, Bound, Exactly, Target
 from experiments import (Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
-                         HostileResponse, ManyRoutes, ManyTargets, Overload, QueuedCalls, Refused, Sessions, Tiered)
+                         HostileResponse, LoadReports, ManyRoutes, ManyTargets, Overload, QueuedCalls, Refused, Scrape,
+                         Sessions, Tiered, without_call_metrics)
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,12 @@ PLANS = (
          (Row("rpc_cpu_2", "cpu_us_per_call", "us", Target(1.0), ("idle", "waiting_us", "p50_us", "p99_us")),)),
     Plan(lambda: CallsAtRate(1000),
          (Row("rpc_cpu_1000", "cpu_us_per_call", "us", Target(0.8), ("idle", "waiting_us", "p50_us", "p99_us")),)),
+    Plan(lambda: without_call_metrics(Calls)("closed_loop", 2),
+         (Row("metrics_latency_2", "p50_us", "us", Target(1.01), ("p99_us",)),)),
+    Plan(lambda: without_call_metrics(CallsAtRate)(1000),
+         (Row("metrics_cpu_1000", "cpu_us_per_call", "us", Target(1.01), ("idle", "waiting_us", "p50_us", "p99_us")),)),
+    Plan(Scrape, (Row("scrape_10000_ms", "scrape_ms", "ms", Target(1.0), ("p99_ms", "megabytes")),), most_pairs=5),
+    Plan(LoadReports, (Row("lrs_cpu_2", "cpu_us_per_call", "us", Target(1.02), ("idle", "p50_us", "p99_us")),)),
     Plan(lambda: CallsAtRate(2, failing_attempts=1),
          (Row("retry_call", "cpu_us_per_call", "us", Target(1.0), ("idle", "waiting_us", "p50_us", "p99_us")),)),
     Plan(lambda: Calls("closed_loop", 2, threads=16),

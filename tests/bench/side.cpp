@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
@@ -76,13 +77,15 @@ absl::Status call_for(Stub& stub, Clock::duration length) {
 
 }  // namespace
 
-absl::StatusOr<Side> make_side(bool is_ours, const std::string& target) {
+absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, bool counts_calls) {
   Side side;
   if (!is_ours) {
     side.stub = make_stub(side, target);
     return side;
   }
-  auto runtime = Runtime::start();
+  RuntimeOptions options;
+  if (!counts_calls) options.metrics_detail = MetricsDetail::kNone;
+  auto runtime = Runtime::start(std::move(options));
   if (!runtime.ok()) return runtime.status();
   side.runtime = *std::move(runtime);
   auto router = side.runtime->router(target);

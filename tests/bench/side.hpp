@@ -33,19 +33,20 @@ struct Side {
   std::unique_ptr<Stub> stub;
 };
 
-absl::StatusOr<Side> make_side(bool is_ours, const std::string& target);
+/// `counts_calls`: of ours; false: with MetricsDetail::kNone.
+absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, bool counts_calls);
 
 /// Another target of the same side.
 std::unique_ptr<Stub> make_stub(const Side& side, const std::string& target);
 
-/// A call that waits for a backend.
+/// Makes a call that waits for a backend.
 grpc::Status call_once(Stub& stub);
 
-/// Until `endpoints` connections to `port` are established, whoever made them.
+/// Waits until `endpoints` connections to `port` are established, by any process.
 absl::Status wait_for_connections(int endpoints, int port);
 
-/// Calls until `endpoints` connections to `port` are established, whoever made them, and then for a
-/// moment more.
+/// Makes calls until `endpoints` connections to `port` are established, by any process, and then
+/// for a moment more.
 absl::Status warm_up(Stub& stub, int endpoints, int port);
 
 }  // namespace signalbox::bench

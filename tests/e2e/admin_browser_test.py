@@ -2,7 +2,8 @@
 """The admin pages of a demo in headless Chromium, at three moments: healthy, failed over, back. And the page of a plan.
 
     signalbox demo --admin ─▶ HTML, style ─▶ a frame of 400 and of 1,400 pixels ─▶ its text, and what sticks out
-                                        └──▶ the page itself, by its address: no refusal by its own policy
+                                        ├──▶ the page itself, by its address: no refusal by its own policy
+                                        └──▶ a browser that is driven: a picture of each moment, links, back
     signalbox plan --html ─▶ HTML ─▶ a frame of 420 and of 1,400 pixels, in light and dark ─▶ the same, and its colours
 
 Usage: admin_browser_test.py SIGNALBOX [FOLDER for screenshots]
@@ -20,6 +21,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 import framed_page  # noqa: E402  (the line above says where it is)
+from browser_session import Session  # noqa: E402
 from framed_page import CHROMIUM, PATIENCE, browser  # noqa: E402
 
 SIGNALBOX = ""
@@ -66,16 +68,29 @@ class Demo:
 class Browser(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        with Demo() as demo:
+        cls.pictures: dict[str, bytes] = {}
+        with Demo() as demo, Session() as session:
+
+            def take_picture(moment: str) -> None:
+                session.open(f"http://{demo.address}/")
+                cls.pictures[moment] = session.picture()
+                if SHOTS:
+                    (SHOTS / f"overview-{moment}.png").write_bytes(cls.pictures[moment])
+
             cls.style = demo.get("/style.css")
             demo.read_until(r"^ *2\.0 s ")
             cls.healthy = {page: demo.get(page) for page in PAGES}
+            take_picture("healthy")
             demo.read_until("SIGKILL to orders-primary")
             demo.read_until(r" 100 % .* 1 ")  # All calls go to priority 1.
             cls.failed_over = {page: demo.get(page) for page in PAGES}
+            take_picture("failed_over")
             demo.read_until("orders-primary comes back")
             demo.read_until(r" s +\d+ +100 % ")
             cls.back = {page: demo.get(page) for page in PAGES}
+            take_picture("back")
+            cls.history = cls.walk(session, f"http://{demo.address}")
+            cls.complaints = session.errors
             cls.refusals = {}
             for page in PAGES:
                 folder = SHOTS or Path(tempfile.mkdtemp())
@@ -84,6 +99,16 @@ class Browser(unittest.TestCase):
                 cls.refusals[page] = (picture.stat().st_size, re.findall(r".*(?:Refused|violat).*", said.stderr))
                 if not SHOTS:
                     shutil.rmtree(folder)
+
+    @staticmethod
+    def walk(session: Session, demo: str) -> list[tuple[str, str]]:
+        """Address and text after each step through the pages and the browser's history."""
+        seen = []
+        for step in (lambda: session.open(f"{demo}/"), lambda: session.follow("/clusters"), lambda: session.go(-1),
+                     lambda: session.go(1), lambda: session.go(-1), lambda: session.follow("/")):
+            step()
+            seen.append((session.address().removeprefix(demo), session.text()))
+        return seen
 
     def moments(self):
         for moment in ("healthy", "failed_over", "back"):
@@ -124,6 +149,26 @@ class Browser(unittest.TestCase):
             self.assertIn("recovered", seen["text"])
         self.assertRegex(self.back["/priorities"],
                          "calls of orders went to: .*0 orders-primary, then .*1 orders-secondary")
+
+    def test_each_moment_has_a_picture(self):
+        self.assertEqual(["healthy", "failed_over", "back"], list(self.pictures))
+        for moment, picture in self.pictures.items():
+            with self.subTest(moment=moment):
+                self.assertTrue(picture.startswith(b"\x89PNG"))
+                self.assertGreater(len(picture), 10_000, "a picture of a page, not of nothing")
+
+    def test_links_and_the_buttons_back_and_forward_work(self):
+        self.assertEqual(["/", "/clusters", "/", "/clusters", "/", "/"], [address for address, _ in self.history])
+        overview, clusters, back, forward, again, loaded = (text for _, text in self.history)
+        for text in (overview, back, again, loaded):
+            self.assertIn("What is wrong", text)
+        for text in (clusters, forward):
+            self.assertIn("127.0.0.", text)
+        self.assertEqual([], self.complaints)
+        # Browsers may keep a page for their button "back". It says when it was made, and how to get a newer one.
+        made = [re.search(r"Made (\S+) by .*Load again", text)[1] for text in (overview, back, again, loaded)]
+        self.assertLess(made[0], made[3], "a followed link makes the page again")
+        self.assertEqual(sorted(made), made)
 
     def test_the_browser_refuses_nothing(self):
         for page, (size, refused) in self.refusals.items():

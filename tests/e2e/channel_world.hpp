@@ -131,27 +131,36 @@ class ChannelWorld {
   ChannelWorld(const ChannelWorld&) = delete;
   ChannelWorld& operator=(const ChannelWorld&) = delete;
 
-  /// A live connection to the server.
+  /// A live connection to the server. A connection that the server ends before it is ready is tried
+  /// again: a server with a short MAX_CONNECTION_AGE does so.
   ConnectionPtr connect(const Address& address) {
     struct Arrival {
       std::mutex mutex;
       std::condition_variable changed;
-      ConnectionPtr connection;
+      std::optional<ConnectionPtr> connection;  // Null: the attempt failed.
+
+      void set(ConnectionPtr value) {
+        const std::lock_guard lock(mutex);
+        connection = std::move(value);
+        changed.notify_all();
+      }
     };
 
-    auto arrival = std::make_shared<Arrival>();
-    attempts_.push_back(connector_.connect({address},
-                                           10s,
-                                           {[arrival](ConnectionPtr connection) {
-                                              const std::lock_guard lock(arrival->mutex);
-                                              arrival->connection = std::move(connection);
-                                              arrival->changed.notify_all();
-                                            },
-                                            nullptr,
-                                            nullptr}));
-    std::unique_lock lock(arrival->mutex);
-    REQUIRE(arrival->changed.wait_for(lock, 10s, [&] { return arrival->connection != nullptr; }));
-    return std::exchange(arrival->connection, nullptr);
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      auto arrival = std::make_shared<Arrival>();
+      attempts_.push_back(connector_.connect(
+          {address},
+          10s,
+          {[arrival](ConnectionPtr connection) { arrival->set(std::move(connection)); },
+           [arrival](const absl::Status&) { arrival->set(nullptr); },
+           nullptr}));
+      std::unique_lock lock(arrival->mutex);
+      REQUIRE(
+          arrival->changed.wait_for(lock, 60s, [&] { return arrival->connection.has_value(); }));
+      if (*arrival->connection != nullptr) return *std::exchange(arrival->connection, nullptr);
+    }
+    FAIL("no connection to " << address);
+    return nullptr;
   }
 
   /// Puts a picker in the cell. Null: there is no configuration, and calls wait. The caller

@@ -21,6 +21,14 @@ using namespace std::chrono_literals;
 
 constexpr int kTargets = 200;
 
+// A sanitized runtime asks for names more slowly than the control plane answers, so it needs more
+// requests.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr int kMostRequests = 100;
+#else
+constexpr int kMostRequests = 30;
+#endif
+
 }  // namespace
 
 TEST_CASE(
@@ -45,7 +53,7 @@ TEST_CASE(
       CHECK(answer.ok());
     }
   }
-  CHECK(plane.requests() <= 30);
+  CHECK(plane.requests() <= kMostRequests);
 }
 
 TEST_CASE("runtime: it ends soon, whatever the control plane floods it with",

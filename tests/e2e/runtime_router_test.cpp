@@ -85,6 +85,65 @@ TEST_CASE("router: calls are counted by endpoint when the program asks for it",
   CHECK(calls(chosen == first.address ? second.address : first.address, "code=\"OK\"") == 0);
 }
 
+TEST_CASE("router: without call metrics calls are made and no series of them exists",
+          "[e2e][runtime][router]") {
+  const BackendProcess backend("good");
+  const std::string session =
+      "{name: session, typed_config: {'@type': "
+      "type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3.StatefulSession, "
+      "session_state: {name: cookie, typed_config: {'@type': "
+      "type.googleapis.com/"
+      "envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState,"
+      " cookie: {name: s, path: /}}}}},";
+  const auto plane = start_plane(listener_yaml("orders", "r", session) + routes_yaml("r", "all") +
+                                 aggregate_yaml("all", {"c"}) + cluster_yaml("c") +
+                                 endpoints_yaml("c", {{backend.address}}));
+  auto options = options_for(plane->address());
+  options.metrics_detail = MetricsDetail::kNone;
+  const auto runtime = start_runtime(std::move(options));
+  const auto stub = demo::v1::Orders::NewStub(runtime->channel("xds:///orders"));
+  for (int call = 0; call < 3; ++call) {
+    grpc::ClientContext context;
+    demo::v1::PlaceReply reply;
+    CHECK(stub->Place(&context, {}, &reply).ok());
+    CHECK(context.GetServerInitialMetadata().contains("set-cookie"));
+  }
+  const auto router = router_of(*runtime);
+  const CallArgs args{.path = kPath, .seed = 1};
+  Pick pick = pick_until_complete(*router, args);
+  router->started(pick);
+  router->finished(pick, 14);
+  router->unserved(router->pick(args));
+  const auto missing = router_of(*runtime, "xds:///missing");
+  const Pick late = missing->pick_until(args, Clock::now(), OnFail::kWait);
+  CHECK(late.outcome() != PickOutcome::kComplete);
+  missing->started(late);
+  missing->unserved(late);
+  const auto stub_of_missing = demo::v1::Orders::NewStub(runtime->channel("xds:///missing"));
+  grpc::ClientContext context;
+  demo::v1::PlaceReply reply;
+  context.set_deadline(std::chrono::system_clock::now());
+  CHECK_FALSE(stub_of_missing->Place(&context, {}, &reply).ok());
+
+  const std::string metrics = runtime->metrics_text();
+  for (const char* name : {"signalbox_calls_total",
+                           "signalbox_call_duration_seconds",
+                           "signalbox_pick_wait_seconds",
+                           "signalbox_rpc",
+                           "signalbox_picks_total",
+                           "signalbox_retries_total",
+                           "signalbox_affinity_picks_total",
+                           "signalbox_affinity_cookies_set_total"})
+    CHECK_THAT(metrics, !Contains(name));
+  CHECK_THAT(metrics, Contains("signalbox_connections_open{cluster=\"c\"}"));
+  const auto status = runtime->status();
+  REQUIRE_FALSE(status.targets.empty());
+  for (const auto& target : status.targets) {
+    CHECK(target.calls_succeeded == std::nullopt);
+    CHECK(target.calls_failed == std::nullopt);
+  }
+}
+
 TEST_CASE("router: a call counts once for its caller, with or without an endpoint",
           "[e2e][runtime][router]") {
   const BackendProcess backend("good");

@@ -16,6 +16,13 @@
 namespace signalbox::test {
 namespace {
 
+// A sanitized top takes longer to start.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr char kSeconds[] = "60";
+#else
+constexpr char kSeconds[] = "12";
+#endif
+
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -132,7 +139,7 @@ TEST_CASE("top: what is no process of signalbox is an error at once", "[e2e][too
 TEST_CASE("top: beside a demo it shows the calls, and the failover", "[e2e][tools][top]") {
   const TemporaryFolder folder;
   const std::string address = "unix:" + folder.path("admin.sock");
-  auto demo = start_program({SIGNALBOX_PROGRAM, "demo", "--seconds", "12", "--admin", address});
+  auto demo = start_program({SIGNALBOX_PROGRAM, "demo", "--seconds", kSeconds, "--admin", address});
   for (std::string line; !contains(line, "admin pages on");) {
     auto next = demo.read_line(kPatience);
     REQUIRE(next.ok());

@@ -135,13 +135,13 @@ int make_calls(const lb::Router& router, std::uint64_t seed, const std::atomic<b
   for (std::uint64_t i = 0; !done.load(std::memory_order_relaxed); ++i) {
     const lb::CallArgs call{"/orders/Place", nullptr, seed + i};
     lb::Pick pick = router.pick(call);
-    if (pick.cluster() != nullptr) pick.cluster()->stats().count_started();
+    if (pick.cluster() != nullptr) pick.cluster()->stats()->count_started();
     if (pick.outcome() == PickOutcome::kQueue) router.repick(pick, call);
     if (!is_whole(pick)) ++broken;
     std::optional<lb::Pick>& slot = held[draw(seed + i, Salt::kEndpoint) % kHeld];
     if (slot) {
       if (!is_whole(*slot)) ++broken;
-      if (slot->cluster() != nullptr) slot->cluster()->stats().count_completed(0);
+      if (slot->cluster() != nullptr) slot->cluster()->stats()->count_completed(0);
     }
     slot = std::move(pick);
   }

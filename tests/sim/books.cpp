@@ -147,6 +147,56 @@ void deaths_are_those_that_happened(const Books& books,
   }
 }
 
+void loads_are_what_was_called(const std::map<std::string, testing::CallLoad>& calls,
+                               LoadBook& book,
+                               const Setting& setting,
+                               const Stage& stage,
+                               FakeComplaints& complaints) {
+  std::map<std::string, testing::CallLoad> told = setting.load_server->loads();
+  const LoadReading rest = book.read(0, {.all = true}, setting.clock.now());
+  for (const ClusterLoad& cluster : rest.clusters) {
+    for (const LocalityLoad& locality : cluster.localities)
+      told[cluster.cluster.str()] += {locality.issued, locality.succeeded, locality.failed};
+  }
+  const bool is_all_told = std::ranges::all_of(rest.clusters, [](const ClusterLoad& cluster) {
+    return std::ranges::all_of(cluster.localities, [](const LocalityLoad& locality) {
+      return locality.issued == 0 && locality.succeeded == 0 && locality.failed == 0;
+    });
+  });
+  complaints.require(is_all_told || !rest.is_in_use, "at rest all load is reported [C3]");
+  std::uint64_t twice = 0;
+  for (const auto& [cluster, load] : calls) {
+    const testing::CallLoad& books = told[cluster];
+    const bool is_reported = has_load_reports(cluster);
+    const bool is_less =
+        is_reported && (books.issued < load.issued || books.succeeded < load.succeeded ||
+                        books.failed < load.failed);
+    const bool is_wrong = is_less || (!is_reported && books != testing::CallLoad{});
+    complaints.require(!is_wrong,
+                       "the load server's books equal the calls [C3]",
+                       absl::StrCat(cluster,
+                                    ": ",
+                                    books.issued,
+                                    " of ",
+                                    load.issued,
+                                    " begun, ",
+                                    books.succeeded,
+                                    " of ",
+                                    load.succeeded,
+                                    " succeeded, ",
+                                    books.failed,
+                                    " of ",
+                                    load.failed,
+                                    " failed"));
+    if (!is_reported || is_wrong) continue;
+    twice +=
+        books.issued - load.issued + books.succeeded - load.succeeded + books.failed - load.failed;
+  }
+  complaints.require(twice <= stage.killed("load_reporter") * setting.load_server->largest(),
+                     "no load is reported twice, unless the reporter died [C7]",
+                     absl::StrCat(twice, " begins and ends"));
+}
+
 void active_priorities_are_the_best(const Books& books,
                                     const Topology& topology,
                                     FakeComplaints& complaints) {

@@ -12,6 +12,7 @@
 
 #include <memory>
 
+#include "messages/counting/load_book.hpp"
 #include "metrics/instruments.hpp"
 #include "tests/sim/calls.hpp"
 #include "tests/sim/stage.hpp"
@@ -76,6 +77,15 @@ void loads_are_of_a_hundred(const Books& books,
 void calls_are_counted(const Books& books,
                        const std::map<std::string, CallCounts>& counts,
                        FakeComplaints& complaints);
+
+/// Checks that the calls to clusters with an lrs_server are those that the load server was told of,
+/// with those in `book`, which are not reported yet (C3). A reporter that died may have told one
+/// report twice (C7).
+void loads_are_what_was_called(const std::map<std::string, testing::CallLoad>& calls,
+                               LoadBook& book,
+                               const Setting& setting,
+                               const Stage& stage,
+                               FakeComplaints& complaints);
 
 /// Checks, after the end of the world, that gauges are 0 or gone.
 void gauges_end(const Books& books, FakeComplaints& complaints);

@@ -110,9 +110,10 @@ void Calls::run(Call& call) {
   call.state = CallState::kRunning;
   call.set_cookie = call.pick.set_cookie();
   check_set_cookie(call);
-  call.pick.stats().count_started();
+  call.pick.stats()->count_started();
   ++counts_[call.pick.cluster()->name().str()].running;
   ++in_flight_[owner_of(call.pick.connection()->address())];
+  ++loads_[owner_of(call.pick.connection()->address())].issued;
   ++moves_;
   check_connection(call.pick.cluster()->name().str(), call.pick.connection());
   setting_.clock.after(call.length, [this, number = call.number] {
@@ -164,8 +165,10 @@ void Calls::end_receipt(Call& call, CallState how) {
   --in_flight_[owner_of(address)];
   ++moves_;
   const int code = how == CallState::kExpired ? kDeadlineExceeded : bad ? kUnavailable : 0;
+  testing::CallLoad& load = loads_[owner_of(address)];
+  ++(code == 0 ? load.succeeded : load.failed);
   call.pick.end(code);
-  call.pick.stats().count_completed(code);
+  call.pick.stats()->count_completed(code);
   --counts_[call.pick.cluster()->name().str()].running;
 }
 

@@ -130,6 +130,9 @@ class Calls {
   /// The number of running calls, by the leaf of their host.
   const std::map<std::string, std::int64_t>& in_flight() const { return in_flight_; }
 
+  /// All calls that were begun so far, and how they ended, by the leaf of their host.
+  const std::map<std::string, testing::CallLoad>& loads() const { return loads_; }
+
   /// The number of times that in_flight() has changed so far.
   std::uint64_t moves() const { return moves_; }
 
@@ -191,6 +194,7 @@ class Calls {
   std::map<std::string, std::set<std::string>> below_;
   std::map<std::string, CallCounts> counts_;
   std::map<std::string, std::int64_t> in_flight_;
+  std::map<std::string, testing::CallLoad> loads_;
   std::uint64_t moves_ = 0;
   std::set<std::uint64_t> probes_;
   std::map<std::uint64_t, Ending> endings_;

@@ -72,7 +72,7 @@ class SlowControlPlane final : public actors::AdsTransport {
     SlowControlPlane& to;
   };
 
-  // The server does not answer an ACK that asks for no further resource.
+  // Reads a request. An ACK that names no new resource gets no response.
   void read(const std::string& bytes) {
     ++requests_;
     events_->written();
@@ -131,7 +131,7 @@ TargetModel serve(SlowControlPlane& plane, std::size_t number) {
   return target;
 }
 
-// The data plane of one target: a call, which asks again with each snapshot.
+// The data plane of one target: a waiting call, which picks again when a snapshot is published.
 class Caller final : public actors::PublicationListener {
  public:
   Caller(Setting& setting, const std::string& name)

@@ -49,6 +49,12 @@ void Faults::strike(Fault fault, FakeChance& dice) {
     case Fault::kStreamReset:
       setting_.control_plane->drop_streams();
       break;
+    case Fault::kLoadStreamReset:
+      setting_.load_server->drop_streams();
+      break;
+    case Fault::kReporterKilled:
+      stage_.kill("load_reporter", dice);
+      break;
     case Fault::kServerRestart:
       setting_.control_plane->restart();
       break;
@@ -188,6 +194,7 @@ void Faults::end() {
   over_ = true;
   setting_.faults.end();
   setting_.control_plane->close_silent();
+  setting_.load_server->close_silent();
   setting_.connector->all_up();
   setting_.probes->end_flapping();
   stage_.freeze(Duration::zero());

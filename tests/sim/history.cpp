@@ -87,7 +87,7 @@ void take_out(ClusterModel& cluster, int host) {
   }
 }
 
-// A priority without localities would be a gap.
+// Removes priorities without localities: xDS forbids a gap between priorities.
 void close_gaps(ClusterModel& cluster) {
   std::erase_if(cluster.priorities, [](const auto& priority) { return priority.empty(); });
   if (cluster.priorities.empty()) cluster.priorities = {{{"last", 1, {}}}};

@@ -29,7 +29,7 @@ std::set<std::string> mutate(Topology& topology, FakeChance& chance);
 /// virtual host.
 void complete(Topology& topology);
 
-/// As complete(), and changes a little of every leaf, so that each policy gets an update.
+/// Does complete(), and makes a small change to every leaf, so that each policy gets an update.
 void touch_everything(Topology& topology);
 
 /// Shortens the idle timeouts, so that every host that only sessions keep is released within ten

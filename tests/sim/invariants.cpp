@@ -78,8 +78,9 @@ void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeCompla
   }
 }
 
-// An EDS leaf has a service name of its own, a DNS leaf has none. A leaf that changed between them
-// has two counts while calls of both run.
+// Running calls are counted by cluster and EDS service name. The simulator's EDS leaves have their
+// cluster's name as service name, and DNS leaves have none. A leaf that changes from EDS to DNS or
+// back has two counts while calls from before the change still run.
 void calls_in_flight_are_within_the_limit(const std::map<std::string, std::int64_t>& in_flight,
                                           const std::map<std::string, unsigned>& limits,
                                           lb::RequestLimits& counted,

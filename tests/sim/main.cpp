@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// signalbox_sim — runs seeds and says which sentence was broken.
+// signalbox_sim — runs the simulation with each seed, and prints the invariants that were broken.
 //
 //   signalbox_sim --seeds N [--seed S] [--faults a,b,c] [--trace] [--verbose] [--twice]
 //                 [--pinned FILE] [--jobs N] [--fresh REVISION] [--brief] [--cold-start TARGETS]
@@ -229,14 +229,15 @@ int run(const Options& options, const std::string& program) {
   return tally.failed == 0 && tally.passed == jobs.size() ? 0 : 1;
 }
 
-// The most requests that so many targets may need; the bound does not grow with the targets.
+// The most xDS requests that one cold start may send, whatever the number of targets.
 constexpr std::uint64_t kMostRequests = 30;
 
 int run_cold_starts(const Options& options) {
   int failed = 0;
   for (std::uint64_t i = 0; i < options.seeds; ++i) {
     const std::uint64_t seed = options.first + i;
-    // Channels open at once, or as fast as an application opens them.
+    // With an even seed all channels open at the same instant. With an odd seed they open one after
+    // the other, as fast as an application opens them.
     const Duration apart = std::chrono::microseconds(seed % 2 == 0 ? 0 : 200);
     ColdStart start = run_cold_start(seed, options.cold_start, apart);
     if (start.requests > kMostRequests) start.broken.emplace_back("too many requests");

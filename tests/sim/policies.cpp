@@ -51,7 +51,7 @@ void write_maglev(LoadBalancingPolicy& policy) {
   add(policy, message);
 }
 
-// The worlds have fewer hosts than this, so every host is in use.
+// The subset is larger than any simulated cluster, so every host is in use.
 void write_subsetting(LoadBalancingPolicy& policy) {
   known::random_subsetting::v3::RandomSubsetting message;
   message.mutable_subset_size()->set_value(1'000);
@@ -72,7 +72,7 @@ using LeastRequest = known::least_request::v3::LeastRequest;
 using Weighted = known::client_side_weighted_round_robin::v3::ClientSideWeightedRoundRobin;
 using Random = known::random::v3::Random;
 
-// The first row is the policy that CDS means when it names none.
+// The first row stands for a CDS resource without a policy.
 constexpr PolicyRow kRows[] = {
     {"default", Connects::kAll, Chooses::kEverybody, nullptr},
     {"round_robin", Connects::kAll, Chooses::kEverybody, write_default<RoundRobin>},

@@ -12,8 +12,8 @@
 namespace signalbox::sim {
 namespace {
 
-// The rarest host gets at least one call in sixty: with so many picks every seed reaches every
-// host.
+// Enough picks to reach every host with every seed: each host gets at least one call in sixty on
+// average.
 constexpr std::uint64_t kPicks = 2'000;
 constexpr std::uint64_t kHashes = 16;
 // A cluster with a lower limit of concurrent calls is not tested for ejection, because too few
@@ -108,8 +108,8 @@ void check_cluster(const Picker& picker,
   if (drops < 100) check_choice(seen, leaf, model, complaints);
 }
 
-// Checks that only hosts of tiers with a load get calls. A pick does not show which tier its draw
-// has chosen.
+// Checks that only hosts of tiers with a load get calls. A pick does not show which tier was chosen
+// for it, so the hosts of all such tiers are allowed.
 void check_tiers(const Picker& picker,
                  const std::string& cluster,
                  const Topology& topology,
@@ -173,7 +173,7 @@ void ask_by_hash(const lb::Snapshot& snapshot,
                  const Topology& topology) {
   if (snapshot.picker == nullptr) return;
   for (const std::string& cluster : routed(target)) {
-    // Each hash meets each tier, as in check_tiers().
+    // A tiered cluster needs more picks, so that each hash is tried in each tier.
     const std::uint64_t picks = is_tiered(topology, cluster) ? kPicks : 4 * kHashes;
     ask_often(*snapshot.picker, ClusterName(cluster), picks);
   }

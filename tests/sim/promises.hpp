@@ -18,8 +18,8 @@
 
 namespace signalbox::sim {
 
-/// Asks the policies for all connections that policies_keep_their_promises() needs, because some
-/// policies connect only when a pick asks.
+/// Makes picks, so that policies which connect only on a pick (such as ring_hash) open all
+/// connections that policies_keep_their_promises() needs.
 void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target, const Topology& topology);
 
 /// Checks each policy by many picks. A policy that spreads calls reaches every host. A policy that

@@ -76,7 +76,8 @@ void take_what_is_needed(const std::string& leaf,
                      absl::StrCat(leaf, ": ", in_all, " for ", trees));
 }
 
-// The number of trees that serve from a leaf: one for each cluster that a target routes to.
+// For each leaf, the number of policy trees that use it now: one for each cluster that a target
+// routes to and that this leaf serves now.
 std::map<std::string, int> trees_by_leaf(const Topology& topology) {
   std::map<std::string, int> trees;
   for (const TargetModel& target : topology.targets) {
@@ -84,7 +85,8 @@ std::map<std::string, int> trees_by_leaf(const Topology& topology) {
       if (const auto leaf = serving_leaf(topology, cluster)) ++trees[*leaf];
     }
   }
-  // Below a tiered aggregate other priorities are connected, too; see loads_are_of_a_hundred().
+  // Leaves of tiered aggregates are left out, because several priorities of them are connected. See
+  // loads_are_of_a_hundred().
   for (const std::string& leaf : tiered_leaves(topology))
     trees.erase(leaf);
   return trees;
@@ -252,7 +254,8 @@ void hosts_that_move_keep_their_connections(
   const auto now = setting.connector->standing();
   for (const auto& [leaf, trees] : trees_by_leaf(topology)) {
     const ClusterModel& model = topology.clusters.at(leaf);
-    // One address of a DNS name is connected, and further ones where sessions wish for them.
+    // Only policies that connect to all hosts are checked. DNS clusters are left out: one address
+    // is connected, and further addresses if a session's cookie names them.
     if (model.policy->connects != Connects::kAll || model.kind == ClusterKind::kDns) continue;
     for (const Address& host : best_hosts(leaf, model)) {
       const auto then = before.find(host);
@@ -261,7 +264,8 @@ void hosts_that_move_keep_their_connections(
       std::vector<std::uint64_t> kept;
       if (found != now.end())
         std::ranges::set_intersection(then->second, found->second, std::back_inserter(kept));
-      // A connection that only a session held in another tree may have been released.
+      // Each tree needs one connection. A further connection, which only a session kept, may have
+      // been released.
       const auto needed = std::min(then->second.size(), static_cast<std::size_t>(trees));
       complaints.require(
           kept.size() >= needed, "an endpoint that moves keeps its connection", host.str());
@@ -275,6 +279,7 @@ void nothing_is_left(const Setting& setting, const Stage& stage, FakeComplaints&
   };
   none(stage.living(), "actors");
   none(setting.control_plane->streams(), "streams");
+  none(setting.load_server->streams(), "streams of load reports");
   none(setting.connector->attempts(), "attempts");
   none(setting.connector->connections(), "connections");
   none(setting.reclaimer->pending_snapshots(), "snapshots that wait");

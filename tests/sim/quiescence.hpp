@@ -12,8 +12,8 @@
 
 namespace signalbox::sim {
 
-/// A37-15: the listeners, their routes, all clusters reached from them, the endpoints of the
-/// leaves.
+/// A37-15: the client is subscribed to exactly the listeners, their routes, all clusters reached
+/// from the routes, and the endpoints of the leaves.
 void subscribed_is_what_can_be_reached(const Setting& setting,
                                        const Topology& topology,
                                        FakeComplaints& complaints);
@@ -27,9 +27,9 @@ void calls_go_to_the_best_hosts(const Calls& calls,
                                 const Topology& topology,
                                 FakeComplaints& complaints);
 
-/// A waiting call is wait_for_ready, and its cluster cannot serve, so that another call would fail.
-/// Calls of a cluster that no route names any more must not wait: they would wait for ever
-/// (A31-17).
+/// A call may wait only if it is wait_for_ready and its cluster cannot serve now: a call without
+/// wait_for_ready would fail. A call of a cluster that no route names any more must not wait: it
+/// would wait for ever (A31-17).
 void nobody_waits_without_a_reason(const Calls& calls,
                                    const TargetModel& target,
                                    const Topology& topology,

@@ -88,8 +88,8 @@ void set_ejection(const ClusterModel& model, Cluster& cluster) {
   settings.mutable_failure_percentage_request_volume()->set_value(2);
 }
 
-// Every third cluster is probed, as often as outlier detection sweeps. On long days the interval is
-// still short enough: a recovered host is known to be healthy when calls are checked.
+// Every third cluster has health checks, at outlier detection's interval but at most every 10 s:
+// a recovered host must be known to be healthy before the simulator checks calls.
 void set_health_checks(const ClusterModel& model, Cluster& cluster) {
   if (number_of(cluster.name()) % 3 != 0) return;
   auto& check = *cluster.add_health_checks();
@@ -188,6 +188,7 @@ std::string cluster_bytes(const std::string& name, const ClusterModel& model) {
   set_ejection(model, cluster);
   set_health_checks(model, cluster);
   set_affinity(model, cluster);
+  if (has_load_reports(name)) cluster.mutable_lrs_server()->mutable_self();
   if (model.kind == ClusterKind::kDns) {
     cluster.set_type(Cluster::LOGICAL_DNS);
     auto* endpoint =

@@ -198,7 +198,7 @@ void Needs::nobody_is_kept_for_nothing(const std::map<Address, Instant>& wished,
                                        const Topology& topology,
                                        const Setting& setting,
                                        FakeComplaints& complaints) const {
-  // The retention of unneeded priorities (15 minutes), and a margin.
+  // A priority that is no longer needed is kept for 15 minutes; one minute is a margin.
   constexpr Duration kRetention = minutes(16);
   constexpr Duration kSweep = seconds(5);
   constexpr Duration kRestart = seconds(30);

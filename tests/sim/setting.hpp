@@ -18,6 +18,7 @@
 #include "tests/support/fake_connector.hpp"
 #include "tests/support/fake_control_plane.hpp"
 #include "tests/support/fake_faults.hpp"
+#include "tests/support/fake_load_server.hpp"
 #include "tests/support/fake_name_lookup.hpp"
 #include "tests/support/fake_reclaimer.hpp"
 
@@ -45,6 +46,7 @@ struct Setting {
             std::make_shared<testing::FakeConnector>(clock, chance, faults, complaints, reclaimer)),
         control_plane(
             std::make_shared<testing::FakeControlPlane>(clock, chance, faults, complaints)),
+        load_server(std::make_shared<testing::FakeLoadServer>(clock, faults, complaints, seed)),
         name_lookup(std::make_shared<testing::FakeNameLookup>(faults)),
         probes(std::make_shared<Probes>(clock, *connector, seed)) {}
 
@@ -56,6 +58,7 @@ struct Setting {
   std::shared_ptr<testing::FakeReclaimer> reclaimer;
   std::shared_ptr<testing::FakeConnector> connector;
   std::shared_ptr<testing::FakeControlPlane> control_plane;
+  std::shared_ptr<testing::FakeLoadServer> load_server;
   std::shared_ptr<testing::FakeNameLookup> name_lookup;
   std::shared_ptr<Probes> probes;
 };

@@ -38,7 +38,8 @@ constexpr Duration kLate = std::chrono::milliseconds(200);
 
 constexpr Duration kBetweenSweeps = std::chrono::seconds(5);
 
-// The aggregate's priority stands above override_host and gets no endpoints.
+// The policies that can be below override_host. An aggregate's priority policy is above
+// override_host, but it gets no endpoints, so "priority" may be in this list.
 const std::set<std::string> kBelowOverrideHost = {"priority",
                                                   "wrr_locality",
                                                   "weighted_target",
@@ -111,8 +112,9 @@ bool Stage::wait_frozen(Instant end) {
   return until < end;
 }
 
-// Whether due actions or timers run now although an actor is ready: actions come between the
-// messages of their instant, and on a busy machine time goes on.
+// Whether the next due actions or timers run now although an actor is ready. Actions that are due
+// now may come between the messages of the same instant. With the fault kMessagesLate, time may
+// also go on before all messages are handled, as on a busy machine.
 bool Stage::interrupts() {
   const std::optional<Instant> due = next_due();
   if (!due) return false;
@@ -178,8 +180,8 @@ void Stage::watch_endpoints(const caf::type_erased_tuple& message) {
   complaints_.require(!drains, "the child never sees who is DRAINING [A55-29]", policy);
 }
 
-// Messages that come in time arrive as far apart as they were sent. Only then is the distance of
-// sweeps checked.
+// Checks the time between two sweeps, except when messages may be late: late messages do not arrive
+// as far apart as they were sent.
 void Stage::watch_sweeps(caf::scheduled_actor& actor, const caf::type_erased_tuple& message) {
   if (content_of<SweepAsked>(message) == nullptr) return;
   const Instant troubled = std::max(frozen_until_, starved_until_) + kLate;

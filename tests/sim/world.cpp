@@ -112,6 +112,7 @@ void World::open() {
   environment.connector = setting_.connector;
   environment.health_prober = setting_.probes;
   environment.ads_transports = {setting_.control_plane};
+  environment.load_transports = {setting_.load_server};
   environment.name_lookup = setting_.name_lookup;
   environment.reclaimer = setting_.reclaimer;
   environment.instruments = instruments_;
@@ -130,6 +131,7 @@ void World::open() {
   environment.detached_lookups = false;
   environment.detached_streams = false;
   environment.policy.request_limits = request_limits_;
+  environment.policy.load_book = load_book_;
   environment.policy.picker_interval = lb::kPickerInterval;
   if (topology_.tiered) environment.policy.aggregate_mode = AggregateMode::kTiered;
   environment.policy.panic_threshold = topology_.panic_percent;
@@ -172,6 +174,7 @@ void World::turmoil() {
 // is the retention of unneeded priorities: fifteen minutes.
 void World::calm() {
   faults_.end();
+  setting_.load_server->say(minutes(1));
   if (!pass(seconds(15))) return;
   touch_everything(topology_);
   serve_all();
@@ -204,6 +207,7 @@ void World::calm() {
   if (!pass(seconds(20))) return;
   check_calls();
   check_books();
+  if (!report_all()) return;
   subscribed_is_what_can_be_reached(setting_, topology_, setting_.complaints);
   connections_are_those_that_are_needed(setting_, topology_, setting_.complaints);
   for (const Channel& channel : channels_) {
@@ -376,6 +380,19 @@ void World::check_books() {
                                 absl::StrCat(generation, ", not ", snapshot->generation));
   }
   calls_are_counted(books, all, setting_.complaints);
+}
+
+// The server asks for all that is left.
+bool World::report_all() {
+  setting_.load_server->say(seconds(1));
+  if (!pass(seconds(5))) return false;
+  std::map<std::string, testing::CallLoad> all;
+  for (const Channel& channel : channels_) {
+    for (const auto& [leaf, load] : channel.calls->loads())
+      all[leaf] += load;
+  }
+  loads_are_what_was_called(all, *load_book_, setting_, stage_, setting_.complaints);
+  return setting_.complaints.empty();
 }
 
 void World::forget_endings() {

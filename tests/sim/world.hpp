@@ -22,6 +22,7 @@
 
 #include "actors/supervisor_actor.hpp"
 #include "lb/request_limit.hpp"
+#include "messages/counting/load_book.hpp"
 #include "metrics/instruments.hpp"
 #include "tests/sim/calls.hpp"
 #include "tests/sim/faults.hpp"
@@ -98,6 +99,7 @@ class World {
   void check_calls();
   void check_limits();
   void check_books();
+  bool report_all();
   void forget_endings();
 
   void change_soon();
@@ -122,6 +124,7 @@ class World {
   std::map<std::string, unsigned> limits_;  ///< The highest limit since calls began.
   std::uint64_t moves_ = 0;                 ///< Calls::moves() at the last check of the limits.
   std::shared_ptr<lb::RequestLimits> request_limits_ = std::make_shared<lb::RequestLimits>();
+  std::shared_ptr<LoadBook> load_book_ = std::make_shared<LoadBook>(std::set<ServerId>{0});
   std::shared_ptr<metrics::Instruments> instruments_ = std::make_shared<metrics::Instruments>();
   protocol::SupervisorActor supervisor_;
   std::vector<std::weak_ptr<const Picker>> published_;

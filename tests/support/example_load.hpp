@@ -4,8 +4,8 @@
 //
 //   RecordedCall × 12,000 ─▶ LoadRecorder ─▶ [example_load] ─▶ LoadReport
 //
-// Everything follows from the number of the call, so every run has the same numbers. `part` of
-// `parts`: only every so many-th call, as if that many machines had shared the load.
+// All values of a call are computed from its number, so every run gives the same report. `part` and
+// `parts` choose every `parts`-th call, as if that many machines had shared the load.
 
 #pragma once
 

@@ -87,6 +87,17 @@ const std::vector<FaultRow>& fault_table() {
        kThere,
        "the next change comes before the last is answered"},
       {Fault::kBackendErrs, "backend-errs", 25, kNow, "a host answers calls with errors"},
+      {Fault::kLoadStreamReset,
+       "load-stream-reset",
+       10,
+       kNow,
+       "the stream of load reports is reset"},
+      {Fault::kLoadStreamSilent,
+       "load-stream-silent",
+       25,
+       kThere,
+       "no answer says which load to report"},
+      {Fault::kReporterKilled, "reporter-killed", 10, kNow, "the actor of load reports dies"},
   };
   return table;
 }

@@ -61,6 +61,9 @@ enum class Fault : std::uint8_t {
   kGraceSlow,
   kConfigOvertaken,
   kBackendErrs,
+  kLoadStreamReset,
+  kLoadStreamSilent,
+  kReporterKilled,
 };
 
 /// Which code asks whether a fault fires.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcLeak — what is allocated during its life is no leak to LeakSanitizer. Only for a leak of
-// gRPC's own, in a test that cannot do without it.
+// GrpcLeak — while an object of this type lives, LeakSanitizer ignores new allocations. Use it only
+// for a leak in gRPC itself that a test cannot avoid.
 //
 // A call that is prepared and never started leaks its request: gRPC 1.51 keeps the serialised
 // request in the call's arena, and frees the arena without destroying what is in it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NoDescriptors — leaves the process no file descriptor.
+// NoDescriptors — makes every attempt to open a file descriptor fail (EMFILE).
 //
 //   test ─▶ [NoDescriptors] ─▶ the program under test opens, watches: EMFILE
 
@@ -17,7 +17,8 @@ class NoDescriptors {
   NoDescriptors() {
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
     rlimit none = before_;
-    // The standard streams take three; poll() accepts at most this many entries.
+    // The three standard streams stay open. A lower limit would make poll() fail: it also bounds
+    // the number of entries that poll() accepts.
     none.rlim_cur = 3;
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   }

@@ -97,11 +97,13 @@ inline XdsConfig config_of(std::vector<Route> routes,
   return config;
 }
 
-/// Makes a reference for each cluster that the routes of `config` can choose.
-inline lb::ClusterRefs refs_for(const XdsConfig& config) {
+/// Makes a reference for each cluster that the routes of `config` can choose. `counts_calls`: the
+/// references have counters.
+inline lb::ClusterRefs refs_for(const XdsConfig& config, bool counts_calls = true) {
   lb::ClusterRefs refs;
   for (const ClusterName& name : lb::clusters_of(config))
-    refs[name] = std::make_shared<lb::ClusterRef>(name, std::make_shared<CallStats>());
+    refs[name] = std::make_shared<lb::ClusterRef>(
+        name, counts_calls ? std::make_shared<CallStats>() : nullptr);
   return refs;
 }
 

@@ -42,7 +42,7 @@ class RouterFixture {
   void publish(std::optional<XdsConfig> config, PickerPtr picker, absl::Status failure = {}) {
     auto snapshot = std::make_unique<lb::Snapshot>();
     if (config) {
-      for (const auto& [name, ref] : refs_for(*config))
+      for (const auto& [name, ref] : refs_for(*config, counts_calls))
         refs.try_emplace(name, ref);
       snapshot->selector = lb::make_config_selector(*config, refs, 0, faults);
     }
@@ -60,6 +60,7 @@ class RouterFixture {
   std::shared_ptr<lb::SnapshotCell> cell = std::make_shared<lb::SnapshotCell>();
   lb::Router router{cell};
   lb::ClusterRefs refs;
+  bool counts_calls = true;  ///< Clusters that are published from now on have counters.
   std::uint64_t sequence = 0;
   ResolutionNotesPtr notes;  ///< The notes of snapshots published from now on.
   lb::FaultOptions faults;   ///< The fault options of snapshots published from now on.

@@ -150,15 +150,15 @@ struct SessionFixture : RouterFixture {
   }
 
   std::int64_t counted(const char* cluster, AffinityResult what) const {
-    return ref(cluster).stats().affinity(what);
+    return ref(cluster).stats()->affinity(what);
   }
 
   std::int64_t counted(const char* cluster, CookieSet what) const {
-    return ref(cluster).stats().cookies(what);
+    return ref(cluster).stats()->cookies(what);
   }
 
-  /// Whether the next configuration's picker has seats. With seats the router looks up a call's
-  /// cookie before the call's route. No endpoint has a seat.
+  /// Whether the next configuration's picker has lb::Seats. If so, the router looks up a call's
+  /// cookie before the call's route. No endpoint is in the Seats.
   bool has_seats = true;
   const lb::Seats seats{1};
   std::map<std::string, std::deque<Backend>> backends;

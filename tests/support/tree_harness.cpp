@@ -15,7 +15,7 @@
 
 namespace signalbox::test {
 
-// The time of one check grows with the size of the map.
+// Larger subchannel maps are not checked, because a check takes time in proportion to the map.
 constexpr std::size_t kCheckedSubchannels = 1'000;
 
 namespace {
@@ -382,7 +382,7 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
             }
           },
           [&](Observe& it) {
-            // Each leaf's map observes this once at its start. Left out of the log.
+            // Left out of the log: each leaf reports this once when it starts.
             if (std::holds_alternative<CircuitBreakerSet>(it.observation)) return;
             if (is_for_status(LbEffect{it})) return;
             log(to_text(it.observation));

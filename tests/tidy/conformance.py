@@ -19,7 +19,7 @@ DATA, PAGE = "docs/conformance.txt", "docs/conformance.md"
 COMMAND = "python3 tests/tidy/conformance.py --write"
 MOST_WORDS = 30  # In a sentence.
 
-ID = r"(?:A\d{1,3}(?:-\d+)?|ENV-\d+)"
+ID = r"(?:A\d{1,3}(?:-\d+)?|ENV-\d+|C\d)"
 TAG = re.compile(rf"\[({ID}(?:, ?{ID})*)\]")
 # The number of a gRFC alone has two digits or three, because A1 may be an invariant.
 CITED = re.compile(r"(?<![\w%-])(?:A\d{1,3}-\d+|ENV-\d+|A\d{2,3})(?![\w-])")

@@ -27,7 +27,7 @@ DECISIONS, DECISION_INDEX = "docs/decisions/", "docs/decisions/README.md"
 DECISION_LINES, DECISION_COLUMNS = 20, 110
 CONFIGURE, PROTOS = "docs/configure.md", "xds/proto/"
 # Envelopes of resources, which are no configuration.
-ENVELOPES = ("/service/discovery/", "/service/status/", "/admin/v3/", "/google/rpc/", "/typed_struct.proto")
+ENVELOPES = ("/service/discovery/", "/service/status/", "/endpoint/v3/load_report.proto", "/admin/v3/", "/google/rpc/", "/typed_struct.proto")
 FIELD = re.compile(r"^[ \t]*(?:repeated[ \t]+)?(?:map<[^>]+>|[\w.]+)[ \t]+([a-z_0-9]+)[ \t]*=[ \t]*\d+;", re.MULTILINE)
 CELL = re.compile(r"^\|([^|\n]*)\|", re.MULTILINE)  # The first one of a table's row.
 CODE = re.compile(r"`([^`\n]+)`")

@@ -17,13 +17,14 @@
 
 namespace signalbox::tools {
 
-/// Each value is the end of its bucket, or `max_ns` if that is less.
+/// The bin's latencies. Each counts as the upper end of its bucket, or as `max_ns` if that is less.
 LatencyHistogram histogram_of(const LoadBin& bin);
 
-/// Sets `p50_ns` and `p99_ns` by `latencies` and `max_ns`.
+/// Computes `p50_ns` and `p99_ns` from `latencies` and `max_ns`.
 void finish_percentiles(LoadBin& bin);
 
-/// Both have the same lists of endpoints and places. The percentiles of `to` are not set.
+/// Precondition: both bins belong to the same lists of endpoints and places. Call
+/// finish_percentiles(to) after the last addition: add_bin() does not set percentiles.
 void add_bin(LoadBin& to, const LoadBin& from);
 
 /// `together`: the number of bins that become one. The last bin may have fewer. Precondition:

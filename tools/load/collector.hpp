@@ -6,7 +6,8 @@
 //   LoadEngine::drain ─▶ ended calls ─┐
 //   lines of the parent ─▶ acts ──────┴▶ [Collector] ─▶ LoadRecorder
 //
-// Calls are held back for a moment: an act is announced before it is done, and has arrived by then.
+// A call is recorded kHold after it ended. The parent announces an act before it does the act, so
+// the announcement has arrived by then.
 
 #pragma once
 
@@ -36,9 +37,9 @@ class Collector {
            const std::vector<EndedCall>& ended,
            std::vector<std::string> endpoints);
 
-  /// Records what ended at or before `now_ns` - kHold.
+  /// Records the calls that ended, and the acts that began, at or before `now_ns` - kHold.
   void advance(std::int64_t now_ns);
-  /// Records all that is held.
+  /// Records all calls and acts that are still held back.
   void flush();
 
  private:

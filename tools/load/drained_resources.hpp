@@ -31,7 +31,8 @@ class DrainedResources {
   /// INVALID_ARGUMENT: no endpoint has the address.
   absl::Status drain(const std::string& address, bool is_draining);
 
-  /// Clients are told another address of the endpoint: that of a proxy, on IPv4.
+  /// Replaces the endpoint's address in the resources with that of a proxy (IPv4), so that clients
+  /// connect to the proxy.
   void lead(const std::string& address, const std::string& proxy);
 
   /// The resources as JSON.

@@ -21,7 +21,7 @@ struct SentCall {
 };
 
 struct EndedCall {
-  /// Of `endpoint`: the call reached none.
+  /// The value of `endpoint` when the call reached no endpoint.
   static constexpr std::uint32_t kNoEndpoint = 0;
   static constexpr std::int32_t kNoSession = -1;
 

@@ -21,7 +21,8 @@ constexpr auto kLook = std::chrono::milliseconds(50);  // How often a wait looks
 constexpr auto kTakerLook = std::chrono::milliseconds(100);
 constexpr std::size_t kMostMessages = 1000;
 
-// Reading a thread's CPU clock is a system call, so one call in so many is measured.
+// Reading a thread's CPU clock is a system call, so only one call in kSampleEvery
+// is measured.
 constexpr std::uint64_t kSampleEvery = 32;
 
 nanoseconds thread_cpu() {
@@ -115,7 +116,7 @@ LoadEngine::Drained LoadEngine::drain() {
     drained.sent.push_back(*call);
   while (const auto call = ended_.pop())
     drained.ended.push_back(*call);
-  // Taken last, so that every endpoint of the calls above is known.
+  // The endpoints are taken after the calls, so that the list has every endpoint of those calls.
   const std::lock_guard lock(mutex_);
   drained.endpoints = std::exchange(new_endpoints_, {});
   return drained;

@@ -41,7 +41,7 @@
 
 namespace signalbox::tools {
 
-/// Some megabytes in size: it belongs on the heap.
+/// Allocate an engine on the heap: its rings have several megabytes.
 class LoadEngine {
  public:
   using Clock = std::chrono::steady_clock;
@@ -60,7 +60,7 @@ class LoadEngine {
     std::chrono::nanoseconds duration = std::chrono::seconds(10);  ///< Without the warm-up.
   };
 
-  /// What drain() hands over.
+  /// The result of drain().
   struct Drained {
     std::vector<SentCall> sent;
     std::vector<EndedCall> ended;        ///< In the order of their ends.
@@ -68,7 +68,7 @@ class LoadEngine {
   };
 
   LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel, Options options);
-  /// Cancels what is in flight.
+  /// Cancels the calls in flight.
   ~LoadEngine();
   LoadEngine(const LoadEngine&) = delete;
   LoadEngine& operator=(const LoadEngine&) = delete;
@@ -80,7 +80,8 @@ class LoadEngine {
   /// Ends the calls in flight CANCELLED, after stop().
   void cancel();
 
-  /// All calls have been sent, or stop() was called, and all have ended.
+  /// True when no further call will be sent (all were sent, or stop() was called), and every sent
+  /// call has ended.
   bool is_done() const;
 
   /// The calls since the last drain(). One thread drains.
@@ -89,7 +90,7 @@ class LoadEngine {
   /// CPU time of the engine's own work in the sender and the taker, so far; sampled.
   std::chrono::nanoseconds own_cpu() const;
 
-  /// Of failed calls, with their numbers. Call it when is_done().
+  /// The status messages of failed calls, and how many calls had each. Precondition: is_done().
   const std::map<std::string, std::uint64_t>& messages() const { return messages_; }
 
  private:
@@ -114,12 +115,12 @@ class LoadEngine {
   grpc::CompletionQueue queue_;
   std::vector<std::unique_ptr<CookieJar>> jars_;
   Schedule schedule_;
-  Clock::time_point begin_;  // Of the measured part.
+  Clock::time_point begin_;  // When the measured part begins, after the warm-up.
 
   Ring<SentCall, kPlaces> sent_;
   Ring<EndedCall, kPlaces> ended_;
   Ring<Call*, kPlaces> free_;
-  std::vector<std::unique_ptr<Call>> calls_;  // The sender's, until it has ended.
+  std::vector<std::unique_ptr<Call>> calls_;  // Only for the sender thread until it has ended.
 
   std::atomic<std::int64_t> in_flight_ = 0;
   std::atomic<std::int64_t> closed_in_flight_ = 0;
@@ -129,7 +130,7 @@ class LoadEngine {
   std::atomic<std::int64_t> sender_cpu_ns_ = 0;
   std::atomic<std::int64_t> taker_cpu_ns_ = 0;
 
-  // The taker's.
+  // For the taker thread. drain() also reads and empties new_endpoints_.
   std::unordered_map<std::string, std::uint32_t> endpoints_;  // By peer.
   std::map<std::string, std::uint64_t> messages_;
   std::mutex mutex_;  // Guards new_endpoints_.

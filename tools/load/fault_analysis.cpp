@@ -43,7 +43,7 @@ std::int64_t whole_bins_of(const std::vector<LoadBin>& bins, std::int64_t ran_ns
   return std::min<std::int64_t>(ran_ns / kLoadBinNs, static_cast<std::int64_t>(bins.size()));
 }
 
-// 99 % of the calls of these bins are within the limit.
+// True if 99 % of the calls in the bins from `begin` up to `end` are within the latency limit.
 bool is_within(const std::vector<Within>& within, std::int64_t begin, std::int64_t end) {
   Within sum;
   for (std::int64_t i = begin; i < end; ++i) {
@@ -75,7 +75,7 @@ void FaultAnalysis::ended(const EndedCall& call, std::optional<std::uint32_t> ra
   if (rank) answered(call, *rank);
 }
 
-// Whether another fault, and not part of the same one, has begun since.
+// Whether a later fault has begun. Faults less than a second after this one count as part of it.
 bool FaultAnalysis::is_over(std::size_t fault, std::int64_t now_ns) const {
   return std::ranges::any_of(faults_, [&](const Fault& later) {
     return later.is_fault && later.at_ns >= faults_[fault].at_ns + kSecond && later.at_ns <= now_ns;

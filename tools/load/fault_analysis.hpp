@@ -45,7 +45,7 @@ class FaultAnalysis {
   /// not known.
   void ended(const EndedCall& call, std::optional<std::uint32_t> rank);
 
-  /// In the order of the acts, without baseline and recovery.
+  /// In the order of the acts. Baseline and recovery are not set.
   const std::vector<LoadFaultFigures>& figures() const { return figures_; }
 
  private:
@@ -92,8 +92,8 @@ Unrecovered why_unrecovered(const std::vector<LoadBin>& bins,
                             std::int64_t ran_ns,
                             std::uint64_t baseline_p99_ns);
 
-/// `ran_ns`: how long the measured part was. nullopt: there is no baseline, or no 5 s that were
-/// within it.
+/// When calls had recovered from the fault (see the rules above). `ran_ns`: the length of the
+/// measured part. nullopt: there is no baseline, or calls did not recover for 5 s.
 std::optional<std::int64_t> recovery_of(const std::vector<LoadBin>& bins,
                                         std::int64_t at_ns,
                                         std::int64_t ran_ns,

@@ -93,7 +93,7 @@ struct Connection {
   Direction down;
 };
 
-// Reads once, and gives the chunk its time.
+// Reads one chunk, and computes when it may leave the proxy.
 void read_some(Direction& way, const Harm& harm, Connection& connection) {
   std::array<char, 16384> bytes;
   const ssize_t got = ::recv(way.from, bytes.data(), bytes.size(), 0);
@@ -213,7 +213,7 @@ class FaultProxy::Loop {
       const short server = connection.is_connecting
                                ? short{POLLOUT}
                                : events(connection, connection.down, connection.up, now);
-      // poll() reports errors of every descriptor, so a silent one is left out.
+      // poll() would report errors of a descriptor even if no event is requested. It ignores -1.
       polled_.push_back({client == 0 ? -1 : connection.client, client, 0});
       polled_.push_back({server == 0 || harm_.is_blackhole ? -1 : connection.server, server, 0});
       for (const Direction* way : {&connection.up, &connection.down}) {
@@ -283,7 +283,8 @@ class FaultProxy::Loop {
     connection.server = connection.up.to = connection.down.from = server;
   }
 
-  // A broken connection, or one that the proxy ends itself, is reset; an ended one just closes.
+  // Closes the sockets if both directions have ended. Otherwise the connection broke, or the proxy
+  // ends it: the sockets are reset.
   static void end(const Connection& connection) {
     const bool is_over = connection.up.is_shut && connection.down.is_shut;
     for (const int socket : {connection.client, connection.server}) {

@@ -36,14 +36,14 @@ class Pacer {
   Clock::time_point leaves(const Harm& harm, Clock::time_point arrived, std::size_t bytes);
 
  private:
-  Clock::time_point free_;  // When the bytes before have passed.
+  Clock::time_point free_;  // When all earlier bytes have left.
 };
 
 class FaultProxy {
  public:
   /// `endpoint`: "ip:port".
   static absl::StatusOr<std::unique_ptr<FaultProxy>> start(const std::string& endpoint);
-  /// Resets what is open.
+  /// Resets the open connections.
   ~FaultProxy();
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;

@@ -37,7 +37,8 @@ class LatencyHistogram {
 
   void merge(const LatencyHistogram& other);
 
-  /// Adds what a file says of a histogram: a bucket, and then once the values that buckets lack.
+  /// To read a histogram from a file, call add_bucket() for each bucket, and then add_extremes()
+  /// once: buckets hold rounded values, so they do not give min, max and sum.
   void add_bucket(std::size_t bucket, std::uint64_t times);
   void add_extremes(std::uint64_t min, std::uint64_t max, std::uint64_t sum);
 

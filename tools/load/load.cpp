@@ -237,7 +237,7 @@ class SideProcess {
 
   absl::Status tell(const Json& line) const { return process_.write(line.dump() + "\n"); }
 
-  /// The next line, or null.
+  /// The next line of the side's process; null if none comes within `at_most`.
   absl::StatusOr<Json> hear(milliseconds at_most) {
     const auto line = process_.read_line(at_most);
     if (absl::IsDeadlineExceeded(line.status())) return Json();
@@ -282,7 +282,7 @@ class LoadRun {
     return make_report();
   }
 
-  /// The signal that cut the run.
+  /// The signal that ended the run early; nullopt: none did.
   std::optional<int> signal() const { return signal_; }
 
  private:
@@ -381,7 +381,8 @@ class LoadRun {
                     .planned_ns = act.at.count(),
                     .at_ns = nanoseconds(now - measured_).count(),
                     .is_fault = act.is_fault()};
-    // Told first, so that no call that fails because of it is older for the sides.
+    // The sides hear of the act before it is done, so that they know of the act before a call fails
+    // because of it.
     if (auto status = tell_all({{"act",
                                  {{"at", nanoseconds(now.time_since_epoch()).count()},
                                   {"is_fault", fault.is_fault}}}});
@@ -414,7 +415,7 @@ class LoadRun {
     return absl::OkStatus();
   }
 
-  // Every side has told of a second, or is done.
+  // Prints each second for which every side has reported its figures.
   void print_seconds() {
     const auto has_told = [](const SideProcess& side) { return !side.seconds.empty(); };
     while (std::ranges::all_of(sides_, has_told)) {

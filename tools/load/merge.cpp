@@ -98,7 +98,7 @@ LoadConfiguration merged_configuration(const Reports& reports) {
   return merged;
 }
 
-// What readers must know: settings that were not the same everywhere.
+// Adds a note for the settings that differ between the merged runs.
 void note_differences(const Reports& reports, std::vector<std::string>& notes) {
   const LoadConfiguration& first = reports.front().report.configuration;
   for (const auto& [name, report] : reports) {
@@ -152,7 +152,8 @@ std::vector<LoadFault> merged_faults(const Reports& reports,
   return merged;
 }
 
-// What can be added up. The first success is the earliest one of all runs.
+// Adds the counts of one fault in another run. The first success is the earliest of all runs.
+// Baseline and recovery cannot be added, and are computed later.
 void add_figures(LoadFaultFigures& to, const LoadFaultFigures& from, std::int64_t later_ns) {
   to.lost += from.lost;
   to.sessions_moved += from.sessions_moved;

@@ -24,7 +24,7 @@ absl::Status wrong(absl::string_view why) {
   return absl::InvalidArgumentError(why);
 }
 
-// The pool's complaints, instead of lines in protobuf's log.
+// Collects the descriptor pool's errors, which protobuf would otherwise log.
 class Complaints final : public pb::DescriptorPool::ErrorCollector {
  public:
   void AddError(const std::string& file,

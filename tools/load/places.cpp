@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t kMostPriorities = 1000;  // Of one cluster; EDS has at most 128.
 
-// The place of the leaf in its aggregate's list; 0 without an aggregate.
+// The leaf's index in its aggregate's list of clusters; 0 without an aggregate.
 std::uint32_t order_of(const TargetStatus& target, const ClusterStatus& leaf) {
   for (const ClusterStatus& cluster : target.clusters) {
     if (cluster.name != leaf.aggregate || cluster.kind != ClusterKind::kAggregate) continue;

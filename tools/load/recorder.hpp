@@ -44,12 +44,12 @@ struct LoadSecond {
 
 class LoadRecorder {
  public:
-  /// `duration`: of the measured part.
+  /// `duration`: the length of the measured part.
   LoadRecorder(std::string side, std::size_t sessions, std::chrono::nanoseconds duration);
 
-  /// The address of the next endpoint; indexes of EndedCall count from 1.
+  /// Gives the next index to this address: EndedCall::endpoint is 1 for the first one added.
   void add_endpoint(std::string address);
-  /// Where calls to the address go from now on.
+  /// From now on, calls to this address count for this place.
   void place(const std::string& address, const RankedPlace& place);
   void act_began(std::int64_t at_ns, bool is_fault);
 
@@ -59,7 +59,8 @@ class LoadRecorder {
   LoadSecond take_second();
 
   /// `ran`: how long the measured part was, which is less than planned if it was cut.
-  /// `messages`: of failures, with their numbers. The recorder is not used any more.
+  /// `messages`: status messages of failed calls, with the number of calls. Call nothing after
+  /// finish().
   LoadSide finish(std::chrono::nanoseconds ran,
                   std::uint64_t lateness_limit_ns,
                   const std::map<std::string, std::uint64_t>& messages);

@@ -23,17 +23,17 @@
 
 namespace signalbox::tools {
 
-/// Of the JSON form. It rises when a member changes its meaning or goes.
+/// The version of the JSON form. It rises when a member is removed or changes its meaning.
 inline constexpr int kLoadReportVersion = 1;
 
 /// The width of a bin.
 inline constexpr std::int64_t kLoadBinNs = 100'000'000;
 
-/// The measurement is not valid above these.
+/// A measurement is not valid if its lateness or its share of unsent calls is greater.
 inline constexpr std::uint64_t kMostLatenessP99Ns = 1'000'000;  // Unless --max-lateness differs.
 inline constexpr double kMostUnsentShare = 0.001;
 
-/// The callers of LoadSide::closed_loop: ghz has so many by default.
+/// The number of callers that LoadSide::closed_loop assumes: the default of the load tool ghz.
 inline constexpr std::int64_t kClosedLoopCallers = 50;
 
 struct LoadConfiguration {
@@ -57,14 +57,15 @@ struct LoadValidity {
   std::uint64_t scheduled = 0;  ///< Calls that were due within the measured part.
   std::uint64_t sent = 0;
   std::uint64_t dropped = 0;  ///< Due, and never sent: too many calls were in flight.
-  /// From when a call was due until it was sent.
+  /// Lateness is the time from when a call was due until it was sent.
   std::uint64_t lateness_p50_ns = 0;
   std::uint64_t lateness_p99_ns = 0;
   std::uint64_t lateness_p999_ns = 0;
   std::uint64_t lateness_max_ns = 0;
   std::uint64_t lateness_limit_ns = kMostLatenessP99Ns;  ///< Of p99: --max-lateness.
   bool is_valid = true;
-  /// The highest rate in a bin that was sent in time; shown when the measurement is not valid.
+  /// The most calls sent in one second of the run; in a run of less than a second, the average
+  /// rate. Shown when the measurement is not valid.
   double reachable_rate = 0;
   std::string reason;  ///< Why the measurement is not valid; empty if it is.
 };
@@ -108,7 +109,8 @@ struct LoadBin {
   /// Calls by gRPC status code; 0 is OK. A call that never ended has no code.
   std::map<int, std::uint64_t> codes;
   std::vector<LoadShare> shares;
-  /// Of calls that ended OK, from due: percentiles, and all of it to merge by.
+  /// Latencies of calls that ended OK, from due: percentiles, and all buckets, so that reports can
+  /// be merged.
   std::uint64_t p50_ns = 0;
   std::uint64_t p99_ns = 0;
   std::uint64_t max_ns = 0;
@@ -147,7 +149,7 @@ struct LoadSide {
   std::uint64_t unanswered = 0;                   ///< Sent, and not ended when the run was cut.
   std::map<int, std::uint64_t> codes;             ///< By gRPC status code; 0 is OK.
   std::map<std::string, std::uint64_t> messages;  ///< Of failures: the 20 most frequent texts.
-  /// Of calls that ended OK. `from_due` is what callers saw.
+  /// Latencies of calls that ended OK. `from_due` is what callers saw.
   LatencyHistogram from_due;
   LatencyHistogram from_sent;
   LatencyHistogram failed_from_due;  ///< Of calls that failed.
@@ -158,8 +160,8 @@ struct LoadSide {
   std::vector<LoadEndpoint> endpoints;
   std::vector<LoadBin> bins;
   std::vector<LoadFaultFigures> faults;  ///< One for each of LoadReport::faults.
-  /// CPU time of the process by measured call, user and system, and of it the engine's own threads
-  /// outside of the channel.
+  /// CPU time, user and system, per measured call: of the whole process, and the part that the load
+  /// engine itself used, without the channel.
   double cpu_per_call_ns = 0;
   double engine_cpu_per_call_ns = 0;
 };
@@ -189,7 +191,7 @@ struct LoadReport {
   std::vector<LoadSide> sides;       ///< signalbox first; grpc second with --compare grpc.
   std::vector<LoadThreshold> thresholds;
   std::vector<std::string> notes;  ///< Of a merge: what a reader must know about its runs.
-  /// That of the command: exit_status_of() in thresholds.hpp, or 128 + n after signal n.
+  /// The command's exit status: exit_status_of() in thresholds.hpp, or 128 + n after signal n.
   int exit_status = 0;
 };
 

@@ -35,7 +35,7 @@ std::string section(absl::string_view title,
                       body);
 }
 
-// The script is known by its hash, so a text of the report never becomes one.
+// Allows the page's own script by its hash, so that text from the report can never run as a script.
 std::string policy() {
   const std::string hash = absl::Base64Escape(absl::HexStringToBytes(load_page_script_sha256()));
   return absl::StrCat(
@@ -176,7 +176,7 @@ std::string chart(const LoadReport& report,
       "</div></div>\n");
 }
 
-// Sides stand next to each other; of one side, two charts do.
+// With two sides, each row has one chart per side. With one side, each row has two charts.
 std::string charts(const LoadReport& report) {
   std::string text = "<div class=\"charts\">\n";
   for (const auto& [title, kind] : {std::pair{"Calls a second", "rate"},

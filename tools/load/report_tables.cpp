@@ -49,9 +49,9 @@ std::string row(absl::string_view cells, bool is_group = false) {
   return absl::StrCat(is_group ? "<tr class=\"group\">" : "<tr>", cells, "</tr>\n");
 }
 
-enum class Width : std::uint8_t { kNarrow, kWide };  // Narrow: the page of a telephone has room.
+enum class Width : std::uint8_t { kNarrow, kWide };  // Narrow: fits the screen of a telephone.
 
-// `heads`: of one row, or several rows.
+// `heads`: the heading cells of one row, or several whole rows.
 std::string table(absl::string_view heads, absl::string_view rows, Width width) {
   const bool is_wide = width == Width::kWide;
   const std::string text = absl::StrCat(is_wide ? "<table>" : "<table class=\"narrow\">",
@@ -131,7 +131,7 @@ std::string fault_cells(const LoadFault& fault, std::size_t number_of_act, std::
                       "</td>");
 }
 
-// One row is so many seconds.
+// The number of seconds in one row.
 std::size_t seconds_in_row(std::size_t all_seconds) {
   constexpr std::array<std::size_t, 12> kSteps{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600};
   for (const std::size_t step : kSteps) {

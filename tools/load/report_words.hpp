@@ -22,12 +22,12 @@ std::string latency_text(double ns);
 
 std::string time_text(std::uint64_t ns);
 
-/// `none` of a histogram without values.
+/// Returns `none` for a histogram without values.
 std::string percentile_text(const LatencyHistogram& histogram,
                             double percent,
                             absl::string_view none = "–");
 
-/// "never" without a value.
+/// Returns "never" for nullopt.
 std::string time_or_never(const std::optional<std::int64_t>& ns);
 
 /// When p99 was back after an act: a time, "never", or "not measured" with the reason. "–" if the
@@ -44,7 +44,7 @@ std::string code_text(int code);
 /// "orders-primary, priority 0"
 std::string place_text(const LoadPlace& place);
 
-/// What was measured, in the unit of the threshold, which is one of the report's.
+/// The measured value, in the threshold's unit. Precondition: `threshold` is one of the report's.
 std::string measured_text(const LoadReport& report, const LoadThreshold& threshold);
 
 }  // namespace signalbox::tools

@@ -79,12 +79,12 @@ struct Script {
 
 absl::string_view to_string(Verb verb);
 
-/// The act needs a proxy in front of the endpoints that it names.
+/// True if an act of this kind needs a proxy in front of the endpoints that it names.
 bool needs_proxy(Verb verb);
 
-/// `has_resources`: there is a control plane of ours. Only then can a script act on
-/// `control-plane`, and on endpoints: drain, delay, bandwidth, blackhole, reset. Errors name the
-/// file, the line (YAML), the act and the field.
+/// `has_resources`: the tool serves --resources with its own control plane. Only then can a script
+/// act on `control-plane`, and on endpoints: drain, delay, bandwidth, blackhole, reset. Errors name
+/// the file, the line (YAML), the act and the field.
 absl::StatusOr<Script> parse_script(absl::string_view text,
                                     absl::string_view file_name,
                                     bool has_resources);

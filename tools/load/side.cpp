@@ -248,7 +248,8 @@ class SideRun {
     print({{"second", second_json(recorder_.take_second())}});
   }
 
-  // Places are known to the recorder before the calls that are held back until then.
+  // Gives the recorder the places of endpoints. The collector holds calls back for a moment, so the
+  // recorder knows an endpoint's place before it gets the endpoint's calls.
   void tell_places(Clock::time_point now) {
     next_places_ = now + kPlacesEvery;
     for (const auto& [address, place] : places_of(client_.runtime->status(), plan_.target)) {

@@ -6,7 +6,7 @@
 //   load ◀─ stdout ─ {"ready": true} or {"error": …} · {"place": …} · {"second": …} · {"done": …}
 //
 // Every line is one JSON object. Instants are nanoseconds of the steady clock, which all processes
-// of a machine share. A side learns of an act before it is done. The signalbox side says where
+// of a machine share. A side learns of an act before the act is done. The signalbox side says where
 // endpoints are; the parent tells the grpc side, which cannot know.
 
 #pragma once

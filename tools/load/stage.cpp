@@ -5,12 +5,15 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
@@ -22,7 +25,7 @@
 namespace signalbox::tools {
 namespace {
 
-// A command that cannot be run ends within this time.
+// A command that ends within this time is an error.
 constexpr auto kFirstLook = std::chrono::milliseconds(300);
 constexpr int kCannotRun = 127;  // As in a shell.
 
@@ -51,16 +54,34 @@ absl::StatusOr<pid_t> read_pid(const std::string& path) {
   return pid;
 }
 
-std::vector<std::string> launch_words(const std::vector<std::string>& command) {
+// Looks for `program` where execvp() would.
+absl::Status check_program(const std::string& program) {
+  const char* const path = std::getenv("PATH");
+  std::vector<std::string> candidates{program};
+  if (!absl::StrContains(program, '/')) {
+    candidates = absl::StrSplit(path == nullptr ? "/bin:/usr/bin" : path, ':');
+    for (std::string& folder : candidates)
+      folder = absl::StrCat(folder.empty() ? "." : folder, "/", program);
+  }
+  const bool is_found = std::ranges::any_of(candidates, [](const std::string& candidate) {
+    return ::access(candidate.c_str(), X_OK) == 0;
+  });
+  if (is_found) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(program, " cannot be run: ", std::strerror(errno)));
+}
+
+absl::StatusOr<ChildProcess> start_command(const std::vector<std::string>& command) {
+  if (auto status = check_program(command.front()); !status.ok()) return status;
   std::vector<std::string> words{
       own_program(), "launch", "--parent", std::to_string(::getpid()), "--"};
   words.insert(words.end(), command.begin(), command.end());
-  return words;
+  return ChildProcess::start(words, {});
 }
 
 }  // namespace
 
-// A process that a number named once: the number of another process later is never meant.
+// A process, held by a pidfd: if the kernel gives the pid to another process later, that process
+// is never meant.
 class LoadStage::Pidfd {
  public:
   static absl::StatusOr<std::unique_ptr<Pidfd>> open(const std::string& path) {
@@ -125,7 +146,7 @@ absl::Status LoadStage::start() {
       if (!status.ok())
         return absl::InvalidArgumentError(absl::StrCat("process ", name, ": ", status.message()));
     } else if (auto status = launch(name); !status.ok()) {
-      return status;
+      return absl::InvalidArgumentError(absl::StrCat("process ", name, ": ", status.message()));
     }
   }
   const auto until = std::chrono::steady_clock::now() + kFirstLook;
@@ -180,7 +201,7 @@ absl::Status LoadStage::act(const Act& act) {
 }
 
 absl::Status LoadStage::launch(const std::string& name) {
-  auto started = ChildProcess::start(launch_words(script_.processes.at(name).command), {});
+  auto started = start_command(script_.processes.at(name).command);
   if (!started.ok()) return started.status();
   processes_.insert_or_assign(name, *std::move(started));
   return absl::OkStatus();
@@ -280,7 +301,7 @@ std::map<std::string, std::string> LoadStage::proxied() const {
 }
 
 absl::Status LoadStage::run(const Act& act) {
-  auto started = ChildProcess::start(launch_words(act.words), {});
+  auto started = start_command(act.words);
   if (!started.ok()) return started.status();
   runs_.insert_or_assign(act.name, *std::move(started));
   return absl::OkStatus();

@@ -46,15 +46,15 @@ class LoadStage {
   /// Starts the script's processes, and checks the pidfiles.
   absl::Status start();
 
-  /// The bootstrap of a client of serve(); empty: serve() was not called.
+  /// The bootstrap for a client of the control plane that serve() starts; empty before serve().
   std::string bootstrap() const;
 
   absl::Status act(const Act& act);
 
-  /// The endpoints by the addresses of the proxies in front of them.
+  /// Maps the address of each proxy to the address of the endpoint behind the proxy.
   std::map<std::string, std::string> proxied() const;
 
-  /// Why commands of exec have not succeeded so far, by the names of their acts.
+  /// Why commands of `exec` acts have failed or not yet ended, by the names of the acts.
   std::map<std::string, std::string> failed_runs();
 
  private:

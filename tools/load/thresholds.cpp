@@ -55,7 +55,8 @@ absl::StatusOr<double> limit_of(absl::string_view text, absl::string_view unit) 
   return absl::InvalidArgumentError("expected a number of 0 or more");
 }
 
-// NaN would never be missed.
+// In percent. nullopt if `whole` is 0: the quotient would be NaN, and no comparison with NaN is
+// true, so no threshold would ever be missed.
 std::optional<double> share(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return std::nullopt;
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
@@ -70,7 +71,7 @@ std::optional<double> overall(const std::string& figure,
   if (figure == "lost") return static_cast<double>(side.failed);
   if (figure == "error-rate") return share(side.failed, side.ok + side.failed);
   if (figure == "rate") return report.ran_s > 0 ? static_cast<double>(side.ok) / report.ran_s : 0;
-  // A latency without an answered call is as bad as one that never came.
+  // Without an answered call there is no latency, which counts as longer than every limit.
   if (side.from_due.count() == 0) return std::nullopt;
   if (figure == "p50") return percentile(50);
   if (figure == "p95") return percentile(95);
@@ -89,8 +90,9 @@ std::optional<double> of_act(const std::string& figure, const LoadFaultFigures& 
   return figure == "recovery" ? time(act.recovery_ns) : time(act.first_success_ns);
 }
 
-// The sum of numbers, and the longest of times. Many faults leave no priority without its calls, so
-// not all have a first success; one must.
+// Over all faults: the sum of a count, or the longest of a time. Some faults cause no failover and
+// so have no first success. They are left out, but nullopt is returned if no fault has one. A
+// missing recovery always gives nullopt.
 std::optional<double> of_acts(const Threshold& threshold,
                               const LoadReport& report,
                               const LoadSide& side) {

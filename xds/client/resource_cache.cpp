@@ -34,14 +34,16 @@ bool same(const Cluster& left, const Cluster& right) {
                tls,
                health_checks,
                aggregate_mode,
-               panic_threshold] = left;
+               panic_threshold,
+               load_reporting] = left;
   return name == right.name && discovery == right.discovery &&
          same_config(lb_policy, right.lb_policy) && connect_timeout == right.connect_timeout &&
          idle_timeout == right.idle_timeout && override_host_status == right.override_host_status &&
          max_concurrent_requests == right.max_concurrent_requests &&
          outlier_detection == right.outlier_detection && tls == right.tls &&
          same_checks(health_checks, right.health_checks) &&
-         aggregate_mode == right.aggregate_mode && panic_threshold == right.panic_threshold;
+         aggregate_mode == right.aggregate_mode && panic_threshold == right.panic_threshold &&
+         load_reporting == right.load_reporting;
 }
 
 bool same(const Endpoints& left, const Endpoints& right) {

@@ -110,7 +110,7 @@ class ResourceCache {
   Counts counts_;
 };
 
-/// Whether the contents are equal: a watcher that has one need not be told the other.
+/// Whether the contents are equal. A watcher that has `left` is then not notified of `right`.
 bool same_content(const Resource& left, const Resource& right);
 
 }  // namespace signalbox::xds

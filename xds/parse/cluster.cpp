@@ -9,6 +9,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 #include "messages/cluster.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
@@ -107,10 +109,38 @@ void parse_circuit_breakers(const ClusterProto& proto, Cluster& cluster) {
   }
 }
 
-// Load is not reported, but lrs_server is validated as A27 demands.
-void check_load_reports(const ClusterProto& proto, const Field& top) {
-  if (proto.has_lrs_server() && !proto.lrs_server().has_self())
-    top.at("lrs_server").add("must be self, found another server");
+// A85: names that are not known are ignored. Without a choice, A64's rule holds until the runtime
+// is told that clusters choose.
+LoadMetricChoice parse_metric_choice(const ClusterProto& proto, const ParseOptions& options) {
+  LoadMetricChoice choice;
+  if (proto.lrs_report_endpoint_metrics().empty()) {
+    choice.all_named = !options.endpoint_metrics_are_chosen;
+    choice.prefixed = false;
+    return choice.all_named ? choice : LoadMetricChoice{};
+  }
+  for (const std::string& text : proto.lrs_report_endpoint_metrics()) {
+    absl::string_view name = text;
+    if (name == "cpu_utilization") choice.cpu_utilization = true;
+    if (name == "mem_utilization") choice.mem_utilization = true;
+    if (name == "application_utilization") choice.application_utilization = true;
+    if (!absl::ConsumePrefix(&name, "named_metrics.")) continue;
+    if (name == "*")
+      choice.all_named = true;
+    else
+      choice.named.emplace(name);
+  }
+  if (choice.all_named) choice.named.clear();
+  return choice;
+}
+
+// A27, A37-17: without lrs_server no load is reported. Only `self` is possible: the server that
+// sent the cluster.
+void parse_load_reporting(const ClusterProto& proto, Cluster& cluster, const Field& top) {
+  if (!proto.has_lrs_server()) return;
+  if (!proto.lrs_server().has_self())
+    return top.at("lrs_server").add("must be self, found another server");
+  cluster.load_reporting =
+      LoadReporting{top.options().server, parse_metric_choice(proto, top.options())};
 }
 
 // D1: the metadata of an aggregate selects how its calls are spread over priorities.
@@ -167,7 +197,7 @@ ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& opti
   if (!is_aggregate)
     cluster->health_checks =
         parse_health_checks(proto.health_checks(), cluster->tls.has_value(), top);
-  check_load_reports(proto, top);
+  parse_load_reporting(proto, *cluster, top);
   if (!errors.empty()) return errors.refuse("CDS", proto.name());
   return {proto.name(), Resource{std::shared_ptr<const Cluster>(std::move(cluster))}};
 }

@@ -17,6 +17,7 @@ ParseOptions parse_options_from(const std::function<const char*(const char*)>& g
   options.session_affinity = !is("GRPC_EXPERIMENTAL_XDS_ENABLE_OVERRIDE_HOST", "false");
   options.dualstack_endpoints = !is("GRPC_EXPERIMENTAL_XDS_DUALSTACK_ENDPOINTS", "false");
   options.endpoint_hash_key = !is("GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT", "true");
+  options.endpoint_metrics_are_chosen = is("GRPC_EXPERIMENTAL_XDS_ORCA_LRS_PROPAGATION", "true");
   options.http_connect = is("GRPC_EXPERIMENTAL_XDS_HTTP_CONNECT", "true");
   options.authority_rewrite =
       trusted_server && is("GRPC_EXPERIMENTAL_XDS_AUTHORITY_REWRITE", "true");

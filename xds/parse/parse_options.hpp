@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 
 #include "messages/http_filter.hpp"
+#include "messages/ids.hpp"
 #include "messages/lb_config.hpp"
 #include "xds/limits.hpp"
 
@@ -90,6 +91,11 @@ struct ParseOptions {
   bool endpoint_hash_key = true;
   /// Reads the health_checks of a cluster.
   bool health_checks = true;
+  /// The server that sends the resources: a cluster's load is reported there (A27).
+  ServerId server = 0;
+  /// A cluster without lrs_report_endpoint_metrics reports no values of its endpoints (A85). False:
+  /// it reports all named metrics, under their own names (A64).
+  bool endpoint_metrics_are_chosen = false;
   /// Validates the addresses of proxies in metadata (A86).
   bool http_connect = false;
   /// Reads auto_host_rewrite. Only servers that the bootstrap trusts may set it (A81).

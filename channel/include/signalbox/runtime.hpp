@@ -154,6 +154,9 @@ enum class MetricsDetail : std::uint8_t {
   /// the endpoint "other", and signalbox_metric_series_overflow_total counts these endpoints. Each
   /// pick looks up its endpoint, and each call counts once more.
   kEndpoint,
+  /// Calls are neither counted nor timed: the call metrics have no series, and the status has no
+  /// numbers of calls. All other metrics stay.
+  kNone,
 };
 
 struct RuntimeOptions {

@@ -120,8 +120,9 @@ struct TargetStatus {
   /// The number of the configuration that picks see; 0: none yet. It rises with each change.
   Generation generation = 0;
   std::optional<WallTime> configured;  ///< When the policies last got a configuration.
-  std::int64_t calls_succeeded = 0;    ///< Calls that have ended OK for the application.
-  std::int64_t calls_failed = 0;       ///< Calls that have ended otherwise.
+  /// Calls that have ended OK for the application; nullopt: not counted (MetricsDetail::kNone).
+  std::optional<std::int64_t> calls_succeeded;
+  std::optional<std::int64_t> calls_failed;  ///< Calls that have ended otherwise; as above.
   std::vector<ClusterStatus>
       clusters;  ///< In the order of their names, each leaf after its aggregate.
 };

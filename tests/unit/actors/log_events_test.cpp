@@ -57,6 +57,13 @@ TEST_CASE("log events: a control plane is lost, and back", "[actors][log]") {
         LogLine{LogLevel::kInfo, LogKind::kControlPlane, "xDS server xds:1 is back"});
 }
 
+TEST_CASE("log events: a server of load reports that does not do as it should", "[actors][log]") {
+  CHECK(load_line("xds:1", {"it asks for nothing"}) ==
+        LogLine{LogLevel::kWarning,
+                LogKind::kControlPlane,
+                "load reports to xds:1: it asks for nothing"});
+}
+
 TEST_CASE("log events: refused resources, a few by their errors", "[actors][log]") {
   ResourcesReceived received;
   received.type = ResourceType::kCluster;

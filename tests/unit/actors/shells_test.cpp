@@ -31,13 +31,16 @@
 #include "actors/protocol/xds_client.hpp"
 #include "actors/reclaimer.hpp"
 #include "actors/subchannel_map_actor.hpp"
+#include "actors/supervisor_actor.hpp"
 #include "actors/watcher_actor.hpp"
 #include "actors/xds_client_actor.hpp"
+#include "messages/counting/load_book.hpp"
 #include "messages/overloaded.hpp"
 #include "metrics/exporter.hpp"
 #include "metrics/instruments.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
+#include "signalbox/envoy/service/load_stats/v3/lrs.pb.h"
 #include "tests/support/decode_at_once.hpp"
 #include "tests/support/decode_response.hpp"
 #include "tests/support/fake_prober.hpp"
@@ -210,6 +213,8 @@ class Shells {
     Environment made;
     made.connector = connector;
     made.ads_transports = {transport, second};
+    made.load_transports = {load_transport, nullptr};
+    made.policy.load_book = book;
     made.client = std::move(client);
     made.health_prober = prober;
     made.name_lookup = lookup;
@@ -312,6 +317,9 @@ class Shells {
 
   std::shared_ptr<ScriptedTransport> transport = std::make_shared<ScriptedTransport>();
   std::shared_ptr<ScriptedTransport> second = std::make_shared<ScriptedTransport>("second");
+  std::shared_ptr<ScriptedTransport> load_transport =
+      std::make_shared<ScriptedTransport>("of loads");
+  std::shared_ptr<LoadBook> book = std::make_shared<LoadBook>(std::set<ServerId>{0});
   std::shared_ptr<DeadlyConnector> connector = std::make_shared<DeadlyConnector>();
   std::shared_ptr<ScriptedLookup> lookup = std::make_shared<ScriptedLookup>();
   std::shared_ptr<test::FakeProber> prober = std::make_shared<test::FakeProber>();
@@ -1417,6 +1425,125 @@ TEST_CASE("subchannel: in back-off it holds nothing of the connector's",
   shells.pass(seconds(2));
   CHECK(connector->asked.size() == 2);
   CHECK(connector->held == 1);
+}
+
+// --- load reports ----------------------------------------------------------------
+
+namespace {
+
+using envoy::service::load_stats::v3::LoadStatsRequest;
+using envoy::service::load_stats::v3::LoadStatsResponse;
+
+std::string every_second() {
+  LoadStatsResponse response;
+  response.set_send_all_clusters(true);
+  response.mutable_load_reporting_interval()->set_seconds(1);
+  return response.SerializeAsString();
+}
+
+// The calls that succeeded, by the requests from the one numbered `first`.
+std::uint64_t reported(const ScriptedTransport& transport, std::size_t first = 0) {
+  std::uint64_t succeeded = 0;
+  for (std::size_t i = first; i < transport.sent.size(); ++i) {
+    LoadStatsRequest request;
+    REQUIRE(request.ParseFromString(transport.sent[i]));
+    for (const auto& cluster : request.cluster_stats()) {
+      for (const auto& locality : cluster.upstream_locality_stats())
+        succeeded += locality.total_successful_requests();
+    }
+  }
+  return succeeded;
+}
+
+void count_calls(const ClusterCountsPtr& counts, int calls) {
+  const auto locality = counts->locality({.region = "r", .zone = "z", .sub_zone = ""});
+  for (int i = 0; i < calls; ++i) {
+    locality->begun();
+    locality->ended(/*succeeded=*/true);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("load_reporter: there is one, with a stream, while the book has clusters in use",
+          "[actors][load_reporter][C1][C3]") {
+  Shells shells;
+  shells.keep(spawn_supervisor(shells.system(), shells.environment));
+  shells.pass(seconds(1));
+  const ScriptedTransport& server = *shells.load_transport;
+  CHECK(server.streams.empty());
+  const std::size_t before = shells.living();
+
+  auto counts = shells.book->open(0, ClusterName("c"), "eds", Instant{});
+  shells.run();
+  CHECK(shells.living() == before + 1);
+  REQUIRE(server.streams.size() == 1);
+  server.streams[0].opened();
+  server.streams[0].received(every_second());
+  shells.pass(seconds(3));
+  CHECK(server.sent.size() == 2);  // The node, and that there was no load.
+  CHECK(server.reads == 1);
+
+  count_calls(counts, 3);
+  shells.pass(seconds(2));
+  CHECK(reported(server) == 3);
+  count_calls(counts, 2);
+  counts = nullptr;  // The cluster goes, and its last report is still sent.
+  shells.pass(seconds(3));
+  CHECK(reported(server) == 5);
+  CHECK(server.ended == 1);
+  CHECK(shells.book->size() == 0);
+  // Each of the two stands behind a report without counts.
+  CHECK_THAT(shells.metrics(),
+             Catch::Contains("signalbox_lrs_reports_total{xds_server=\"of loads\"} 4"));
+
+  counts = shells.book->open(0, ClusterName("d"), "", Instant{});
+  shells.run();
+  CHECK(server.streams.size() == 2);
+}
+
+TEST_CASE("load_reporter: what a dead one did not report, its successor does, once",
+          "[actors][load_reporter][C7]") {
+  Shells shells;
+  shells.keep(spawn_supervisor(shells.system(), shells.environment));
+  shells.run();
+  const auto counts = shells.book->open(0, ClusterName("c"), "eds", Instant{});
+  shells.run();
+  const ScriptedTransport& server = *shells.load_transport;
+  REQUIRE(server.streams.size() == 1);
+  server.streams[0].opened();
+  server.streams[0].received(every_second());
+  count_calls(counts, 3);
+  shells.pass(seconds(2));
+  REQUIRE(reported(server) == 3);
+
+  count_calls(counts, 4);
+  server.streams[0].received(every_second());
+  shells.kill_next("signalbox.load_reporter");
+  CHECK(server.ended == 1);
+  shells.pass(seconds(5));
+  REQUIRE(server.streams.size() == 2);
+  server.streams[1].opened();
+  server.streams[1].received(every_second());
+  shells.pass(seconds(5));
+  CHECK(reported(server) == 7);
+  CHECK_THAT(shells.metrics(), Catch::Contains("actor=\"load_reporter\""));
+}
+
+TEST_CASE("load_reporter: none once the supervisor has ended", "[actors][load_reporter]") {
+  Shells shells;
+  auto supervisor = spawn_supervisor(shells.system(), shells.environment);
+  shells.run();
+  auto counts = shells.book->open(0, ClusterName("c"), "eds", Instant{});
+  shells.run();
+  CHECK(shells.load_transport->streams.size() == 1);
+  protocol::stop(supervisor);
+  shells.run();
+  CHECK(shells.living() == 0);
+  CHECK(shells.load_transport->ended == 1);
+  counts = shells.book->open(0, ClusterName("d"), "eds", Instant{});
+  shells.run();
+  CHECK(shells.living() == 0);
 }
 
 TEST_CASE("subchannel_map: the back-offs of many subchannels are few delayed messages",

@@ -74,6 +74,20 @@ TEST_CASE("status json: has all of the status, and leaves out what has no value"
   CHECK(json["changes"][2]["details"] == "connection refused");
 }
 
+TEST_CASE("status json: calls that are not counted have no number", "[channel][admin][status]") {
+  RuntimeStatus status = some_status();
+  status.targets[0].calls_succeeded = std::nullopt;
+  status.targets[0].calls_failed = std::nullopt;
+  const Json without = Json::parse(status_json(status))["targets"][0];
+  CHECK_FALSE(without.contains("calls_succeeded"));
+  CHECK_FALSE(without.contains("calls_failed"));
+  status.targets[0].calls_succeeded = 0;
+  status.targets[0].calls_failed = 2;
+  const Json with = Json::parse(status_json(status))["targets"][0];
+  CHECK(with["calls_succeeded"] == 0);
+  CHECK(with["calls_failed"] == 2);
+}
+
 TEST_CASE("clusters json: has the shape of envoy.admin.v3.Clusters", "[channel][admin][status]") {
   const Json json = Json::parse(clusters_json(some_status()));
   const Json& clusters = json["cluster_statuses"];

@@ -428,7 +428,7 @@ TEST_CASE("cluster_impl: a pick below an aggregate names the leaf that counts it
   const LeafCalls* const first = leaf_of_a_pick();
   REQUIRE(first != nullptr);
   CHECK(first->leaf() == ClusterName("a"));
-  CHECK(&first->stats() == world.calls->of_leaf(ClusterName("both"), ClusterName("a")).get());
+  CHECK(first->stats() == world.calls->of_leaf(ClusterName("both"), ClusterName("a")).get());
 
   policy.update(below("both", "a"), nullptr, dropping({{"all", kAll}}));
   CHECK(policy.published()->picker->pick({}).outcome.index() == 3);  // A Drop.
@@ -436,6 +436,6 @@ TEST_CASE("cluster_impl: a pick below an aggregate names the leaf that counts it
 
   policy.update(below("all", "a"), nullptr, dropping({}));
   REQUIRE(leaf_of_a_pick() != nullptr);
-  CHECK(&leaf_of_a_pick()->stats() ==
+  CHECK(leaf_of_a_pick()->stats() ==
         world.calls->of_leaf(ClusterName("all"), ClusterName("a")).get());
 }

@@ -104,6 +104,9 @@ TEST_CASE("cluster_tree: cluster_impl is told what the control plane said of the
   CHECK(told().cluster == ClusterName("orders"));
   CHECK(told().service_name == "service");
   CHECK(told().max_concurrent_requests == 1024);
+  CHECK(told().load_reporting == std::nullopt);
+  cluster.load_reporting = LoadReporting{.server = 1};
+  CHECK(told().load_reporting == cluster.load_reporting);
   cluster.max_concurrent_requests = 7;
   cluster.discovery = DnsDiscovery{DnsName("orders:80")};
   CHECK(told().max_concurrent_requests == 7);

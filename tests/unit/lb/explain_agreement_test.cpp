@@ -177,9 +177,9 @@ class World {
     std::string text;
     for (const auto& [name, ref] : refs_) {
       for (std::size_t i = 0; i < kPickOutcomes; ++i)
-        absl::StrAppend(&text, ref->stats().picks(static_cast<PickOutcome>(i)), " ");
+        absl::StrAppend(&text, ref->stats()->picks(static_cast<PickOutcome>(i)), " ");
       for (std::size_t i = 0; i < kAffinityResults; ++i)
-        absl::StrAppend(&text, ref->stats().affinity(static_cast<AffinityResult>(i)), " ");
+        absl::StrAppend(&text, ref->stats()->affinity(static_cast<AffinityResult>(i)), " ");
     }
     return absl::StrCat(text, faults_.active->in_flight(), " ", tree_.messages());
   }

@@ -62,9 +62,9 @@ class ExplainFixture : public RouterFixture {
 std::string counts_of(const lb::ClusterRef& ref) {
   std::string text = absl::StrCat(ref.use_counter().sum(), ";");
   for (std::size_t i = 0; i < kPickOutcomes; ++i)
-    absl::StrAppend(&text, " ", ref.stats().picks(static_cast<PickOutcome>(i)));
+    absl::StrAppend(&text, " ", ref.stats()->picks(static_cast<PickOutcome>(i)));
   for (std::size_t i = 0; i < kAffinityResults; ++i)
-    absl::StrAppend(&text, " ", ref.stats().affinity(static_cast<AffinityResult>(i)));
+    absl::StrAppend(&text, " ", ref.stats()->affinity(static_cast<AffinityResult>(i)));
   return text;
 }
 

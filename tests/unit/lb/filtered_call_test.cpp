@@ -65,7 +65,7 @@ TEST_CASE_METHOD(FilteredRouter,
   CHECK(pick.status() == absl::AbortedError("cluster a: enough"));
   CHECK(pick.connection() == nullptr);
   CHECK(pick.cluster() == &ref("a"));
-  CHECK(ref("a").stats().picks(PickOutcome::kDrop) == 1);
+  CHECK(ref("a").stats()->picks(PickOutcome::kDrop) == 1);
 }
 
 TEST_CASE_METHOD(FilteredRouter,

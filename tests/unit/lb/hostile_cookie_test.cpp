@@ -188,7 +188,7 @@ TEST_CASE_METHOD(Besieged,
   for (const std::int64_t sum : counts())
     all += sum;
   CHECK(all == kCookies);
-  CHECK(ref("c").stats().picks(PickOutcome::kComplete) == 0);
+  CHECK(ref("c").stats()->picks(PickOutcome::kComplete) == 0);
   CHECK(warnings.size() == 1);
 }
 

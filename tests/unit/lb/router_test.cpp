@@ -497,10 +497,27 @@ TEST_CASE_METHOD(RouterFixture, "router: counts each pick where it was routed", 
           answering([&](const PickArgs&) { return result(Complete{backend.get()}); }));
   router.repick(pick, kCall);
 
-  CHECK(ref("a").stats().picks(PickOutcome::kQueue) == 1);
-  CHECK(ref("a").stats().picks(PickOutcome::kComplete) == 1);
-  CHECK(ref("a").stats().picks(PickOutcome::kFail) == 0);
-  CHECK(ref("a").stats().picks(PickOutcome::kDrop) == 0);
+  CHECK(ref("a").stats()->picks(PickOutcome::kQueue) == 1);
+  CHECK(ref("a").stats()->picks(PickOutcome::kComplete) == 1);
+  CHECK(ref("a").stats()->picks(PickOutcome::kFail) == 0);
+  CHECK(ref("a").stats()->picks(PickOutcome::kDrop) == 0);
+}
+
+TEST_CASE_METHOD(RouterFixture,
+                 "router: calls that are not counted are picked all the same",
+                 "[lb][router]") {
+  counts_calls = false;
+  const bool has_leaf = GENERATE(false, true);
+  const LeafCalls leaf(ClusterName("leaf"), nullptr);
+  PickResult answer = result(Complete{backend.get()});
+  if (has_leaf) answer.leaf = &leaf;
+  publish(all_to(to("a")), answering([answer](const PickArgs&) { return answer; }));
+  Pick pick = router.pick(kCall);
+  CHECK(pick.outcome() == PickOutcome::kComplete);
+  CHECK(pick.connection() == backend.get());
+  CHECK(pick.stats() == nullptr);
+  CHECK(leaf.uses() == (has_leaf ? 1 : 0));
+  pick.end(0);
 }
 
 TEST_CASE_METHOD(RouterFixture,
@@ -516,27 +533,27 @@ TEST_CASE_METHOD(RouterFixture,
     Pick pick = router.pick(kCall);
     CHECK(pick.cluster() == &ref("both"));
     REQUIRE(pick.leaf() == &leaf);
-    CHECK(&pick.stats() == &leaf.stats());
+    CHECK(pick.stats() == leaf.stats());
     CHECK(leaf.uses() == 1);
     pick.end(0);
     CHECK(leaf.uses() == 1);  // What ends later is counted there, too.
     pick.put_off();
     CHECK(pick.leaf() == nullptr);
-    CHECK(&pick.stats() == &ref("both").stats());
+    CHECK(pick.stats() == ref("both").stats());
     CHECK_FALSE(leaf.in_use());
   }
   answer_from_leaf(result(Fail{absl::UnavailableError("no endpoint")}));
   CHECK(router.pick(kCall).leaf() == nullptr);
   answer_from_leaf(result(Drop{absl::UnavailableError("dropped")}));
-  CHECK(&router.pick(kCall).stats() == &ref("both").stats());
+  CHECK(router.pick(kCall).stats() == ref("both").stats());
   CHECK_FALSE(leaf.in_use());
   for (const PickOutcome outcome : {PickOutcome::kComplete, PickOutcome::kFail, PickOutcome::kDrop})
-    CHECK(leaf.stats().picks(outcome) == 1);
+    CHECK(leaf.stats()->picks(outcome) == 1);
 
   publish(all_to(to("both")), answering([](const PickArgs&) { return result(Queue{}); }));
   router.pick(kCall);
-  CHECK(leaf.stats().picks(PickOutcome::kQueue) == 0);
-  CHECK(ref("both").stats().picks(PickOutcome::kQueue) == 1);
+  CHECK(leaf.stats()->picks(PickOutcome::kQueue) == 0);
+  CHECK(ref("both").stats()->picks(PickOutcome::kQueue) == 1);
 }
 
 TEST_CASE_METHOD(RouterFixture,
@@ -793,7 +810,7 @@ TEST_CASE_METHOD(RouterFixture,
       TestHeaders{{"cookie", "s=" + std::string(1 << 20, 'A')}},
       TestHeaders{{"cookie", "s=" + base64("10.0.0.2:80;" + std::string(3 << 18, 'a'))}});
   check_allocates_nothing(router, headers);
-  CHECK(ref("a").stats().affinity(AffinityResult::kBadCookie) == 2'000);
+  CHECK(ref("a").stats()->affinity(AffinityResult::kBadCookie) == 2'000);
 }
 
 TEST_CASE_METHOD(RouterFixture,

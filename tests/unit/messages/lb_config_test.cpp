@@ -92,6 +92,16 @@ std::vector<std::function<LbConfigPtr()>> makers() {
         return make_lb_config(
             ClusterImplConfig{cluster, round_robin(), "", 1024, ClusterName("aggregate")});
       },
+      [=] {
+        ClusterImplConfig config{cluster, round_robin()};
+        config.load_reporting = LoadReporting{};
+        return make_lb_config(config);
+      },
+      [=] {
+        ClusterImplConfig config{cluster, round_robin()};
+        config.load_reporting = LoadReporting{.metrics = {.cpu_utilization = true}};
+        return make_lb_config(config);
+      },
       [=] { return make_lb_config(ClusterImplConfig{cluster, pick_first(false)}); },
       [] { return make_lb_config(OutlierDetectionConfig{round_robin()}); },
       [] { return make_lb_config(OutlierDetectionConfig{pick_first(false)}); },

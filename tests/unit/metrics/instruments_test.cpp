@@ -144,6 +144,30 @@ TEST_CASE("instruments: durations of attempts add up over the targets of a clust
   CHECK(durations().sum == Approx(11.001));
 }
 
+TEST_CASE("instruments: calls that are not counted have no series", "[metrics][instruments]") {
+  Instruments instruments(std::chrono::steady_clock::now, LatencyScale::kShort, CallMetrics::kOff);
+  CHECK(instruments.call_stats("shop", kOrders) == nullptr);
+  CHECK(instruments.call_stats("shop", kOrders, ClusterName("all")) == nullptr);
+  CHECK(instruments.caller_stats("shop") == nullptr);
+  for (const Metric metric : {Metric::kCalls,
+                              Metric::kCallDuration,
+                              Metric::kPickWait,
+                              Metric::kRpcsStarted,
+                              Metric::kRpcsCompleted,
+                              Metric::kRpcsActive,
+                              Metric::kRpcDuration,
+                              Metric::kPicks,
+                              Metric::kRetries,
+                              Metric::kAffinityPicks,
+                              Metric::kAffinityCookies,
+                              Metric::kLoadReports}) {
+    INFO(row_of(metric).name);
+    CHECK(series_count(instruments, metric) == 0);
+  }
+  instruments.drops(kOrders, "lb")->add(0, 1);
+  CHECK(value(instruments, Metric::kDrops, {"orders", "lb"}) == 1);
+}
+
 TEST_CASE("instruments: latencies have gRPC's buckets if the program asks for them",
           "[metrics][instruments][A66]") {
   Instruments instruments(std::chrono::steady_clock::now, LatencyScale::kGrpc);
@@ -169,6 +193,14 @@ TEST_CASE("instruments: streams count by server and end, and responses by their 
   CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "ok"}) == 0);
   CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "no_response"}) == 1);
   CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "error"}) == 2);
+  // Streams of load reports are apart.
+  instruments.count_load_stream_end("cp:1", StreamEnd::kError, 0);
+  instruments.count_load_stream_end("cp:1", StreamEnd::kOk);
+  instruments.count_load_report_sent("cp:1");
+  instruments.count_load_report_sent("cp:1");
+  CHECK(value(instruments, Metric::kLrsStreams, {"cp:1", "error"}) == 0);
+  CHECK(value(instruments, Metric::kLrsStreams, {"cp:1", "ok"}) == 1);
+  CHECK(value(instruments, Metric::kLrsReports, {"cp:1"}) == 2);
   instruments.record_response(ResourceType::kEndpoints, 1024);
   instruments.record_response(ResourceType::kEndpoints, 5 << 20U);
   const auto sizes = series(instruments, Metric::kXdsResponseBytes, {"EDS"})->histogram;

@@ -154,6 +154,18 @@ TEST_CASE("top: after a restart of the process there are no rates for one look",
   CHECK(next.all.per_second == 30);
 }
 
+TEST_CASE("top: calls that the process does not count are not shown as none", "[tools][top]") {
+  TopView view;
+  const std::vector<MetricSample> samples{
+      {"signalbox_priority_active", {{"cluster", "orders"}}, 0}};
+  view.step(samples, kStart);
+  const TopFrame frame = view.step(samples, kStart + absl::Seconds(1));
+  REQUIRE(frame.rows.size() == 1);
+  CHECK(frame.rows[0].calls == TopCalls{});
+  const auto lines = top_screen(frame, "p", 120, 10);
+  CHECK(lines[0] == "22:13:21Z  p  control plane 0/0  calls/s -  errors -  active -");
+}
+
 TEST_CASE("top: the screen is a table that fits", "[tools][top]") {
   TopView view;
   view.step(read(kBefore), kStart);
@@ -203,10 +215,9 @@ time=2023-11-14T22:13:22.000Z cluster=second aggregate=orders calls_per_second=1
 time=2023-11-14T22:13:22.000Z cluster=orders failover=down reason=failed times=1 from=0 to=1
 )");
   TopView strange;
-  CHECK(
-      top_lines(
-          strange.step({{"signalbox_priority_active", {{"cluster", "a \"b\"\n"}}, 0}}, kStart)) ==
-      "time=2023-11-14T22:13:20.000Z cluster=\"a \\\"b\\\"\\n\" priority=0 active=0 failovers=0\n");
+  CHECK(top_lines(
+            strange.step({{"signalbox_priority_active", {{"cluster", "a \"b\"\n"}}, 0}}, kStart)) ==
+        "time=2023-11-14T22:13:20.000Z cluster=\"a \\\"b\\\"\\n\" priority=0 failovers=0\n");
 }
 
 }  // namespace signalbox::tools

@@ -264,12 +264,56 @@ TEST_CASE("parse_cluster: percentages above 100 and durations out of range are e
 
 // --- load reports ---------------------------------------------------------------------
 
-TEST_CASE("parse_cluster: a server of load reports is self", "[xds][parse][A27][A37-17]") {
+TEST_CASE("parse_cluster: a server of load reports is self", "[xds][parse][A27][A37-17][C1]") {
   CHECK(error_in("lrs_server { self {} }").empty());
   const auto other =
       GENERATE(as<std::string>{}, "ads {}", "path: \"p\"", "api_config_source {}", "");
   CHECK(error_in("lrs_server { " + other + " }") ==
         "lrs_server: must be self, found another server");
+}
+
+TEST_CASE("parse_cluster: load is reported to the server that sent the cluster, if at all",
+          "[xds][parse][A27][C1]") {
+  ParseOptions options;
+  options.server = 3;
+  CHECK_FALSE(cluster_with("", options).load_reporting);
+  CHECK_FALSE(
+      cluster_with("lrs_report_endpoint_metrics: \"cpu_utilization\"", options).load_reporting);
+  const auto reporting = cluster_with("lrs_server { self {} }", options).load_reporting;
+  REQUIRE(reporting);
+  CHECK(reporting->server == 3);
+}
+
+TEST_CASE("parse_cluster: the chosen values of endpoints are reported",
+          "[xds][parse][A64][A85][C6]") {
+  struct Row {
+    const char* when;
+    bool chosen;  // GRPC_EXPERIMENTAL_XDS_ORCA_LRS_PROPAGATION.
+    std::vector<std::string> names;
+    LoadMetricChoice choice;
+  };
+
+  const LoadMetricChoice all_as_a64{.all_named = true, .prefixed = false};
+  const auto row = GENERATE_COPY(values<Row>({
+      {"nothing is listed", false, {}, all_as_a64},
+      {"nothing is listed, and clusters choose", true, {}, {}},
+      {"utilisations are listed",
+       false,
+       {"cpu_utilization", "mem_utilization", "application_utilization"},
+       {.cpu_utilization = true, .mem_utilization = true, .application_utilization = true}},
+      {"names are listed", false, {"named_metrics.a", "named_metrics.b"}, {.named = {"a", "b"}}},
+      {"all names are listed", true, {"named_metrics.a", "named_metrics.*"}, {.all_named = true}},
+      {"only unknown names are listed", false, {"rps", "named_metrics", "eps_fractional"}, {}},
+  }));
+  CAPTURE(row.when);
+  std::string fields = "lrs_server { self {} }";
+  for (const std::string& name : row.names)
+    fields += " lrs_report_endpoint_metrics: \"" + name + "\"";
+  ParseOptions options;
+  options.endpoint_metrics_are_chosen = row.chosen;
+  const auto reporting = cluster_with(fields, options).load_reporting;
+  REQUIRE(reporting);
+  CHECK(reporting->metrics == row.choice);
 }
 
 // --- one is told from another -----------------------------------------------------------
@@ -291,6 +335,8 @@ TEST_CASE("resource cache: a cluster that differs in any setting is another",
       system_roots,
       "lb_policy: RING_HASH",
       "lb_policy: RING_HASH ring_hash_lb_config { maximum_ring_size { value: 2048 } }",
+      "lrs_server { self {} }",
+      "lrs_server { self {} } lrs_report_endpoint_metrics: \"cpu_utilization\"",
   };
   const auto resource = [&](std::size_t i) {
     const auto received = parse(settings[i], all_parse_options());

@@ -37,7 +37,7 @@ constexpr Fields kRead[] = {
      "name type cluster_type eds_cluster_config connect_timeout lb_policy health_checks "
      "circuit_breakers outlier_detection ring_hash_lb_config least_request_lb_config "
      "maglev_lb_config transport_socket metadata common_lb_config load_assignment "
-     "load_balancing_policy lrs_server "
+     "load_balancing_policy lrs_server lrs_report_endpoint_metrics "
      "upstream_config"},
     {"config.cluster.v3.Cluster.CommonLbConfig", "healthy_panic_threshold override_host_status"},
     {"config.cluster.v3.Cluster.CustomClusterType", "typed_config"},
@@ -124,8 +124,6 @@ constexpr Fields kNeedNoWarning[] = {
     // Every resource is of version 3.
     {"config.core.v3.ConfigSource", "resource_api_version"},
     {"config.core.v3.SelfConfigSource", "transport_api_version"},
-    // Load reports are not sent, and do not change calls.
-    {"config.cluster.v3.Cluster", "lrs_report_endpoint_metrics"},
     // Data for logs and filters.
     {"config.route.v3.Route", "metadata"},
     // Envoy, too, uses the sum of the weights.

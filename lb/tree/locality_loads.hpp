@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LocalityLoads — counts calls by locality, for the load reports to the control plane.
+//
+//   cluster_impl: endpoints, LoadReporting ─▶ [LocalityLoads] ─▶ picker: complete ─▶ tracker of the
+//                                                    │             endpoint's locality
+//                    LoadBook ◀─ ClusterCounts ◀─────┘                └▶ LocalityCounts
+//
+// Immutable. A cluster without lrs_server has none, so its calls do nothing for it.
+//
+// Pickers of earlier endpoints may still complete picks. The localities of the endpoints before are
+// therefore kept for one change. A call to any other locality counts in a locality without a name.
+//
+// Source: gRFC A27, A64, A85.
+
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "messages/counting/call_tracker.hpp"
+#include "messages/counting/load_book.hpp"
+#include "messages/counting/tracked.hpp"
+#include "messages/endpoints.hpp"
+#include "messages/load_reporting.hpp"
+#include "messages/pick.hpp"
+
+namespace signalbox::lb {
+
+class LocalityLoads {
+ public:
+  /// `endpoints`: null counts as no endpoints. The trackers of `before` are used again if it has
+  /// the same counts and metrics; null: there are none.
+  LocalityLoads(ClusterCountsPtr counts,
+                const LoadMetricChoice& metrics,
+                const EndpointsPtr& endpoints,
+                const std::shared_ptr<Retirement>& retirement,
+                const LocalityLoads* before);
+
+  /// Lock-free, allocates nothing.
+  const CallTracker& of(const Complete& complete) const;
+
+ private:
+  void add(const LocalityPtr& locality,
+           const std::shared_ptr<Retirement>& retirement,
+           const LocalityLoads* before);
+
+  ClusterCountsPtr counts_;
+  std::shared_ptr<const LoadMetricChoice> metrics_;
+  /// Most picks come from a picker of these very localities, and a cluster has few of them.
+  std::vector<std::pair<LocalityPtr, CallTrackerPtr>> by_pointer_;
+  absl::flat_hash_map<LocalityName, CallTrackerPtr> by_name_;
+  std::vector<LocalityName> own_;  ///< The names of these endpoints, without those before.
+  CallTrackerPtr others_;
+};
+
+using LocalityLoadsPtr = std::shared_ptr<const LocalityLoads>;
+
+}  // namespace signalbox::lb

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LoadBook — the counts of all clusters with load reports, and what of them was reported.
+//
+//   cluster_impl ─▶ open() ─▶ ClusterCounts ─▶ counters of localities and drops, for picks, calls
+//   load_reporter ─▶ read() ─▶ LoadReading ─▶ report ─▶ settle(number), when it was sent
+//
+//   unreported = counted − reported          settle: reported = what the reading had seen
+//
+// A reading that is never settled changes nothing: its counts come with the next reading. So the
+// report that was lost with its stream is part of the next report, once.
+//
+// A cluster is in use while a policy or a call holds its counts. A cluster or locality that is no
+// longer in use is dropped when its last counts were settled. If the server does not ask for it, it
+// is dropped at the next reading.
+//
+// The policies of all targets share the book, so that a cluster has one report. Thread-safe; never
+// on the path of calls.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "messages/counting/drop_counts.hpp"
+#include "messages/counting/load_counts.hpp"
+#include "messages/ids.hpp"
+#include "messages/load_reporting.hpp"
+
+namespace signalbox {
+
+/// The counts of one {cluster, EDS service}. The counters live as long as they are held. Repeated
+/// calls return the same object.
+class ClusterCounts {
+ public:
+  /// Localities without calls are not reported.
+  LocalityCountsPtr locality(const LocalityName& name) const;
+
+  EventCountPtr drops(const std::string& category) const;
+
+  EventCountPtr breaker_drops() const { return breaker_drops_; }
+
+ private:
+  friend class LoadBook;
+
+  struct Locality {
+    LocalityCountsPtr counts = std::make_shared<const LocalityCounts>();
+    LocalityTotals reported = {};
+    LocalityTotals seen = {};  // The totals of the last reading.
+    bool was_unused = false;   // At the last reading, before its totals were read.
+  };
+
+  struct Drops {
+    EventCountPtr count = std::make_shared<const EventCount>();
+    std::int64_t reported = 0;
+    std::int64_t seen = 0;
+    bool was_unused = false;
+  };
+
+  LocalityLoad unreported(const LocalityName& name, Locality& locality, LoadReading& reading) const;
+  ClusterLoad read(LoadReading& reading) const;
+  void settle() const;
+  // Whether a policy or a call holds one of the counters.
+  bool is_held() const;
+
+  mutable std::mutex mutex_;
+  mutable std::map<LocalityName, Locality> localities_;
+  mutable std::map<std::string, Drops> drops_;
+  const EventCountPtr breaker_drops_ = std::make_shared<const EventCount>();
+  mutable std::int64_t breaker_reported_ = 0;
+  mutable std::int64_t breaker_seen_ = 0;
+};
+
+using ClusterCountsPtr = std::shared_ptr<const ClusterCounts>;
+
+class LoadBook {
+ public:
+  /// The most clusters of a server that are kept after their last use until they are reported.
+  static constexpr std::size_t kMostUnused = 1000;
+
+  /// Called when a cluster of the server comes into use: a report may be due. On the thread of
+  /// open(), without a lock. Must not block.
+  using Waker = std::function<void(ServerId server)>;
+
+  /// `servers`: those that take reports.
+  explicit LoadBook(std::set<ServerId> servers) : servers_(std::move(servers)) {}
+
+  /// Replaces the waker; empty: none is called.
+  void wake_by(Waker waker);
+
+  /// Null: the server takes no reports. `now`: the counts of a new entry begin.
+  ClusterCountsPtr open(ServerId server,
+                        const ClusterName& cluster,
+                        const std::string& service,
+                        Instant now);
+
+  /// The unreported counts of the selected clusters. A new reading of a server replaces the one
+  /// before.
+  LoadReading read(ServerId server, const LoadSelection& selection, Instant now);
+
+  /// Whether a cluster in use is reported to the server.
+  bool is_in_use(ServerId server) const;
+
+  /// The reading is reported. A number that is not that of the server's last reading is ignored.
+  void settle(ServerId server, std::uint64_t number);
+
+  /// The clusters that the book has, in use or not yet reported.
+  std::size_t size() const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<const ClusterCounts> counts;
+    Instant since;  // The end of the last settled reading.
+    bool is_in_reading = false;
+    bool was_unused = false;  // At the last reading.
+  };
+
+  struct Server {
+    std::map<std::pair<ClusterName, std::string>, Entry> clusters;
+    std::uint64_t reading = 0;
+    Instant read_at;
+  };
+
+  static bool is_unused(const Entry& entry);
+  static void bound_unused(Server& server);
+
+  const std::set<ServerId> servers_;
+  mutable std::mutex mutex_;
+  std::map<ServerId, Server> by_server_;
+  std::uint64_t readings_ = 0;
+  Waker waker_;
+};
+
+}  // namespace signalbox

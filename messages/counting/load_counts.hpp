@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LocalityCounts — counts the calls to one locality, for the load report to the control plane.
+//
+//   data-plane threads ─▶ begun(), ended(), add_named() ─▶ [LocalityCounts] ─▶ totals() ─▶ book
+//
+// The stripes are those of striped.hpp: a call writes only the stripe of its thread. Counts only
+// grow. The book subtracts what it has reported, so nothing is lost between two reports.
+//
+//   names   │ 0 … 2: utilisations │ 3 … 130: a table by hash, filled once and never emptied │
+//   values  │ a block for each stripe that has had a value: {calls, total} for each name    │
+//
+// Values of an endpoint's own report have names that the endpoint chooses, so their number is
+// limited to kMostNames. The first value of a name, and the first value of a stripe, allocate. The
+// path of a pick does not.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+#include "messages/counting/striped.hpp"
+#include "messages/load_reporting.hpp"
+
+namespace signalbox {
+
+/// Everything that was ever counted for a locality.
+struct LocalityTotals {
+  std::int64_t issued = 0;
+  std::int64_t succeeded = 0;
+  std::int64_t failed = 0;
+  std::int64_t lost_values = 0;                 ///< Values with a name too many.
+  std::array<MetricSum, 3> utilizations = {};   ///< By LocalityCounts::Utilization.
+  std::map<std::string, MetricSum> named = {};  ///< By the name in the report.
+};
+
+/// The names of the utilisations in CDS.
+inline constexpr absl::string_view kCpuUtilization = "cpu_utilization";
+inline constexpr absl::string_view kMemUtilization = "mem_utilization";
+inline constexpr absl::string_view kApplicationUtilization = "application_utilization";
+/// The beginning of a named metric's name in CDS, and in reports as A85 has them.
+inline constexpr absl::string_view kNamedMetricPrefix = "named_metrics.";
+
+class LocalityCounts {
+ public:
+  /// The most names of named metrics in a locality.
+  static constexpr std::size_t kMostNames = 64;
+
+  enum class Utilization : std::uint8_t { kCpu, kMem, kApplication };
+
+  LocalityCounts() = default;
+  LocalityCounts(const LocalityCounts&) = delete;
+  LocalityCounts& operator=(const LocalityCounts&) = delete;
+  ~LocalityCounts();
+
+  /// Prefetches the cache line that begun() will write.
+  void prefetch() const { calls_.prefetch(kIssued); }
+
+  void begun() const noexcept { calls_.add(kIssued, 1); }
+
+  void ended(bool succeeded) const noexcept { calls_.add(succeeded ? kSucceeded : kFailed, 1); }
+
+  void add_utilization(Utilization which, double value) const noexcept;
+
+  /// `prefixed`: the report names it "named_metrics." + name.
+  void add_named(absl::string_view name, bool prefixed, double value) const noexcept;
+
+  /// A call that has ended is never counted without its begin. Values of calls that end at this
+  /// moment may be missing, and come with the next totals.
+  LocalityTotals totals() const;
+
+ private:
+  static constexpr std::size_t kIssued = 0;
+  static constexpr std::size_t kSucceeded = 1;
+  static constexpr std::size_t kFailed = 2;
+  static constexpr std::size_t kLost = 3;
+  static constexpr std::size_t kUtilizations = 3;
+  static constexpr std::size_t kPlaces = 128;  ///< Twice kMostNames, so that look-ups are short.
+
+  struct MetricName {
+    std::string text;  ///< As in the report.
+    bool prefixed;
+  };
+
+  struct Value {
+    std::atomic<std::int64_t> calls{0};
+    std::atomic<double> total{0};
+  };
+
+  struct Block {
+    std::array<Value, kUtilizations + kPlaces> values;
+  };
+
+  struct Names {
+    std::array<std::atomic<const MetricName*>, kPlaces> places{};
+    std::atomic<std::size_t> taken{0};
+  };
+
+  std::size_t place_of(absl::string_view name, bool prefixed) const noexcept;
+  void add_value(std::size_t index, double value) const noexcept;
+  MetricSum sum_of(std::size_t index) const;
+
+  StripedCounters<4> calls_;
+  mutable std::atomic<Names*> names_{nullptr};
+  mutable std::array<std::atomic<Block*>, kStripes> blocks_{};
+};
+
+using LocalityCountsPtr = std::shared_ptr<const LocalityCounts>;
+
+}  // namespace signalbox

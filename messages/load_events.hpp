@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The events and effects of a session of load reports with one server.
+//
+//   load_reporter: stream, book ─▶ LrsSessionEvent ─▶ xds/lrs/lrs_session ─▶ LrsSessionEffect
+//
+// Streams have the events and effects of ADS streams (xds_events.hpp).
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "messages/load_reporting.hpp"
+#include "messages/xds_events.hpp"
+
+namespace signalbox {
+
+/// A cluster in use has its load reported to the server.
+struct LoadReportsWanted {
+  ServerId server = 0;
+};
+
+/// The answer to ReadLoad.
+struct LoadRead {
+  LoadReading reading;
+};
+
+using LrsSessionEvent = std::variant<LoadReportsWanted,
+                                     AdsStreamOpened,
+                                     AdsBytesReceived,
+                                     AdsBytesWritten,
+                                     AdsStreamClosed,
+                                     LoadRead,
+                                     TimerFired>;
+
+/// The answer is LoadRead.
+struct ReadLoad {
+  /// nullopt: only whether a cluster is in use is asked for, and nothing is read.
+  std::optional<LoadSelection> selection;
+};
+
+/// The reading has been reported, or it had nothing to report.
+struct SettleLoad {
+  std::uint64_t number = 0;
+};
+
+/// A report has been sent to the server. Only metrics use this event.
+struct LoadReportSent {};
+
+/// The server asked for something that it cannot have, or failed. Told once for each text.
+struct LoadServerNoted {
+  std::string text;
+};
+
+using LrsSessionEffect = std::variant<OpenStream,
+                                      CloseStream,
+                                      SendBytes,
+                                      ReadNext,
+                                      ReadLoad,
+                                      SettleLoad,
+                                      LoadReportSent,
+                                      LoadServerNoted,
+                                      StreamEnded,
+                                      StartTimer>;
+using LrsSessionEffects = std::vector<LrsSessionEffect>;
+
+}  // namespace signalbox

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a cluster's load reports are made of: the CDS settings, and the counts of one interval.
+//
+//   xds/parse ─▶ LoadReporting ─▶ lb/tree/cluster_impl ─▶ counting/load_book
+//                                                              │ LoadReading
+//   control plane ◀─ LoadStatsRequest ◀─ xds/lrs ◀─────────────┘
+//
+// Source: gRFC A27, A64, A85.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "messages/endpoints.hpp"
+#include "messages/ids.hpp"
+
+namespace signalbox {
+
+/// The values of endpoints' load reports (A51) that the cluster's load reports have (A64, A85).
+struct LoadMetricChoice {
+  bool cpu_utilization = false;
+  bool mem_utilization = false;
+  bool application_utilization = false;
+  bool all_named = false;  ///< Every entry of named_metrics.
+  std::set<std::string, std::less<>> named =
+      {};  ///< The chosen entries of named_metrics, unless all_named.
+  /// The name of an entry in the report begins with "named_metrics." (A85). A64 reports the entry
+  /// under its own name.
+  bool prefixed = true;
+
+  /// Whether no value is chosen.
+  bool is_empty() const {
+    return !cpu_utilization && !mem_utilization && !application_utilization && !all_named &&
+           named.empty();
+  }
+
+  friend bool operator==(const LoadMetricChoice&, const LoadMetricChoice&) = default;
+};
+
+/// CDS lrs_server: the cluster's load is reported to `server`.
+struct LoadReporting {
+  ServerId server = 0;  ///< The server that sent the cluster.
+  LoadMetricChoice metrics = {};
+
+  friend bool operator==(const LoadReporting&, const LoadReporting&) = default;
+};
+
+/// The values of one metric that calls brought.
+struct MetricSum {
+  std::uint64_t calls = 0;
+  double total = 0;
+
+  friend bool operator==(const MetricSum&, const MetricSum&) = default;
+};
+
+/// The calls to one locality in one interval. `in_progress` is the number at the interval's end.
+struct LocalityLoad {
+  LocalityName locality = {};
+  std::uint64_t issued = 0;
+  std::uint64_t succeeded = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t in_progress = 0;
+  MetricSum cpu_utilization = {};
+  MetricSum mem_utilization = {};
+  MetricSum application_utilization = {};
+  /// The key is the name in the report.
+  std::map<std::string, MetricSum> named = {};
+
+  friend bool operator==(const LocalityLoad&, const LocalityLoad&) = default;
+};
+
+/// The load of one {cluster, EDS service} in one interval.
+struct ClusterLoad {
+  ClusterName cluster;
+  std::string service = {};  ///< The EDS service name; empty for LOGICAL_DNS.
+  Duration interval{};       ///< How long the counts took.
+  /// Calls that were dropped, by category of drop_overload.
+  std::map<std::string, std::uint64_t> drops = {};
+  /// Calls beyond the limit of concurrent calls. They have no category (A32).
+  std::uint64_t breaker_drops = 0;
+  /// Localities without calls, finished or in progress, are left out.
+  std::vector<LocalityLoad> localities = {};
+
+  friend bool operator==(const ClusterLoad&, const ClusterLoad&) = default;
+};
+
+/// The clusters that a server wants load reports of.
+struct LoadSelection {
+  bool all = false;
+  std::set<std::string> clusters = {};  ///< Unless `all`.
+
+  friend bool operator==(const LoadSelection&, const LoadSelection&) = default;
+};
+
+/// The load that was not reported yet. It counts as reported once the book is told `number`.
+struct LoadReading {
+  std::uint64_t number = 0;
+  /// Clusters without counts, and without calls in progress, are left out.
+  std::vector<ClusterLoad> clusters = {};
+  /// A cluster in use has its load reported to the server.
+  bool is_in_use = false;
+  /// Names that the server asked for and that no cluster of the server has.
+  std::set<std::string> unknown = {};
+  /// The values of endpoints that had no place: they are not in the report.
+  std::uint64_t lost_values = 0;
+};
+
+}  // namespace signalbox

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/fake_load_server.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "signalbox/envoy/service/load_stats/v3/lrs.pb.h"
+
+namespace signalbox::testing {
+namespace {
+
+using envoy::service::load_stats::v3::LoadStatsRequest;
+using envoy::service::load_stats::v3::LoadStatsResponse;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+}  // namespace
+
+class FakeLoadServer::FakeStream final : public actors::AdsTransport::Stream {
+ public:
+  FakeStream(FakeLoadServer* owner, std::uint64_t number) : owner_(owner), number_(number) {}
+
+  ~FakeStream() override { owner_->streams_.erase(number_); }
+
+  void send(std::string bytes) override {
+    Open* open = owner_->find(number_);
+    if (open == nullptr) return;
+    const Duration delay = owner_->chance_.between(Duration::zero(), milliseconds(20));
+    open->last_arrival = std::max(open->last_arrival, owner_->clock_.now() + delay);
+    owner_->clock_.after(open->last_arrival - owner_->clock_.now(),
+                         [owner = owner_, number = number_, sent = std::move(bytes)] {
+                           owner->arrive(number, sent);
+                         });
+  }
+
+  void read_next() override {
+    Open* open = owner_->find(number_);
+    if (open == nullptr) return;
+    open->is_read = true;
+    owner_->clock_.after(Duration::zero(),
+                         [owner = owner_, number = number_] { owner->hand_over(number); });
+  }
+
+ private:
+  FakeLoadServer* owner_;
+  std::uint64_t number_;
+};
+
+std::unique_ptr<actors::AdsTransport::Stream> FakeLoadServer::open(Events events) {
+  complaints_.require(!last_open_ || clock_.now() - *last_open_ >= seconds(1),
+                      "at most one new stream of load reports per second [C7]");
+  last_open_ = clock_.now();
+  const std::uint64_t number = ++next_stream_;
+  Open& open = streams_[number];
+  open.events = std::move(events);
+  open.silent = faults_.fires(Fault::kLoadStreamSilent);
+  if (open.silent) {
+    clock_.after(faults_.dice(Fault::kLoadStreamSilent).between(seconds(1), seconds(30)),
+                 [this, number] { close(number, "keepalive timed out"); });
+  }
+  const Duration delay = milliseconds(1) + chance_.between(Duration::zero(), milliseconds(20));
+  clock_.after(delay, [this, number] {
+    if (Open* one = find(number)) one->events.opened();
+  });
+  return std::make_unique<FakeStream>(this, number);
+}
+
+void FakeLoadServer::say(Duration interval) {
+  interval_ = interval;
+  for (const auto& [number, open] : streams_) {
+    if (open.has_node) answer(number);
+  }
+}
+
+void FakeLoadServer::drop_streams() {
+  std::vector<std::uint64_t> all;
+  all.reserve(streams_.size());
+  for (const auto& [number, open] : streams_)
+    all.push_back(number);
+  for (const std::uint64_t number : all)
+    close(number, "stream reset");
+}
+
+void FakeLoadServer::close_silent() {
+  std::vector<std::uint64_t> all;
+  all.reserve(streams_.size());
+  for (const auto& [number, open] : streams_) {
+    if (open.silent) all.push_back(number);
+  }
+  for (const std::uint64_t number : all)
+    close(number, "keepalive timed out");
+}
+
+FakeLoadServer::Open* FakeLoadServer::find(std::uint64_t stream) {
+  const auto found = streams_.find(stream);
+  return found == streams_.end() || found->second.closed ? nullptr : &found->second;
+}
+
+void FakeLoadServer::close(std::uint64_t stream, const std::string& why) {
+  Open* open = find(stream);
+  if (open == nullptr) return;
+  open->closed = true;
+  open->events.closed(absl::UnavailableError(why));
+}
+
+void FakeLoadServer::arrive(std::uint64_t stream, const std::string& bytes) {
+  Open* open = find(stream);
+  if (open == nullptr) return;
+  open->events.written();
+  LoadStatsRequest request;
+  complaints_.require(request.ParseFromString(bytes), "a load report can be read");
+  complaints_.require(request.has_node() != open->has_node,
+                      "the first request has the node, and no other [C1]");
+  if (!std::exchange(open->has_node, true) && !open->silent) answer(stream);
+  std::uint64_t calls = 0;
+  for (const auto& cluster : request.cluster_stats()) {
+    CallLoad& load = loads_[cluster.cluster_name()];
+    for (const auto& locality : cluster.upstream_locality_stats()) {
+      load += {locality.total_issued_requests(),
+               locality.total_successful_requests(),
+               locality.total_error_requests()};
+      calls += locality.total_issued_requests() + locality.total_successful_requests() +
+               locality.total_error_requests();
+    }
+  }
+  largest_ = std::max(largest_, calls);
+}
+
+void FakeLoadServer::answer(std::uint64_t stream) {
+  Open* open = find(stream);
+  if (open == nullptr) return;
+  LoadStatsResponse response;
+  response.set_send_all_clusters(true);
+  response.mutable_load_reporting_interval()->set_seconds(interval_ / seconds(1));
+  open->unread = response.SerializeAsString();
+  clock_.after(chance_.between(Duration::zero(), milliseconds(20)),
+               [this, stream] { hand_over(stream); });
+}
+
+void FakeLoadServer::hand_over(std::uint64_t stream) {
+  Open* open = find(stream);
+  if (open == nullptr || !open->is_read || open->unread.empty()) return;
+  open->is_read = false;
+  open->events.received(std::exchange(open->unread, {}));
+}
+
+}  // namespace signalbox::testing

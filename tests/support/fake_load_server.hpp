@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FakeLoadServer — a server of load reports (LRS) in memory, which keeps books.
+//
+//   load_reporter actor ─▶ open, send ─▶ [FakeLoadServer] ─▶ received, closed
+//   world ─▶ say(interval), drop_streams; faults ─┘
+//
+// A report counts as written when it arrives: a stream that ends before loses it, and the client
+// must report its counts again. The server asks for all clusters.
+//
+// The server complains if a request but the first has a node, and if a client opens more than one
+// stream a second. It has random numbers of its own.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/io/ads_transport.hpp"
+#include "tests/support/fake_chance.hpp"
+#include "tests/support/fake_clock.hpp"
+#include "tests/support/fake_complaints.hpp"
+#include "tests/support/fake_faults.hpp"
+
+namespace signalbox::testing {
+
+/// Calls to one cluster, as they were reported or made.
+struct CallLoad {
+  std::uint64_t issued = 0;
+  std::uint64_t succeeded = 0;
+  std::uint64_t failed = 0;
+
+  CallLoad& operator+=(const CallLoad& other) {
+    issued += other.issued;
+    succeeded += other.succeeded;
+    failed += other.failed;
+    return *this;
+  }
+
+  friend bool operator==(const CallLoad&, const CallLoad&) = default;
+};
+
+class FakeLoadServer final : public actors::AdsTransport {
+ public:
+  FakeLoadServer(FakeClock& clock,
+                 FakeFaults& faults,
+                 FakeComplaints& complaints,
+                 std::uint64_t seed)
+      : clock_(clock), faults_(faults), complaints_(complaints), chance_(seed ^ kOwnDice) {}
+
+  std::unique_ptr<Stream> open(Events events) override;
+
+  const std::string& server() const override { return name_; }
+
+  /// Asks for a report each `interval`, on the open stream and on later ones.
+  void say(Duration interval);
+
+  void drop_streams();
+  /// Closes the streams on which a fault made the server silent.
+  void close_silent();
+
+  /// The sums of all reports, by cluster.
+  const std::map<std::string, CallLoad>& loads() const { return loads_; }
+
+  /// The most calls, begun and ended, that one report had.
+  std::uint64_t largest() const { return largest_; }
+
+  std::size_t streams() const { return streams_.size(); }
+
+ private:
+  class FakeStream;
+
+  static constexpr std::uint64_t kOwnDice = 0x10adULL;
+
+  struct Open {
+    Events events;
+    bool silent = false;
+    bool closed = false;
+    bool has_node = false;
+    bool is_read = true;  // The client has asked for its next message.
+    std::string unread;   // The newest response, if the client has not asked for it.
+    Instant last_arrival;
+  };
+
+  Open* find(std::uint64_t stream);
+  void close(std::uint64_t stream, const std::string& why);
+  void arrive(std::uint64_t stream, const std::string& bytes);
+  void answer(std::uint64_t stream);
+  void hand_over(std::uint64_t stream);
+
+  FakeClock& clock_;
+  FakeFaults& faults_;
+  FakeComplaints& complaints_;
+  FakeChance chance_;
+  const std::string name_ = "fake-load-server";
+  Duration interval_ = std::chrono::seconds(2);
+  std::map<std::string, CallLoad> loads_;
+  std::uint64_t largest_ = 0;
+  std::uint64_t next_stream_ = 0;
+  std::optional<Instant> last_open_;
+  std::map<std::uint64_t, Open> streams_;
+};
+
+}  // namespace signalbox::testing

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LrsSession — the load reports to one server: one stream, re-opened while a cluster in use has its
+// load reported there.
+//
+//   load_reporter ─▶ LoadReportsWanted, bytes, LoadRead ─▶ [LrsSession]
+//   load_reporter ◀─ bytes, ReadLoad, SettleLoad ◀───────────────┘
+//
+//            load wanted            opened
+//    Idle ────────────────▶ Opening ────────▶ Live ── the server has answered: each interval
+//     ▲ ▲                   │   ▲              │      ReadLoad ─▶ report ─▶ written ─▶ SettleLoad
+//     │ └───────────┐       │   │ elapsed,     │ closed
+//     │ elapsed,    │       ▼   │ in use       │
+//     └──────────── Waiting ◀──────────────────┘
+//       not in use             and Live ─▶ Idle, when nothing is in use and all is reported
+//
+// Invariants
+//   R1  Only the first request of a stream carries the node. Reports begin when the server has
+//       answered.
+//   R2  The newest response decides which clusters are reported, and how often. An equal response
+//       changes nothing.
+//   R3  At most one request is unwritten. A report that is due meanwhile waits; it then has the
+//       counts of the longer time, and its interval says so.
+//   R4  A reading is settled when the transport has written its report. There is no answer to a
+//       report, so "written" is the best that can be known. A stream that ends before leaves the
+//       reading unsettled, and the next report of the next stream has its counts.
+//   R5  A report without counts is sent once after a report with counts, or as the first report.
+//       Further reports without counts are not sent.
+//   R6  Streams are opened as far apart as those of ADS (StreamPace).
+//   R7  A response that cannot be read ends the stream.
+//
+// Source: gRFC A27, A32, A64, A85; Envoy's LRS.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+
+#include "messages/load_events.hpp"
+#include "xds/client/stream_pace.hpp"
+#include "xds/lrs/load_codec.hpp"
+
+namespace signalbox::xds {
+
+struct LrsSessionOptions {
+  std::string node;  ///< A serialised envoy.config.core.v3.Node.
+  std::uint64_t seed = 0;
+  StreamPaceOptions pace = {};
+  /// While the server has not answered, the session looks this often whether load is still to be
+  /// reported.
+  Duration patience = std::chrono::seconds(30);
+};
+
+class LrsSession {
+ public:
+  explicit LrsSession(LrsSessionOptions options);
+
+  LrsSessionEffects step(const LrsSessionEvent& event, Instant now);
+
+ private:
+  struct Idle {};
+
+  struct Opening {
+    std::uint64_t stream = 0;
+  };
+
+  // A report that the transport has and has not written.
+  struct Report {
+    std::uint64_t reading = 0;
+  };
+
+  struct Nothing {};
+
+  struct FirstRequest {};
+
+  struct Live {
+    std::uint64_t stream = 0;
+    std::optional<LoadOrder> order;
+    std::variant<Nothing, FirstRequest, Report> unwritten = FirstRequest{};
+    bool is_due = false;     // A report is due, and an unwritten request is in its way (R3).
+    bool was_empty = false;  // The last report had no counts (R5).
+    Instant reported_at;     // The last reading, or the stream's opening.
+    TimerId timer = {};
+  };
+
+  struct Waiting {
+    TimerId timer;
+    bool is_asking = false;
+  };
+
+  using State = std::variant<Idle, Opening, Live, Waiting>;
+
+  void on(const LoadReportsWanted& event, Instant now);
+  void on(const AdsStreamOpened& event, Instant now);
+  void on(const AdsBytesReceived& event, Instant now);
+  void on(const AdsBytesWritten& event, Instant now);
+  void on(const AdsStreamClosed& event, Instant now);
+  void on(const LoadRead& event, Instant now);
+  void on(const TimerFired& event, Instant now);
+
+  void obey(Live& live, DecodedLoadOrder decoded, Instant now);
+  void look(Live& live, Instant now);
+  void report(Live& live, const LoadReading& reading, Instant now);
+  void schedule(Live& live, Instant now);
+  void open(Instant now);
+  void leave(StreamPace::Ending ending, Instant now);
+  void rest(const Live& live);
+  void fail(const std::string& why);
+  void note(std::string text);
+  TimerId start_timer(const char* name, Duration delay);
+
+  LrsSessionOptions options_;
+  StreamPace pace_;
+  State state_;
+  std::uint64_t streams_ = 0;
+  std::uint64_t timers_ = 0;
+  std::set<std::string> told_;
+  std::string failure_;  // The failure since the last response; it is told again after the next.
+  LrsSessionEffects effects_;
+};
+
+}  // namespace signalbox::xds
