@@ -316,8 +316,9 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   const bool is_no_attempt = ended.is_wanted && decision.is_transparent;
   if (!end.is_unsent && !is_no_attempt) end_pick(intent.pick, code, ended.context);
   if (!ended.is_wanted) return std::nullopt;
-  const CallStats* const stats = intent.pick.stats();
-  if (decision.result && stats != nullptr) stats->count_retry(*decision.result);
+  if (decision.result) {  // The call was routed: without a route nothing is retried.
+    if (const CallStats* const stats = intent.pick.stats()) stats->count_retry(*decision.result);
+  }
   if (!decision.delay) return std::nullopt;
   if (decision.is_transparent) {
     counts().count_repicked();
