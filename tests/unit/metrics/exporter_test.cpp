@@ -53,6 +53,8 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->set_config_generation("shop", 3);
   instruments->record_applied("shop", 1ms, 2ms, std::chrono::system_clock::now());
   instruments->count_stream_end("xds.host:443", StreamEnd::kOk);
+  instruments->count_load_stream_end("cp:1", StreamEnd::kOk);
+  instruments->count_load_report_sent("cp:1");
   instruments->record_response(ResourceType::kListener, 100);
   instruments->add_policies("priority", 1);
   instruments->add_subchannels(ConnectivityState::kReady, 1);
