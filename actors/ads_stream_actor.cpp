@@ -7,6 +7,7 @@
 #include "actors/io/ads_transport.hpp"
 #include "actors/log_events.hpp"
 #include "actors/seed.hpp"
+#include "actors/transport_stream.hpp"
 #include "actors/workload.hpp"
 #include "metrics/instruments.hpp"
 #include "xds/client/ads_session.hpp"
@@ -30,31 +31,13 @@ struct AdsStreamState {
     }
   }
 
-  void run(OpenStream& order) {
-    const AdsStreamActor me{self};
-    const std::uint64_t number = order.stream;
-    AdsTransport::Events events;
-    events.opened = [me, number] { protocol::post(me, AdsStreamOpened{number}); };
-    events.received = [me, number](std::string bytes) {
-      protocol::post(me, AdsBytesReceived{number, std::move(bytes)});
-    };
-    events.written = [me, number] { protocol::post(me, AdsBytesWritten{number}); };
-    events.closed = [me, number](absl::Status why) {
-      protocol::post(me, AdsStreamClosed{number, std::move(why)});
-    };
-    stream.reset();
-    stream = transport->open(std::move(events));
-  }
+  void run(OpenStream& order) { stream.open(*transport, AdsStreamActor{self}, order.stream); }
 
-  void run(CloseStream&) { stream.reset(); }
+  void run(CloseStream&) { stream.close(); }
 
-  void run(ReadNext&) {
-    if (stream) stream->read_next();
-  }
+  void run(ReadNext&) { stream.read_next(); }
 
-  void run(SendBytes& order) {
-    if (stream) stream->send(std::move(order.bytes));
-  }
+  void run(SendBytes& order) { stream.send(std::move(order.bytes)); }
 
   void run(ResourcesReceived& order) {
     environment->instruments->record_response(order.type, order.bytes);
@@ -86,7 +69,7 @@ struct AdsStreamState {
   Workload workload;
   protocol::ResourceSink sink;
   std::optional<xds::AdsSession> core;
-  std::unique_ptr<AdsTransport::Stream> stream;
+  TransportStream stream;
 };
 
 protocol::BehaviorOf<AdsStreamActor> ads_stream_behavior(AdsStreamState::Self self,

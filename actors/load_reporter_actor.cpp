@@ -7,6 +7,7 @@
 #include "actors/io/ads_transport.hpp"
 #include "actors/log_events.hpp"
 #include "actors/seed.hpp"
+#include "actors/transport_stream.hpp"
 #include "actors/workload.hpp"
 #include "messages/counting/load_book.hpp"
 #include "metrics/instruments.hpp"
@@ -35,31 +36,13 @@ struct LoadReporterState {
       std::visit([this](auto& order) { run(order); }, effect);
   }
 
-  void run(OpenStream& order) {
-    const LoadReporterActor me{self};
-    const std::uint64_t number = order.stream;
-    AdsTransport::Events events;
-    events.opened = [me, number] { protocol::post(me, AdsStreamOpened{number}); };
-    events.received = [me, number](std::string bytes) {
-      protocol::post(me, AdsBytesReceived{number, std::move(bytes)});
-    };
-    events.written = [me, number] { protocol::post(me, AdsBytesWritten{number}); };
-    events.closed = [me, number](absl::Status why) {
-      protocol::post(me, AdsStreamClosed{number, std::move(why)});
-    };
-    stream.reset();
-    stream = transport->open(std::move(events));
-  }
+  void run(OpenStream& order) { stream.open(*transport, LoadReporterActor{self}, order.stream); }
 
-  void run(CloseStream&) { stream.reset(); }
+  void run(CloseStream&) { stream.close(); }
 
-  void run(ReadNext&) {
-    if (stream) stream->read_next();
-  }
+  void run(ReadNext&) { stream.read_next(); }
 
-  void run(SendBytes& order) {
-    if (stream) stream->send(std::move(order.bytes));
-  }
+  void run(SendBytes& order) { stream.send(std::move(order.bytes)); }
 
   void run(ReadLoad& order) {
     LoadRead read;
@@ -95,7 +78,7 @@ struct LoadReporterState {
   std::shared_ptr<AdsTransport> transport;
   Workload workload;
   std::optional<xds::LrsSession> core;
-  std::unique_ptr<AdsTransport::Stream> stream;
+  TransportStream stream;
 };
 
 protocol::BehaviorOf<LoadReporterActor> load_reporter_behavior(LoadReporterState::Self self,

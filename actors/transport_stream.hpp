@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TransportStream — the stream that an actor has open on an AdsTransport.
+//
+//   ads_stream, load_reporter ─▶ [TransportStream] ─▶ AdsTransport::Stream
+//            ▲                                              │
+//            └── AdsStreamOpened, AdsBytesReceived, ────────┘
+//                AdsBytesWritten, AdsStreamClosed
+//
+// Used by its actor only. Orders to a stream that was closed do nothing.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+
+#include "actors/io/ads_transport.hpp"
+#include "actors/protocol/caf_version.hpp"
+#include "messages/xds_events.hpp"
+
+namespace signalbox::actors {
+
+class TransportStream {
+ public:
+  /// Closes the stream before. What happens to the new one is sent to `owner`, with `number`.
+  template <typename Actor>
+  void open(AdsTransport& transport, const Actor& owner, std::uint64_t number) {
+    AdsTransport::Events events;
+    events.opened = [owner, number] { protocol::post(owner, AdsStreamOpened{number}); };
+    events.received = [owner, number](std::string bytes) {
+      protocol::post(owner, AdsBytesReceived{number, std::move(bytes)});
+    };
+    events.written = [owner, number] { protocol::post(owner, AdsBytesWritten{number}); };
+    events.closed = [owner, number](absl::Status why) {
+      protocol::post(owner, AdsStreamClosed{number, std::move(why)});
+    };
+    stream_.reset();
+    stream_ = transport.open(std::move(events));
+  }
+
+  void close() { stream_.reset(); }
+
+  void read_next() {
+    if (stream_) stream_->read_next();
+  }
+
+  void send(std::string bytes) {
+    if (stream_) stream_->send(std::move(bytes));
+  }
+
+ private:
+  std::unique_ptr<AdsTransport::Stream> stream_;
+};
+
+}  // namespace signalbox::actors
