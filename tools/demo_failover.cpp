@@ -7,7 +7,8 @@
 //   0.35 × T    ──▶ the second cluster's backends are killed: the third cluster serves
 //   0.45 × T    ──▶ the second cluster's backends are back
 //   0.50 × T    ──▶ the first cluster's backends are back
-//   0.70 × T    ──▶ the session's backend drains: other calls leave it, the session stays
+//   0.70 × T    ──▶ when all backends of the first cluster are connected: the session's backend
+//                   drains; other calls leave it, the session stays
 //   0.80 × T    ──▶ that backend is healthy again, at a lower priority: the session stays
 //   0.90 × T    ──▶ that backend has its former priority again
 //   T           ──▶ the table
@@ -21,6 +22,7 @@
 
 #include "tools/demo_report.hpp"
 #include "tools/demo_script.hpp"
+#include "tools/metrics_text.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -43,6 +45,19 @@ absl::Status bring_back(DemoStage& stage, std::size_t leaf) {
 }
 
 constexpr auto kFailbackTime = std::chrono::seconds(20);
+
+// Whether every backend of the cluster is connected, or idle where the policy connects on demand.
+bool is_all_back(DemoStage& stage, const std::string& cluster) {
+  const auto samples = parse_metrics_text(stage.runtime().metrics_text());
+  if (!samples.ok()) return false;
+  double usable = 0;
+  for (const MetricSample& sample : *samples) {
+    if (sample.name != "signalbox_endpoints" || sample.labels.at("cluster") != cluster) continue;
+    const std::string& state = sample.labels.at("state");
+    if (state == "ready" || state == "idle") usable += sample.value;
+  }
+  return usable == static_cast<double>(stage.backends().addresses(cluster).size());
+}
 
 // The backend of the session, and the changes that the script makes to it.
 class PinnedBackend {
@@ -82,6 +97,7 @@ struct Act {
   double at = 0;     // When it begins, as a share of the script's time.
   std::string what;  // The announcement; empty: run() announces.
   std::function<absl::Status(const Narrator&)> run;
+  std::function<bool()> may_begin = {};  // Waited for, up to kFailbackTime; empty: always.
 };
 
 std::vector<Act> make_script(DemoStage& stage, PinnedBackend& pinned) {
@@ -90,7 +106,12 @@ std::vector<Act> make_script(DemoStage& stage, PinnedBackend& pinned) {
           {0.35, "SIGKILL to " + leaves[1], [&](auto&) { return kill(stage, 1); }},
           {0.45, leaves[1] + " comes back", [&](auto&) { return bring_back(stage, 1); }},
           {0.50, leaves[0] + " comes back", [&](auto&) { return bring_back(stage, 0); }},
-          {0.70, "", [&](const Narrator& narrator) { return pinned.drain(narrator); }},
+          // If no other backend is connected, the cluster fails when this one drains, and the
+          // session rightly goes to the next cluster.
+          {0.70,
+           "",
+           [&](const Narrator& narrator) { return pinned.drain(narrator); },
+           [&] { return is_all_back(stage, leaves[0]); }},
           {0.80, "", [&](const Narrator& narrator) { return pinned.lower(narrator); }},
           {0.90, "", [&](const Narrator& narrator) { return pinned.restore(narrator); }},
           {1.00, "end", [](auto&) { return absl::OkStatus(); }}};
@@ -131,6 +152,10 @@ int play_failover(const DemoOptions& options, DemoStage& stage) {
     const auto offset = std::chrono::duration<double>(act.at * options.seconds);
     const auto due = narrator.start() + std::chrono::round<std::chrono::milliseconds>(offset);
     if (const auto signal = narrator.wait_until(due)) return end_early(*signal);
+    if (act.may_begin) {
+      if (const auto signal = narrator.wait_until(Clock::now() + kFailbackTime, act.may_begin))
+        return end_early(*signal);
+    }
     if (!act.what.empty()) narrator.announce(act.what);
     if (auto status = act.run(narrator); !status.ok()) return end_early(status);
   }

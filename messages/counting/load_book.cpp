@@ -17,8 +17,8 @@ MetricSum grown(const MetricSum& now, const MetricSum& before) {
 }
 
 // Whether the map alone holds the object. The end of a copy is an acquire on the number of holders.
-// It pairs with the release by the last other holder, so all that holder's counts are seen. (A fence
-// would do, but ThreadSanitizer does not know fences.)
+// It pairs with the release by the last other holder, so all that holder's counts are seen.
+// ThreadSanitizer does not know fences.
 template <typename T>
 bool is_held_here_alone(const std::shared_ptr<T>& held) {
   if (held.use_count() != 1) return false;
