@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "messages/invariant.hpp"
+#include "tools/peer.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -42,10 +43,7 @@ void CallLog::add(const FinishedCall& call) {
 }
 
 void CallLog::kill_begins(CallTime now, const std::set<std::string>& addresses) {
-  Kill kill{.begun = now, .ended = std::nullopt, .peers = {}};
-  for (const std::string& address : addresses)
-    kill.peers.insert("ipv4:" + address);
-  kills_.push_back(std::move(kill));
+  kills_.push_back({.begun = now, .ended = std::nullopt, .addresses = addresses});
 }
 
 void CallLog::kill_ended(CallTime now) {
@@ -74,9 +72,10 @@ std::optional<std::chrono::nanoseconds> CallLog::failback() const {
 }
 
 bool CallLog::was_in_flight_at_a_kill(const FinishedCall& call) const {
+  const std::string address = address_of_peer(call.peer);
   return std::any_of(kills_.begin(), kills_.end(), [&](const Kill& kill) {
     const bool began_in_time = !kill.ended || call.started <= *kill.ended + kNoticeTime;
-    return began_in_time && call.ended >= kill.begun && kill.peers.contains(call.peer);
+    return began_in_time && call.ended >= kill.begun && kill.addresses.contains(address);
   });
 }
 

@@ -44,9 +44,9 @@ struct FinishedCall {
   bool ok = false;
   bool unavailable = false;
   bool is_of_session = false;  ///< A call of DemoSession, which the load's schedule does not have.
-  std::string peer;     ///< `ipv4:127.0.0.11:40000`; another text if the call was never bound.
-  std::string cluster;  ///< The cluster that answered; empty without an answer.
-  std::string error;    ///< gRPC's code and message of a failure.
+  std::string peer;            ///< gRPC's name of the peer: see address_of_peer().
+  std::string cluster;         ///< The cluster that answered; empty without an answer.
+  std::string error;           ///< gRPC's code and message of a failure.
 };
 
 /// The calls of the load that ended since the start, or in an interval. Failed ones include those
@@ -96,7 +96,7 @@ class CallLog {
   struct Kill {
     CallTime begun;
     std::optional<CallTime> ended;
-    std::set<std::string> peers;
+    std::set<std::string> addresses;
   };
 
   bool was_in_flight_at_a_kill(const FinishedCall& call) const;

@@ -5,12 +5,12 @@
 #include <ctime>
 #include <optional>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/slice.h>
 #include <sys/prctl.h>
+
+#include "tools/peer.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -265,27 +265,18 @@ void LoadEngine::cancel_busy() {
 }
 
 std::uint32_t LoadEngine::endpoint_of(const std::string& peer) {
-  const auto known = endpoints_.find(peer);
-  if (known != endpoints_.end()) return known->second;
+  const auto [known, is_new_peer] = endpoints_.try_emplace(peer, EndedCall::kNoEndpoint);
+  if (!is_new_peer) return known->second;
   std::string address = address_of_peer(peer);
-  std::uint32_t index = EndedCall::kNoEndpoint;
-  if (!address.empty()) {
-    index = 1;
-    for (const auto& [other, number] : endpoints_)
-      index = std::max(index, number + 1);
+  if (address.empty()) return EndedCall::kNoEndpoint;
+  const auto next = static_cast<std::uint32_t>(by_address_.size() + 1);
+  const auto [found, is_new] = by_address_.try_emplace(address, next);
+  known->second = found->second;
+  if (is_new) {
     const std::lock_guard lock(mutex_);
     new_endpoints_.push_back(std::move(address));
   }
-  endpoints_.emplace(peer, index);
-  return index;
-}
-
-std::string address_of_peer(const std::string& peer) {
-  if (!absl::StartsWith(peer, "ipv4:") && !absl::StartsWith(peer, "ipv6:") &&
-      !absl::StartsWith(peer, "unix:"))
-    return "";
-  return absl::StrReplaceAll(absl::StartsWith(peer, "unix:") ? peer : peer.substr(5),
-                             {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
+  return known->second;
 }
 
 }  // namespace signalbox::tools

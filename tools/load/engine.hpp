@@ -131,7 +131,9 @@ class LoadEngine {
   std::atomic<std::int64_t> taker_cpu_ns_ = 0;
 
   // For the taker thread. drain() also reads and empties new_endpoints_.
-  std::unordered_map<std::string, std::uint32_t> endpoints_;  // By peer.
+  std::unordered_map<std::string, std::uint32_t>
+      endpoints_;  // By peer's name; two may be one address.
+  std::unordered_map<std::string, std::uint32_t> by_address_;
   std::map<std::string, std::uint64_t> messages_;
   std::mutex mutex_;  // Guards new_endpoints_.
   std::vector<std::string> new_endpoints_;
@@ -139,8 +141,5 @@ class LoadEngine {
   std::thread sender_;
   std::thread taker_;
 };
-
-/// "127.0.0.1:40001" of gRPC's "ipv4:127.0.0.1:40001"; empty: the peer is no endpoint.
-std::string address_of_peer(const std::string& peer);
 
 }  // namespace signalbox::tools

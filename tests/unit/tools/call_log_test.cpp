@@ -86,6 +86,9 @@ TEST_CASE("call_log: blames a kill only for calls that a killed backend had", "[
   hung.unavailable = false;
   const auto row = GENERATE_COPY(values<Row>({
       {"it was under way when the signal was sent", failed(990ms, 1001ms, kKilledPeer), true},
+      {"its connection broke, and gRPC names the channel's target instead of the peer",
+       failed(990ms, 1001ms, std::string("ipv4:///") + kKilled),
+       true},
       {"it was sent before the client could know", failed(1100ms, 1101ms, kKilledPeer), true},
       {"it was sent when the client had to know", failed(1261ms, 1262ms, kKilledPeer), false},
       {"it failed before the signal was sent", failed(990ms, 999ms, kKilledPeer), false},

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// peer — the endpoint's address in gRPC's name of a call's peer.
+//
+//   ClientContext::peer() ─▶ [address_of_peer] ─▶ call_log, load engine
+
+#pragma once
+
+#include <string>
+
+namespace signalbox::tools {
+
+/// `127.0.0.1:40001` of gRPC's `ipv4:127.0.0.1:40001`, and of `ipv4:///127.0.0.1:40001`, gRPC's
+/// name of the peer after a connection broke. Names of Unix sockets stay as they are. Empty: the
+/// peer is no endpoint.
+std::string address_of_peer(const std::string& peer);
+
+}  // namespace signalbox::tools
