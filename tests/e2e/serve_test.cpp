@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <signal.h>
@@ -54,6 +55,14 @@ bool complains(Served& served, const std::string& text, int times = 1) {
       ++found;
     return found >= times;
   });
+}
+
+rlim_t lowest_free_descriptor(pid_t process) {
+  const std::filesystem::path open = absl::StrCat("/proc/", process, "/fd");
+  rlim_t lowest = 0;
+  while (std::filesystem::is_symlink(open / std::to_string(lowest)))
+    ++lowest;
+  return lowest;
 }
 
 }  // namespace
@@ -140,10 +149,11 @@ TEST_CASE("serve: a file that could not be watched is tried again without a sign
   client.ask({"a", "b"});
   CHECK(names_in(received(client)) == Names{"a"});
 
-  // The process can open nothing more, so it can neither watch nor read. poll() needs a limit of 2.
+  // The process can open nothing more, so it can neither watch nor read. A lower limit would make
+  // its poll() fail, too, because poll() takes no more entries than the limit.
   rlimit before{};
   REQUIRE(::prlimit(served.process.pid(), RLIMIT_NOFILE, nullptr, &before) == 0);
-  const rlimit none{2, before.rlim_max};
+  const rlimit none{lowest_free_descriptor(served.process.pid()), before.rlim_max};
   REQUIRE(::prlimit(served.process.pid(), RLIMIT_NOFILE, &none, nullptr) == 0);
   folder.write("resources.yaml", file_with({"a", "b"}));
   REQUIRE(complains(served, "cannot watch"));

@@ -243,7 +243,10 @@ class SideRun {
     auto drained = engine_->drain();
     collector_.add(drained.sent, drained.ended, std::move(drained.endpoints));
     collector_.advance((now - measured_).count());
-    if (now < next_second_) return;
+    if (now >= next_second_) report_second();
+  }
+
+  void report_second() {
     next_second_ += std::chrono::seconds(1);
     print({{"second", second_json(recorder_.take_second())}});
   }
@@ -274,6 +277,8 @@ class SideRun {
     const nanoseconds ran =
         cut_ ? std::clamp<nanoseconds>(*cut_ - measured_, nanoseconds(0), plan_.duration)
              : plan_.duration;
+    // The last call of the last second may end before the second does.
+    if (next_second_ - std::chrono::seconds(1) < measured_ + ran) report_second();
     LoadSide side = recorder_.finish(
         ran, plan_.lateness_limit_ns, is_done ? engine_->messages() : decltype(side.messages){});
     if (const auto calls = static_cast<double>(side.ok + side.failed); calls > 0) {
