@@ -143,7 +143,7 @@ std::string why_failed(const DemoResult& result, const std::string& first_error)
 int play_failover(const DemoOptions& options, DemoStage& stage) {
   if (auto status = stage.start_load(); !status.ok()) return end_early(status);
   stage.start_session();
-  std::cout << live_header(stage.leaves(), "priority") << "  moves" << std::endl;
+  std::cout << live_header(stage.leaves(), "priority") << "  moves\n" << std::flush;
   Narrator narrator([&stage](auto since_start, auto interval) {
     return live_line_of(stage, since_start, interval);
   });
