@@ -12,6 +12,8 @@
 namespace signalbox::tools {
 namespace {
 
+constexpr int kUnavailable = 14;
+
 void count(const FinishedCall& call, CallCounts& counts) {
   if (!call.ok) ++counts.failed;
   if (call.is_of_session) return;
@@ -35,7 +37,7 @@ void CallLog::add(const FinishedCall& call) {
   if (in_flight) ++in_flight_at_kill_;
   if (call.ok) {
     record_answer(call);
-  } else if (in_flight && call.unavailable) {
+  } else if (in_flight && call.code == kUnavailable) {
     ++failed_in_flight_;
   } else if (++failed_other_ == 1) {
     first_other_error_ = absl::StrCat(call.error, " (peer ", call.peer, ")");

@@ -42,11 +42,12 @@ struct FinishedCall {
   CallTime started;  ///< The time at which the call was handed to the channel.
   CallTime ended;
   bool ok = false;
-  bool unavailable = false;
-  bool is_of_session = false;  ///< A call of DemoSession, which the load's schedule does not have.
-  std::string peer;            ///< gRPC's name of the peer: see address_of_peer().
-  std::string cluster;         ///< The cluster that answered; empty without an answer.
-  std::string error;           ///< gRPC's code and message of a failure.
+  int code = 0;                 ///< gRPC's status code.
+  bool is_closed_loop = false;  ///< A closed loop would have sent it, too; see load/engine.hpp.
+  bool is_of_session = false;   ///< A call of DemoSession, which the load's schedule does not have.
+  std::string peer;             ///< gRPC's name of the peer: see address_of_peer().
+  std::string cluster;          ///< The cluster that answered; empty without an answer.
+  std::string error;            ///< gRPC's code and message of a failure.
 };
 
 /// The calls of the load that ended since the start, or in an interval. Failed ones include those

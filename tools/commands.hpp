@@ -96,6 +96,7 @@ struct DemoOptions {
   double kill_seconds = 10;  ///< How long the control-plane drill keeps the control plane dead.
   double stop_seconds = 10;  ///< How long the same drill keeps the control plane stopped.
   std::string json;          ///< Empty: no data file.
+  std::string html;          ///< Empty: no page.
   std::string metrics = "127.0.0.1:0";
   std::string metrics_detail = "cluster";  ///< `cluster`, `endpoint`, `none`.
   std::string metrics_buckets = "short";   ///< `short`, `grpc`.

@@ -55,14 +55,14 @@ void replace_unknown_hosts(DemoTopology& topology) {
 
 // Checks before the demo runs that the file can be written, because a lost result would make the
 // run useless.
-absl::Status check_writable(const std::string& path) {
+absl::Status check_writable(absl::string_view option, const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   std::error_code error;
   const bool is_there = std::filesystem::exists(path, error);
   const std::string folder = std::filesystem::absolute(path).parent_path().string();
   const std::string& place = is_there ? path : folder;
   if (std::filesystem::is_directory(path, error) || ::access(place.c_str(), W_OK) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--json ", path, ": cannot be written"));
+    return absl::InvalidArgumentError(absl::StrCat(option, " ", path, ": cannot be written"));
   }
   return absl::OkStatus();
 }
@@ -72,8 +72,9 @@ absl::Status check_writable(const std::string& path) {
 int run_demo(const DemoOptions& options) {
   auto topology = read_topology(options);
   if (!topology.ok()) return end_early(topology.status(), kExitUsage);
-  if (auto status = check_writable(options.json); !status.ok()) {
-    return end_early(status, kExitUsage);
+  for (const auto& [option, file] : {std::pair{"--json", options.json}, {"--html", options.html}}) {
+    if (auto status = check_writable(option, file); !status.ok())
+      return end_early(status, kExitUsage);
   }
   replace_unknown_hosts(*topology);
 

@@ -101,6 +101,9 @@ std::string Drill::live_line_of(std::chrono::nanoseconds since_start,
 }
 
 absl::Status Drill::leave(const Phase& phase) {
+  stage_.act_begins({.verb = phase.is_killed ? "kill" : "stop",
+                     .on = "control-plane",
+                     .what = absl::StrCat(phase.leaves, " the control plane")});
   if (phase.is_killed)
     stage_.control_plane().kill();
   else
@@ -112,6 +115,12 @@ absl::Status Drill::leave(const Phase& phase) {
 }
 
 absl::Status Drill::come_back(const Phase& phase) {
+  stage_.act_begins(
+      {.verb = phase.is_killed ? "restart" : "cont",
+       .on = "control-plane",
+       .what = absl::StrCat(
+           "the control plane is back, with ", stage_.leaves()[phase.first_leaf], " first"),
+       .is_fault = false});
   with_log([](DrillLog& log) { log.returning(Clock::now()); });
   if (phase.is_killed) {
     if (auto status = stage_.control_plane().start(); !status.ok()) return status;
@@ -172,7 +181,12 @@ int play_control_plane_drill(const DemoOptions& options, DemoStage& stage) {
   narrator.end();
   if (auto status = stage.finish_load(); !status.ok()) return end_early(status);
   const DrillResult result = drill.result();
-  return publish(options, table(result), to_json(result), why_failed(result));
+  return publish(options,
+                 stage,
+                 {.table = table(result),
+                  .data = to_json(result),
+                  .failure = why_failed(result),
+                  .notes = {}});
 }
 
 }  // namespace signalbox::tools

@@ -31,6 +31,7 @@ using Clock = Narrator::Clock;
 
 absl::Status kill(DemoStage& stage, std::size_t leaf) {
   const std::string& cluster = stage.leaves()[leaf];
+  stage.act_begins({.verb = "kill", .on = cluster, .what = "SIGKILL to " + cluster});
   stage.with_log(
       [&](CallLog& log) { log.kill_begins(Clock::now(), stage.backends().addresses(cluster)); });
   stage.backends().kill(cluster);
@@ -39,7 +40,12 @@ absl::Status kill(DemoStage& stage, std::size_t leaf) {
 }
 
 absl::Status bring_back(DemoStage& stage, std::size_t leaf) {
-  return stage.backends().start(stage.leaves()[leaf], [&] {
+  const std::string& cluster = stage.leaves()[leaf];
+  stage.act_begins({.verb = "restart",
+                    .on = cluster,
+                    .what = absl::StrCat("the backends of ", cluster, " are started again"),
+                    .is_fault = false});
+  return stage.backends().start(cluster, [&] {
     if (leaf == 0) stage.with_log([](CallLog& log) { log.primary_back(Clock::now()); });
   });
 }
@@ -71,21 +77,30 @@ class PinnedBackend {
     if (!backend.ok()) return backend.status();
     name_ = *std::move(backend);
     if (name_.empty()) narrator.announce("no session is kept here: no cookie was given");
-    return change(EndpointChange::Kind::kDraining, " drains, and the session is on it", narrator);
+    return change(
+        EndpointChange::Kind::kDraining, "drain", " drains, and the session is on it", narrator);
   }
 
   absl::Status lower(const Narrator& narrator) const {
-    return change(EndpointChange::Kind::kLowerPriority, " gets a lower priority instead", narrator);
+    return change(
+        EndpointChange::Kind::kLowerPriority, "lower", " gets a lower priority instead", narrator);
   }
 
   absl::Status restore(const Narrator& narrator) const {
-    return change(EndpointChange::Kind::kNone, " is what it was", narrator);
+    return change(EndpointChange::Kind::kNone, "undrain", " is what it was", narrator);
   }
 
  private:
-  absl::Status change(EndpointChange::Kind kind, const char* what, const Narrator& narrator) const {
+  absl::Status change(EndpointChange::Kind kind,
+                      const char* verb,
+                      const char* what,
+                      const Narrator& narrator) const {
     if (name_.empty()) return absl::OkStatus();
     narrator.announce(name_ + what);
+    stage_.act_begins({.verb = verb,
+                       .on = name_,
+                       .what = name_ + what,
+                       .is_fault = kind != EndpointChange::Kind::kNone});
     return stage_.write_resources(0, {kind, name_});
   }
 
@@ -163,11 +178,14 @@ int play_failover(const DemoOptions& options, DemoStage& stage) {
   if (auto status = stage.finish_load(); !status.ok()) return end_early(status);
 
   const auto repicked = static_cast<std::uint64_t>(stage.runtime().repicked());
-  return stage.with_log([&](const CallLog& log) {
+  const auto outcome = stage.with_log([&](const CallLog& log) {
     const DemoResult result = make_result(stage.leaves(), log, repicked, stage.session().moves());
-    return publish(
-        options, table(result), to_json(result), why_failed(result, log.first_other_error()));
+    return DemoOutcome{.table = table(result),
+                       .data = to_json(result),
+                       .failure = why_failed(result, log.first_other_error()),
+                       .notes = notes(result)};
   });
+  return publish(options, stage, outcome);
 }
 
 }  // namespace signalbox::tools

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include <grpcpp/client_context.h>
 
+#include "tools/load/report.hpp"
 #include "tools/load/schedule.hpp"
 
 namespace signalbox::tools {
@@ -23,10 +24,18 @@ constexpr auto kLastAnswers = std::chrono::seconds(2);  // Time after the last c
 struct DemoLoad::Call {
   CallTime due;
   CallTime started;
+  bool is_closed_loop = false;
   grpc::ClientContext context;
   demo::v1::PlaceRequest request;
   demo::v1::PlaceReply reply;
 };
+
+std::uint64_t DemoLoad::usual_request_bytes() {
+  demo::v1::PlaceRequest request;
+  request.set_item("item-100");
+  request.set_work_us(kMostWorkUs);
+  return request.ByteSizeLong();
+}
 
 DemoLoad::DemoLoad(const std::shared_ptr<grpc::ChannelInterface>& channel,
                    Options options,
@@ -87,6 +96,8 @@ void DemoLoad::send(CallTime due) {
   call->context.set_deadline(std::chrono::system_clock::now() + options_.call_timeout);
   call->request.set_item(absl::StrCat("item-", ++sent_));
   call->request.set_work_us(std::uniform_int_distribution(kLeastWorkUs, kMostWorkUs)(dice_));
+  call->is_closed_loop = closed_in_flight_ < kClosedLoopCallers;
+  if (call->is_closed_loop) ++closed_in_flight_;
   call->started = Clock::now();
   // The callback is called once, and owns the call. A unique_ptr cannot own it, because
   // std::function needs copyable captures.
@@ -95,6 +106,7 @@ void DemoLoad::send(CallTime due) {
                         &call->reply,
                         [this, call = owner.release()](const grpc::Status& status) {
                           record_end(*call, status);
+                          if (call->is_closed_loop) --closed_in_flight_;
                           delete call;
                           const std::lock_guard lock(mutex_);
                           --under_way_;
@@ -107,7 +119,8 @@ void DemoLoad::record_end(const Call& call, const grpc::Status& status) {
                         .started = call.started,
                         .ended = Clock::now(),
                         .ok = status.ok(),
-                        .unavailable = status.error_code() == grpc::StatusCode::UNAVAILABLE,
+                        .code = status.error_code(),
+                        .is_closed_loop = call.is_closed_loop,
                         .peer = call.context.peer(),
                         .cluster = call.reply.cluster(),
                         .error = {}};

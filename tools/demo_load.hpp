@@ -9,8 +9,10 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -33,6 +35,10 @@ class DemoLoad {
     std::uint64_t seed = 1;
     std::chrono::milliseconds call_timeout{5000};
   };
+
+  static constexpr const char* kMethod = "/signalbox.demo.v1.Orders/Place";
+  /// The size of a request; those of later calls have a few bytes more.
+  static std::uint64_t usual_request_bytes();
 
   /// Several threads may call `on_finished` at a time.
   DemoLoad(const std::shared_ptr<grpc::ChannelInterface>& channel,
@@ -62,6 +68,8 @@ class DemoLoad {
   const std::function<void(const FinishedCall&)> on_finished_;
   std::mt19937_64 dice_;
   std::uint64_t sent_ = 0;
+  std::atomic<std::int64_t> closed_in_flight_ =
+      0;  // Calls of the closed loop; see load/engine.hpp.
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -122,6 +122,23 @@ std::string table(const DemoResult& result) {
   return text;
 }
 
+std::vector<std::string> notes(const DemoResult& result) {
+  return {absl::StrCat(result.failed_in_flight,
+                       " calls failed in flight, with those of the session, of ",
+                       result.in_flight_at_kill,
+                       " that a killed backend had; ",
+                       result.repicked,
+                       " were bound but never sent, and picked again"),
+          absl::StrCat("failover ",
+                       ms_or_none(result.failover_ms),
+                       ", from the first kill to the next cluster's answer; failback ",
+                       ms_or_none(result.failback_ms),
+                       ", from the first cluster's return to its first answer"),
+          absl::StrCat("no other number here has calls of the session; it moved ",
+                       result.session_moves,
+                       " times, and must not")};
+}
+
 std::string live_header(const std::vector<std::string>& leaves, absl::string_view state) {
   std::string line = absl::StrFormat("%8s %7s", "time", "rps");
   for (const std::string& leaf : leaves) {

@@ -48,6 +48,8 @@ bool is_success(const DemoResult& result);
 
 nlohmann::json to_json(const DemoResult& result);
 std::string table(const DemoResult& result);
+/// The rows of the table that a load report does not have.
+std::vector<std::string> notes(const DemoResult& result);
 
 /// `leaf` without the prefix, up to its last dash, that all leaves share: `primary` for
 /// `orders-primary`.

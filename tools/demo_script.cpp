@@ -62,18 +62,17 @@ int end_early(int signal) {
   return 128 + signal;
 }
 
-int publish(const DemoOptions& options,
-            const std::string& table,
-            const nlohmann::json& data,
-            const std::string& failure) {
-  std::cout << "\n" << table << std::flush;
+int publish(const DemoOptions& options, DemoStage& stage, const DemoOutcome& outcome) {
+  std::cout << "\n" << outcome.table << std::flush;
   if (!options.json.empty()) {
     std::ofstream file(options.json);
-    file << data.dump(2) << "\n" << std::flush;
+    file << outcome.data.dump(2) << "\n" << std::flush;
     if (!file) return end_early(absl::InternalError(absl::StrCat("cannot write ", options.json)));
   }
-  if (failure.empty()) return kExitOk;
-  say("demo", failure);
+  if (auto status = stage.write_page(outcome.failure, outcome.notes); !status.ok())
+    return end_early(status);
+  if (outcome.failure.empty()) return kExitOk;
+  say("demo", outcome.failure);
   return kExitFailed;
 }
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include <nlohmann/json.hpp>
@@ -68,11 +69,16 @@ int end_early(const absl::Status& status, int exit_status = kExitFailed);
 /// Prints that a stop signal ends the demo early. Returns the exit status.
 int end_early(int signal);
 
-/// Prints the table, and writes the data if --json names a file. `failure` is empty if all went
-/// well. Returns the exit status.
-int publish(const DemoOptions& options,
-            const std::string& table,
-            const nlohmann::json& data,
-            const std::string& failure);
+/// What a finished script hands to publish().
+struct DemoOutcome {
+  std::string table;
+  nlohmann::json data;
+  std::string failure;             ///< Empty: all went well.
+  std::vector<std::string> notes;  ///< For the page.
+};
+
+/// Prints the table, and writes the data if --json names a file, and the page if --html does.
+/// Returns the exit status.
+int publish(const DemoOptions& options, DemoStage& stage, const DemoOutcome& outcome);
 
 }  // namespace signalbox::tools

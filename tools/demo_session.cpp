@@ -74,7 +74,7 @@ FinishedCall DemoSession::call() {
                         .started = started,
                         .ended = Clock::now(),
                         .ok = status.ok() && received.ok(),
-                        .unavailable = status.error_code() == grpc::StatusCode::UNAVAILABLE,
+                        .code = status.error_code(),
                         .is_of_session = true,
                         .peer = context.peer(),
                         .cluster = reply.cluster(),

@@ -8,11 +8,15 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 #include <nlohmann/json.hpp>
 
 #include "channel/admin/admin_address.hpp"
+#include "tools/load/places.hpp"
+#include "tools/load/report_files.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -21,6 +25,7 @@ constexpr auto kStartTime = std::chrono::seconds(20);
 // gRPC's own values are 1 s and 120 s; these let a short demo see a cluster come back.
 constexpr auto kInitialBackoff = std::chrono::milliseconds(100);
 constexpr auto kMaxBackoff = std::chrono::seconds(1);
+constexpr auto kPlacesEvery = std::chrono::milliseconds(100);
 
 std::string bootstrap_of(const std::string& server) {
   return nlohmann::json{{"xds_servers",
@@ -43,6 +48,7 @@ DemoStage::~DemoStage() {
   // A client's stream does not end by itself.
   if (grpc_admin_ != nullptr) grpc_admin_->Shutdown(std::chrono::system_clock::now());
   grpc_admin_.reset();
+  stop_looking();
   session_.reset();  // Session and load use channels of the runtime.
   load_.reset();
   runtime_.reset();
@@ -118,10 +124,14 @@ absl::Status DemoStage::start_load(std::function<void(const FinishedCall&)> also
   load_ = std::make_unique<DemoLoad>(runtime_->channel(topology_.target()),
                                      DemoLoad::Options{.rps = options_.rps, .seed = options_.seed},
                                      [this, also = std::move(also)](const FinishedCall& call) {
-                                       with_log([&](CallLog& log) { log.add(call); });
+                                       with_log([&](CallLog& log) {
+                                         log.add(call);
+                                         if (record_ != nullptr) record_->add(call);
+                                       });
                                        if (also) also(call);
                                      });
   if (auto status = load_->warm_up(kStartTime); !status.ok()) return status;
+  if (!options_.html.empty()) start_record();
   load_->start();
   return absl::OkStatus();
 }
@@ -134,8 +144,65 @@ void DemoStage::start_session() {
 
 absl::Status DemoStage::finish_load() {
   if (session_ != nullptr) session_->finish();
-  if (load_ == nullptr || load_->finish()) return absl::OkStatus();
+  load_ended_ = std::chrono::steady_clock::now();
+  const bool is_whole = load_ == nullptr || load_->finish();
+  stop_looking();
+  if (is_whole) return absl::OkStatus();
   return absl::InternalError("some calls were never answered");
+}
+
+void DemoStage::start_record() {
+  started_unix_ms_ = absl::ToUnixMillis(absl::Now());
+  record_ = std::make_unique<DemoRecord>(std::chrono::steady_clock::now(), options_.seconds);
+  note_places();
+  looker_ = std::jthread([this](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    while (!stopped_looking_.wait_for(lock, stop, kPlacesEvery, [] { return false; }) &&
+           !stop.stop_requested())
+      note_places();
+  });
+}
+
+void DemoStage::stop_looking() {
+  if (!looker_.joinable()) return;
+  looker_.request_stop();
+  looker_.join();
+}
+
+void DemoStage::note_places() {
+  const auto places = places_of(runtime_->status(), topology_.target());
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, place] : places)
+    record_->place(address, place);
+}
+
+void DemoStage::act_begins(const DemoAct& act) {
+  const std::lock_guard lock(mutex_);
+  if (record_ != nullptr) record_->act_begins(std::chrono::steady_clock::now(), act);
+}
+
+absl::Status DemoStage::write_page(std::string failure, std::vector<std::string> notes) {
+  const std::lock_guard lock(mutex_);
+  if (record_ == nullptr) return absl::OkStatus();
+  LoadConfiguration configuration{
+      .target = topology_.target(),
+      .method = DemoLoad::kMethod,
+      .rate = absl::StrCat(options_.rps),
+      .arrivals = "even",
+      .seed = options_.seed,
+      .call_timeout_s = std::chrono::duration<double>(DemoLoad::Options().call_timeout).count(),
+      .payload_bytes = DemoLoad::usual_request_bytes(),
+      .script_file = absl::StrCat(
+          "signalbox demo", options_.drill.empty() ? "" : " --drill ", options_.drill)};
+  LoadReport report = record_->finish(load_ended_,
+                                      std::move(configuration),
+                                      {.failed_other = log_.failed_other(),
+                                       .failure = std::move(failure),
+                                       .notes = std::move(notes)});
+  report.signalbox_version = version_text();
+  report.started_unix_ms = started_unix_ms_;
+  return write_report_files({.html = options_.html}, report);
 }
 
 absl::Status DemoStage::write_resources(std::size_t first_leaf, const EndpointChange& change) {

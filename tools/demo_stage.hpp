@@ -4,18 +4,20 @@
 //
 //   DemoTopology ─▶ [DemoStage] ─┬─ DemoBackends
 //                                ├─ DemoControlPlane
-//                                └─ Runtime ◀─ DemoLoad, DemoSession ─▶ CallLog
+//                                └─ Runtime ◀─ DemoLoad, DemoSession ─▶ CallLog, DemoRecord
 //
 // set() comes first, then serve_…(), start_…() and finish_load(), in this order. The destructor
-// ends the parts that were started. One thread uses a stage. A mutex guards the log, because calls
-// end on any thread.
+// ends the parts that were started. One thread uses a stage. A mutex guards log and record, because
+// calls end on any thread.
 
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,6 +29,7 @@
 #include "tools/demo_backends.hpp"
 #include "tools/demo_control_plane.hpp"
 #include "tools/demo_load.hpp"
+#include "tools/demo_record.hpp"
 #include "tools/demo_session.hpp"
 #include "tools/demo_topology.hpp"
 
@@ -56,6 +59,11 @@ class DemoStage {
   /// was started.
   absl::Status finish_load();
 
+  /// Notes for --html what the script does now. Call it before it is done.
+  void act_begins(const DemoAct& act);
+  /// Writes the page of --html, after finish_load(). Does nothing without --html.
+  absl::Status write_page(std::string failure, std::vector<std::string> notes);
+
   const DemoTopology& topology() const { return topology_; }
 
   const std::vector<std::string>& leaves() const { return topology_.leaves(); }
@@ -81,16 +89,25 @@ class DemoStage {
   }
 
  private:
+  void start_record();
+  void stop_looking();
+  void note_places();
+
   const DemoOptions& options_;
   const DemoTopology topology_;
-  std::mutex mutex_;  // Guards the log.
+  std::mutex mutex_;  // Guards log_ and record_.
   CallLog log_;
+  std::unique_ptr<DemoRecord> record_;  // Null without --html.
+  std::int64_t started_unix_ms_ = 0;
+  CallTime load_ended_;
   DemoBackends backends_;
   DemoControlPlane control_plane_;
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<grpc::Server> grpc_admin_;
   std::unique_ptr<DemoLoad> load_;
   std::unique_ptr<DemoSession> session_;
+  std::condition_variable_any stopped_looking_;
+  std::jthread looker_;  // Looks where endpoints are, for record_.
 };
 
 }  // namespace signalbox::tools

@@ -99,6 +99,7 @@ absl::StatusOr<Loads> TieredDrill::compute() const {
 
 void TieredDrill::kill(const std::string& backend) {
   const std::string address = stage_.backends().address_of(backend);
+  stage_.act_begins({.verb = "kill", .on = backend, .what = "SIGKILL to " + backend});
   stage_.with_log([&](CallLog& log) { log.kill_begins(Clock::now(), {address}); });
   stage_.backends().kill_one(backend);
   stage_.with_log([](CallLog& log) { log.kill_ended(Clock::now()); });
@@ -178,7 +179,12 @@ int play_tiered_drill(const DemoOptions& options, DemoStage& stage) {
   narrator.end();
   if (auto status = stage.finish_load(); !status.ok()) return end_early(status);
   const TierResult result = drill.result();
-  return publish(options, table(result), to_json(result), why_failed(result));
+  return publish(options,
+                 stage,
+                 {.table = table(result),
+                  .data = to_json(result),
+                  .failure = why_failed(result),
+                  .notes = {}});
 }
 
 }  // namespace signalbox::tools

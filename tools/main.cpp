@@ -281,10 +281,15 @@ void add_demo(CLI::App& app, CommandLine& line) {
       "\nExamples:\n"
       "  signalbox demo\n"
       "  signalbox demo --seconds 30 --json result.json\n"
+      "  signalbox demo --html demo.html\n"
       "  signalbox demo --drill control-plane\n"
       "  signalbox demo --drill tiered --json result.json\n");
   add_demo_script(*command, options);
   command->add_option("--json", options.json, "Write the result to this file as data")
+      ->type_name("FILE");
+  command
+      ->add_option(
+          "--html", options.html, "Write the run to this file as a page, that of\n`signalbox load`")
       ->type_name("FILE");
   add_demo_metrics(*command, options);
   add_demo_pages(*command, options);

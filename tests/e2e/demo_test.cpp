@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -56,6 +57,11 @@ bool is_backend(pid_t child) {
   return false;
 }
 
+std::string text_of(const std::string& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
 // The script is as long as the demo: sanitized backends take long to return.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr char kSeconds[] = "15";
@@ -69,7 +75,8 @@ TEST_CASE("demo: fails over, back, loses only what killed backends had, and keep
           "[e2e][demo][session][A75-50][A55-42]") {
   const TemporaryFolder folder;
   const std::string file = folder.path("result.json");
-  auto demo = start_demo({"--seconds", kSeconds, "--rps", "200", "--json", file});
+  const std::string page = folder.path("demo.html");
+  auto demo = start_demo({"--seconds", kSeconds, "--rps", "200", "--json", file, "--html", page});
   read_until(demo, "metrics on http://127.0.0.1:");
   const std::vector<pid_t> children = children_of(demo.pid());
   CHECK(children.size() == kChildren);
@@ -93,7 +100,18 @@ TEST_CASE("demo: fails over, back, loses only what killed backends had, and keep
   CHECK(data["p99_us"] >= data["p50_us"]);
   for (const char* cluster : {"orders-primary", "orders-secondary", "orders-legacy"}) {
     CHECK(data["per_cluster"][cluster] > 0);
+    CHECK_THAT(text_of(page), Catch::Matchers::Contains(std::string(cluster) + ", priority 0"));
   }
+  for (const char* part : {"kill orders-primary",
+                           "kill orders-secondary",
+                           "restart orders-primary",
+                           "drain orders-primary-",
+                           "failed otherwise &gt; 0",
+                           "failed checks of the demo &gt; 0",
+                           "that a killed backend had",
+                           "id=\"load-data\""})
+    CHECK_THAT(text_of(page), Catch::Matchers::Contains(part));
+  CHECK_THAT(text_of(page), !Catch::Matchers::Contains("✗ missed"));
   CHECK(are_gone(children));
 }
 
@@ -207,6 +225,14 @@ TEST_CASE("demo: an address in use for /metrics is an error that names it", "[e2
   CHECK(finished.errors.find("Address already in use") != std::string::npos);
 }
 
+TEST_CASE("demo: a page that cannot be written is an error before anything starts", "[e2e][demo]") {
+  const TemporaryFolder folder;
+  auto demo = start_demo({"--html", folder.path("none/demo.html")});
+  const Finished finished = finish(demo);
+  CHECK(finished.status == 2);
+  CHECK_THAT(finished.errors, Catch::Matchers::Contains("--html " + folder.path("none/demo.html")));
+}
+
 TEST_CASE("demo: no call notices that the control plane is killed, stopped and replaced",
           "[e2e][demo][drill][S7][S11]") {
   const TemporaryFolder folder;
@@ -222,7 +248,9 @@ TEST_CASE("demo: no call notices that the control plane is killed, stopped and r
                           "--rps",
                           "200",
                           "--json",
-                          file});
+                          file,
+                          "--html",
+                          folder.path("demo.html")});
   const Finished finished = finish(demo);
   INFO(finished.output << finished.errors);
   CHECK(finished.status == 0);
@@ -249,6 +277,8 @@ TEST_CASE("demo: no call notices that the control plane is killed, stopped and r
   CHECK(data["phases"][1]["calls_meanwhile"] >= 50);
   // No stream was broken, so a client that waited for a back-off would be late.
   CHECK(data["phases"][1]["bound_ms"] == 5000);
+  for (const char* part : {"kill control-plane", "stop control-plane", "kill control-plane#2"})
+    CHECK_THAT(text_of(folder.path("demo.html")), Catch::Matchers::Contains(part));
 }
 
 TEST_CASE("demo: in tiered mode each cluster has the share that is computed while backends die",

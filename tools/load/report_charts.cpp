@@ -43,22 +43,32 @@ Json places_json(const LoadSide& side, const std::vector<LoadBin>& points) {
   return places;
 }
 
-Json codes_json(const LoadSide& side, const std::vector<LoadBin>& points, double per_second) {
+// The seconds that a point has of the run: fewer than `width` when the run ended within it.
+double seconds_of(std::size_t point, double width, double ran_s) {
+  const double left = ran_s - static_cast<double>(point) * width;
+  return left > 0 ? std::min(left, width) : width;
+}
+
+Json codes_json(const LoadSide& side,
+                const std::vector<LoadBin>& points,
+                double width,
+                double ran_s) {
   Json codes = Json::array();
   for (const auto& [code, count] : side.codes) {
     if (code == 0 || count == 0) continue;
     Json rates = Json::array();
-    for (const LoadBin& point : points) {
-      const auto found = point.codes.find(code);
-      rates.push_back(found == point.codes.end() ? 0.0
-                                                 : per_second * static_cast<double>(found->second));
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const auto found = points[i].codes.find(code);
+      rates.push_back(found == points[i].codes.end()
+                          ? 0.0
+                          : static_cast<double>(found->second) / seconds_of(i, width, ran_s));
     }
     codes.push_back({{"name", code_text(code)}, {"rates", std::move(rates)}});
   }
   return codes;
 }
 
-Json side_json(const LoadSide& side, std::size_t together) {
+Json side_json(const LoadSide& side, std::size_t together, double ran_s) {
   const std::vector<LoadBin> points = wider_bins(side.bins, together);
   const double width = static_cast<double>(together) * static_cast<double>(kLoadBinNs) / kSecond;
   Json times = Json::array();
@@ -72,8 +82,9 @@ Json side_json(const LoadSide& side, std::size_t together) {
     const auto found = point.codes.find(0);
     const std::uint64_t answered = found == point.codes.end() ? 0 : found->second;
     times.push_back(static_cast<double>(i) * width);
-    due.push_back(static_cast<double>(point.scheduled) / width);
-    ok.push_back(static_cast<double>(answered) / width);
+    const double seconds = seconds_of(i, width, ran_s);
+    due.push_back(static_cast<double>(point.scheduled) / seconds);
+    ok.push_back(static_cast<double>(answered) / seconds);
     p50.push_back(in_ms(point, point.p50_ns));
     p99.push_back(in_ms(point, point.p99_ns));
     most.push_back(in_ms(point, point.max_ns));
@@ -82,7 +93,7 @@ Json side_json(const LoadSide& side, std::size_t together) {
           {"times", std::move(times)},
           {"due", std::move(due)},
           {"ok", std::move(ok)},
-          {"codes", codes_json(side, points, 1 / width)},
+          {"codes", codes_json(side, points, width, ran_s)},
           {"p50", std::move(p50)},
           {"p99", std::move(p99)},
           {"max", std::move(most)},
@@ -106,7 +117,7 @@ nlohmann::ordered_json load_charts_json(const LoadReport& report) {
                       {"is_fault", fault.is_fault}});
   Json sides = Json::array();
   for (const LoadSide& side : report.sides)
-    sides.push_back(side_json(side, bins_in_point(report)));
+    sides.push_back(side_json(side, bins_in_point(report), report.ran_s));
   return {{"ran_s", report.ran_s}, {"faults", std::move(faults)}, {"sides", std::move(sides)}};
 }
 

@@ -290,7 +290,7 @@ std::string load_report_html(const LoadReport& report) {
                     faults_table(report)),
       over_time(report),
       tables(report),
-      "<p class=\"quiet\">Made by signalbox load ",
+      "<p class=\"quiet\">Made by ",
       escape_html(report.signalbox_version),
       ". Charts by uPlot (MIT licence, in this file).</p>\n",
       data_block(report),

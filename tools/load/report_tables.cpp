@@ -156,6 +156,11 @@ std::string bin_cells(const LoadBin& bin) {
                       latency(bin.max_ns));
 }
 
+// The demo measures no CPU time.
+std::string cpu_text(double ns) {
+  return ns == 0 ? "–" : latency_text(ns);
+}
+
 void add_setting(std::string& rows, absl::string_view name, absl::string_view value) {
   if (!value.empty())
     rows += row(absl::StrCat(row_head(name), "<td>", escape_html(value), "</td>"));
@@ -340,9 +345,9 @@ std::string validity_table(const LoadReport& report) {
       [](const auto& side) { return time_text(side.validity.lateness_max_ns); });
   add("calls that a closed loop would leave out",
       [](const auto& side) { return absl::StrCat(side.closed_loop_skipped); });
-  add("CPU per call", [](const auto& side) { return latency_text(side.cpu_per_call_ns); });
+  add("CPU per call", [](const auto& side) { return cpu_text(side.cpu_per_call_ns); });
   add("of it the load engine",
-      [](const auto& side) { return latency_text(side.engine_cpu_per_call_ns); });
+      [](const auto& side) { return cpu_text(side.engine_cpu_per_call_ns); });
   return table(side_heads(report), rows, Width::kNarrow);
 }
 

@@ -22,6 +22,10 @@ std::string unmeasured_text(const LoadReport& report, const LoadThreshold& thres
   return recovery_text(report, *side, static_cast<std::size_t>(fault - report.faults.begin()));
 }
 
+std::string recovered_text(std::int64_t ns) {
+  return ns == 0 ? "did not rise" : time_text(static_cast<std::uint64_t>(ns));
+}
+
 }  // namespace
 
 std::string latency_text(double ns) {
@@ -47,7 +51,7 @@ std::string time_or_never(const std::optional<std::int64_t>& ns) {
 std::string recovery_text(const LoadReport& report, const LoadSide& side, std::size_t act) {
   if (act >= side.faults.size()) return "–";
   const LoadFaultFigures& figures = side.faults[act];
-  if (figures.recovery_ns) return time_or_never(figures.recovery_ns);
+  if (figures.recovery_ns) return recovered_text(*figures.recovery_ns);
   const std::int64_t at_ns = report.faults[act].at_ns;
   const auto ran_ns = static_cast<std::int64_t>(report.ran_s * 1e9);
   switch (why_unrecovered(side.bins, at_ns, ran_ns, figures.baseline_p99_ns)) {
@@ -70,7 +74,7 @@ std::string longest_recovery_text(const LoadReport& report, const LoadSide& side
     if (!recovery) return recovery_text(report, side, i);
     longest = std::max(*recovery, longest.value_or(0));
   }
-  return longest ? time_or_never(longest) : "–";
+  return longest ? recovered_text(*longest) : "–";
 }
 
 std::string code_text(int code) {

@@ -30,8 +30,8 @@ std::string percentile_text(const LatencyHistogram& histogram,
 /// Returns "never" for nullopt.
 std::string time_or_never(const std::optional<std::int64_t>& ns);
 
-/// When p99 was back after an act: a time, "never", or "not measured" with the reason. "–" if the
-/// side has no figures of the act.
+/// When p99 was back after an act: a time, "did not rise", "never", or "not measured" with the
+/// reason. "–" if the side has no figures of the act.
 std::string recovery_text(const LoadReport& report, const LoadSide& side, std::size_t act);
 
 /// The longest recovery of all faults, or the text of the first fault without one; "–" without

@@ -190,6 +190,18 @@ TEST_CASE("load report: a recovery that a short run cannot prove is not called n
   CHECK_THAT(load_report_text(report), Contains("no call ended OK in the 5 s before"));
 }
 
+TEST_CASE("load report: p99 that stayed within its limit is not said to be back after 0 us",
+          "[load][html]") {
+  LoadReport report = example_load(false);
+  report.faults.resize(1);
+  report.sides[0].faults.resize(1);
+  report.sides[0].faults[0].recovery_ns = 0;
+  CHECK_THAT(load_report_text(report), Contains("p99 back: did not rise"));
+  CHECK(longest_recovery_text(report, report.sides[0]) == "did not rise");
+  report.sides[0].faults[0].recovery_ns = 1;
+  CHECK(longest_recovery_text(report, report.sides[0]) != "did not rise");
+}
+
 TEST_CASE("load html: a run without calls has a page", "[load][html]") {
   LoadReport report;
   report.sides.resize(1);

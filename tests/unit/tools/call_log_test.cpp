@@ -39,7 +39,7 @@ FinishedCall answered(std::chrono::milliseconds started,
           .started = at(started),
           .ended = at(ended),
           .ok = true,
-          .unavailable = false,
+          .code = 0,
           .peer = peer,
           .cluster = cluster,
           .error = {}};
@@ -50,7 +50,7 @@ FinishedCall failed(std::chrono::milliseconds started,
                     const std::string& peer) {
   FinishedCall call = answered(started, ended, peer, "");
   call.ok = false;
-  call.unavailable = true;
+  call.code = 14;
   call.error = "code 14, Socket closed";
   return call;
 }
@@ -83,7 +83,7 @@ TEST_CASE("call_log: blames a kill only for calls that a killed backend had", "[
   };
 
   FinishedCall hung = failed(990ms, 6000ms, kKilledPeer);
-  hung.unavailable = false;
+  hung.code = 4;
   const auto row = GENERATE_COPY(values<Row>({
       {"it was under way when the signal was sent", failed(990ms, 1001ms, kKilledPeer), true},
       {"its connection broke, and gRPC names the channel's target instead of the peer",

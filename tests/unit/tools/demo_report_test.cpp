@@ -118,4 +118,24 @@ TEST_CASE("demo_report: reads a gauge from Prometheus' text", "[tools][demo]") {
   CHECK_FALSE(metric_value(text, "signalbox_priority", "cluster", "orders"));
 }
 
+TEST_CASE("demo_report: the notes have what a load report lacks", "[tools][demo]") {
+  DemoResult result = good_result();
+  result.failed_in_flight = 3;
+  result.in_flight_at_kill = 7;
+  result.repicked = 5;
+  result.failover_ms = 12.34;
+  result.session_moves = 0;
+  const std::vector<std::string> said = notes(result);
+  REQUIRE(said.size() == 3);
+  CHECK(
+      said[0] ==
+      "3 calls failed in flight, with those of the session, of 7 that a killed backend had; 5 were "
+      "bound but never sent, and picked again");
+  CHECK(
+      said[1] ==
+      "failover 12.3 ms, from the first kill to the next cluster's answer; failback none, from the "
+      "first cluster's return to its first answer");
+  CHECK_THAT(said[2], Catch::Matchers::Contains("it moved 0 times"));
+}
+
 }  // namespace signalbox::tools

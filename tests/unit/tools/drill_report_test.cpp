@@ -116,7 +116,7 @@ TEST_CASE("drill_report: a result is made of what both logs saw", "[tools][drill
   }
   FinishedCall failed = answer(14s, "");
   failed.ok = false;
-  failed.unavailable = true;
+  failed.code = 14;
   failed.error = "code 14, gone";
   calls.add(failed);
 

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/demo_record.hpp"
+
+#include <string>
+
+#include <catch2/catch.hpp>
+
+namespace signalbox::tools {
+namespace {
+
+using namespace std::chrono_literals;
+
+const CallTime kBegin{std::chrono::hours(1)};
+
+CallTime at(std::chrono::milliseconds time) {
+  return kBegin + time;
+}
+
+FinishedCall call_of(std::chrono::milliseconds due,
+                     std::chrono::milliseconds took,
+                     const std::string& peer = "ipv4:127.0.0.1:1") {
+  return {.due = at(due),
+          .started = at(due),
+          .ended = at(due + took),
+          .ok = true,
+          .code = 0,
+          .is_closed_loop = true,
+          .peer = peer,
+          .cluster = "near",
+          .error = {}};
+}
+
+FinishedCall failed_call(std::chrono::milliseconds due, std::chrono::milliseconds took) {
+  FinishedCall call = call_of(due, took);
+  call.ok = false;
+  call.code = 14;
+  call.error = "code 14, gone";
+  return call;
+}
+
+DemoAct kill_near() {
+  return {.verb = "kill", .on = "near", .what = "SIGKILL to near"};
+}
+
+RankedPlace place_of(const char* cluster, std::uint32_t rank) {
+  return {.place = {.cluster = cluster, .priority = 0}, .rank = rank};
+}
+
+LoadReport finished(DemoRecord& record, const DemoVerdict& verdict = {}) {
+  return record.finish(at(2s), {.target = "xds:///orders", .rate = "10"}, verdict);
+}
+
+}  // namespace
+
+TEST_CASE("demo_record: a kill has the calls that it lost, and the next cluster's first answer",
+          "[tools][demo][load]") {
+  DemoRecord record(kBegin, 2);
+  record.place("127.0.0.1:1", place_of("near", 0));
+  record.place("127.0.0.1:2", place_of("far", 1000));
+  record.add(call_of(100ms, 1ms));
+  record.act_begins(at(500ms), kill_near());
+  record.add(failed_call(490ms, 20ms));
+  record.add(call_of(510ms, 30ms, "ipv4:127.0.0.1:2"));
+  record.act_begins(at(900ms),
+                    {.verb = "restart", .on = "near", .what = "near is back", .is_fault = false});
+  record.add(call_of(1000ms, 1ms));
+  const LoadReport report = finished(record);
+
+  REQUIRE(report.faults.size() == 2);
+  CHECK(report.faults[0].name == "kill near");
+  CHECK(report.faults[0].at_ns == 500'000'000);
+  CHECK_FALSE(report.faults[1].is_fault);
+  REQUIRE(report.sides.size() == 1);
+  const LoadSide& side = report.sides[0];
+  CHECK(side.ok == 3);
+  CHECK(side.failed == 1);
+  CHECK(side.codes == std::map<int, std::uint64_t>{{0, 3}, {14, 1}});
+  CHECK(side.messages == std::map<std::string, std::uint64_t>{{"code 14, gone", 1}});
+  CHECK(side.validity.scheduled == 4);
+  REQUIRE(side.faults.size() == 2);
+  CHECK(side.faults[0].lost == 1);
+  CHECK(side.faults[0].first_success_ns == 40'000'000);
+  CHECK(report.ran_s == 2);
+  CHECK(report.configuration.duration_s == 2);
+}
+
+TEST_CASE("demo_record: calls that come out of order are counted by the order of their ends",
+          "[tools][demo][load]") {
+  DemoRecord record(kBegin, 2);
+  record.place("127.0.0.1:1", place_of("near", 0));
+  record.place("127.0.0.1:2", place_of("far", 1000));
+  record.add(call_of(100ms, 1ms));
+  record.act_begins(at(500ms), kill_near());
+  record.add(call_of(510ms, 80ms, "ipv4:127.0.0.1:2"));  // Ended at 590 ms.
+  record.add(call_of(510ms, 10ms, "ipv4:127.0.0.1:2"));  // Ended at 520 ms.
+  record.add(call_of(1500ms, 1ms));
+  const LoadReport report = finished(record);
+  CHECK(report.sides[0].faults[0].first_success_ns == 20'000'000);
+}
+
+TEST_CASE("demo_record: the session's calls are left out", "[tools][demo][load]") {
+  DemoRecord record(kBegin, 2);
+  FinishedCall call = call_of(100ms, 1ms);
+  call.is_of_session = true;
+  record.add(call);
+  CHECK(finished(record).sides[0].validity.scheduled == 0);
+}
+
+TEST_CASE("demo_record: the second act of a name has a number", "[tools][demo][load]") {
+  DemoRecord record(kBegin, 2);
+  record.act_begins(at(100ms), kill_near());
+  record.act_begins(at(200ms), kill_near());
+  record.act_begins(at(300ms), kill_near());
+  const LoadReport report = finished(record);
+  REQUIRE(report.faults.size() == 3);
+  CHECK(report.faults[0].name == "kill near");
+  CHECK(report.faults[1].name == "kill near#2");
+  CHECK(report.faults[2].name == "kill near#3");
+}
+
+TEST_CASE("demo_record: the verdict is the demo's", "[tools][demo][load]") {
+  struct Row {
+    const char* name;
+    DemoVerdict verdict;
+    bool has_failures_missed;
+    bool has_checks_missed;
+    int exit_status;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"all went well", {.failed_other = 0, .failure = "", .notes = {"a"}}, false, false, 0},
+      {"calls failed", {.failed_other = 2, .failure = "two", .notes = {"a"}}, true, true, 1},
+      {"a check failed", {.failed_other = 0, .failure = "late", .notes = {"a"}}, false, true, 1},
+  }));
+  INFO(row.name);
+  DemoRecord record(kBegin, 2);
+  const LoadReport report = finished(record, row.verdict);
+  REQUIRE(report.thresholds.size() == 2);
+  CHECK(report.thresholds[0].is_missed == row.has_failures_missed);
+  CHECK(report.thresholds[1].is_missed == row.has_checks_missed);
+  CHECK(report.exit_status == row.exit_status);
+  CHECK(report.notes.size() == (row.verdict.failure.empty() ? 1 : 2));
+  CHECK(report.notes.back() == (row.verdict.failure.empty() ? "a" : row.verdict.failure));
+}
+
+}  // namespace signalbox::tools

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/demo_record.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "tools/peer.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr const char* kSide = "signalbox";
+constexpr std::size_t kMostMessages = 1000;
+constexpr std::int64_t kHoldNs = nanoseconds(Collector::kHold).count();
+
+// A threshold that is missed when `measured` is not 0.
+LoadThreshold none_may(std::string text, std::uint64_t measured) {
+  return {.text = std::move(text),
+          .side = kSide,
+          .fault = {},
+          .measured = static_cast<double>(measured),
+          .limit = 0,
+          .unit = "calls",
+          .is_missed = measured > 0};
+}
+
+nanoseconds time_of(double seconds) {
+  return std::chrono::round<nanoseconds>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+DemoRecord::DemoRecord(CallTime begin, double seconds)
+    : begin_(begin), recorder_(kSide, /*sessions=*/0, time_of(seconds)), collector_(recorder_) {}
+
+void DemoRecord::add(const FinishedCall& call) {
+  if (call.is_of_session) return;
+  const EndedCall ended{.due_ns = since_begin(call.due),
+                        .sent_ns = since_begin(call.started),
+                        .ended_ns = since_begin(call.ended),
+                        .endpoint = endpoint_of(call.peer),
+                        .code = static_cast<std::uint8_t>(call.code),
+                        .is_closed_loop = call.is_closed_loop};
+  recorder_.sent({.due_ns = ended.due_ns, .sent_ns = ended.sent_ns});
+  if (!call.ok) count_message(call.error);
+  waiting_.push_back(ended);
+  if (ended.ended_ns - passed_on_ns_ > 2 * kHoldNs) pass_on(ended.ended_ns - kHoldNs);
+}
+
+void DemoRecord::place(const std::string& address, const RankedPlace& place) {
+  recorder_.place(address, place);
+}
+
+void DemoRecord::act_begins(CallTime now, const DemoAct& act) {
+  std::string name = absl::StrCat(act.verb, act.on.empty() ? "" : " ", act.on);
+  const auto same = std::ranges::count(acts_, name, [](const LoadFault& other) {
+    return other.name.substr(0, other.name.find('#'));
+  });
+  if (same > 0) absl::StrAppend(&name, "#", same + 1);
+  const std::int64_t at_ns = since_begin(now);
+  collector_.add_act(at_ns, act.is_fault);
+  acts_.push_back({.name = std::move(name),
+                   .verb = act.verb,
+                   .what = act.what,
+                   .planned_ns = at_ns,
+                   .at_ns = at_ns,
+                   .is_fault = act.is_fault,
+                   .error = {}});
+}
+
+LoadReport DemoRecord::finish(CallTime end,
+                              LoadConfiguration configuration,
+                              const DemoVerdict& verdict) {
+  pass_on(std::numeric_limits<std::int64_t>::max());
+  collector_.flush();
+  const std::int64_t ran_ns = since_begin(end);
+  LoadReport report;
+  report.ran_s = static_cast<double>(ran_ns) / 1e9;
+  report.configuration = std::move(configuration);
+  report.configuration.duration_s = report.ran_s;
+  report.faults = std::move(acts_);
+  report.sides.push_back(recorder_.finish(nanoseconds(ran_ns), kMostLatenessP99Ns, messages_));
+  const bool has_failed = !verdict.failure.empty();
+  report.thresholds = {
+      none_may("failed otherwise > 0", verdict.failed_other),
+      none_may("failed checks of the demo > 0", has_failed ? 1 : 0),
+  };
+  report.notes = verdict.notes;
+  if (has_failed) report.notes.push_back(verdict.failure);
+  report.exit_status = has_failed ? 1 : 0;
+  return report;
+}
+
+std::int64_t DemoRecord::since_begin(CallTime time) const {
+  return nanoseconds(time - begin_).count();
+}
+
+std::uint32_t DemoRecord::endpoint_of(const std::string& peer) {
+  std::string address = address_of_peer(peer);
+  if (address.empty()) return EndedCall::kNoEndpoint;
+  const auto next = static_cast<std::uint32_t>(endpoints_.size() + 1);
+  const auto [known, is_new] = endpoints_.emplace(address, next);
+  if (is_new) recorder_.add_endpoint(std::move(address));
+  return known->second;
+}
+
+void DemoRecord::count_message(const std::string& error) {
+  if (const auto known = messages_.find(error); known != messages_.end()) {
+    ++known->second;
+  } else if (messages_.size() < kMostMessages) {
+    messages_.emplace(error, 1);
+  }
+}
+
+// Gives the collector the calls that ended by then, in the order of their ends.
+void DemoRecord::pass_on(std::int64_t until_ns) {
+  const auto later = std::partition(waiting_.begin(), waiting_.end(), [&](const EndedCall& call) {
+    return call.ended_ns <= until_ns;
+  });
+  std::stable_sort(waiting_.begin(), later, [](const EndedCall& one, const EndedCall& other) {
+    return one.ended_ns < other.ended_ns;
+  });
+  collector_.add({}, {waiting_.begin(), later}, {});
+  waiting_.erase(waiting_.begin(), later);
+  passed_on_ns_ = until_ns;
+  if (until_ns < std::numeric_limits<std::int64_t>::max()) collector_.advance(until_ns + kHoldNs);
+}
+
+}  // namespace signalbox::tools

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DemoRecord — the demo's run as a load report, for --html.
+//
+//   DemoLoad ─▶ FinishedCall ─┐
+//   script ─▶ DemoAct ────────┼▶ [DemoRecord] ─▶ LoadRecorder ─▶ finish() ─▶ LoadReport
+//   runtime's status ─ place ─┘
+//
+// Calls of the session are left out: its loop is closed, and so has no schedule. Not thread-safe:
+// the owner guards it with a mutex.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/call_log.hpp"
+#include "tools/load/collector.hpp"
+#include "tools/load/ended_call.hpp"
+#include "tools/load/recorder.hpp"
+#include "tools/load/report.hpp"
+
+namespace signalbox::tools {
+
+/// What a script of the demo does to the world.
+struct DemoAct {
+  std::string verb;  ///< As in a script of `signalbox load`: "kill", "restart", "mark", …
+  std::string on;    ///< What it is done to: "orders-primary".
+  std::string what;  ///< The act as a sentence for people.
+  bool is_fault = true;
+};
+
+/// How the demo went, for the page's verdict.
+struct DemoVerdict {
+  std::uint64_t failed_other = 0;  ///< CallLog::failed_other().
+  std::string failure;             ///< Why the demo failed; empty: all went well.
+  std::vector<std::string> notes;  ///< What the table has beside the report.
+};
+
+class DemoRecord {
+ public:
+  /// `begin`: of the load. `seconds`: how long it is expected to run; it may run longer.
+  DemoRecord(CallTime begin, double seconds);
+  DemoRecord(const DemoRecord&) = delete;
+  DemoRecord& operator=(const DemoRecord&) = delete;
+
+  /// Calls come in the order of their ends, or at most Collector::kHold late.
+  void add(const FinishedCall& call);
+  void place(const std::string& address, const RankedPlace& place);
+  /// Acts come in the order of their times, each before it is done.
+  void act_begins(CallTime now, const DemoAct& act);
+
+  /// `end`: when the load stopped sending. `configuration`: without its duration. Call nothing
+  /// after finish().
+  LoadReport finish(CallTime end, LoadConfiguration configuration, const DemoVerdict& verdict);
+
+ private:
+  std::int64_t since_begin(CallTime time) const;
+  std::uint32_t endpoint_of(const std::string& peer);
+  void count_message(const std::string& error);
+  void pass_on(std::int64_t until_ns);
+
+  const CallTime begin_;
+  LoadRecorder recorder_;
+  Collector collector_;
+  std::vector<EndedCall> waiting_;                  // Calls that collector_ does not have yet.
+  std::int64_t passed_on_ns_ = 0;                   // When waiting_ was passed on last.
+  std::map<std::string, std::uint32_t> endpoints_;  // By address.
+  std::map<std::string, std::uint64_t> messages_;
+  std::vector<LoadFault> acts_;
+};
+
+}  // namespace signalbox::tools
