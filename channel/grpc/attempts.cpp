@@ -11,7 +11,7 @@
 namespace signalbox::channel {
 namespace {
 
-// The metadata that the call sends.
+// The metadata in the call's context, to which the program's observer may add headers.
 class ContextMetadata final : public AttemptHeaders {
  public:
   explicit ContextMetadata(grpc::ClientContext& context) : context_(context) {}
@@ -101,7 +101,7 @@ void Attempts::complete(grpc::StatusCode code, Instant now) {
   stats->record_duration(now - started_at_);
 }
 
-// A call that had an attempt ends with its last attempt, so the clock is not read again.
+// A call with an attempt ends at the same time as its last attempt, so the clock is not read again.
 void Attempts::call_ended(const grpc::Status& status) {
   const Instant at = ended_ ? ended_at_ : now();
   record_.ended(status.error_code(), at);

@@ -27,7 +27,7 @@ class StateWatch : public std::enable_shared_from_this<StateWatch> {
 
   explicit StateWatch(std::shared_ptr<CallBinder> binder) : binder_(std::move(binder)) {}
 
-  /// The channel has ended: puts all waiting tags on their queues.
+  /// The channel is destroyed: puts all waiting tags on their queues.
   ~StateWatch();
   StateWatch(const StateWatch&) = delete;
   StateWatch& operator=(const StateWatch&) = delete;

@@ -134,7 +134,8 @@ struct SessionCookieOptions {
   /// `log`.
   std::optional<std::string> key_file;
   /// With a key_file: plain cookies, which clients may still have, are accepted too, and replaced
-  /// by sealed ones. Clients can forge cookies as long as this is true.
+  /// by sealed ones. Clients can forge cookies as long as this is true. Without a key_file, true is
+  /// an error of start().
   bool accept_plain = false;
   /// The form of plain cookies. Sealed cookies have only one form, so kEnvoy with a key_file is an
   /// error of start().
