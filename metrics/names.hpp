@@ -4,8 +4,9 @@
 //
 //   instruments ─▶ a row here and its label values ─▶ exporter ─▶ Prometheus
 //
-// Names are promises to dashboards and alerts. A label is free text when its values come from
-// configuration. A metric with such a label has a limited number of series (metrics/series.hpp).
+// Dashboards and alerts depend on the names, so a name never changes. A label is free text
+// (Label::free_text) when its values come from configuration. A metric with such a label has a
+// limited number of series (metrics/series.hpp).
 
 #pragma once
 
@@ -120,8 +121,8 @@ struct MetricRow {
 
 inline constexpr Label kTarget{"target", true};
 inline constexpr Label kCluster{"cluster", true};
-/// The route's cluster, when that is an aggregate; `cluster` is then the leaf that took the call.
-/// Empty: `cluster` is the route's cluster.
+/// The label of the route's cluster when that is an aggregate; the label `cluster` then has the
+/// leaf that took the call. Empty: the route's cluster is no aggregate, and `cluster` has it.
 inline constexpr Label kAggregate{"aggregate", true, true};
 inline constexpr Label kServer{"xds_server", true};
 inline constexpr Label kActor{"actor", false};
@@ -532,7 +533,7 @@ inline constexpr std::array kGrpcLatencyBounds = [] {
   return bounds;
 }();
 
-/// The same in seconds.
+/// kGrpcLatencyUnits in seconds.
 inline constexpr std::array kGrpcLatencyBuckets = [] {
   std::array<double, kGrpcLatencyBounds.size()> seconds{};
   for (std::size_t i = 0; i < seconds.size(); ++i)

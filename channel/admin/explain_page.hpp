@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// explain_page — a question about one call: the query of GET /explain.
+// explain_page — parses the query of GET /explain, which describes one call that is to be
+// explained.
 //
 //   ?target=xds:///orders&method=/shop.Orders/Place&header=x-user:7&cookie=s=…&seed=42
 //      ─▶ [parse_explain_query] ─▶ ExplainQuestion ─▶ Runtime ─▶ Explanation

@@ -6,8 +6,8 @@
 //
 // Every text that comes from a configuration, a peer or a request passes escape(). The server sends
 // pages with HttpServer::kContentSecurityPolicy: even if a text were not escaped, a browser would
-// run no script and load nothing from elsewhere. Pages follow the reader's choice of light or dark.
-// They fit screens from 320 pixels on.
+// run no script and load nothing from elsewhere. Pages are light or dark as the browser prefers,
+// and fit screens from 320 pixels on.
 
 #pragma once
 
