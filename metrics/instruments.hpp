@@ -143,8 +143,8 @@ class Instruments final : public DropCounters, public EndpointCounters {
   void add_subchannels(ConnectivityState state, int amount);
   void add_connections(const ClusterName& cluster, int amount);
 
-  /// Returns a hold on the cluster, which an actor keeps as long as it uses the cluster. A
-  /// cluster may have several holds. When the last hold ends, the gauges of the cluster's priority,
+  /// Returns a hold on the cluster, which an actor keeps as long as it uses the cluster. A cluster
+  /// may have several holds. When the last hold ends, the gauges of the cluster's priority,
   /// endpoints and sessions end. The cluster is forgotten kRetention later, with all its other
   /// series, unless it is held again. The holds must not outlive this Instruments.
   std::shared_ptr<const void> hold_cluster(const ClusterName& cluster);

@@ -33,7 +33,7 @@ inline constexpr absl::string_view kOther = "other";
 /// The values of a series' labels, in the order of the metric's labels (names.hpp).
 using LabelValues = std::vector<std::string>;
 
-/// Counts per bucket, not cumulative. The last bucket is above all bounds.
+/// Counts per bucket, not cumulative. The last bucket counts the values above all bounds.
 struct Histogram {
   std::vector<std::uint64_t> counts;
   double sum = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcChannelOptions — the parts and settings of a drop-in channel, and the counters that it keeps.
+// GrpcChannelOptions — the parts and settings of a drop-in channel. ChannelCounts — the counters
+// that the drop-in channels of a runtime share.
 //
 //   Runtime ─▶ [GrpcChannelOptions] ─▶ grpc_channel ─▶ call_binder, which keeps them
 

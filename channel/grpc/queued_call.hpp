@@ -18,9 +18,9 @@
 //
 // Invariants
 //   Q1  Only the thread that has claimed the call (State::kClaimed) uses the application's context
-// and the pick; the call cannot complete meanwhile. No lock is held while an op set is filled:
-//       it may run the application's code, and may complete, after which this object, the context
-//       and the queue may be destroyed.
+//       and the pick; the call cannot complete meanwhile. No lock is held while an op set is
+//       filled: it may run the application's code, and may complete, after which this object, the
+//       context and the queue may be destroyed.
 //   Q2  The context's earlier calls live until ~ClientContext, because data that the application
 //       reads is in the arenas of these calls.
 //   Q3  The application's completion queue has one hold for each stored op set, so that the queue

@@ -188,10 +188,10 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   std::unique_ptr<Sends> sends_;
   std::multimap<std::string, std::string> headers_;
 
-  /// Whether a server may have seen something of the attempt. While it is false, no message was
-  /// sent, and each batch with the headers failed. If gRPC reports that headers failed, none of
-  /// their bytes has left. But if a batch has headers and a message, gRPC does not say which of the
-  /// two failed.
+  /// Whether a server may have seen something of the current attempt. False: no message was sent,
+  /// and no batch with the headers has succeeded. When a batch of headers alone fails, none of
+  /// their bytes has left. When a batch with headers and a message fails, gRPC does not say which
+  /// of the two failed: the headers count as seen if the server's handler may begin with them.
   bool was_taken_ = false;
 
   // What is known of the end of the current attempt.

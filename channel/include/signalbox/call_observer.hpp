@@ -42,8 +42,9 @@
 // Ownership. The runtime, its channels, routers and calls share the CallObserver, so it may outlive
 // the runtime. A call owns its CallTrace, and destroys it when its ClientContext or its pick ends.
 //
-// Cost. Without an observer, a call tests one pointer for each event. Times are those that the
-// runtime has taken anyway. With an observer, a call pays for an allocation and a mutex.
+// Cost. Without an observer, a call tests one pointer for each event. With an observer, a call pays
+// for an allocation and a mutex. The times of events are the ones that the metrics need anyway;
+// with MetricsDetail::kNone, the observer's calls also pay for reading the clock.
 
 #pragma once
 

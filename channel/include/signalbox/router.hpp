@@ -35,9 +35,9 @@
 //   …                                             // Send the request, get the response.
 //   if (!pick.set_cookie().empty()) jar.save(pick.set_cookie());
 //
-// Pick::set_cookie() names the endpoint that the Pick has now. It is empty if the client's cookie
-// names this endpoint already. Read it when the response has come, before the Pick is passed to
-// repick() or destroyed.
+// Pick::set_cookie() names the endpoint that the Pick has now. It is empty if the client need not
+// replace its cookie, or if the route has no sessions. Read it when the response has come, before
+// the Pick is passed to repick() or destroyed.
 //
 // Keep the Pick while the call runs, then report the call's end with finished(). As long as the
 // Pick exists, the call counts as in flight on its cluster and its connection. A Pick may outlive

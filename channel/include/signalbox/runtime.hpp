@@ -103,10 +103,11 @@ struct RetryThrottling {
 ///
 /// The calls of one session may go alternately through Envoy and signalbox. With kEnvoy, such a
 /// session keeps its host from the first call on. With kGrpc, Envoy cannot read the cookie that
-/// signalbox wrote: its first response moves the session to another host, with a cookie of Envoy's,
-/// which both read from then on. Plain gRPC and Envoy do not read each other's form, so a session
-/// that goes through these two changes its host, with either setting. The time in a cookie is
-/// written for Envoy, and signalbox does not read it. A cookie ends at the client, by Max-Age.
+/// signalbox wrote: Envoy's first response moves the session to another host, with a cookie that
+/// Envoy and signalbox both read from then on. Plain gRPC and Envoy do not read each other's form,
+/// so a session that goes through these two changes its host, with either setting. The time in a
+/// cookie is written for Envoy, and signalbox does not read it. A cookie ends at the client, by
+/// Max-Age.
 enum class SessionCookieForm : std::uint8_t {
   kGrpc,
   /// Envoy's message has room for one address. The cookie of an endpoint with several addresses

@@ -69,8 +69,10 @@ struct EndpointStatus {
 
 struct LocalityStatus {
   LocalityName name;
-  std::uint32_t weight = 1;               ///< Within its priority.
-  std::vector<EndpointStatus> endpoints;  ///< Fit ones first, then DEGRADED, then unfit ones.
+  std::uint32_t weight = 1;  ///< Within its priority.
+  /// First the endpoints that are fit for calls and not DEGRADED, then the DEGRADED ones, then
+  /// those that get no calls because of their health.
+  std::vector<EndpointStatus> endpoints;
 };
 
 /// One priority of a leaf, or one leaf of an aggregate.
