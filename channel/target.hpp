@@ -56,7 +56,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
     retry_throttle_ = std::move(throttle);
   }
 
-  /// The counters of the target's callers; null: nothing counts them.
+  /// The counters of the target's calls, as their callers see them; null: calls are not counted.
   const std::shared_ptr<const CallerStats>& callers() const { return callers_; }
 
   /// The last configurations that picks have seen, the newest last.

@@ -454,7 +454,8 @@ inline constexpr std::array kMetrics{
               "signalbox_subchannels",
               {Label{"state"}},
               "Subchannels that are alive, by connectivity."},
-    // The names that all Prometheus clients use. metrics/process.hpp has them.
+    // The standard names that all Prometheus clients use for a process. metrics/process.cpp makes
+    // these metrics.
     MetricRow{Metric::kProcessCpu,
               MetricKind::kCounter,
               "process_cpu_seconds_total",
@@ -505,8 +506,8 @@ static_assert(
     }(),
     "the rows stand in the order of Metric");
 
-/// Upper bounds in seconds. The bound of 11 separates "the failover timer fired" (10 s) from "the
-/// timer fired, and then a connection was made".
+/// Upper bounds in seconds. The default failover timeout is 10 s. The bound of 11 separates
+/// failovers that ended when the timeout had passed from those that also waited for a connection.
 inline constexpr std::array kFailoverBuckets{
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 11.0, 15.0, 30.0, 60.0};
 

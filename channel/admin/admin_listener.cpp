@@ -164,7 +164,7 @@ absl::Status AdminListener::bind_loopback() {
   sockaddr_storage taken{};
   socklen_t size = sizeof taken;
   ::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&taken), &size);
-  // IPv4 and IPv6 addresses have their port in the same place.
+  // `taken` may be an IPv6 address. The port has the same offset in sockaddr_in and sockaddr_in6.
   std::memcpy(&name, &taken, sizeof name);
   loopback.port = ntohs(name.sin_port);
   return absl::OkStatus();

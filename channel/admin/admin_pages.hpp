@@ -68,8 +68,8 @@ struct AdminSources {
   /// Returns JSON. INVALID_ARGUMENT: the error says what is wrong with the question.
   std::function<absl::StatusOr<std::string>(const ExplainQuestion&)> explain;
   std::function<RuntimeStatus()> status;
-  /// Whether a target is ready, or with an empty name all targets are; nullopt: it is not in use.
-  /// Never blocks.
+  /// Whether the target is ready; with an empty name, whether all targets are. nullopt: the target
+  /// is not in use. Never blocks.
   std::function<std::optional<bool>(const std::string& target)> ready;
   std::function<std::vector<CertificateUse>()> certificates;
 };
@@ -78,7 +78,7 @@ struct AdminSources {
 /// header; empty: none.
 bool is_foreign(bool has_origin, absl::string_view fetch_site);
 
-/// An error is plain text.
+/// Returns the page that the request asks for. Error responses are plain text.
 AdminResponse answer(const AdminRequest& request, const AdminSources& sources);
 
 }  // namespace signalbox::channel

@@ -38,7 +38,7 @@ absl::StatusOr<std::pair<std::string, std::string>> parse_header(const std::stri
 absl::StatusOr<ExplainQuestion> parse_explain_query(
     const std::multimap<std::string, std::string>& query);
 
-/// The headers of the question.
+/// The headers of an ExplainQuestion in the form in which routes read the headers of a call.
 class QuestionHeaders final : public HeaderSource {
  public:
   explicit QuestionHeaders(const ExplainQuestion& question) : question_(question) {}

@@ -56,8 +56,9 @@ class HttpDoor final : private actors::SocketLoop::Handler {
   /// The most bytes of a request's headers. Longer headers are refused (431).
   static constexpr std::size_t kLongestHeaders = std::size_t{16} << 10U;
 
-  /// Called on the door's thread; the callee owns the descriptor. `headers` are complete, and still
-  /// in the socket.
+  /// The function that gets a connection when its request's headers are complete. Called on the
+  /// door's thread. The function owns the descriptor. The bytes of `headers` are still in the
+  /// socket.
   using Enter =
       std::function<void(const AcceptedConnection& connection, absl::string_view headers)>;
 

@@ -30,8 +30,8 @@ namespace signalbox::channel {
 
 class CallBinder;
 
-/// The intent of a call, from its first pick until it is bound to a connection: its last pick, and
-/// the data that all its picks share.
+/// A call that is looking for a connection: its last pick, and the data that all its picks share.
+/// When the call has a connection, Attempts keeps the CallIntent for further attempts.
 struct CallIntent {
   std::uint64_t seed = 0;
   bool wait_for_ready = false;

@@ -60,7 +60,8 @@ void Attempts::bound(CallBinder& binder, CallIntent intent) {
   ended_ = false;
 }
 
-// Without counters and without an observer, no clock is read.
+// The time, for counters and observer. With neither, the clock is not read, and the result is
+// unset.
 Instant Attempts::now() const {
   const bool is_needed =
       record_.is_open() || trace_ != nullptr || CallBinder::stats(intent_) != nullptr;

@@ -44,7 +44,8 @@ class CallRecord {
   /// The application has started the call.
   void begun() { has_begun_ = true; }
 
-  /// The application gets this status at `now`. Only the first end counts.
+  /// Counts the call: the application gets the status `code` at `now`. Further calls of this
+  /// function do nothing.
   void ended(int code, Instant now) {
     if (stats_ == nullptr) return;
     std::exchange(stats_, nullptr)->count(code, now - made_);

@@ -72,7 +72,7 @@ class TracedCall {
   /// An attempt begins. Does nothing if waits() has begun the attempt already.
   void attempt_began(Instant at);
 
-  /// The attempt sends its headers. Begins the attempt, unless it has begun.
+  /// The attempt sends its headers. Also begins the attempt, unless an earlier call has begun it.
   void attempt_sent(absl::string_view cluster,
                     absl::string_view endpoint,
                     AttemptHeaders& headers,

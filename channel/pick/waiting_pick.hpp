@@ -52,7 +52,7 @@ inline void trace_end(TracedCall& trace, const lb::Pick& last, Instant at) {
 }
 
 /// Counts a call that ends because its last pick gives it no endpoint: with the pick's status, or
-/// because it waited too long. Does nothing for a complete pick. `callers`: null: nothing counts.
+/// because it waited too long. Does nothing for a complete pick, or with null `callers`.
 inline void count_unserved(const lb::Pick& last, const CallerStats* callers) {
   if (callers == nullptr || last.outcome() == PickOutcome::kComplete) return;
   callers->count_call(unserved_code(last));
