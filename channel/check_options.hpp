@@ -4,8 +4,8 @@
 //
 //   RuntimeOptions ─▶ [check_options] ─▶ Runtime::start
 //
-// Bootstraps, key files, and names of policies and filters are checked where they are read, because
-// that needs more than the options.
+// Bootstraps, key files, and names of custom policies and filters are checked elsewhere, by the
+// parts that read them: those checks need files, or the list of known names.
 
 #pragma once
 

@@ -20,7 +20,7 @@
 namespace signalbox::channel {
 namespace {
 
-// Every policy name of signalbox. A custom policy must not be taken for one of them.
+// The names of all signalbox policies, which custom policies must not have.
 template <std::size_t... index>
 std::set<std::string, std::less<>> own_names(std::index_sequence<index...>) {
   return {std::string(
@@ -47,8 +47,8 @@ std::string what_is_wrong_with_lb_policy_name(absl::string_view name) {
   static const auto ours =
       own_names(std::make_index_sequence<std::variant_size_v<LbConfig::variant>>());
   std::string wrong = what_is_wrong_with_its_letters(name);
-  // gRPC's service configs have names with the suffix "_experimental", such as
-  // ring_hash_experimental (A76). Names of signalbox are refused with the suffix, too.
+  // In gRPC's service configs some policies have the suffix "_experimental": ring_hash_experimental
+  // (A76). So a signalbox name with this suffix is refused, too.
   const bool is_ours =
       ours.contains(absl::StripSuffix(name, "_experimental")) || absl::StartsWith(name, "envoy.");
   if (wrong.empty() && is_ours)

@@ -6,8 +6,9 @@
 //   ~Runtime ─▶ cut() ─▶ the Host is destroyed
 //
 // A target may be destroyed on any thread, even while the runtime ends: on a thread of the
-// application, or on the waker's thread, which may hold the last reference. After cut() has
-// returned, no with() is running, and a later with() does nothing.
+// application, or on the waker's thread, which may hold the last reference. So a target reaches the
+// Host only through with(). After cut() has returned, no with() is running, and a later with() does
+// nothing. Then the Host can be destroyed.
 
 #pragma once
 

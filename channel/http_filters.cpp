@@ -15,7 +15,8 @@
 namespace signalbox::channel {
 namespace {
 
-// Wraps a custom filter. An exception of the filter ends the call, and nothing else.
+// Wraps a custom filter. When the filter throws, the call ends with INTERNAL, and the exception
+// goes no further.
 class Guarded final : public CallFilter {
  public:
   Guarded(std::string type, CallFilterPtr own, EventCountPtr failures)

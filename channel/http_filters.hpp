@@ -5,8 +5,9 @@
 //   RuntimeOptions::http_filters ─▶ [register_http_filters] ─▶ parsers ─▶ xds/parse: NACK
 //                                                                 └▶ CallFilter ─▶ lb/route
 //
-// Exceptions of custom parsers and filters are caught here, because the layers below expect none.
-// An exception of a filter ends the call that the filter was asked about.
+// Exceptions of custom parsers and filters are caught here, because xds and lb expect none. An
+// exception of a parser counts as an error: NACK. An exception of a filter ends the call that was
+// passing the filter.
 
 #pragma once
 

@@ -5,8 +5,9 @@
 //   RuntimeOptions::lb_policies ─▶ [register_lb_policies] ─┬▶ parsers ─▶ xds/parse: NACK
 //                                                          └▶ policies ─▶ lb/policy_registry
 //
-// Exceptions of custom parsers are caught here, because the layers below expect none. An exception
-// of a policy ends the policy's actor; an exception of a picker ends its call.
+// Exceptions of custom parsers are caught here, because xds expects none; they count as errors. Not
+// caught here: an exception of a policy ends the policy's actor, which is restarted; an exception
+// of a picker fails the call.
 
 #pragma once
 
@@ -27,8 +28,8 @@ struct RegisteredLbPolicies {
   std::shared_ptr<const lb::CustomPolicies> policies;
 };
 
-/// Returns the parsers, and what makes the policies. INVALID_ARGUMENT names the first invalid
-/// policy, and the reason.
+/// Returns the parsers, and the functions that make the policies. INVALID_ARGUMENT names the first
+/// invalid policy, and the reason.
 absl::StatusOr<RegisteredLbPolicies> register_lb_policies(
     const std::vector<CustomLbPolicy>& policies, metrics::Instruments& instruments);
 

@@ -141,7 +141,7 @@ absl::StatusOr<Plan> PlanWorld::plan(const PlanRequest& request) const {
                       cluster.panic_threshold};
   for (const ClusterName& name : *leaves) {
     const Cluster& leaf = **clusters_.at(name);
-    // A75-8: an aggregate has a policy only when that policy replaces its leaves' own.
+    // The lb_policy of an aggregate is null unless it replaces the policies of its leaves (A75-8).
     const bool is_replaced = input.is_aggregate && cluster.lb_policy != nullptr;
     lb::PlanLeaf& planned = input.leaves.emplace_back(
         lb::PlanLeaf{name, is_replaced ? cluster.lb_policy : leaf.lb_policy, nullptr});

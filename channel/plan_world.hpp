@@ -25,8 +25,8 @@ namespace signalbox::channel {
 
 class PlanWorld {
  public:
-  /// Adds a resource of one of the four types. Returns the parser's error if `bytes` are no valid
-  /// resource.
+  /// Adds a resource: a listener, a route configuration, a cluster, or endpoints. Returns the
+  /// parser's error if `bytes` are no valid resource.
   absl::Status add(ResourceType type, const std::string& bytes, const xds::ParseOptions& options);
 
   absl::StatusOr<Plan> plan(const PlanRequest& request) const;
@@ -45,7 +45,7 @@ class PlanWorld {
   std::map<std::string, EndpointsPtr> endpoints_;
 };
 
-/// A plan from the resources of a dump that are in use.
+/// A plan from the resources of a dump: for each resource, the version that is in use.
 absl::StatusOr<Plan> plan_of(const ResourceDump& dump,
                              const PlanRequest& request,
                              const xds::ParseOptions& options);

@@ -19,7 +19,7 @@
 
 namespace signalbox::channel {
 
-/// `get` behaves as std::getenv.
+/// `get` returns an environment variable, as std::getenv does.
 lb::PolicyOptions policy_options(const RuntimeOptions& options,
                                  const std::function<const char*(const char*)>& get);
 

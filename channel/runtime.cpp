@@ -87,12 +87,13 @@ std::shared_ptr<actors::Log> make_log(const RuntimeOptions& options) {
 
 using LogText = std::function<void(const std::string& text)>;
 
-// For parts that know only texts, all of one kind.
+// A log function for a part that reports plain texts: each becomes a warning of the kind `kind`.
 LogText texts_to(const std::shared_ptr<actors::Log>& log, LogKind kind) {
   return [log, kind](const std::string& text) { log->write({LogLevel::kWarning, kind, text}); };
 }
 
-// Null: the program observes no calls. The runtime's log may be gone when a call's event throws.
+// Returns null if the program has no call_observer. Calls may outlive the runtime and its log, so
+// `complain` does nothing when the log is gone.
 std::shared_ptr<const channel::CallTracing> tracing_of(const RuntimeOptions& options,
                                                        const std::shared_ptr<actors::Log>& log,
                                                        const std::string& target) {
@@ -105,8 +106,8 @@ std::shared_ptr<const channel::CallTracing> tracing_of(const RuntimeOptions& opt
       channel::CallTracing{options.call_observer, target, std::move(complain)});
 }
 
-// Counts files that are unusable as a whole. An invalid resource in a file is counted where the xDS
-// client refuses it, like a resource of a server.
+// The settings of a resource file. Only files that are unusable as a whole are counted here. An
+// invalid resource in a usable file is counted by the xDS client, like a resource of a server.
 actors::FileAdsOptions file_options(const RuntimeOptions& options,
                                     const std::shared_ptr<actors::Log>& log,
                                     const std::string& path,
@@ -128,11 +129,12 @@ actors::FileAdsOptions file_options(const RuntimeOptions& options,
           }};
 }
 
-// The places of certificates, as labels of metrics.
+// Where certificates are used, as label values of metrics.
 constexpr char kControlPlane[] = "control_plane";
 constexpr char kEndpoint[] = "endpoint";
 
-// Has the metrics say when the certificates end that are used at this place.
+// Adds the certificate files that are used at `place` to the metric of certificates' expiry times,
+// until the files are no longer used.
 actors::ShowFiles shown_in(const std::shared_ptr<metrics::Instruments>& instruments,
                            const char* place) {
   return [instruments, place](const std::shared_ptr<actors::TlsFiles>& files) {
@@ -144,7 +146,7 @@ actors::ShowFiles shown_in(const std::shared_ptr<metrics::Instruments>& instrume
   };
 }
 
-// The settings of streams to a server, whatever their method.
+// The settings of gRPC streams to a control plane, for resources (ADS) and for load reports.
 actors::GrpcAdsOptions stream_options(const RuntimeOptions& options,
                                       const std::shared_ptr<actors::Log>& log,
                                       const xds::ServerConfig& server,
@@ -181,8 +183,8 @@ actors::GrpcAdsOptions stream_options(const RuntimeOptions& options,
   return stream;
 }
 
-// Adds the transports of all servers. A resource file takes the place of a server, and comes first.
-// A file takes no load reports, and a runtime without calls sends none.
+// Adds the transports to all control planes. A resource file stands for a control plane, and comes
+// first. Load reports go neither to a file nor, with kAssumed, to a server: there are no calls.
 absl::Status add_transports(const RuntimeOptions& options,
                             const std::shared_ptr<actors::Log>& log,
                             const xds::Bootstrap& bootstrap,
@@ -251,8 +253,8 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }
 
-// Calls use environment.connector. Health checks by gRPC use the gRPC connector, which is the same
-// connector when the transport is gRPC.
+// Makes the connector of calls (environment.connector) by the runtime's transport. Health checks by
+// gRPC need a gRPC connector with any transport; with kGrpc, calls use the same one.
 absl::Status add_connectors(const RuntimeOptions& options,
                             const std::shared_ptr<actors::Log>& log,
                             const xds::Bootstrap& bootstrap,
@@ -299,14 +301,15 @@ ParseOptionsPtr lasting_parse_options(const RuntimeOptions& options,
   return lasting;
 }
 
-// Environment variables are read for each response (A75-8).
+// Called for each response of a control plane, because the environment variables that change the
+// parser's rules are read each time (A75-8).
 xds::ParseOptions parse_options(const xds::ParseOptions& lasting, bool trusted_server) {
   return xds::parse_options_from(
       [](const char* name) { return std::getenv(name); }, trusted_server, lasting);
 }
 
-// Each ADS session has its own decoder, which knows the resources that the session's server has
-// sent.
+// Makes the decoder of one ADS session. It remembers the resources that the session's server has
+// sent, so that unchanged ones are not parsed again.
 xds::ResponseDecoder make_decoder(ParseOptionsPtr lasting, ServerId server, bool trusted_server) {
   return [lasting = std::move(lasting),
           server,
@@ -481,7 +484,8 @@ std::optional<bool> Runtime::State::ready(const std::string& target) {
   return target.empty() ? std::optional(all) : one;
 }
 
-// Explains only targets in use: to open a target would change the state to be explained.
+// Explains only targets in use. To open an unused target would connect to its endpoints, and so
+// change the state that is to be explained.
 absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuestion& question) {
   std::shared_ptr<channel::Target> found;
   std::vector<std::string> in_use;
@@ -499,8 +503,8 @@ absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuesti
   const std::uint64_t seed = question.seed.value_or(next_seed());
   const channel::QuestionHeaders headers(question);
   const auto now = std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
-  // With assumed connections, no process sends calls by this configuration. Turns then follow the
-  // seed, so that equal questions have equal answers.
+  // With kAssumed there are no real calls, so round_robin has no real position to explain. The seed
+  // decides instead, so that equal questions have equal answers.
   const Turns turns =
       options.transport == EndpointTransport::kAssumed ? Turns::kBySeed : Turns::kAsTheyAre;
   return xds::to_json_text({question.target, question.method, seed},
@@ -534,8 +538,8 @@ std::vector<AppliedConfig> Runtime::State::applied() const {
   return all;
 }
 
-// The parser reads the configurations of custom policies and filters; the policy tree and the
-// routes run them.
+// Adds the program's custom policies and filters. Their parsers go into the parse options, and the
+// policies into the environment of the policy tree. The parsers make the filters, which routes run.
 absl::Status Runtime::State::add_extensions(actors::Environment& environment) {
   const auto custom = channel::register_lb_policies(options.lb_policies, *instruments);
   if (!custom.ok()) return custom.status();
@@ -592,8 +596,8 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::start(RuntimeOptions options) 
 
 Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-// The actors end before the targets are closed. So no later publication replaces the snapshot that
-// close() sets, which fails every call.
+// The actors end before the targets are closed: a late publication by an actor would replace the
+// last snapshot that close() sets, which fails every call.
 Runtime::~Runtime() {
   std::vector<std::shared_ptr<channel::Target>> open;
   {

@@ -34,7 +34,8 @@ AddressStatus address_status(const Address& address,
   return status;
 }
 
-// Adds the locality's endpoints. A locality that is listed for several healths is shown once.
+// Adds the locality's endpoints. A priority lists one locality up to three times: with its fit,
+// DEGRADED and unfit endpoints. The status shows it once, with all of them.
 void add(std::vector<LocalityStatus>& localities,
          const Locality& locality,
          const SubchannelPieces* known,
@@ -62,7 +63,8 @@ void show(PriorityStatus& status, const PrioritySeen& seen, const Moment& now) {
   if (seen.window_ends) status.window_ends = now.of(*seen.window_ends);
 }
 
-// Without a priority policy (tiered mode), the state of a priority is that of its best address.
+// Sets the priority's state to that of its best address. Used when no `priority` policy reports a
+// state, as in tiered mode.
 void show_best(PriorityStatus& status) {
   static constexpr std::array kBestFirst{ConnectivityState::kReady,
                                          ConnectivityState::kConnecting,

@@ -18,7 +18,7 @@
 
 namespace signalbox::channel {
 
-/// One moment on both clocks.
+/// One moment, as the steady clock and the wall clock show it.
 struct Moment {
   Instant steady{};
   WallTime wall{};
@@ -35,7 +35,7 @@ TargetStatus status_of(const std::string& target,
                        AggregateMode mode,
                        const Moment& now);
 
-/// Adds what the target's callers saw.
+/// Adds the numbers of calls that have succeeded and failed for the target's callers.
 void add_calls(TargetStatus& status, const CallerStats& callers);
 
 PriorityChange status_of(const actors::ChangeLog::Change& change, const Moment& now);

@@ -7,8 +7,9 @@
 namespace signalbox::channel {
 namespace {
 
-// Does not own the target. The actors own this listener. While the runtime lives, only the target's
-// destructor ends the actors, so an owning pointer would keep both until the runtime's end.
+// Passes publications to the target, without owning it. The target's actors own this listener, and
+// the target's destructor ends these actors. So an owning pointer would keep the target and its
+// actors until the runtime's end, even when no channel and no router uses the target.
 class ToTarget final : public actors::PublicationListener {
  public:
   explicit ToTarget(std::weak_ptr<Target> target) : target_(std::move(target)) {}
@@ -52,8 +53,8 @@ void Target::close(const absl::Status& why, actors::Reclaimer& reclaimer) {
   tell_watchers();
 }
 
-// Called on a thread of the actors' scheduler, which must not block. The waker's thread does the
-// work.
+// Called on a thread of the actors' scheduler, which must not block. So the host's waker thread
+// wakes the waiting calls and tells the watchers.
 void Target::published(ConnectivityState state) {
   const bool changed = state_.exchange(state, std::memory_order_acq_rel) != state;
   host_->with([this, changed](actors::Host& host) {
@@ -79,7 +80,8 @@ std::vector<AppliedConfig> Target::applied() const {
   return port_ == nullptr ? std::vector<AppliedConfig>() : port_->applied->newest_last();
 }
 
-// A target may outlive its channels, so the watchers of destroyed channels are removed here.
+// A target may outlive its channels. Nothing removes the watcher of a destroyed channel until the
+// next watch(), which does so here.
 void Target::watch(std::weak_ptr<const void> owner, std::function<void()> changed) {
   const std::lock_guard lock(mutex_);
   std::erase_if(watchers_, [](const Watcher& watcher) { return watcher.owner.expired(); });

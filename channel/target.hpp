@@ -6,8 +6,8 @@
 //   channel actor ─▶ published() ─▶ waker thread ─▶ wait list, state watchers
 //   drop-in channel, Pick API ─▶ router, waiting, state()
 //
-// Shared by every channel and router of the target. After close() it serves one last snapshot,
-// which fails every call: channels and routers may outlive the runtime.
+// Every channel and router of the target shares the Target. They may outlive the runtime, so after
+// close() the Target serves one last snapshot, which fails every call.
 
 #pragma once
 
@@ -33,12 +33,12 @@ namespace signalbox::channel {
 
 class Target final : public ConnectivitySource, public std::enable_shared_from_this<Target> {
  public:
-  /// `sessions`: what session cookies need of the runtime; may be null, see lb::Router.
+  /// `sessions`: the settings for session cookies (keys, clock, log); may be null, see lb::Router.
   explicit Target(lb::CallerNames names = {}, lb::SessionsPtr sessions = nullptr);
   ~Target() override;
 
-  /// The host begins to serve the target. The caller fills the names in `port`; the target fills
-  /// `cell` and `listener`. Call it once, before the target is shared.
+  /// The host (the runtime's actors) begins to serve the target. The caller sets the names in
+  /// `port`; the target sets `cell` and `listener`. Call it once, before the target is shared.
   void open(std::shared_ptr<HostLink> host, actors::ChannelPort port);
 
   /// Ends the target: every waiting call and every later call fails with `why`.
@@ -56,7 +56,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
     retry_throttle_ = std::move(throttle);
   }
 
-  /// The counters of the target's callers; null: nothing counts them.
+  /// The counters of the target's calls, as their callers see them; null: calls are not counted.
   const std::shared_ptr<const CallerStats>& callers() const { return callers_; }
 
   /// The last configurations that picks have seen, the newest last.
@@ -71,7 +71,8 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   /// Call it before the target is shared.
   void trace_calls(std::shared_ptr<const CallTracing> tracing) { tracing_ = std::move(tracing); }
 
-  /// What operators may see of the target; null before open().
+  /// The data that the target's actors publish for Runtime::status() and ready(); null before
+  /// open().
   const actors::TargetBoard* board() const {
     return port_ == nullptr ? nullptr : port_->status.get();
   }

@@ -23,7 +23,7 @@ class ActorStats {
 
   void record_handled(Duration duration) const { durations_.record(duration); }
 
-  /// An actor of this kind has `messages` messages in its mailbox.
+  /// Records that an actor of this kind has `messages` messages in its mailbox now.
   void record_waiting(std::int64_t messages) const {
     std::int64_t longest = longest_.load(std::memory_order_relaxed);
     while (messages > longest &&

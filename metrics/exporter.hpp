@@ -5,8 +5,9 @@
 //   Instruments ─▶ [Exporter] ─▶ text(), which metrics_server and admin_server show
 //                      └──────▶ Collect(), for an Exposer of the embedding program
 //
-// The exporter has no values of its own: each scrape collects them anew. Only text() has the
-// metrics of the process: an Exposer may have them already, and a program may have two runtimes.
+// The exporter stores no values: each scrape collects them anew. Only text() has the metrics of the
+// process (CPU time, memory). Collect() leaves them out, because the embedding program may have
+// them already, and because a program with two runtimes would have them twice.
 
 #pragma once
 
@@ -28,7 +29,8 @@ class Exporter final : public prometheus::Collectable {
  public:
   using Process = std::function<ProcessFacts()>;
 
-  /// `process` is asked by text(); null: without the metrics of the process.
+  /// `process` returns the facts about the process; text() calls it. Null: text() leaves out the
+  /// metrics of the process.
   explicit Exporter(std::shared_ptr<const Instruments> instruments, Process process = nullptr)
       : instruments_(std::move(instruments)), process_(std::move(process)) {}
 

@@ -18,7 +18,8 @@ constexpr std::array<absl::string_view, kPickOutcomes> kResults{
     "complete", "queue", "fail", "drop"};
 constexpr std::array<absl::string_view, kRetryResults> kRetryLabels{
     "retried", "exhausted", "throttled", "pushed_back", "committed", "too_large", "too_late"};
-// In the order of AffinityResult. Calls without a session are not exported.
+// In the order of AffinityResult. The first value is a call without a session. Such calls are not
+// exported, so it has no label.
 constexpr std::array<absl::string_view, kAffinityResults> kAffinityLabels{"",
                                                                           "new",
                                                                           "hit",
@@ -112,8 +113,8 @@ struct CallCounts {
   std::int64_t active = 0;
   DurationCounts durations;
 
-  // Ended calls are read before started calls; otherwise the sums could show more ended than
-  // started calls.
+  // Ended calls are read before started calls, because calls go on meanwhile: in the other order,
+  // a call that starts and ends in between would be ended but not started.
   explicit CallCounts(const CallStats& stats) {
     for (std::size_t code = 0; code < kStatusCodes; ++code)
       completed[code] = stats.completed(code);
@@ -137,7 +138,8 @@ struct CallCounts {
 
   CallCounts() = default;
 
-  /// Adds the counts of metrics without a target label. The counts of other metrics do not change.
+  /// Adds the counts of the metrics that have no label `target`, to sum them over all targets.
+  /// `started` and `completed` have that label, and are not added.
   void add(const CallCounts& other) {
     active += other.active;
     add(picks, other.picks);
@@ -168,7 +170,7 @@ Series one(LabelValues labels, std::int64_t value) {
   return {std::move(labels), static_cast<double>(value), {}};
 }
 
-// Calls by target and cluster.
+// The metrics of calls with the labels `target` and `cluster`.
 struct TargetFamilies {
   Family started{&row_of(Metric::kRpcsStarted), {}};
   Family completed{&row_of(Metric::kRpcsCompleted), {}};
@@ -179,7 +181,7 @@ struct TargetFamilies {
            const CallCounts& counts) {
     started.series.push_back(one({target, cluster, aggregate}, counts.started));
     for (std::size_t code = 0; code < kStatusCodes; ++code) {
-      // A series for each code of each cluster would be mostly zeros. OK always has its series.
+      // Most codes never occur, and get no series. OK (0) always has a series.
       if (code != 0 && counts.completed[code] == 0) continue;
       completed.series.push_back(
           one({target, cluster, std::string(kCodes[code]), aggregate}, counts.completed[code]));
@@ -191,7 +193,7 @@ Series one(LabelValues labels, const DurationCounts& counted) {
   return {std::move(labels), 0, histogram_of(counted)};
 }
 
-// Calls by cluster, of all targets together.
+// The metrics of calls with the label `cluster` and without `target`: sums over all targets.
 struct ClusterFamilies {
   Family active{&row_of(Metric::kRpcsActive), {}};
   Family durations{&row_of(Metric::kRpcDuration), {}};
@@ -203,7 +205,7 @@ struct ClusterFamilies {
 
   void add(const std::string& cluster, const std::string& aggregate, const CallCounts& sum) {
     active.series.push_back(one({cluster, aggregate}, sum.active));
-    // A cluster without calls, or with calls of the Pick API alone, has no durations.
+    // Without measured calls there is no series: the Pick API does not time calls.
     if (std::ranges::any_of(sum.durations.buckets, [](std::int64_t count) { return count != 0; }))
       durations.series.push_back(one({cluster, aggregate}, sum.durations));
     for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome) {
@@ -211,13 +213,13 @@ struct ClusterFamilies {
           one({cluster, std::string(kResults[outcome]), aggregate}, sum.picks[outcome]));
     }
     for (std::size_t result = 0; result < kRetryResults; ++result) {
-      // Most clusters have no retry policy.
+      // Most clusters have no retry policy, and need no series of zeros.
       if (sum.retries[result] == 0) continue;
       retries.series.push_back(
           one({cluster, std::string(kRetryLabels[result]), aggregate}, sum.retries[result]));
     }
     for (std::size_t result = 0; result < kLoadReportResults; ++result) {
-      // Most clusters take no load reports.
+      // Most clusters take no load reports, and need no series of zeros.
       if (sum.load_reports[result] == 0) continue;
       load_reports.series.push_back(one(
           {cluster, std::string(kLoadReportLabels[result]), aggregate}, sum.load_reports[result]));
@@ -226,7 +228,8 @@ struct ClusterFamilies {
   }
 
  private:
-  // Most clusters have no sessions. A cluster with sessions exports its zeros, too.
+  // Exports the metrics of sessions for a cluster that has sessions, zeros included. Most clusters
+  // have none.
   void add_sessions(const std::string& cluster,
                     const std::string& aggregate,
                     const CallCounts& sum) {
@@ -241,7 +244,7 @@ struct ClusterFamilies {
   }
 };
 
-// The family has one series for each name in `counts`.
+// The family of a metric with one label: one series for each name in `counts`.
 template <typename Counts>
 Family family_of(Metric metric, const Counts& counts) {
   Family family{&row_of(metric), {}};
@@ -319,7 +322,7 @@ void Instruments::observe(const Observation& observation) {
                         {seen.cluster.str()},
                         static_cast<double>(seen.released));
           },
-          [](const TierLoad&) {},  // hold_load() exports the load.
+          [](const TierLoad&) {},  // The shell calls hold_load() for this observation.
           [](const PrioritiesSeen&) {},
           [](const PriorityMoved&) {},
           [&](const HealthProbed& seen) {
@@ -336,8 +339,9 @@ void Instruments::forget_priority(const ClusterName& cluster, int reported) {
   move_priority(cluster, reported, std::nullopt);
 }
 
-// Several trees may use the cluster, each with a priority of its own. The gauge shows the worst,
-// because operators must notice it: -1 if a tree has no priority, else the highest number in use.
+// The policy trees of several targets may use the cluster, each with another priority. The gauge
+// shows the worst of these priorities, so that operators notice it: -1 if a tree has no usable
+// priority, else the highest number in use.
 void Instruments::move_priority(const ClusterName& cluster,
                                 std::optional<int> from,
                                 std::optional<int> to) {
@@ -350,8 +354,9 @@ void Instruments::move_priority(const ClusterName& cluster,
   series_.set(Metric::kPriorityActive, {cluster.str()}, best < 0 ? best : counts.rbegin()->first);
 }
 
-// Each update sets the series to the sum. A cluster has no series while the metric has no room for
-// it, but the sum goes on: a series that begins later shows all of it.
+// Several subchannel maps may count endpoints of the cluster. Each update sets the gauge to the sum
+// over the maps. The sum is kept even while the metric has no room for the cluster's series: when
+// there is room, the series begins with the right number.
 void Instruments::count_endpoints(const EndpointsCounted& seen) {
   const std::lock_guard lock(registry_mutex_);
   const std::string priority = seen.priority ? absl::StrCat(*seen.priority) : std::string();
@@ -528,7 +533,7 @@ std::shared_ptr<const CallerStats> Instruments::caller_stats(absl::string_view t
   return stats;
 }
 
-// A code or a reason that never occurred has no series, but OK always has its series.
+// A code, or a reason for a wait, that never occurred has no series. OK always has a series.
 std::vector<Family> Instruments::collect_callers() const {
   Family calls{&row_of(Metric::kCalls), {}};
   Family durations{&row_of(Metric::kCallDuration), {}, bounds_of(Buckets::kLatency, scale_)};
@@ -594,7 +599,8 @@ EndpointCallsPtr Instruments::other_endpoints(const ClusterName& cluster) {
   return calls;
 }
 
-// An endpoint without calls has a series for OK. The other endpoints have series only for calls.
+// An endpoint with counters of its own always has a series for OK, even without calls. The sum of
+// all further endpoints, "other", has series only for codes that occurred.
 std::vector<Family> Instruments::collect_endpoints() const {
   Family family{&row_of(Metric::kEndpointRpcs), {}};
   const auto add = [&](const ClusterName& cluster,
@@ -615,7 +621,8 @@ std::vector<Family> Instruments::collect_endpoints() const {
   return {family};
 }
 
-// A gauge cannot be shared, so clusters beyond kMaxSeries have no gauge.
+// Clusters beyond kMaxSeries get no gauge for their limit: limits of several clusters cannot be
+// shown as one value of "other".
 void Instruments::set_gate(const CircuitBreakerSet& seen) {
   const std::lock_guard lock(registry_mutex_);
   if (gates_.size() >= kMaxSeries && !gates_.contains(seen.cluster)) {
@@ -691,7 +698,7 @@ void Instruments::count_certificate_failure(absl::string_view place, std::uint64
   series_.add(Metric::kCertificateFailures, {std::string(place)}, static_cast<double>(times));
 }
 
-// If several certificates have one role, the gauge shows the first to expire.
+// Several certificates may have one role (the label). The gauge shows the earliest expiry of them.
 std::vector<Family> Instruments::collect_certificates() const {
   std::map<std::string, CertificateEnds::Time> first;
   const auto note = [&](const std::string& role, const std::optional<CertificateEnds::Time>& end) {
@@ -704,7 +711,8 @@ std::vector<Family> Instruments::collect_certificates() const {
     const std::lock_guard lock(registry_mutex_);
     watched = certificates_;
   }
-  // Reading files may call the program's log, which may ask for metrics: no lock is held.
+  // ends() may read files and call the program's log function, which may ask for metrics. So no
+  // lock is held while ends() runs.
   const auto lasting = std::ranges::stable_partition(watched, [&](const auto& one) {
     const std::optional<CertificateEnds> ends = one->ends();
     if (!ends) return true;
@@ -789,8 +797,10 @@ std::set<std::string> Instruments::clusters_in_use() const {
   return clusters;
 }
 
-// A late count for a forgotten cluster makes the cluster known again; it is then forgotten once
-// more. Counters that are still in use are not erased. Precondition: the registry is locked.
+// Erases the series and counters of clusters that have had no hold for kRetention. A late count for
+// an erased cluster creates a series again; the cluster is then erased once more, kRetention later.
+// Counters that a call or a policy still holds are not erased. Precondition: the registry is
+// locked.
 void Instruments::forget_gone() const {
   const Instant now = now_();
   swept_ = now;

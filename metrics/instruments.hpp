@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Instruments — the metrics of one runtime, and the one way to count in them.
+// Instruments — the metrics of one runtime. All parts of the runtime count here.
 //
 //   cores ─▶ Observation ─▶ shells ─▶ observe() ─┐
 //   shells ─▶ set_…, count_…, add_… ─────────────┼▶ [Instruments] ─▶ collect() ─▶ exporter
@@ -8,8 +8,8 @@
 //   pickers ─▶ EventCount, gates ────────────────┘
 //
 // Thread-safe. Each runtime has its own Instruments, so several runtimes in a process do not mix.
-// The path of calls never comes here: it holds CallStats, and their stripes are summed at
-// collection.
+// Calls never call Instruments, which takes a lock. They count in objects that Instruments has
+// handed out before (CallStats, CallerStats, EventCount); collect() sums the counters of these.
 
 #pragma once
 
@@ -54,10 +54,10 @@ class Instruments final : public DropCounters, public EndpointCounters {
 
   void observe(const Observation& observation);
 
-  /// Returns the counters of this target's calls that `cluster` takes. `aggregate` is the route's
-  /// cluster when the route's cluster differs from `cluster`. Repeated calls return the same object
-  /// until the cluster is forgotten. Beyond kMaxSeries objects, new clusters share the object of
-  /// "other". Null: calls are not counted.
+  /// Returns the counters of this target's calls that `cluster` takes. `aggregate`: the cluster of
+  /// the route, if that is an aggregate and `cluster` its leaf; else empty. Repeated calls return
+  /// the same object until the cluster is forgotten (see hold_cluster()). Beyond kMaxSeries
+  /// objects, new clusters share the object of "other". Null: calls are not counted.
   std::shared_ptr<const CallStats> call_stats(absl::string_view target,
                                               const ClusterName& cluster,
                                               const ClusterName& aggregate = {});
@@ -67,13 +67,15 @@ class Instruments final : public DropCounters, public EndpointCounters {
   /// not counted.
   std::shared_ptr<const CallerStats> caller_stats(absl::string_view target);
 
-  /// Repeated calls return the same object until the cluster is forgotten. Beyond kMaxSeries
-  /// objects, new clusters share the object of "other".
+  /// Counters of calls that the cluster dropped: by a drop category, or by its limit of concurrent
+  /// calls. Repeated calls return the same object until the cluster is forgotten (hold_cluster()).
+  /// Beyond kMaxSeries objects, new clusters share the object of "other".
   EventCountPtr drops(const ClusterName& cluster, absl::string_view category) override;
   EventCountPtr breaker_drops(const ClusterName& cluster) override;
 
-  /// The first kMaxEndpoints endpoints have counters of their own. When there is no room, counters
-  /// that are not held any more make room.
+  /// Returns the counters of one endpoint's calls. At most kMaxEndpoints endpoints have counters of
+  /// their own. When there is no room, counters that no picker uses any more are erased first.
+  /// Null: there is still no room, and the endpoint is counted in other_endpoints().
   EndpointCallsPtr endpoint(const ClusterName& cluster, const Address& address) override;
   EndpointCallsPtr other_endpoints(const ClusterName& cluster) override;
 
@@ -81,13 +83,14 @@ class Instruments final : public DropCounters, public EndpointCounters {
   /// Instruments. The kinds are few and fixed, so their number has no limit here.
   std::shared_ptr<const ActorStats> actor_stats(absl::string_view actor);
 
-  /// Every collection calls `ends`, on the collecting thread, until `ends` returns nullopt. `place`
-  /// is where the certificates are used, "control_plane" or "endpoint"; the label `role` begins so.
+  /// Exports when certificates expire. Every collection calls `ends`, on the collecting thread,
+  /// until `ends` returns nullopt because the certificates are no longer used. `place`:
+  /// "control_plane" or "endpoint", with which the value of the label `role` begins.
   void watch_certificates(absl::string_view place,
                           std::function<std::optional<CertificateEnds>()> ends);
 
-  /// Counts that certificate files of this place (as above) went bad. `times`: 0 makes the series
-  /// known.
+  /// Counts that certificate files of `place` (see watch_certificates()) became invalid. With
+  /// `times` 0, the series is exported with the value 0.
   void count_certificate_failure(absl::string_view place, std::uint64_t times = 1);
 
   /// Returns the counter of failed picks for this custom policy. Each policy has one counter for
@@ -103,8 +106,8 @@ class Instruments final : public DropCounters, public EndpointCounters {
   /// Instruments.
   const FaultCountPtr& faults() const { return faults_; }
 
-  /// A policy that reported the priority `reported` no longer chooses the cluster's priority: its
-  /// report no longer counts.
+  /// A policy that has reported `reported` as the cluster's priority has ended, so its report no
+  /// longer counts.
   void forget_priority(const ClusterName& cluster, int reported);
 
   void set_xds_connected(absl::string_view server, bool connected);
@@ -114,7 +117,8 @@ class Instruments final : public DropCounters, public EndpointCounters {
                      ResourceType type,
                      std::uint64_t valid,
                      std::uint64_t invalid);
-  /// Counts a stream to the server that has ended. `times`: 0 makes the series known.
+  /// Counts the end of an ADS stream to the server. With `times` 0, the series is exported with the
+  /// value 0.
   void count_stream_end(absl::string_view server, StreamEnd how, std::uint64_t times = 1);
   /// As count_stream_end(), for streams of load reports.
   void count_load_stream_end(absl::string_view server, StreamEnd how, std::uint64_t times = 1);
@@ -125,38 +129,42 @@ class Instruments final : public DropCounters, public EndpointCounters {
   void count_actor_death(absl::string_view actor, absl::string_view reason);
   void set_config_generation(absl::string_view target, Generation generation);
 
-  /// Picks see a configuration of the target for the first time. `application`: the time since the
-  /// configuration was complete. `propagation`: the time since the last response that changed the
-  /// configuration; nullopt: no response did.
+  /// A configuration of the target is in use by picks from now on. `application`: the time since
+  /// the configuration was complete. `propagation`: the time since the last response that changed
+  /// the configuration; nullopt: no response changed it.
   void record_applied(absl::string_view target,
                       Duration application,
                       std::optional<Duration> propagation,
                       std::chrono::system_clock::time_point now);
 
-  /// Changes the number of live objects: +1 when an object begins or enters the state, -1 when it
-  /// ends or leaves the state.
+  /// Change gauges of existing objects: `amount` is +1 when an object begins or enters the state,
+  /// and -1 when it ends or leaves the state.
   void add_policies(absl::string_view policy, int amount);
   void add_subchannels(ConnectivityState state, int amount);
   void add_connections(const ClusterName& cluster, int amount);
 
-  /// Returns a hold on the cluster; a cluster may have several holds. When the last hold ends, the
-  /// gauges of the cluster's priority, endpoints and sessions end. All other series of the cluster
-  /// end kRetention later, unless the cluster is held again. The holds must not outlive the object.
+  /// Returns a hold on the cluster, which an actor keeps as long as it uses the cluster. A cluster
+  /// may have several holds. When the last hold ends, the gauges of the cluster's priority,
+  /// endpoints and sessions end. The cluster is forgotten kRetention later, with all its other
+  /// series, unless it is held again. The holds must not outlive this Instruments.
   std::shared_ptr<const void> hold_cluster(const ClusterName& cluster);
 
-  /// States a tier's load. The statement holds as long as the returned object lives; a new load
-  /// needs a new call. The gauge shows the newest statement that still holds, and ends with the
-  /// last statement. Precondition: `load` has a percentage.
+  /// Sets the gauge of a tier's load (one priority of one leaf, in tiered mode) as long as the
+  /// returned object lives. A changed load needs a new call. Several policies may set the gauge of
+  /// one tier: it shows the newest load of which the object still lives, and ends with the last
+  /// object. Precondition: `load` has a percentage.
   std::shared_ptr<const void> hold_load(const TierLoad& load);
 
-  /// Everything to export, now. Forgets clusters that have been gone for kRetention.
+  /// Everything to export, now. Also forgets clusters that have had no hold for kRetention.
   std::vector<Family> collect() const;
 
-  /// This time is long enough for one or two scrapes to see the last values of a cluster.
+  /// How long the series of a cluster without a hold stay: one or two scrapes must see its last
+  /// values.
   static constexpr Duration kRetention = std::chrono::minutes(1);
   /// The most endpoints that have a series of their own, over all clusters.
   static constexpr std::size_t kMaxEndpoints = 200;
-  /// hold_cluster() forgets clusters, too, but at most this often: a program may never collect.
+  /// hold_cluster() forgets clusters, too, because a program may never call collect(). It does so
+  /// at most once in this time.
   static constexpr Duration kSweepEvery = std::chrono::seconds(10);
 
  private:
@@ -191,7 +199,7 @@ class Instruments final : public DropCounters, public EndpointCounters {
   const Clock now_;
   const LatencyScale scale_;
   const CallMetrics calls_;
-  // Mutable: collect() forgets clusters that are gone.
+  // Mutable, because collect() is const and forgets clusters without a hold.
   mutable SeriesTable series_;
   mutable std::mutex registry_mutex_;
   mutable std::map<CallKey, std::shared_ptr<const CallStats>> call_stats_;
@@ -202,17 +210,18 @@ class Instruments final : public DropCounters, public EndpointCounters {
   mutable std::map<ClusterName, EndpointCallsPtr> other_endpoints_;
   mutable std::map<std::string, Instant> gone_;  ///< Clusters without a hold, and since when.
   mutable Instant swept_{};                      ///< When forget_gone() last ran.
-  /// One gate for each policy that serves the cluster. A gate that no picker leads to has expired.
+  /// The cluster's limit of concurrent calls (CallGate), once for each policy that serves the
+  /// cluster. Pickers own the gate: when no picker is left, it has expired.
   mutable std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
-  /// The percentages of all statements that hold, in the order of the statements.
+  /// By tier: the percentages of the calls of hold_load() that are in force, the newest last.
   std::map<LabelValues, std::map<std::uint64_t, std::uint32_t>> tier_loads_;
   std::uint64_t loads_claimed_ = 0;
   /// The sum over the cluster's subchannel maps, by the label `priority`.
   std::map<ClusterName, std::map<std::string, EndpointCounts>> endpoints_;
   /// The sum over the cluster's subchannel maps.
   std::map<ClusterName, std::int64_t> sessions_held_;
-  /// How many trees use each priority of a cluster; -1: a tree has no priority.
+  /// How many policy trees use each priority of a cluster; -1: the tree has no usable priority.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;
   std::map<std::string, std::shared_ptr<const ActorStats>> actor_stats_;
   mutable std::vector<std::shared_ptr<const WatchedCertificates>> certificates_;

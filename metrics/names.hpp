@@ -4,8 +4,9 @@
 //
 //   instruments ─▶ a row here and its label values ─▶ exporter ─▶ Prometheus
 //
-// Names are promises to dashboards and alerts. A label is free text when its values come from
-// configuration. A metric with such a label has a limited number of series (metrics/series.hpp).
+// Dashboards and alerts depend on the names, so a name never changes. A label is free text
+// (Label::free_text) when its values come from configuration. A metric with such a label has a
+// limited number of series (metrics/series.hpp).
 
 #pragma once
 
@@ -120,8 +121,8 @@ struct MetricRow {
 
 inline constexpr Label kTarget{"target", true};
 inline constexpr Label kCluster{"cluster", true};
-/// The route's cluster, when that is an aggregate; `cluster` is then the leaf that took the call.
-/// Empty: `cluster` is the route's cluster.
+/// The label of the route's cluster when that is an aggregate; the label `cluster` then has the
+/// leaf that took the call. Empty: the route's cluster is no aggregate, and `cluster` has it.
 inline constexpr Label kAggregate{"aggregate", true, true};
 inline constexpr Label kServer{"xds_server", true};
 inline constexpr Label kActor{"actor", false};
@@ -453,7 +454,8 @@ inline constexpr std::array kMetrics{
               "signalbox_subchannels",
               {Label{"state"}},
               "Subchannels that are alive, by connectivity."},
-    // The names that all Prometheus clients use. metrics/process.hpp has them.
+    // The standard names that all Prometheus clients use for a process. metrics/process.cpp makes
+    // these metrics.
     MetricRow{Metric::kProcessCpu,
               MetricKind::kCounter,
               "process_cpu_seconds_total",
@@ -504,8 +506,8 @@ static_assert(
     }(),
     "the rows stand in the order of Metric");
 
-/// Upper bounds in seconds. The bound of 11 separates "the failover timer fired" (10 s) from "the
-/// timer fired, and then a connection was made".
+/// Upper bounds in seconds. The default failover timeout is 10 s. The bound of 11 separates
+/// failovers that ended when the timeout had passed from those that also waited for a connection.
 inline constexpr std::array kFailoverBuckets{
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 11.0, 15.0, 30.0, 60.0};
 
@@ -532,7 +534,7 @@ inline constexpr std::array kGrpcLatencyBounds = [] {
   return bounds;
 }();
 
-/// The same in seconds.
+/// kGrpcLatencyUnits in seconds.
 inline constexpr std::array kGrpcLatencyBuckets = [] {
   std::array<double, kGrpcLatencyBounds.size()> seconds{};
   for (std::size_t i = 0; i < seconds.size(); ++i)

@@ -12,7 +12,7 @@
 namespace signalbox::metrics {
 namespace {
 
-// What /proc/self/stat tells, in the units of the metrics.
+// The values of /proc/self/stat that are exported, in the units of the metrics.
 struct Stat {
   double cpu_seconds = 0;
   double started_seconds = 0;  // Since the system started.
@@ -20,8 +20,9 @@ struct Stat {
   double resident_bytes = 0;
 };
 
-// proc(5) has the fields. The second one is the program's name in parentheses, which may contain
-// spaces and parentheses. The fields after it begin with field 3.
+// The man page proc(5) lists the fields of the file. Field 2 is the program's name in parentheses.
+// The name may itself contain spaces and parentheses, so the text is split only after the last
+// parenthesis, from field 3 on.
 std::optional<Stat> parse_stat(const ProcessFacts& facts) {
   const std::size_t name_end = facts.stat.rfind(')');
   if (name_end == std::string::npos || facts.ticks_per_second <= 0) return std::nullopt;

@@ -4,7 +4,7 @@
 //
 //   actors/io/process_facts ─▶ ProcessFacts ─▶ [process_families()] ─▶ exporter
 //
-// Pure. A fact that the system does not tell is left out.
+// Pure. A metric is left out if the system did not provide its facts.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace signalbox::metrics {
 
-/// The metrics that the facts suffice for.
+/// The metrics that can be computed from the facts.
 std::vector<Family> process_families(const ProcessFacts& facts);
 
 }  // namespace signalbox::metrics

@@ -17,7 +17,7 @@ LabelValues shared_labels(const MetricRow& row, LabelValues labels) {
   return labels;
 }
 
-// The index of the metric's label with this name.
+// The index of the metric's label with this name; nullopt: the metric has no such label.
 std::optional<std::size_t> place_of(const MetricRow& row, absl::string_view label) {
   for (std::size_t i = 0; i < row.label_count(); ++i) {
     if (row.labels[i].name == label) return i;

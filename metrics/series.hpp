@@ -4,13 +4,13 @@
 //
 //   instruments ─▶ add, set, record ─▶ [SeriesTable] ─▶ collect ─▶ exporter
 //
-// Thread-safe, by one mutex. Because of the mutex, the path of calls does not use this table but
-// striped counters (CallStats).
+// Thread-safe, by one mutex. Calls must not wait for a mutex, so they do not count in this table
+// but in striped counters (CallStats).
 //
 // Invariant
-//   M1  A metric has at most kMaxSeries series, and a few for "other". A further series is counted
-//       under the label value "other". A gauge that is set cannot be shared, so a further gauge is
-//       left out.
+//   M1  A metric has at most kMaxSeries series, and a few with the label value "other". add() and
+//       record() count a further series under "other". set() leaves a further series out, because
+//       "other" cannot show the gauges of several objects as one value.
 
 #pragma once
 
@@ -30,10 +30,10 @@ namespace signalbox::metrics {
 inline constexpr std::size_t kMaxSeries = 2'000;
 inline constexpr absl::string_view kOther = "other";
 
-/// In the order of the metric's labels.
+/// The values of a series' labels, in the order of the metric's labels (names.hpp).
 using LabelValues = std::vector<std::string>;
 
-/// Counts per bucket, not cumulative. The last bucket is above all bounds.
+/// Counts per bucket, not cumulative. The last bucket counts the values above all bounds.
 struct Histogram {
   std::vector<std::uint64_t> counts;
   double sum = 0;
@@ -60,7 +60,7 @@ class SeriesTable {
   /// Puts the value into its bucket: seconds or bytes, as the metric's name says.
   void record(Metric metric, LabelValues labels, double amount);
 
-  /// Counts one update of a series that the metric has no room for.
+  /// Counts that the metric had no room for a series (signalbox_metric_series_overflow_total).
   void count_overflow(Metric metric);
 
   /// Drops the series that have this value as their first label.
@@ -75,7 +75,7 @@ class SeriesTable {
   /// Drops the series of all metrics that have a label with this name and one of these values.
   void forget_all(absl::string_view label, const std::set<std::string>& values);
 
-  /// The metrics that have series, in the order of the table.
+  /// The metrics that have series, in the order of kMetrics (names.hpp).
   std::vector<Family> collect() const;
 
  private:
@@ -88,7 +88,8 @@ class SeriesTable {
 
   Values& values_of(Metric metric) { return values_[static_cast<std::size_t>(metric)]; }
 
-  // The value to update: the series' own or, when the metric is full, the value of "other".
+  // The value of the series with these labels, or of the series "other" if the metric has
+  // kMaxSeries series already.
   Value& find_or_share(Metric metric, LabelValues labels);
 
   const LatencyScale scale_;

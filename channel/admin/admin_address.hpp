@@ -39,8 +39,9 @@ absl::StatusOr<AdminAddress> parse_admin_address(absl::string_view text);
 /// The address as parse_admin_address() reads it.
 std::string to_string(const AdminAddress& address);
 
-/// Whether a request's Host header names this machine's loopback. A web page that reaches the
-/// server through a name of its own (DNS rebinding) has another Host.
+/// Whether a request's Host header names this machine's loopback. A hostile web page can point its
+/// own DNS name to the loopback (DNS rebinding) and so reach the server, but the browser then sends
+/// that name as the Host.
 bool is_loopback_host(absl::string_view host_header);
 
 }  // namespace signalbox::channel

@@ -48,7 +48,8 @@ const sockaddr* generic(const Name& name) {
   return reinterpret_cast<const sockaddr*>(&name);
 }
 
-// Removes a socket without a listener. Returns why the name is not free; empty: it is free.
+// Removes the socket at `path` if no process listens on it. Returns why the path cannot be used for
+// a new socket; empty: it can be used.
 std::string remove_stale(const std::string& path) {
   struct stat file{};
 
@@ -63,10 +64,10 @@ std::string remove_stale(const std::string& path) {
   return ::unlink(path.c_str()) == 0 ? "" : error_text(errno);
 }
 
-// Listeners in one folder take turns. Otherwise another process could take the socket's name
-// between remove_stale() and listen(). A turn takes a moment. A lock that is held longer belongs to
-// a program with another purpose, so the constructor waits for at most a second, and then goes on
-// without the lock. When the folder cannot be opened, bind() reports why.
+// A lock (flock) on the folder of a unix socket. Otherwise another process could take the socket's
+// name between remove_stale() and listen(). Listeners hold the lock for a moment only. A lock that
+// is held longer belongs to a program with another purpose, so the constructor waits for at most a
+// second, and then goes on without the lock. When the folder cannot be opened, bind() reports why.
 class FolderTurn {
  public:
   explicit FolderTurn(const std::string& path)
@@ -163,7 +164,7 @@ absl::Status AdminListener::bind_loopback() {
   sockaddr_storage taken{};
   socklen_t size = sizeof taken;
   ::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&taken), &size);
-  // IPv4 and IPv6 addresses have their port in the same place.
+  // `taken` may be an IPv6 address. The port has the same offset in sockaddr_in and sockaddr_in6.
   std::memcpy(&name, &taken, sizeof name);
   loopback.port = ntohs(name.sin_port);
   return absl::OkStatus();

@@ -25,7 +25,8 @@ namespace signalbox::channel {
 
 class AdminListener {
  public:
-  /// UNAVAILABLE names the address and the reason. Port 0 takes a free port.
+  /// Binds the address and listens on it. Port 0 takes a free port. Errors are UNAVAILABLE, and
+  /// name the address and the reason.
   static absl::StatusOr<AdminListener> open(const AdminAddress& address);
 
   AdminListener(AdminListener&& other) noexcept;
@@ -39,7 +40,7 @@ class AdminListener {
   int release() { return std::exchange(descriptor_, -1); }
 
  private:
-  /// Identifies a file, even after it is renamed.
+  /// Device and inode identify a file even if another file has its name now (L3).
   struct File {
     dev_t device = 0;
     ino_t number = 0;

@@ -28,8 +28,8 @@ AdminResponse refuse(int status, absl::string_view why) {
   return {.status = status, .body = absl::StrCat(why, "\n")};
 }
 
-// The value of the only parameter that a page takes; empty: the query has none. The error names
-// what is wrong with the query.
+// The value of the query parameter `name`, the only one that the page has; empty: the query has no
+// parameter. The error says what is wrong with the query.
 absl::StatusOr<std::string> only_parameter(const AdminRequest& request, absl::string_view name) {
   std::string value;
   bool is_set = false;

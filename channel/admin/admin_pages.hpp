@@ -22,11 +22,12 @@
 //
 // Invariants
 //   A1  It only reads: every method but GET is refused (405).
-//   A2  A request of another site's web page is refused (403). Such a request has an Origin header,
-//       a Sec-Fetch-Site header that is neither "none" nor "same-origin", or on a network socket a
-//       Host other than the loopback. A browser in which a user opens a page sends none of these.
-//   A3  A request with an unknown parameter or value is refused (400). The response never has more
-//       than the request asked for.
+//   A2  A request that a browser sends for another site's web page is refused (403). Such a request
+//       has an Origin header, or a Sec-Fetch-Site header that is neither "none" nor "same-origin",
+//       or, on a network socket, a Host header other than the loopback. When a user opens an admin
+//       page in a browser, the request has none of these three.
+//   A3  A request with an unknown parameter or value is refused (400), so a mistyped filter never
+//       returns the unfiltered page.
 
 #pragma once
 
@@ -67,8 +68,8 @@ struct AdminSources {
   /// Returns JSON. INVALID_ARGUMENT: the error says what is wrong with the question.
   std::function<absl::StatusOr<std::string>(const ExplainQuestion&)> explain;
   std::function<RuntimeStatus()> status;
-  /// Whether a target is ready, or with an empty name all targets are; nullopt: it is not in use.
-  /// Never blocks.
+  /// Whether the target is ready; with an empty name, whether all targets are. nullopt: the target
+  /// is not in use. Never blocks.
   std::function<std::optional<bool>(const std::string& target)> ready;
   std::function<std::vector<CertificateUse>()> certificates;
 };
@@ -77,7 +78,7 @@ struct AdminSources {
 /// header; empty: none.
 bool is_foreign(bool has_origin, absl::string_view fetch_site);
 
-/// An error is plain text.
+/// Returns the page that the request asks for. Error responses are plain text.
 AdminResponse answer(const AdminRequest& request, const AdminSources& sources);
 
 }  // namespace signalbox::channel

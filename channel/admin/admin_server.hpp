@@ -4,8 +4,8 @@
 //
 //   curl, a browser, `signalbox dump` ─▶ [AdminServer] ─▶ admin_pages ─▶ Runtime: dump, status, …
 //
-// HttpServer has the threads and limits. /ready has a lane of its own, so it is answered at once
-// while a large dump is made.
+// HttpServer has the threads and limits. /ready has a thread of its own (HttpServer's quick lane),
+// so it is answered at once, even while a large dump is made.
 
 #pragma once
 

@@ -4,8 +4,9 @@
 //
 //   bootstrap ─▶ [certificate_files] ─ read, as they are now ─▶ [certs_page], [certs_json]
 //
-// Files of private keys are named, and never read. /certs?format=json has the shape of
-// envoy.admin.v3.Certificates: an entry for each use, "ca_cert" and "cert_chain".
+// The page shows the paths of private keys, but these files are never read. /certs?format=json has
+// the shape of envoy.admin.v3.Certificates: one entry for each CertificateUse, with "ca_cert" and
+// "cert_chain".
 
 #pragma once
 
@@ -33,7 +34,7 @@ struct CertificateUse {
   CertificateFile chain;
 };
 
-/// Reads the files. Called on the thread of a page.
+/// Reads the certificate files that the bootstrap names, anew for each page.
 std::vector<CertificateUse> certificate_files(const xds::Bootstrap& bootstrap);
 
 std::string certs_page(const std::vector<CertificateUse>& uses, const RuntimeStatus& status);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// escape — any text as text of an HTML page. Pure.
+// escape — makes any text safe to show in an HTML page. Pure.
 
 #pragma once
 
@@ -10,7 +10,8 @@
 
 namespace signalbox::channel {
 
-/// For text and for attributes in double quotes. Control characters but the newline become U+FFFD.
+/// The result may stand in an element or in an attribute in double quotes. Control characters,
+/// except the newline, become U+FFFD.
 std::string escape(absl::string_view text);
 
 }  // namespace signalbox::channel

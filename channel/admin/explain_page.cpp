@@ -19,7 +19,7 @@ absl::Status wrong(absl::string_view key, absl::string_view expected, absl::stri
       absl::StrCat(key, ": expected ", expected, ", got '", found, "'"));
 }
 
-// Takes one key of the query and its value into the question.
+// Stores one parameter of the query in the question. An error says what is wrong with it.
 absl::Status take(ExplainQuestion& question, const std::string& key, const std::string& value) {
   const bool is_again = (key == "target" && !question.target.empty()) ||
                         (key == "method" && !question.method.empty()) ||

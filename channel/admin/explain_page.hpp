@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// explain_page — a question about one call: the query of GET /explain.
+// explain_page — parses the query of GET /explain, which describes one call that is to be
+// explained.
 //
 //   ?target=xds:///orders&method=/shop.Orders/Place&header=x-user:7&cookie=s=…&seed=42
 //      ─▶ [parse_explain_query] ─▶ ExplainQuestion ─▶ Runtime ─▶ Explanation
@@ -37,7 +38,7 @@ absl::StatusOr<std::pair<std::string, std::string>> parse_header(const std::stri
 absl::StatusOr<ExplainQuestion> parse_explain_query(
     const std::multimap<std::string, std::string>& query);
 
-/// The headers of the question.
+/// The headers of an ExplainQuestion in the form in which routes read the headers of a call.
 class QuestionHeaders final : public HeaderSource {
  public:
   explicit QuestionHeaders(const ExplainQuestion& question) : question_(question) {}

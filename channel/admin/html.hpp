@@ -6,8 +6,8 @@
 //
 // Every text that comes from a configuration, a peer or a request passes escape(). The server sends
 // pages with HttpServer::kContentSecurityPolicy: even if a text were not escaped, a browser would
-// run no script and load nothing from elsewhere. Pages follow the reader's choice of light or dark.
-// They fit screens from 320 pixels on.
+// run no script and load nothing from elsewhere. Pages are light or dark as the browser prefers,
+// and fit screens from 320 pixels on.
 
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace signalbox::channel {
 
-/// A document. `title` and `path` (of the page itself) are escaped here; `body` is HTML.
+/// Makes an HTML document. `title` and `path` (of the page) are escaped here; `body` must be HTML.
 std::string page(absl::string_view title,
                  absl::string_view path,
                  const RuntimeStatus& status,
@@ -30,7 +30,7 @@ std::string page(absl::string_view title,
 /// The style of all pages: GET /style.css.
 absl::string_view style_sheet();
 
-/// "850 ms", "12 s", "3 min", "5 h", "2 d". Negative durations count as 0.
+/// A duration in one unit: "850 ms", "12 s", "3 min", "5 h", "2 d". Negative durations count as 0.
 std::string in_words(Duration duration);
 
 /// "<time …>3 min</time>": how long ago `then` was, with the exact time as its title.

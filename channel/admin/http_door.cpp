@@ -16,7 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds kPause{100};
 constexpr actors::SocketLoop::Id kListener = 1;
 
-// Received bytes are read first: closing a socket with unread bytes would discard the response.
+// Sends an error response. The bytes of the request are read first: if a socket is closed with
+// unread bytes, the system resets the connection, and the client may lose the response.
 void refuse(int descriptor, absl::string_view status, absl::string_view why) {
   std::array<char, 4096> ignored;
   while (::recv(descriptor, ignored.data(), ignored.size(), MSG_DONTWAIT) > 0) {
@@ -94,14 +95,14 @@ void HttpDoor::accept_all() {
     const auto& waiting =
         waiting_.emplace(id, Waiting{actors::Descriptor(fresh.descriptor), fresh}).first->second;
     loop_->set_due(id, actors::SocketLoop::now() + limits_.patience);
-    // Edge-triggered: an incomplete request in the socket is reported once, not again and again.
-    // Bytes that arrived before this call are reported, too.
+    // EPOLLET (edge-triggered): the bytes stay in the socket, and without it an incomplete request
+    // would be reported again and again. Bytes that arrived before this call are reported, too.
     loop_->listen_for(id, *waiting.socket, EPOLLIN | EPOLLRDHUP | EPOLLET);
   }
 }
 
-// Stops waiting for connections for kPause. The listener stays readable while a connection is in
-// its queue, so the loop would otherwise spin.
+// The process has no descriptor for a new connection, and no waiting connection to close. Accepts
+// nothing for kPause: the listening socket stays readable, so the loop would otherwise spin.
 void HttpDoor::pause() {
   loop_->listen_for(kListener, *listener_, 0);
   loop_->set_due(kListener, actors::SocketLoop::now() + kPause);
@@ -118,7 +119,7 @@ void HttpDoor::look(Place place) {
   absl::string_view status = "400 Bad Request";
   std::optional<std::string> flaw;
   if (seen.front() == '\r' || seen.front() == '\n') {
-    // The library would skip empty lines, and wait as long as they come.
+    // The HTTP library would skip empty lines, and wait for a request as long as they come.
     flaw = "a request must begin with its request line";
   } else if (end) {
     flaw = flaw_of_headers(seen.substr(0, *end));
@@ -133,8 +134,9 @@ void HttpDoor::look(Place place) {
   if (end) enter_(take(place), seen.substr(0, *end));
 }
 
-// Makes room for another connection. The evicted connection enters if its request is complete: the
-// loop may not have handled the event of its last bytes yet. Else it is closed.
+// Makes room for another connection. The request of the evicted connection may be complete, if the
+// loop has not handled the event of its last bytes yet. So look() is called first, which passes a
+// complete request to enter_(). Otherwise the connection is closed.
 void HttpDoor::evict(Place place) {
   const Id id = place->first;
   look(place);

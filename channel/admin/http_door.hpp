@@ -7,17 +7,18 @@
 //                          ├ no complete headers within limits.patience ─▶ closed
 //                          └ headers that HTTP servers read in different ways ─▶ 400
 //
-// One thread, a SocketLoop, which sleeps between events. A silent connection costs a descriptor and
-// no thread. The bytes of a request stay in the socket, and the HTTP library behind the door reads
-// them.
+// The door is one thread with a SocketLoop, which sleeps between events. A silent connection costs
+// a descriptor and no thread. The door only peeks at a request: its bytes stay in the socket, and
+// the HTTP library that gets the connection reads them.
 //
 // Invariants
 //   D1  At most limits.most connections wait. A further connection replaces the connection that has
-//       waited longest, which enters if its request is complete, and else is closed.
+//       waited longest. The replaced connection is passed to enter() if its request is complete,
+//       and else is closed.
 //   D2  A connection waits for at most limits.patience, however often it sends bytes.
-//   D3  A request with two Host headers, or with a NUL or a lone CR in its headers, never enters.
-//       The library would use the first Host, or the text before the NUL or CR; a proxy may use the
-//       other part.
+//   D3  A request with two Host headers, or with a NUL or a lone CR in its headers, is never passed
+//       to enter(). The library would use the first Host, or the text before the NUL or CR. A proxy
+//       may use the rest, and so let a request pass that it should refuse.
 
 #pragma once
 
@@ -52,11 +53,12 @@ struct HttpDoorLimits {
 
 class HttpDoor final : private actors::SocketLoop::Handler {
  public:
-  /// In bytes. Longer headers are refused (431).
+  /// The most bytes of a request's headers. Longer headers are refused (431).
   static constexpr std::size_t kLongestHeaders = std::size_t{16} << 10U;
 
-  /// Called on the door's thread; the callee owns the descriptor. `headers` are complete, and still
-  /// in the socket.
+  /// The function that gets a connection when its request's headers are complete. Called on the
+  /// door's thread. The function owns the descriptor. The bytes of `headers` are still in the
+  /// socket.
   using Enter =
       std::function<void(const AcceptedConnection& connection, absl::string_view headers)>;
 
@@ -101,7 +103,7 @@ class HttpDoor final : private actors::SocketLoop::Handler {
   const Enter enter_;
   const HttpDoorLimits limits_;
   const std::unique_ptr<actors::SocketLoop> loop_;  // Null: no descriptors were left.
-  std::map<Id, Waiting> waiting_;                   // The longest-waiting first.
+  std::map<Id, Waiting> waiting_;                   // Ids rise, so the oldest connection is first.
   Id last_;                                         // The connection accepted last.
 };
 

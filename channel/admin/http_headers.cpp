@@ -21,7 +21,8 @@ std::optional<std::size_t> end_of_headers(absl::string_view bytes) {
 std::optional<std::string> flaw_of_headers(absl::string_view headers) {
   if (absl::StrContains(headers, absl::string_view("\0", 1)))
     return "a request must have no NUL in its headers";
-  // The library also ends a header at a lone CR, which could hide a second Host.
+  // The HTTP library also ends a header line at a CR without LF. A second Host header after such a
+  // CR would not be counted below.
   for (std::size_t at = headers.find('\r'); at != absl::string_view::npos;
        at = headers.find('\r', at + 1)) {
     if (at + 1 == headers.size() || headers[at + 1] != '\n')

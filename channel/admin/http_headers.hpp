@@ -20,8 +20,8 @@ namespace signalbox::channel {
 /// The end of a request's headers, after the empty line; nullopt: the headers are incomplete.
 std::optional<std::size_t> end_of_headers(absl::string_view bytes);
 
-/// The path of a request with these headers, as it was sent: neither decoded nor with its query.
-/// Empty: the first line is no request line.
+/// The path of a request with these headers, as the client sent it (not decoded), without the
+/// query. Empty: the first line is no request line.
 absl::string_view path_of_request(absl::string_view headers);
 
 /// Why a request with these complete headers is refused; nullopt: it is not refused.

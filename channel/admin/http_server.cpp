@@ -22,10 +22,10 @@ std::string header(MHD_Connection* connection, const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The body of a response, which the HTTP library destroys.
+// The body of a response. The HTTP library destroys it when the response ends.
 struct Body {
   std::string text;
-  std::atomic<std::size_t>* waiting;  // In the server, which outlives the library's daemons.
+  std::atomic<std::size_t>* waiting;  // HttpServer::waiting_bytes(), which outlives the daemons.
 };
 
 void destroy_body(void* body) {
@@ -64,7 +64,7 @@ MHD_Result send(HttpServer& server, MHD_Connection* connection, AdminResponse re
   return result;
 }
 
-// `count`: the connections of the lane.
+// The library calls this when a connection ends. `count`: the number of connections of its lane.
 void count_end(void* count,
                MHD_Connection* /*connection*/,
                void** /*state*/,
@@ -104,7 +104,7 @@ bool HttpServer::start(Lane& lane) {
                        nullptr,
                        &handle,
                        this,
-                       // enter() has the limit, because the library would close without a response.
+                       // Never reached: enter() limits to kMaxConnections, and responds 503.
                        MHD_OPTION_CONNECTION_LIMIT,
                        2 * kMaxConnections,
                        MHD_OPTION_CONNECTION_MEMORY_LIMIT,

@@ -5,16 +5,16 @@
 //   listening socket ─▶ HttpDoor ─┬ any path ──────▶ [slow lane] ─┐
 //                                 └ the quick path ▶ [quick lane] ┴▶ handler(AdminRequest)
 //
-// Three threads, which sleep while there are no requests: the door's, and one for each lane. A lane
-// answers one request after another, so a long response delays only the requests of its own lane.
-// Without a quick path there is one lane. The destructor ends at once, and cuts off open
-// connections.
+// The server has three threads, which sleep while there are no requests: the HttpDoor's, and one
+// for each lane. A lane answers one request after another, so a long response delays only the
+// requests of its own lane. Without a quick path there is only the slow lane. The destructor cuts
+// off open connections, and waits for handlers that are running.
 //
-// Limits: those of the door, and behind the door at most kMaxConnections connections at a time in
-// each lane. A further connection gets 503. A connection has kMaxConnectionBytes for all bytes that
-// it sends. A larger request is refused (414, 431). A connection that reads nothing of its response
-// is closed after kIdleSeconds. While responses of kMaxWaitingBytes wait for their readers, further
-// responses are 503. Each server has limits of its own.
+// Limits of one server, beside those of its HttpDoor: each lane has at most kMaxConnections
+// connections at a time, and a further connection gets 503. A request larger than
+// kMaxConnectionBytes is refused (414, 431). When a client reads nothing of its response for
+// kIdleSeconds, its connection is closed. While clients have not yet read kMaxWaitingBytes of
+// responses, further responses are 503.
 
 #pragma once
 
@@ -61,18 +61,18 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// The handler's response, or 503 while too many bytes wait for their readers.
+  /// Returns the handler's response, or 503 while clients have too many bytes left to read.
   AdminResponse respond(AdminRequest request);
 
-  /// The bytes of all responses that have not ended. A response ends when its reader has all of it
-  /// or is gone.
+  /// The bytes of all responses that have not ended. A response ends when the client has read all
+  /// of it, or has closed the connection.
   std::atomic<std::size_t>& waiting_bytes() { return waiting_bytes_; }
 
  private:
   explicit HttpServer(Handler handler) : handler_(std::move(handler)) {}
 
-  /// A daemon of the HTTP library, which has a thread, and the number of its connections. The door
-  /// counts a connection in, and the library reports its end.
+  /// A daemon of the HTTP library (it has a thread), and the number of its connections. enter()
+  /// adds a connection, and the library reports the connection's end (count_end()).
   struct Lane {
     MHD_Daemon* daemon = nullptr;
     std::atomic<unsigned> connections{0};

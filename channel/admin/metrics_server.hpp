@@ -5,7 +5,7 @@
 //   "0.0.0.0:9464" ─▶ [MetricsServer] ─▶ text()
 //   "9464" ─▶ 127.0.0.1:9464: other machines have access only when the address says so
 //
-// Read-only, with this one page. HttpServer has the threads and limits.
+// The server is read-only and has only this page. HttpServer has the threads and limits.
 
 #pragma once
 

@@ -31,7 +31,8 @@ WallTime begin_of(const RuntimeStatus& status) {
 
 // --- the picture ------------------------------------------------------------
 
-// The segment's class, which has its colour in the style sheet. Priorities from 3 on share one.
+// The segment's CSS class, to which the style sheet gives a colour. All priorities from 3 on have
+// the same colour.
 std::string colour(const TimelineSegment& segment) {
   if (segment.is_before_first) return "track";
   return segment.priority ? absl::StrCat("p", std::min<std::size_t>(*segment.priority, 3)) : "none";
@@ -57,7 +58,7 @@ class Picture {
                                     escape(spoken(timeline)),
                                     "</title>\n");
     for (const TimelineSegment& segment : timeline.segments) {
-      // A nested svg cuts off a text that does not fit.
+      // Each segment is a nested <svg> element, which cuts off a label that does not fit.
       absl::StrAppend(&html,
                       segment.is_before_first ? "<svg x=\"" : "<svg class=\"on\" x=\"",
                       place(segment.begin),

@@ -25,7 +25,7 @@ namespace signalbox::channel {
 struct TimelineSegment {
   WallTime begin;
   WallTime end;
-  std::optional<std::size_t> priority;  ///< nullopt: none did.
+  std::optional<std::size_t> priority;  ///< nullopt: no priority carried calls.
   std::string name;                     ///< The priority's name; may be empty.
   bool is_before_first = false;         ///< No priority has carried calls yet.
 
@@ -39,8 +39,9 @@ struct Timeline {
   std::vector<TimelineSegment> segments;  ///< Without gaps, from the begin of all rows until now.
 };
 
-/// One row for each cluster that has changes or an active priority. All rows begin at the same
-/// time: some time before the oldest change, and 10 s ago or earlier, but not before the runtime.
+/// Returns one row for each cluster that has changes or an active priority. All rows begin at the
+/// same time: some time before the oldest change, and at least 10 s ago, but not before the runtime
+/// was started.
 std::vector<Timeline> timelines(const RuntimeStatus& status);
 
 std::string priorities_page(const RuntimeStatus& status);

@@ -4,7 +4,8 @@
 //
 //   Prometheus' text ─▶ [stats_text] ─▶ "signalbox_rpcs_started_total{target="…"}: 12"
 //
-// Pure. A filter is a regular expression (RE2) that a part of the name and labels must match.
+// Pure. The filter is a regular expression (RE2). Only lines remain that have a match of it in
+// their name and labels.
 
 #pragma once
 

@@ -156,7 +156,7 @@ Json socket_address(const Address& address) {
 }
 
 Json gauge(const char* name, std::int64_t value) {
-  // 64-bit numbers are texts in the JSON of protobuf.
+  // protobuf's JSON writes 64-bit numbers as strings.
   return {{"type", "GAUGE"}, {"name", name}, {"value", absl::StrCat(value)}};
 }
 

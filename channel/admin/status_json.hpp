@@ -36,7 +36,8 @@
 
 namespace signalbox::channel {
 
-/// The words of JSON and pages: "ready", "transient_failure", "none" without a subchannel, …
+/// The word for a state in JSON and on pages: "ready", "transient_failure", …; nullopt (the address
+/// has no subchannel): "none".
 absl::string_view to_word(const std::optional<EndpointState>& state);
 absl::string_view to_word(ClusterKind kind);
 

@@ -76,7 +76,7 @@ struct Sums {
   std::size_t ready = 0;
   std::size_t unusable = 0;  ///< Failed, ejected or unhealthy.
   std::int64_t calls = 0;
-  const AddressStatus* example = nullptr;  ///< The first unusable address; null: none is.
+  const AddressStatus* example = nullptr;  ///< The first unusable address; null: there is none.
 };
 
 bool is_unusable(const AddressStatus& address) {

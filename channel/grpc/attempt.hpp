@@ -6,8 +6,8 @@
 //                 ▲                                                                     │
 //                 └── again, or the end ◀── CallBinder::retry ◀── [EndedAttempt] ◀──────┘
 //
-// The parts that give an attempt its connection see a call only through AttemptedCall.
-// call_interceptor implements AttemptedCall.
+// call_binder and queued_call, which give an attempt its connection, see a call only through
+// AttemptedCall. call_interceptor implements AttemptedCall.
 
 #pragma once
 
@@ -30,8 +30,8 @@ namespace signalbox::channel {
 
 class CallBinder;
 
-/// The intent of a call, from its first pick until it is bound to a connection: its last pick, and
-/// the data that all its picks share.
+/// A call that is looking for a connection: its last pick, and the data that all its picks share.
+/// When the call has a connection, Attempts keeps the CallIntent for further attempts.
 struct CallIntent {
   std::uint64_t seed = 0;
   bool wait_for_ready = false;
@@ -40,7 +40,7 @@ struct CallIntent {
   bool is_put_off = false;  ///< The picked connection died before the call was sent.
   bool is_limited = false;  ///< The route's timeout has been applied to the deadline.
   lb::RetryState retry;
-  TriedAddresses tried;  ///< The addresses of ended attempts, if retries avoid these.
+  TriedAddresses tried;  ///< The addresses of ended attempts; empty unless retries avoid them.
   lb::Pick pick;
   std::string authority;  ///< The authority that the pick sets (A81); empty: none.
 };
@@ -49,21 +49,22 @@ struct CallIntent {
 struct EndedAttempt {
   /// The application's context. It has all data that the attempt received.
   grpc::ClientContext& context;
-  /// The attempt's status. If the connection broke off and the call ends, retry() adds target and
-  /// endpoint to the text.
+  /// The attempt's status. If the connection broke off and no attempt follows, CallBinder::retry()
+  /// adds target and endpoint to the text.
   grpc::Status& status;
-  /// The size of the kept request; nullopt: the request is not kept.
+  /// The size of the request that is kept for another attempt; nullopt: the request is not kept.
   std::optional<std::size_t> request_bytes;
   bool is_wanted = true;  ///< The call can be made again, and the application has not cancelled it.
-  bool was_taken = true;  ///< A transport may have had the attempt; see actors::reach_of().
+  /// gRPC may have passed the attempt to a connection; see actors::reach_of(). False: it has not.
+  bool was_taken = true;
 };
 
-/// A call, as seen by the parts that bind its attempts to connections. It is also the hook of its
-/// first attempt.
+/// A call, as seen by the parts that bind its attempts to connections. It is also the CallHook of
+/// its first attempt: gRPC passes it every batch of that attempt.
 class AttemptedCall : public grpc::internal::CallHook {
  public:
-  /// An attempt has got its grpc_call; or its pick failed, and the call's retry policy may apply.
-  /// `binder` lives as long as the application's context.
+  /// Begins an attempt: it has got its grpc_call, or its pick failed and the call's retry policy
+  /// may apply. `binder` lives as long as the application's context.
   [[gnu::hot]] virtual void bound(CallBinder& binder, CallIntent intent) = 0;
 
   /// Whether the application has cancelled the context.
@@ -78,14 +79,14 @@ class AttemptedCall : public grpc::internal::CallHook {
   /// The call waits no longer. Does nothing for a call that has not waited.
   virtual void waits_no_longer(Instant at) = 0;
 
-  /// Gives the application the call `front` in the place of `real`, which carries the attempt out.
-  /// Later attempts do not change what the application has. Takes over the reference to `front`.
+  /// Returns the call `front` for the application, in the place of `real`, the first attempt's
+  /// call. The application keeps `front` for all attempts. Takes over the reference to `front`.
   ///
   /// Reason: gRPC's reactors ask the call that they were made with whether response headers came.
-  /// That call would be the first attempt's, which may have had no headers although a later attempt
-  /// has them. No operation runs on `front`, so its answer is always yes; if a response has no
-  /// headers, retried_call tells the reactor itself. Also, gRPC must not be asked about headers
-  /// that were cut off: see GrpcAccess::has_headers().
+  /// The first attempt's call may say no although a later attempt has headers. No operation runs on
+  /// `front`, so gRPC's answer for it is always yes. If the response has no headers, retried_call
+  /// tells the reactor itself. Also, gRPC must not be asked about headers that were cut off: see
+  /// GrpcAccess::has_headers().
   virtual grpc::internal::Call stand_behind(grpc_call* front, const grpc::internal::Call& real) = 0;
 
   /// Fills a batch of a bound call: gives its operations to gRPC. `held`: see OpsScope.
@@ -93,7 +94,8 @@ class AttemptedCall : public grpc::internal::CallHook {
                     grpc::internal::Call* call,
                     grpc::CompletionQueue* held) = 0;
 
-  /// A hook for a call that keeps its connection: the hook only calls fill().
+  /// A CallHook that only calls fill(), for a call that keeps its connection. This AttemptedCall as
+  /// a hook would check the connection first.
   virtual grpc::internal::CallHook& filler() = 0;
 };
 

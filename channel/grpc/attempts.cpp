@@ -11,7 +11,7 @@
 namespace signalbox::channel {
 namespace {
 
-// The metadata that the call sends.
+// The metadata in the call's context, to which the program's observer may add headers.
 class ContextMetadata final : public AttemptHeaders {
  public:
   explicit ContextMetadata(grpc::ClientContext& context) : context_(context) {}
@@ -60,7 +60,8 @@ void Attempts::bound(CallBinder& binder, CallIntent intent) {
   ended_ = false;
 }
 
-// Without counters and without an observer, no clock is read.
+// The time, for counters and observer. With neither, the clock is not read, and the result is
+// unset.
 Instant Attempts::now() const {
   const bool is_needed =
       record_.is_open() || trace_ != nullptr || CallBinder::stats(intent_) != nullptr;
@@ -101,7 +102,7 @@ void Attempts::complete(grpc::StatusCode code, Instant now) {
   stats->record_duration(now - started_at_);
 }
 
-// A call that had an attempt ends with its last attempt, so the clock is not read again.
+// A call with an attempt ends at the same time as its last attempt, so the clock is not read again.
 void Attempts::call_ended(const grpc::Status& status) {
   const Instant at = ended_ ? ended_at_ : now();
   record_.ended(status.error_code(), at);

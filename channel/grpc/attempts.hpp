@@ -7,9 +7,9 @@
 //                  ▲                                                                   │
 //                  └────────────────── make_again ◀── back_off ◀── a delay ────────────┘
 //
-// It serves unary calls and streams alike. It holds the lb::Pick from binding to the status (D1),
-// counts the attempt in the cluster's CallStats and the call in its CallRecord, and adds the
-// session's cookie to the server's response (D5).
+// Serves unary calls and streams alike. Attempts holds the attempt's lb::Pick from the binding to
+// the status (D1 of grpc_channel.hpp), counts the attempt in the cluster's CallStats and the call
+// in its CallRecord, and adds the session's cookie to the server's response (D5).
 
 #pragma once
 
@@ -39,9 +39,9 @@ class Attempts {
  public:
   using RpcType = grpc::internal::RpcMethod::RpcType;
 
-  /// The observation of the call begins with bound().
-  /// `callers`: the counters of the target's callers, which outlive the call; null: none.
-  /// `tracing`: the program's observer, which sees the call from here on; null: none.
+  /// Made when the stub makes the call. `callers`: the counters of the target's callers, which
+  /// outlive the call; null: none. `tracing`: the program's observer, which sees the call from this
+  /// constructor on; null: none.
   [[gnu::hot]] Attempts(grpc::ClientContext& context,
                         const char* method,
                         RpcType type,
@@ -63,7 +63,7 @@ class Attempts {
 
   // About the call as a whole.
 
-  /// The application has started the call, which may have no attempt.
+  /// The application has started the call, by its first batch. There may be no attempt yet.
   void call_begun() {
     record_.begun();
     if (trace_ != nullptr) trace_->started();
@@ -72,7 +72,7 @@ class Attempts {
   /// The application gets this status now.
   [[gnu::hot]] void call_ended(const grpc::Status& status);
 
-  // Waits of the call, for the program's observer. See AttemptedCall.
+  // Show the waits of the call to the program's observer. See the functions of AttemptedCall.
   void waits(const CallBinder& binder, const CallIntent& intent, DelayType type, Instant at);
 
   void waits_no_longer(Instant at) {
@@ -88,7 +88,8 @@ class Attempts {
     return binder_->is_callback_cq(call.cq());
   }
 
-  /// Whether a server's handler may begin when the headers arrive, before any message.
+  /// Whether the server's handler may begin when the headers arrive, before the first message: the
+  /// client streams its messages.
   bool headers_begin_it() const {
     return type_ == RpcType::CLIENT_STREAMING || type_ == RpcType::BIDI_STREAMING;
   }
@@ -113,30 +114,32 @@ class Attempts {
   /// Whether ended() was called for the attempt.
   bool has_ended() const { return ended_; }
 
-  /// Records that the attempt has ended. Returns the delay before the next attempt; nullopt: the
-  /// call ends with `status`. EndedAttempt explains the arguments.
+  /// Records that the attempt has ended. Returns the delay before the next attempt; nullopt: no
+  /// attempt follows, and the call ends with `status`. The arguments are the fields of
+  /// EndedAttempt.
   [[gnu::hot]] std::optional<Duration> ended(grpc::Status& status,
                                              std::optional<std::size_t> request_bytes,
                                              bool is_wanted = true,
                                              bool was_taken = true);
 
   /// Adds the session's cookie to the metadata that the application gets with this batch: to the
-  /// headers, or to the trailers of a response without headers (A55-21). Does nothing for a batch
-  /// that only sends. Such a batch has no metadata, and may come back while the next attempt is
-  /// picked.
+  /// headers, or to the trailers of a response without headers (A55-21). Does nothing, and does not
+  /// read the cookie, for a batch that only sends: such a batch may complete on one thread while
+  /// another thread picks for the next attempt.
   [[gnu::hot]] void deliver_cookie(grpc::experimental::InterceptorBatchMethods& batch) const;
 
-  /// Like deliver_cookie(), for headers that the context has already and that no batch brings.
+  /// Like deliver_cookie(), for headers that RetriedCall has received into the context itself, so
+  /// that no batch of the application brings them.
   void add_cookie_to_headers() const;
 
   // About the next attempt.
 
-  /// Runs `over` after the delay, or earlier if the pause is cancelled or the runtime ends.
+  /// Runs `over` after the delay, or earlier if the back-off is cancelled or the runtime ends.
   std::shared_ptr<BackOff> back_off(Duration delay, std::function<void()> over) const;
 
-  /// Makes the call of the next attempt, which replaces `last` and may wait for a connection. `ops`
-  /// is filled into the new call once that has a connection or has failed. `owner` is the call that
-  /// all these attempts belong to.
+  /// Makes the grpc_call of the next attempt, which replaces `last`, the attempt before it. The new
+  /// call may wait for a connection. When it has a connection or has failed, the batch `ops` is
+  /// filled into it. `owner` is the call that all these attempts belong to.
   void make_again(const grpc::internal::Call& last,
                   AttemptedCall& owner,
                   grpc::internal::CallOpSetInterface& ops);
@@ -164,8 +167,8 @@ class Attempts {
   const std::unique_ptr<TracedCall> trace_;
   CallBinder* binder_ = nullptr;  ///< Null before the first bound(). Lives as long as the context.
   CallIntent intent_;
-  /// The cookie of the current attempt's pick; empty while there is no attempt. A copy, because
-  /// headers and status may come on two threads.
+  /// The Set-Cookie of the current attempt's pick; empty while there is no attempt. A copy, because
+  /// one thread may deliver the headers while another ends the attempt, which destroys the pick.
   std::string set_cookie_;
   bool started_ = false;
   Instant started_at_{};  ///< When the current attempt was started.

@@ -20,15 +20,15 @@ void BackOff::set(Duration delay) {
   const std::lock_guard lock(mutex_);
   const gpr_timespec until =
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(delay.count(), GPR_TIMESPAN));
-  // The alarm keeps the function even after the function has run. The function owns this object, so
-  // it gives up that reference when it runs.
+  // The alarm keeps the function object even after it has run. The function object owns this
+  // BackOff, which owns the alarm. To break that circle, it gives up the reference when it runs.
   alarm_.Set(until, [kept = shared_from_this()](bool) mutable {
     const auto self = std::move(kept);
     self->waiting_.remove(self.get());
     self->over_();
   });
-  // The list may have been closed before this object was added, or before the alarm was set. wake()
-  // has then not cancelled the alarm.
+  // If the list was closed before this object was added, or before the alarm was set, wake() has
+  // not cancelled the alarm. So the alarm is cancelled here.
   if (waiting_.is_closed()) alarm_.Cancel();
 }
 

@@ -5,7 +5,8 @@
 //   retried_call ─▶ start(delay) ─▶ [BackOff] ─▶ over(), once: the time is up, the pause was
 //                                                cancelled, or the runtime ended (wait_list)
 //
-// over() does not get the reason. If the call cannot go on, the next attempt fails.
+// over() is not told which of the three happened: it always begins the next attempt. After a
+// cancellation or the runtime's end, that attempt fails.
 
 #pragma once
 
@@ -22,7 +23,8 @@ namespace signalbox::channel {
 
 class BackOff final : public Waiter, public std::enable_shared_from_this<BackOff> {
  public:
-  /// `over` runs on a thread of gRPC's executor, without a lock. `waiting` must live until then.
+  /// Begins a pause. At its end, `over` runs on a thread of gRPC's executor, which then holds no
+  /// lock. `waiting`, in which the pause waits for the runtime's end, must live until then.
   static std::shared_ptr<BackOff> start(WaitList& waiting,
                                         Duration delay,
                                         std::function<void()> over);

@@ -29,7 +29,8 @@ class ContextHeaders final : public HeaderSource {
   [[gnu::hot]] void each(absl::string_view name,
                          absl::FunctionRef<void(absl::string_view value)> visit) const override {
     if (metadata_.empty()) return;
-    // Reused for all calls of the thread, so that a long name is allocated only once.
+    // The map looks up std::string keys only. One string serves all calls of the thread, so that a
+    // long name does not allocate each time.
     thread_local std::string key;
     key.assign(name.data(), name.size());
     const auto [first, last] = metadata_.equal_range(key);
@@ -62,13 +63,14 @@ const actors::GrpcConnection& connection_of(const lb::Pick& pick) {
   return static_cast<const actors::GrpcConnection&>(*pick.connection());
 }
 
-// Replaces a target that gRPC cannot parse, because gRPC would write errors to stderr.
+// The anchor channel's target when gRPC cannot parse the real one: gRPC would write errors to
+// stderr.
 const char kNoTarget[] = "unix:signalbox";
 
-// Makes the anchor channel. The channel's name is the target, because peer() of a call without a
-// server returns that name. gRPC resolves the name only to connect, and the anchor never connects.
-// A name that gRPC cannot parse makes a lame channel, on which no call can wait, so the anchor then
-// gets another name.
+// Makes the anchor channel, which never connects: failed and waiting calls are made on it. Its name
+// is the target, because ClientContext::peer() of a call without a server returns the channel's
+// name. gRPC would resolve the name only to connect. With a name that gRPC cannot parse, gRPC makes
+// a channel on which every call fails at once, so the caller then passes kNoTarget.
 std::shared_ptr<grpc::Channel> make_anchor(const std::string& target) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -81,8 +83,8 @@ std::shared_ptr<grpc::Channel> make_anchor(const std::string& target) {
   return is_lame ? named(kNoTarget) : anchor;
 }
 
-// Ends the call with `status`. gRPC's codes equal absl's. The first end of a call wins, so batches
-// that are started on it have no effect.
+// Ends the call with `status`. gRPC's codes have the same numbers as absl's. A call keeps the first
+// status that it gets, so batches that are started later complete with `status`.
 void end(grpc_call* call, const absl::Status& status) {
   grpc_call_cancel_with_status(call,
                                static_cast<grpc_status_code>(status.code()),
@@ -93,14 +95,14 @@ void end(grpc_call* call, const absl::Status& status) {
 Duration until(gpr_timespec deadline) {
   const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
   constexpr auto kMost = std::chrono::floor<std::chrono::seconds>(Duration::max());
-  // The deadline is over, perhaps by more than Duration can hold.
+  // The deadline has passed, perhaps so long ago that Duration cannot hold the difference.
   if (left.tv_sec < 0) return Duration::zero();
   if (left.tv_sec >= kMost.count()) return Duration::max();
   return std::chrono::seconds(left.tv_sec) + Duration(left.tv_nsec);
 }
 
-// The error for a header that cannot be sent. It has INTERNAL, as in gRPC's other languages. Values
-// may be secret, so the text contains no value.
+// Checks a header of the application; OK: it can be sent. The error has the code INTERNAL, as in
+// gRPC's other languages. Values may be secret, so the text contains no value.
 absl::Status what_is_wrong(absl::string_view name, absl::string_view value) {
   constexpr std::size_t kLongestName = 64;
   const std::string shown = absl::StrCat("\"", absl::CEscape(name.substr(0, kLongestName)), "\"");
@@ -118,7 +120,8 @@ absl::Status what_is_wrong(absl::string_view name, absl::string_view value) {
   return absl::OkStatus();
 }
 
-// Checks a text that is sent as a header of its own.
+// Checks the method or the authority of a call (`what`). Each is sent as a header, so the text must
+// be a valid header value.
 absl::Status what_is_wrong_with(absl::string_view what, absl::string_view text) {
   if (is_header_value(what, text)) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(what, ": ", unprintable_in(text)));
@@ -145,7 +148,7 @@ CallIntent CallBinder::begin(grpc::ClientContext& context) {
   CallIntent intent;
   intent.seed = next_seed();
   intent.wait_for_ready = GrpcAccess::wait_for_ready(context);
-  // Cleared here in time: gRPC reads the flag only when it makes the first batch.
+  // Early enough: gRPC reads the flag only when the first batch is made.
   if (intent.wait_for_ready) context.set_wait_for_ready(false);
   const gpr_timespec deadline = context.raw_deadline();
   if (deadline.clock_type != GPR_CLOCK_REALTIME)
@@ -185,7 +188,8 @@ bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext&
   } else {
     intent.pick = options_.router.pick(args);
     intent.is_picked = true;
-    // The time is needed only if the route is not known yet or has a timeout.
+    // The route's timeout counts from this time. It is needed only if the route is not known yet or
+    // has a timeout.
     if (intent.pick.cluster() == nullptr || intent.pick.timeout()) {
       intent.started = gpr_now(GPR_CLOCK_REALTIME);
     }
@@ -316,7 +320,7 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   const bool is_no_attempt = ended.is_wanted && decision.is_transparent;
   if (!end.is_unsent && !is_no_attempt) end_pick(intent.pick, code, ended.context);
   if (!ended.is_wanted) return std::nullopt;
-  if (decision.result) {  // Only a routed call has one.
+  if (decision.result) {  // Set only if the call has a route, so stats() may be called.
     if (const CallStats* const stats = intent.pick.stats()) stats->count_retry(*decision.result);
   }
   if (!decision.delay) return std::nullopt;

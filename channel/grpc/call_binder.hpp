@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallBinder — the part that all calls of a channel share: it asks the router, judges the pick, and
-// makes the grpc_call that carries the call out. Calls share it, so it outlives its channel.
+// CallBinder — the part that all calls of a channel share: it asks the router for a pick, decides
+// by the pick what happens to the call, and makes the grpc_call on the picked connection. Running
+// calls own the CallBinder too, so it outlives its channel.
 //
 //   grpc_channel, queued_call, attempts ─▶ pick, judge ─▶ bind | fail ─▶ grpc::internal::Call
 
@@ -29,21 +30,24 @@ struct CallSite {
   grpc::ClientContext& context;
   grpc::CompletionQueue* cq = nullptr;
   std::shared_ptr<grpc::ChannelInterface> channel;
-  std::size_t position = 0;  ///< The first interceptor's index; above 0 in an interceptor's call.
+  /// The index of the first interceptor that sees the call. Above 0 when an interceptor itself
+  /// makes the call: only interceptors behind that one see it.
+  std::size_t position = 0;
 };
 
-/// The interceptors of a call. `interceptor` is null if the call interceptor is not among them.
+/// The interceptors of a call. `interceptor` is signalbox's own call interceptor; null: the call
+/// has none (see CallBinder::intercepts()).
 struct Interception {
   grpc::experimental::ClientRpcInfo* info = nullptr;
   AttemptedCall* interceptor = nullptr;
 };
 
-/// Attaches `interceptor` to the context while gRPC makes the context's interceptors, of which
-/// `interceptor` is one. gRPC does not return the interceptors to the channel, so the channel finds
-/// the call interceptor in the context. The attachment ends when the context gets its call.
+/// Stores a pointer to the call interceptor in the context. Called while gRPC makes the
+/// interceptors of the context: gRPC does not return them to the channel, so the channel reads the
+/// pointer from the context afterwards. The pointer is removed when the context gets its call.
 [[gnu::hot]] void attach_interceptor(grpc::ClientContext& context, AttemptedCall& interceptor);
 
-enum class Verdict { kBind, kWait, kFail };
+enum class Verdict { kBind, kWait, kFail };  ///< What happens to a call after a pick: see judge().
 
 class CallBinder final : public grpc::internal::CallHook,
                          public std::enable_shared_from_this<CallBinder> {
@@ -68,12 +72,12 @@ class CallBinder final : public grpc::internal::CallHook,
   /// true when the deadline was shortened.
   [[gnu::hot]] bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
 
-  /// Decides by the intent's pick whether the call is bound to the picked connection, waits, or
-  /// fails. If the connection has died since the pick, the pick gives it up, and the call waits for
-  /// another pick.
+  /// Decides by the intent's pick whether the call is bound to the picked connection (kBind),
+  /// waits, or fails. If the connection has died since the pick, calls put_off() and returns kWait.
   static Verdict judge(CallIntent& intent);
 
-  /// Whether the call gets a call interceptor, which checks the connection before the first batch.
+  /// Whether the call gets a call interceptor. A call interceptor checks before the first batch
+  /// whether the connection is still up.
   [[gnu::hot]] bool intercepts(const CallSite& site) const {
     return site.position < creators_.size();
   }
@@ -85,12 +89,12 @@ class CallBinder final : public grpc::internal::CallHook,
   /// Whether the picked connection is up now.
   [[gnu::hot]] static bool is_alive(const CallIntent& intent);
 
-  /// Makes the call on the picked connection. The call's interceptor then owns the intent;
-  /// without one, the call's context owns it.
+  /// Makes the call on the picked connection. Afterwards the call interceptor owns the intent, or,
+  /// if the call has none, the call's context does.
   [[gnu::hot]] grpc::internal::Call bind(CallIntent intent, CallSite&& site);
 
-  /// Makes a call that has already failed with `status`. If its pick failed and the call has a
-  /// retry policy, its call interceptor gets the intent.
+  /// Makes a call that has already failed with `status`. If the outcome of the pick is kFail and
+  /// the call has a retry policy, moves the intent to the call interceptor, which may retry.
   grpc::internal::Call fail(const absl::Status& status, CallIntent& intent, const CallSite& site);
 
   // Steps of bind() and fail(). QueuedCall and Attempts also use them alone, for calls that wait or
@@ -106,8 +110,8 @@ class CallBinder final : public grpc::internal::CallHook,
                                   const grpc::ClientContext& context,
                                   grpc::CompletionQueue& cq) const;
 
-  /// Makes a call that has already failed with `status`. The call has no deadline and no parent, so
-  /// it cannot fail for another reason.
+  /// Makes a grpc_call that has already failed with `status`. It has no deadline and no parent
+  /// call, so it cannot fail for another reason. The caller owns the reference.
   grpc_call* refuse(const absl::Status& status,
                     const char* method,
                     grpc::CompletionQueue& cq) const;
@@ -129,12 +133,12 @@ class CallBinder final : public grpc::internal::CallHook,
   [[gnu::hot]] static const CallStats* stats(const CallIntent& intent);
 
   /// Reports the end of an attempt to the counters and policies. If another attempt follows,
-  /// prepares the intent for it, and returns the delay before it. nullopt: the call ends with the
-  /// attempt's status.
+  /// prepares the intent for the next pick, and returns the delay before the next attempt. nullopt:
+  /// the call ends with the attempt's status.
   [[gnu::hot]] std::optional<Duration> retry(CallIntent& intent, const EndedAttempt& ended) const;
 
-  /// Returns `why` in the form of all failures, with the target and the cluster
-  /// (lb::Router::describe()). It serves calls that end for another reason than their pick.
+  /// Returns `why` with the target and the cluster in its text, as all errors of picks have them
+  /// (lb::Router::describe()). For calls that end for another reason than their pick.
   absl::Status describe(const absl::Status& why, const CallIntent& intent) const;
 
   /// The status of calls after the wait list was closed: the last snapshot's error.
@@ -164,12 +168,14 @@ class CallBinder final : public grpc::internal::CallHook,
   /// Whether `cq` is the queue of the callback API.
   bool is_callback_cq(const grpc::CompletionQueue* cq) const { return cq == callback_cq_; }
 
-  /// The queue of the callback API. The first use of it starts gRPC's own threads. These wait for
-  /// the sockets of the whole process, and take the responses of all other calls first. So only
-  /// calls of the callback API may use it.
+  /// The queue of the callback API. Its first use starts threads of gRPC, which wait for events on
+  /// the sockets of the whole process. These threads then also take the responses of all other
+  /// calls, before the threads that wait for these responses. So only calls of the callback API may
+  /// use this queue.
   grpc::CompletionQueue* callback_cq();
 
-  /// Fills the ops of a call that has no call interceptor, and so keeps its connection.
+  /// Fills a batch of a call that has no call interceptor. Such a call cannot change its
+  /// connection.
   [[gnu::hot]] void PerformOpsOnCall(grpc::internal::CallOpSetInterface* ops,
                                      grpc::internal::Call* call) override;
 
@@ -181,7 +187,7 @@ class CallBinder final : public grpc::internal::CallHook,
   // The creators of the application's interceptors and of the call interceptor.
   const GrpcAccess::Creators creators_;
   const GrpcChannelOptions options_;
-  // A member above the gRPC objects, so that it is destroyed after them.
+  // Declared before the gRPC objects, so that it is destroyed after them.
   const actors::GrpcPoller::Hold poller_;
   const std::shared_ptr<grpc::Channel> anchor_;
   /// The queue of the callback API; null: not used yet.

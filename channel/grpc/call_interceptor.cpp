@@ -39,7 +39,7 @@ class CallInterceptorFactory final : public grpc::experimental::ClientIntercepto
 
 }  // namespace
 
-// The cast is valid, because gRPC documents that both enumerations have equal values.
+// The cast to RpcType is valid: gRPC documents that ClientRpcInfo::Type has the same values.
 CallInterceptor::CallInterceptor(ClientRpcInfo& info,
                                  const CallerStats* callers,
                                  const TracedCall::Tracing& tracing)
@@ -90,8 +90,9 @@ void CallInterceptor::fill(CallOpSetInterface* ops, Call* call, grpc::Completion
 
 void CallInterceptor::Intercept(InterceptorBatchMethods* batch) {
   if (has(*batch, InterceptionHookPoints::PRE_SEND_CANCEL)) {
-    // First the flag, then retried_. The thread that sets retried_ then reads the flag. So one of
-    // the two threads sees the other's write, and no cancellation is lost.
+    // The order matters. This thread sets the flag, and then reads retried_. The thread that makes
+    // a RetriedCall sets retried_, and then reads the flag. So at least one of the two threads sees
+    // the other's write, and no cancellation is lost.
     attempts_.cancel();
     if (RetriedCall* const retried = retried_) retried->cancel();
     return batch->Proceed();
@@ -128,14 +129,15 @@ void CallInterceptor::begin(InterceptorBatchMethods& batch) {
 
 // Returns true if the batch is continued later or already was. This object may then be destroyed.
 bool CallInterceptor::end(InterceptorBatchMethods& batch) {
-  // A call without a connection got its status without a socket, so it is not recorded.
+  // record_served() says that this thread has just served gRPC's sockets. A call without a
+  // connection got its status without a socket.
   if (attempts_.has_connection()) actors::GrpcPoller::record_served();
   grpc::Status& status = *batch.GetRecvStatus();
   if (RetriedCall* const retried = retried_) {
     if (!attempts_.has_ended())
       attempts_.ended(status, retried->kept_bytes(), retried->is_observed());
-    // If the reply is missing and the status is OK, a stub would report a method that does not
-    // exist.
+    // If the status is OK and the reply is missing, gRPC's stub would report UNIMPLEMENTED, as if
+    // the server did not have the method. INTERNAL is the right code.
     if (unary_.receives && status.ok() && batch.GetRecvMessage() == nullptr)
       status = {grpc::StatusCode::INTERNAL, ""};
     attempts_.call_ended(status);

@@ -7,10 +7,11 @@
 //                                                   └────▶ retried_call, for streams, and after a
 //                                                          unary call's first failure
 //
-// `attempts` keeps the picks of the call, and `retried_call` its batches (D2). For a call that was
-// bound when it was made, the call interceptor is also the call's hook: gRPC passes it every batch.
-// So if the connection dies before the application starts the first batch, the call interceptor
-// makes the call wait in a queued_call (D2).
+// `attempts` keeps the picks of the call, and `retried_call` its batches, so that the call can be
+// made again (D2 of grpc_channel.hpp). For a call that was bound when it was made, the call
+// interceptor is also the CallHook: gRPC passes it every batch. So if the connection dies before
+// the application starts the first batch, the call interceptor makes the call wait in a
+// queued_call.
 
 #pragma once
 
@@ -80,8 +81,8 @@ class CallInterceptor final : public grpc::experimental::Interceptor, public Att
   [[gnu::hot]] bool end(grpc::experimental::InterceptorBatchMethods& batch);
 
   Attempts attempts_;
-  /// The call that the application has instead of the real call (stand_behind); null: it has the
-  /// real call.
+  /// The call that the application has instead of the real call: see
+  /// AttemptedCall::stand_behind(). Null: the application has the real call.
   grpc_call* front_ = nullptr;
   grpc::internal::Call real_;  ///< The call behind the front.
   /// A once_flag, because two threads may begin a stream at the same time.
@@ -91,13 +92,15 @@ class CallInterceptor final : public grpc::experimental::Interceptor, public Att
   Filler filler_{*this};
   UnaryBatch unary_;  ///< A unary call's only batch, while no attempt has failed.
   std::shared_ptr<RetriedCall> owned_retried_;
-  /// Null while one batch is the whole call and has not failed.
+  /// Null while no RetriedCall is needed: the call is unary, one batch is the whole call, and no
+  /// attempt has failed.
   std::atomic<RetriedCall*> retried_{nullptr};
 };
 
 /// The creators of a channel's interceptors: the application's, with the call interceptor's behind
-/// them. If the application has interceptors, a queue_releaser() comes first. `callers` counts the
-/// channel's calls, and `tracing` has the program's observer of them; null: nothing does.
+/// them. If the application has interceptors, a queue_releaser() (ops_scope.hpp) comes first.
+/// `callers` counts the channel's calls; null: they are not counted. `tracing` has the program's
+/// observer of the calls; null: there is none.
 GrpcAccess::Creators with_call_interceptor(GrpcAccess::Creators creators,
                                            std::shared_ptr<const CallerStats> callers,
                                            TracedCall::Tracing tracing);

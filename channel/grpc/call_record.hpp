@@ -22,8 +22,8 @@ class CallRecord {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `stats` must outlive this object; null: the call is not counted. `is_timed`: made() is used
-  /// even then.
+  /// `stats` must outlive this object; null: the call is not counted. `is_timed`: made() is needed
+  /// even with null `stats`.
   CallRecord(const CallerStats* stats, bool is_timed)
       : stats_(stats), made_(stats != nullptr || is_timed ? Clock::now() : Instant()) {}
 
@@ -38,20 +38,21 @@ class CallRecord {
   /// When the stub made the call; unset if nothing needs the time.
   Instant made() const { return made_; }
 
-  /// Whether the call will be counted, and is not yet.
+  /// Whether the call is to be counted and has not been counted yet.
   bool is_open() const { return stats_ != nullptr; }
 
   /// The application has started the call.
   void begun() { has_begun_ = true; }
 
-  /// The application gets this status at `now`. Only the first end counts.
+  /// Counts the call: the application gets the status `code` at `now`. Further calls of this
+  /// function do nothing.
   void ended(int code, Instant now) {
     if (stats_ == nullptr) return;
     std::exchange(stats_, nullptr)->count(code, now - made_);
   }
 
  private:
-  const CallerStats* stats_;  ///< Null: the call is counted, or is not to be.
+  const CallerStats* stats_;  ///< Null: the call has been counted, or is not to be counted.
   const Instant made_;
   bool has_begun_ = false;
 };

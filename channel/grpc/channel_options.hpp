@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcChannelOptions — the parts and settings of a drop-in channel, and the counters that it keeps.
+// GrpcChannelOptions — the parts and settings of a drop-in channel. ChannelCounts — the counters
+// that the drop-in channels of a runtime share.
 //
 //   Runtime ─▶ [GrpcChannelOptions] ─▶ grpc_channel ─▶ call_binder, which keeps them
 
@@ -23,8 +24,8 @@
 
 namespace signalbox::channel {
 
-/// The channel's own counters; the router counts picks, CallStats counts attempts, and
-/// CallerStats counts calls.
+/// Counters that all channels of a runtime share. Other parts count more: the router counts picks,
+/// CallStats attempts, and CallerStats calls.
 class ChannelCounts {
  public:
   void count_queued() const { counters_.add(0, 1); }
@@ -53,16 +54,17 @@ struct GrpcChannelOptions {
   std::shared_ptr<lb::RetryThrottle> throttle = nullptr;
   /// The most bytes of a request that a retry policy may send again.
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
-  /// Retries avoid endpoints that the call has tried, even if the route does not ask for it.
+  /// True: retries avoid endpoints that the call has tried. False: only retries of routes with the
+  /// retry_host_predicate previous_hosts do.
   bool retry_elsewhere = true;
   /// The :authority of a call that gets none from its context or its route. Empty: such a call gets
   /// GrpcConnection::authority().
   std::string authority = {};
-  /// Counts what the target's callers see; null: nothing does.
+  /// Counts the target's calls as their callers see them; null: they are not counted.
   std::shared_ptr<const CallerStats> callers = nullptr;
   /// The program's observer of the target's calls; null: none.
   std::shared_ptr<const CallTracing> tracing = nullptr;
-  /// The target is invalid: the state is TRANSIENT_FAILURE, even after the runtime's end.
+  /// The target is invalid: GetState() returns TRANSIENT_FAILURE, even after the runtime's end.
   bool is_wrong_target = false;
 };
 

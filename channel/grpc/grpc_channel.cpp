@@ -37,10 +37,11 @@ class GrpcChannel final : public grpc::ChannelInterface,
                                        grpc::CompletionQueue* cq,
                                        std::size_t position) override;
 
-  // gRPC does not call this function, because each call has a hook of its own.
+  // gRPC does not call this function: it calls the CallHook of each call, and none is this channel.
   void PerformOpsOnCall(CallOpSetInterface* ops, Call* call) override { ops->FillOps(call); }
 
-  // Makes no handle for a method, because a call may get any connection.
+  // A handle for a method belongs to one connection. A call may get any connection, so there are no
+  // handles, and gRPC passes the method's name instead.
   void* RegisterMethod(const char*) override { return nullptr; }
 
   grpc::CompletionQueue* CallbackCQ() override { return binder_->callback_cq(); }
@@ -70,8 +71,8 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
   if (!wrong.ok()) return binder_->fail(binder_->describe(wrong, intent), intent, site);
   if (binder_->waiting().is_closed()) return binder_->fail(binder_->closed(), intent, site);
   binder_->pick(intent, method.name(), *context);
-  // Checking the connection costs as much as the pick. So if there is a call interceptor, only the
-  // call interceptor checks the connection, at the first batch.
+  // Whether the connection is still up is expensive to check: it costs as much as the pick. A call
+  // interceptor checks that at the first batch, so the call is bound here without a check.
   const bool is_complete = intent.pick.outcome() == PickOutcome::kComplete;
   if (is_complete && binder_->intercepts(site))
     return binder_->bind(std::move(intent), std::move(site));

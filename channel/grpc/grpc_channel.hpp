@@ -9,15 +9,16 @@
 //
 // Invariants
 //   D1  A picked call holds its lb::Pick until the call ends, and no longer.
-//   D2  A call that certainly never reached a transport is picked again instead of failed. A call
+//   D2  A call that certainly never reached a connection is picked again instead of failed. A call
 //       that its route's retry policy covers is made again after a back-off, until the server has
 //       responded.
 //   D3  A call's interceptors are made once and run once, in the application's context, whether or
 //       not the call waits, and however often it is picked.
 //   D4  The channel may be destroyed while calls run or wait; these calls go on. Once the wait list
-//       is closed, sent calls run to their end, and waiting and new calls fail.
-//   D5  The cookie that a pick sets for its session is in the metadata of the attempt that the
-//       application gets, and in the metadata of no other attempt (A55-21).
+//       is closed (at the runtime's end), sent calls run to their end, and waiting and new calls
+//       fail.
+//   D5  Each attempt may have a pick with a Set-Cookie of its own. The application gets the
+//       response of one attempt, with the Set-Cookie of that attempt's pick and no other (A55-21).
 
 #pragma once
 

@@ -7,8 +7,9 @@
 //       call_interceptor, retried_call ◀── filled_ops() ────────────┤◀── the interceptors of `ops`
 //       queue_releaser ◀──────────────── release_held_queue() ──────┘
 //
-// gRPC shows an interceptor neither the operations of its batch nor the batch's call, and passes it
-// no argument of the channel. So the innermost scope of a thread is in a thread-local variable.
+// gRPC shows an interceptor neither the operations of its batch nor the batch's call, and lets the
+// channel pass it no argument. But interceptors run inside FillOps(), on the thread that fills the
+// batch. So a thread-local variable points to the innermost OpsScope of the thread.
 
 #pragma once
 
@@ -29,10 +30,11 @@ struct FilledOps {
 };
 
 /// While an OpsScope lives, its thread fills the batch `ops` of `call`. `held` is a completion
-/// queue on which the caller has a hold: Shutdown() of the queue does not finish while there are
-/// holds. A batch that is filled gets a hold of its own, and the caller's hold is then released:
-/// before the batch starts, because the queue may be destroyed afterwards, and before an
-/// application's interceptor runs, because the interceptor may delay the batch.
+/// queue on which the caller has a hold (Shutdown() of the queue does not finish while there are
+/// holds); null: there is no hold. FillOps() takes a hold for the batch. The caller's hold is
+/// released after that, and before the batch starts: afterwards the queue may be destroyed. It is
+/// also released before an interceptor of the application runs, because the interceptor may delay
+/// the batch.
 class OpsScope {
  public:
   [[gnu::hot]] OpsScope(grpc::internal::CallOpSetInterface* ops,
@@ -52,15 +54,17 @@ class OpsScope {
   OpsScope* const outer_;
 };
 
-/// The batch that this thread is filling. An interceptor may continue a batch while its thread
-/// fills a batch of another call, so the caller checks FilledOps::is_of().
+/// The batch that this thread is filling. An interceptor that runs meanwhile may belong to another
+/// batch: an interceptor can delay a batch, and continue it on a thread that fills a batch of
+/// another call. So the caller of filled_ops() must check FilledOps::is_of().
 [[gnu::hot]] FilledOps filled_ops();
 
 /// Releases the hold of this thread's innermost OpsScope now, if it has one. Interceptors call this
 /// function, and so does RetriedCall for a batch of its own, which runs no interceptor.
 [[gnu::hot]] void release_held_queue();
 
-/// Makes interceptors that release the hold. They run before the application's interceptors.
+/// Makes interceptors that call release_held_queue(). They run before the application's
+/// interceptors.
 std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface> queue_releaser();
 
 }  // namespace signalbox::channel

@@ -14,8 +14,8 @@ using grpc::internal::Call;
 using grpc::internal::CallOpSetInterface;
 using grpc::internal::RpcMethod;
 
-// An object that the application's context owns until it is destroyed. It keeps the QueuedCall
-// alive as long.
+// An object that the application's context owns until the context is destroyed. It keeps the
+// QueuedCall alive until then.
 struct QueuedCall::ContextOwner {
   ContextOwner(std::shared_ptr<QueuedCall> owned, std::shared_ptr<void> more)
       : call(std::move(owned)), rest(std::move(more)) {}
@@ -70,7 +70,8 @@ std::shared_ptr<QueuedCall> QueuedCall::instead_of(const Call& call,
   self->interception_ = {call.client_rpc_info(), &interceptor};
   GrpcAccess::own(context, std::make_shared<ContextOwner>(self, GrpcAccess::owned(context)));
   self->earlier_.push_back(GrpcAccess::rebind(context, self->holding_));
-  // A cancellation before rebind() reached only the earlier call of the context.
+  // rebind() has put the holding call into the context. A cancellation before that reached only the
+  // context's earlier call, so the holding call is cancelled here.
   if (interceptor.is_cancelled()) grpc_call_cancel(self->holding_, nullptr);
   self->watch_holding_call();
   return self;
@@ -104,8 +105,8 @@ void QueuedCall::PerformOpsOnCall(CallOpSetInterface* ops, Call*) {
   GrpcAccess::hold_cq(cq_);
   stored_.push_back(ops);
   if (state_ != State::kPrepared) return;
-  // The call must be in the list before a thread can claim it, because the thread that binds the
-  // call removes it from the list.
+  // The call enters the wait list before its state allows a thread to claim it: the thread that
+  // claims and binds the call also removes it from the list.
   const auto self = shared_from_this();
   binder_->waiting().add(self);
   state_ = State::kWaiting;
@@ -151,10 +152,10 @@ Verdict QueuedCall::pick_again() {
   return CallBinder::judge(intent_);
 }
 
-// Releases the claim. False: something changed while the call was claimed, so the caller must try
-// again now.
+// Releases the claim. False: while the call was claimed, it ended, its delay ended, or a new
+// snapshot came. wake() did nothing then, so the caller must try again now.
 bool QueuedCall::keep_waiting() {
-  // Read before the claim is released: afterwards another thread may own the pick.
+  // The pick is read before the claim is released: afterwards another thread may change it.
   const std::uint64_t seen = intent_.pick.sequence();
   const bool is_delayed = intent_.pick.delay() > Duration::zero();
   const DelayType type = delay_type(intent_.pick, intent_.is_put_off);
@@ -194,8 +195,8 @@ bool QueuedCall::has_waited() {
   return false;
 }
 
-// Sets a timer for the route's timeout, because the holding call's deadline was set before the
-// route was known.
+// Sets a timer for the route's timeout. The holding call cannot report it: its deadline was fixed
+// before the route was known.
 void QueuedCall::limit() {
   const std::weak_ptr<QueuedCall> weak = weak_from_this();
   alarm_.Set(context_.raw_deadline(), [weak](bool is_over) {
@@ -223,8 +224,9 @@ bool QueuedCall::is_cancelled() const {
   return interception_.interceptor != nullptr && interception_.interceptor->is_cancelled();
 }
 
-// Precondition: the call is claimed. The status includes the error that a call without
-// wait_for_ready would have got.
+// The status of a call that was cancelled or timed out (`how`) while it waited. It includes the
+// error of the last pick, which would have failed a call without wait_for_ready. Precondition: the
+// call is claimed.
 absl::Status QueuedCall::why_waiting_ended(const absl::Status& how) const {
   const lb::Pick& last = intent_.pick;
   const bool is_delayed = last.delay() > Duration::zero();
@@ -245,16 +247,16 @@ void QueuedCall::end_early(const absl::Status& status) {
 
 // --- bound ------------------------------------------------------------------
 
-// Replaces the holding call: by the real call, or by a call that fails. Precondition: the call is
-// claimed.
+// Replaces the holding call by the real call (kBind), or else by a call that fails. Precondition:
+// the call is claimed.
 void QueuedCall::bind(Verdict verdict) {
   const auto self = shared_from_this();
   binder_->waiting().remove(this);
   const Instant now = std::chrono::steady_clock::now();
   wait_.ended(now, binder_->callers());
   if (interception_.interceptor != nullptr) interception_.interceptor->waits_no_longer(now);
-  // A cancellation must have its effect now. The holding call's watch reports it too, but perhaps
-  // later.
+  // A cancellation also ends the holding call, and holding_ended() reports that, but perhaps only
+  // after this function. So the cancellation is checked here.
   if (is_cancelled()) end_early(absl::CancelledError("CANCELLED"));
   std::unique_lock lock(mutex_);
   const std::optional<absl::Status> ended = ended_;
@@ -282,8 +284,8 @@ void QueuedCall::bind(Verdict verdict) {
   earlier_.push_back(GrpcAccess::rebind(context_, real));
   lock.lock();
   state_ = State::kReplaying;
-  // A cancellation between the check above and this line found no real call to cancel. A deadline
-  // needs no such care, because the real call has the deadline itself.
+  // A cancellation after the check above may have come before the real call was in the context, and
+  // so has not cancelled it. A deadline needs no such care, because the real call has it too.
   if (is_cancelled() || (ended_ && absl::IsCancelled(*ended_))) {
     grpc_call_cancel(real_.call(), nullptr);
   }
@@ -308,8 +310,8 @@ void QueuedCall::fill(CallOpSetInterface* ops) {
   ops->FillOps(&real_);
 }
 
-// Dropping the last references makes gRPC cancel the holding call; its watch then drops this
-// object.
+// The context is destroyed. Dropping the last references makes gRPC cancel the holding call. That
+// ends its RECV_STATUS (watch_holding_call()), which drops the last reference to this object.
 void QueuedCall::context_gone() {
   std::vector<grpc_call*> earlier;
   {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QueuedCall — a call without a connection (states below). The application can start and cancel it,
-// and its deadline holds. A call that a filter delays (A33) waits as well: for the end of the delay
-// instead of a publication.
+// QueuedCall — a call that waits for a connection (states below). The application can start and
+// cancel the call, and its deadline holds. The call waits for a publication: a new snapshot, by
+// which the router may pick a connection. A call that a filter delays (A33) waits for the end of
+// its delay instead.
 //
 //            first op              a pick, or its end          all ops replayed
 //   Prepared ────────▶ Waiting ──────────────────▶ Replaying ──────────────▶ Bound ─▶ Gone
@@ -10,19 +11,21 @@
 //                        └───┘ not yet
 //
 // The application's context gets a *holding call* on the anchor channel, which never connects. Only
-// RECV_STATUS is started on it, so that gRPC reports its cancellation and its deadline. Op sets are
-// stored. When the call is bound, the *real call* is made on the application's own queue, and
-// replaces the holding call in the context. The op sets are then filled into the real call. Only
-// then do the op sets run the interceptors, which the context has had from the beginning.
+// RECV_STATUS is started on the holding call, so that gRPC reports its cancellation and its
+// deadline. The application's op sets (batches) are stored. When the call gets a connection, the
+// *real call* is made on the application's own queue, and replaces the holding call in the context.
+// The op sets are then filled into the real call, and only then run the call's interceptors.
 //
 // Invariants
-//   Q1  Only the thread that has claimed the call touches the application's context and the pick;
-//       the call cannot complete meanwhile. No lock is held while ops are filled: they may run the
-//       application's code, and afterwards this object, the context and the queue may be destroyed.
+//   Q1  Only the thread that has claimed the call (State::kClaimed) uses the application's context
+//       and the pick; the call cannot complete meanwhile. No lock is held while an op set is
+//       filled: it may run the application's code, and may complete, after which this object, the
+//       context and the queue may be destroyed.
 //   Q2  The context's earlier calls live until ~ClientContext, because data that the application
 //       reads is in the arenas of these calls.
-//   Q3  The completion queue has one hold for each stored op set, so that it cannot be destroyed.
-//       The hold is released once the op set, when it is filled, has a hold of its own.
+//   Q3  The application's completion queue has one hold for each stored op set, so that the queue
+//       is not destroyed before the op set is filled. gRPC takes a hold when an op set is filled;
+//       the hold for the stored op set is then released.
 
 #pragma once
 
@@ -50,8 +53,8 @@ class QueuedCall final : public grpc::internal::CallHook,
                                    CallIntent intent,
                                    const CallSite& site);
 
-  /// Makes a call that waits in the place of `call`: its connection died before its first batch, or
-  /// another attempt follows.
+  /// Makes a call that waits, and that replaces `call`: the connection of `call` died before the
+  /// first batch, or `call` was an attempt that failed and another attempt follows.
   static std::shared_ptr<QueuedCall> instead_of(const grpc::internal::Call& call,
                                                 const grpc::internal::RpcMethod& method,
                                                 grpc::ClientContext& context,
@@ -98,7 +101,7 @@ class QueuedCall final : public grpc::internal::CallHook,
   grpc::ClientContext& context_;
   grpc::CompletionQueue* const cq_;
   CallIntent intent_;
-  PickWait wait_;  ///< Belongs to the thread that has claimed the call.
+  PickWait wait_;  ///< Only the thread that has claimed the call uses it (Q1).
   Interception interception_;
   /// The timer for a route's timeout, if the route became known while the call waited.
   grpc::Alarm alarm_;

@@ -38,8 +38,8 @@ void start(grpc_call* call, const grpc_op* ops, std::size_t count, void* tag) {
   SIGNALBOX_INVARIANT(error == GRPC_CALL_OK, "a call takes the batches of a retry");
 }
 
-// Completes the batch as if its operations had failed. Reactors take that for a response without
-// headers. FinalizeResult() runs the interceptors, which then continue the batch.
+// Completes the batch, which receives the headers, as failed. A reactor takes that for a response
+// without headers. FinalizeResult() runs the interceptors, which continue the batch.
 void fail(CallOpSetInterface* ops) {
   void* tag = nullptr;
   bool ok = false;
@@ -61,9 +61,9 @@ void fill_stored(const std::vector<CallOpSetInterface*>& stored, Call call) {
   }
 }
 
-// The reply of a batch. A batch knows the type of its message only until it completes, so it could
-// not receive the message of a later attempt. So the batch receives bytes, and the message is made
-// from the bytes at the end.
+// The reply of a batch. gRPC's batch forgets the type of its message when it completes, so it could
+// not receive the reply of a later attempt. Therefore the batch receives bytes instead, and make()
+// parses the bytes into the message at the end.
 class Reply final : private CallOpGenericRecvMessage {
  public:
   explicit Reply(CallOpGenericRecvMessage& op) : CallOpGenericRecvMessage(std::move(op)) {
@@ -96,16 +96,16 @@ class Reply final : private CallOpGenericRecvMessage {
 
 }  // namespace
 
-// A batch between the time when it reaches the innermost interceptor and the time when it leaves
-// the interceptor for good.
+// A batch, from its first visit of the innermost interceptor until the interceptor has continued it
+// for the last time.
 struct RetriedCall::Batch {
   enum class Where {
     kOut,       ///< The batch's operations run.
     kHeld,      ///< The batch's operations have ended, and the application does not know this yet.
     kCarrying,  ///< As kHeld, and operations of RetriedCall run with the batch's tag.
-    kRepeated,  ///< The batch completes once more, with success.
+    kRepeated,  ///< RetriedCall makes the batch complete again, with success.
     kRefilled,  ///< The batch passes the interceptors on its way into the next attempt.
-    kFailing,   ///< The batch completes once more, as failed.
+    kFailing,   ///< RetriedCall makes the batch complete again, as failed.
   };
 
   Methods* methods = nullptr;
@@ -144,15 +144,16 @@ struct RetriedCall::Sends : CallOpSendInitialMetadata, CallOpSendMessage, CallOp
   }
 };
 
-// A batch that makes queued_call send the kept data again: when queued_call fills it into the call
-// of the next attempt, replay() starts operations of its own on that call.
+// A batch without operations of the application. QueuedCall gets it for the next attempt, and fills
+// it when that attempt has its call. FillOps() then does not start operations of this batch, but
+// calls RetriedCall::replay(), which sends the kept data again on the new call.
 class RetriedCall::Replay final : public CallOpSetInterface {
  public:
   explicit Replay(RetriedCall& retried) : retried_(retried) {}
 
-  // The queue's hold is not needed, because the held batches have holds of their own. It is
-  // released first: once an operation is started, these batches may end, and the application may
-  // destroy the queue.
+  // The hold on the queue that QueuedCall took for this batch is not needed, because the held
+  // batches have holds of their own. It is released first: once replay() has started an operation,
+  // these batches may end, and the application may destroy the queue.
   void FillOps(Call* call) override {
     release_held_queue();
     retried_.replay(*call);
@@ -173,8 +174,9 @@ class RetriedCall::Replay final : public CallOpSetInterface {
   RetriedCall& retried_;
 };
 
-// gRPC's stubs receive into a MessageLite or a ByteBuffer, and keep the place for the reply until
-// the call has ended.
+// The batch can be used for another attempt if it receives everything: headers, reply and status.
+// gRPC's stubs receive the reply into a MessageLite or a ByteBuffer, which live until the call has
+// ended.
 bool UnaryBatch::is_whole(grpc::experimental::InterceptorBatchMethods& batch) const {
   if (!receives || ops == nullptr) return false;
   if (!has(batch, InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) return false;
@@ -266,8 +268,8 @@ bool RetriedCall::go_out(Lock lock, Methods& methods) {
   return false;
 }
 
-// gRPC names the transport of an attempt only until a batch fails. gRPC then cancels the call, and
-// no longer names the transport.
+// Notes whether the attempt has reached a transport. This is asked early, after batches that
+// succeeded: when a batch fails, gRPC cancels the call, and no longer says which transport it had.
 void RetriedCall::record_transport() {
   if (was_taken_ || current_.call() == nullptr) return;
   was_taken_ = !actors::has_no_transport(current_.call());
@@ -283,7 +285,8 @@ void RetriedCall::remember(Methods& methods, CallOpSetInterface* ops) {
   is_closed_ |= has(methods, InterceptionHookPoints::PRE_SEND_CLOSE);
   if (has(methods, InterceptionHookPoints::PRE_SEND_MESSAGE)) {
     batch.is_sent = true;
-    // Even if this batch fails, its headers may have reached the server.
+    // The headers and the message are one batch. If it fails, the headers may still have reached
+    // the server, and may have started its handler.
     was_taken_ = was_taken_ || (begins && attempts_.headers_begin_it());
     log_.push_back(*methods.GetSerializedSendMessage());
     log_bytes_ += log_.back().Length();
@@ -378,8 +381,8 @@ bool RetriedCall::judge(Lock lock, Batch& batch) {
   return true;
 }
 
-// Shows the hook POST_SEND_MESSAGE to the interceptors. gRPC leaves this hook out if a message was
-// serialized early, as this class does.
+// Shows the hook point POST_SEND_MESSAGE to the interceptors. gRPC leaves it out when a message was
+// serialized before it was sent. GetSerializedSendMessage() in remember() has done that.
 void RetriedCall::tell_sent(const Batch& batch) {
   if (!batch.is_sent) return;
   static_cast<InterceptorBatchMethodsImpl*>(batch.methods)
@@ -391,7 +394,8 @@ bool RetriedCall::is_answered() {
   return attempts_.has_connection() && GrpcAccess::has_headers(context_);
 }
 
-// Whether the reactor must be told by this batch that the response has no headers (S3).
+// Whether this batch must tell a reactor that the response has no headers (S3): the batch receives
+// the headers, for the callback API, and there are none.
 bool RetriedCall::is_without_headers(const Batch& batch) {
   const bool may_tell = batch.has_headers && batch.status == nullptr;
   return may_tell && attempts_.is_callback(current_) && !GrpcAccess::has_headers(context_);
@@ -447,7 +451,8 @@ void RetriedCall::settle(Lock lock) {
   fill_stored(stored, call);
 }
 
-// Handles the end of an attempt once all of its batches are back (S1).
+// The attempt is ending. Does nothing until all of its batches have come back to this object (S1).
+// Then decides what follows, after asking for the attempt's status if no batch had it.
 void RetriedCall::advance(Lock lock) {
   if (state_ != State::kEnding || entering_ > 0) return;
   for (const Batch& batch : batches_) {
@@ -458,8 +463,9 @@ void RetriedCall::advance(Lock lock) {
   ask(std::move(lock));
 }
 
-// Asks gRPC how the attempt ended. If nothing has asked for the headers yet, asks for the headers
-// first: the server may have responded, and the status would then come only after all messages.
+// Asks gRPC for the attempt's status, which no batch of the application has received. If no batch
+// has received the headers either, asks for the headers first. They show whether the server has
+// responded: the call is then settled, and its status would come only after all messages.
 void RetriedCall::ask(Lock lock) {
   grpc_op op{};
   if (!has_headers_) {
@@ -476,7 +482,7 @@ void RetriedCall::ask(Lock lock) {
   carry(std::move(lock), Step::kStatus, &op, count);
 }
 
-// Continues after the carrier's operations are done.
+// The operations that were started with the carrier's tag (carry()) are done: the next step.
 void RetriedCall::stepped(Lock lock) {
   bool ok = true;
   switch (step_) {
@@ -519,7 +525,8 @@ void RetriedCall::follow(Lock lock, Duration delay) {
   state_ = State::kAgain;
   if (delay > Duration::zero()) {
     back_off_ = attempts_.back_off(delay, [self = shared_from_this()] { self->again(); });
-    // A cancellation before this moment found no back-off, so it is repeated here.
+    // A cancellation by another thread may have come before back_off_ was set, and so has not ended
+    // the back-off. It is ended here.
     if (attempts_.is_cancelled()) back_off_->cancel();
     return;
   }
@@ -559,7 +566,8 @@ void RetriedCall::replay(const Call& call) {
 void RetriedCall::send_next(Lock lock) {
   sends_ = std::make_unique<Sends>();
   if (std::exchange(sends_headers_, false)) {
-    // The headers are a batch of their own, so that a failure is theirs (was_taken_).
+    // The headers are a batch of their own. If it fails, the headers have failed, and no server has
+    // seen anything of the attempt (was_taken_).
     sends_->SendInitialMetadata(&headers_, 0);
   } else if (next_ < log_.size()) {
     const grpc::Status copied = sends_->SendMessage(log_[next_++]);
@@ -604,8 +612,8 @@ void RetriedCall::refill(Lock lock) {
   for (const Refilled& batch : sent)
     start(batch.before, nullptr, 0, batch.ops->core_cq_tag());
   for (const Refilled& batch : refilled) {
-    // The batch gets new holds on the queue and the call. The holds of its first filling are
-    // released.
+    // Filling takes a hold on the queue and a reference to the new call. The hold and the reference
+    // of the batch's earlier filling are released.
     fill_stored({batch.ops}, call);
     grpc_call_unref(batch.before);
   }
@@ -628,7 +636,8 @@ void RetriedCall::rearm(Batch& batch) {
   if (batch.reply != nullptr) batch.reply->arm(*dynamic_cast<CallOpGenericRecvMessage*>(batch.ops));
 }
 
-// Starts operations under the tag of a held batch.
+// Starts operations of RetriedCall on the current call, with the tag of a held batch (the carrier),
+// so that their completion comes to intercept(). `step` says what the operations are for.
 void RetriedCall::carry(Lock lock, Step step, const grpc_op* ops, std::size_t count) {
   const auto carrier = std::find_if(batches_.begin(), batches_.end(), [](const Batch& batch) {
     return batch.where == Batch::Where::kHeld;

@@ -5,7 +5,8 @@
 // A44). One mechanism serves unary calls and streams.
 //
 //   call_interceptor: batches ─▶ [RetriedCall] ─┬▶ continue: no batch failed, or a response came
-//                        attempts: again? ◀─────┴▶ hold: the attempt has ended without a response
+//                        attempts: again? ◀─────┴▶ hold the batch: the attempt has ended without
+//                                                  a response
 //
 // A connection may die between the pick and the first batch. gRPC then fails the call with
 // UNAVAILABLE at once, or after another attempt to connect. A server that shuts down says in a
@@ -30,18 +31,20 @@
 // When all batches of a failed attempt are back, one of them becomes the *carrier*. RetriedCall's
 // own operations (receive the status, send the kept data again) are started with the carrier's tag.
 // These operations complete wherever the application waits for that tag: on a queue, by a pluck, or
-// in a callback. The batch does not notice additional completions. After that, batches that receive
-// are filled into the new call, and batches that only send end with success.
+// in a callback. RetriedCall catches these completions in the innermost interceptor, so neither the
+// batch nor the application notices them. When the kept data is sent, batches that receive are
+// filled into the new call, and batches that only send end with success.
 //
-// The application's interceptors see the hooks of a batch once. A batch that receives passes the
-// interceptors once more on its way out, but shows them no hook. If an interceptor continues a
-// batch on another thread, the call is not made again.
+// The application's interceptors see the hook points of a batch once. When a batch that receives is
+// filled into a new call, it passes the interceptors again, but without a hook point. If an
+// interceptor continues a batch on another thread, the call is not made again: RetriedCall then
+// cannot know the operations of the batch (ops_scope.hpp).
 //
 // Invariants
 //   S1  An attempt is abandoned only when none of its batches is in flight, and none is on its way
 //       from the stub to this object.
-//   S2  An attempt that is made again leaves no trace: the application sees neither its failure nor
-//       its metadata.
+//   S2  When another attempt follows a failed attempt, the application sees neither the failure nor
+//       the metadata of the failed one.
 //   S3  A reactor is told that there is no initial metadata exactly when the last attempt's
 //       response had no headers, as with gRPC's own reactors.
 //   S4  No lock is held while a batch is started or continued: afterwards this object, the context
@@ -74,7 +77,7 @@ struct UnaryBatch {
   /// continued the batch on another thread.
   grpc::internal::CallOpSetInterface* ops = nullptr;
   grpc::internal::Call call;  ///< The call that `ops` belong to.
-  bool receives = false;
+  bool receives = false;      ///< The batch also receives the reply.
 
   /// Whether `batch`, which has ended with a status, is this batch, and was made by a unary stub.
   bool is_whole(grpc::experimental::InterceptorBatchMethods& batch) const;
@@ -82,15 +85,16 @@ struct UnaryBatch {
 
 class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
  public:
-  /// `owner` is the call of the attempts. `entering`: the number of batches that are on their way
-  /// from the stub to this object.
+  /// `owner` is the call that the attempts belong to. `entering`: the number of batches that the
+  /// stub has begun and that intercept() has not seen yet.
   RetriedCall(Attempts& attempts, AttemptedCall& owner, int entering);
   ~RetriedCall();
   RetriedCall(const RetriedCall&) = delete;
   RetriedCall& operator=(const RetriedCall&) = delete;
 
-  /// The attempt of a unary call in one batch has ended. Takes the batch over; `methods` belong to
-  /// the batch. The next attempt follows after `delay`. Afterwards this object may be destroyed.
+  /// The first attempt of a unary call in one batch has failed, and another attempt follows after
+  /// `delay`. Takes the batch over; `methods` belong to the batch. When take_over() has returned,
+  /// this object may be destroyed already.
   void take_over(UnaryBatch& unary,
                  grpc::experimental::InterceptorBatchMethods& methods,
                  Duration delay);
@@ -102,7 +106,8 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
             grpc::CompletionQueue* held);
 
   /// A batch has reached the innermost interceptor: before its operations start, or after they have
-  /// ended. True: the batch is continued later, or already was; this object may be destroyed then.
+  /// ended. Returns false if the interceptor must continue the batch. Returns true if this object
+  /// continues the batch later, or has done so already; this object may then be destroyed.
   bool intercept(grpc::experimental::InterceptorBatchMethods& batch);
 
   /// The application has cancelled the call: ends the back-off.
@@ -154,7 +159,8 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   const std::unique_ptr<Replay> replay_;
 
   std::mutex mutex_;  ///< Guards the members below.
-  /// The call is settled, and no batch is left for this object.
+  /// The call is settled, no batch is left in batches_, and the application still receives the
+  /// headers itself. So fill() and intercept() have nothing to do, and take no lock.
   std::atomic<bool> is_quiet_{false};
   State state_ = State::kOpen;
   Step step_ = Step::kHeaders;
@@ -164,7 +170,8 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   bool is_blind_ = false;
   grpc::internal::Call current_;
   std::list<Batch> batches_;
-  /// Batches that are filled later, in this order.
+  /// Batches that the application has started between two attempts, in this order. They are filled
+  /// into the next attempt, or into the last one when the call is settled.
   std::vector<grpc::internal::CallOpSetInterface*> stored_;
 
   // The data that the application has sent: headers, messages, the end of the messages.
@@ -181,17 +188,18 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   std::unique_ptr<Sends> sends_;
   std::multimap<std::string, std::string> headers_;
 
-  /// Whether a server may have seen something of the attempt. While it is false, no message was
-  /// sent, and each batch with the headers failed. If gRPC reports that headers failed, none of
-  /// their bytes has left. But if a batch has headers and a message, gRPC does not say which of the
-  /// two failed.
+  /// Whether a server may have seen something of the current attempt. False: no message was sent,
+  /// and no batch with the headers has succeeded. When a batch of headers alone fails, none of
+  /// their bytes has left. When a batch with headers and a message fails, gRPC does not say which
+  /// of the two failed: the headers count as seen if the server's handler may begin with them.
   bool was_taken_ = false;
 
   // What is known of the end of the current attempt.
-  bool has_headers_ = false;  ///< The headers came, or do not exist.
-  bool are_ours_ = false;     ///< This class received the headers, and the context has them.
+  bool has_headers_ = false;  ///< gRPC has delivered the headers, or has said that there are none.
+  bool are_ours_ = false;     ///< RetriedCall itself received the headers, into the context.
   std::unique_ptr<End> end_;  ///< The attempt's status; null: it has not been asked for yet.
-  /// The call on which remaining batches run once the status is known.
+  /// The call on which the application's remaining batches run when RetriedCall itself has received
+  /// the status, which gRPC delivers only once. Null: they run on the last attempt's call.
   grpc_call* refused_ = nullptr;
   std::shared_ptr<BackOff> back_off_;
 };

@@ -13,8 +13,8 @@ namespace {
 
 constexpr char kRejected[] = "seal_keys";
 
-// The time of steady_clock, some milliseconds late. Each call of a session reads this time. For a
-// precise reading, the processor would first wait for the call's pending instructions.
+// The time of steady_clock, some milliseconds old. Each call of a session reads it, so it must be
+// cheap: to read the precise clock, the processor first finishes all earlier instructions.
 [[gnu::hot]] Instant coarse_now() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

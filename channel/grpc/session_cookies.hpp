@@ -5,7 +5,8 @@
 //   RuntimeOptions::session_cookies ─▶ [SessionCookies] ─▶ SessionTerms ─▶ Target ─▶ its routers
 //                                           └ the key file, followed while the runtime lives
 //
-// Calls report bad cookies on their own threads; the waker's thread logs the reports.
+// A call that finds a bad cookie reports it without blocking; the runtime's waker thread writes the
+// report to the log.
 
 #pragma once
 

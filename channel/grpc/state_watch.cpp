@@ -125,8 +125,8 @@ void StateWatch::notify(grpc_connectivity_state last,
     std::erase_if(tags_, [](const auto& each) { return each->is_posted(); });
     tags_.push_back(waiting);
   }
-  // No change is missed, because the tag is in the list now: a later change finds the tag, and an
-  // earlier change shows in the state.
+  // The tag is in the list now. A later change of the state finds the tag there; a change before
+  // that is found by this comparison. So no change is missed.
   if (state(false) != last) waiting->post(true);
 }
 

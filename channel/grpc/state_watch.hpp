@@ -4,8 +4,9 @@
 //
 //   connectivity_source ─▶ changed ─▶ [StateWatch] ─▶ waiting threads; tags on completion queues
 //
-// To put a tag on an application's queue, signalbox starts an empty batch of a temporary call on
-// the anchor channel. The queue is held from the beginning of the wait until that batch is started.
+// To put a tag on an application's completion queue, signalbox starts an empty batch of a temporary
+// call on the anchor channel (a channel that never connects). From the beginning of the wait until
+// that batch is started, a hold keeps the queue from being shut down completely.
 
 #pragma once
 
@@ -27,7 +28,7 @@ class StateWatch : public std::enable_shared_from_this<StateWatch> {
 
   explicit StateWatch(std::shared_ptr<CallBinder> binder) : binder_(std::move(binder)) {}
 
-  /// The channel has ended: puts all waiting tags on their queues.
+  /// The channel is destroyed: puts all waiting tags on their queues.
   ~StateWatch();
   StateWatch(const StateWatch&) = delete;
   StateWatch& operator=(const StateWatch&) = delete;

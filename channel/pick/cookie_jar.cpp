@@ -31,8 +31,8 @@ bool is_token(absl::string_view text) {
   return !text.empty() && std::ranges::all_of(text, may_be_in_it);
 }
 
-// The time at which a cookie with this Max-Age expires (RFC 6265, 5.2.2). nullopt: the attribute is
-// ignored, because it is no number or is beyond the clock's range.
+// The time at which a cookie with this Max-Age expires (RFC 6265, 5.2.2). nullopt: the cookie does
+// not expire, because Max-Age is no number, or leads beyond the clock's range.
 std::optional<TimePoint> end_of(absl::string_view max_age, TimePoint now) {
   absl::string_view digits = max_age;
   const bool is_negative = absl::ConsumePrefix(&digits, "-");

@@ -4,13 +4,15 @@
 namespace signalbox::channel {
 
 void OnceWaiter::wait() {
-  // Keeps this object alive: the list may drop its reference meanwhile.
+  // Keeps this object alive until wake() has returned: once it is in the list, another thread may
+  // end the wait and drop the list's reference.
   const auto self = shared_from_this();
   list_->add(self);
   wake();
 }
 
-// A concurrent call of look() waits for the mutex, and then checks is_over() again (W3).
+// Threads that call look() at the same time take turns. Each calls is_over() after it has got the
+// mutex, so no publication is missed (W3).
 void OnceWaiter::look(bool time_is_over) {
   const auto self = shared_from_this();
   bool was_done = false;

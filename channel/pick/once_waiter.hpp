@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OnceWaiter — a waiter that makes one call, unless it is cancelled before.
+// OnceWaiter — waits for a publication (a new snapshot for picks), and then calls the virtual
+// function call() once, unless it is cancelled before.
 //
 //   Router::on_change, pick_async ─▶ wait() ─▶ [WaitList] ─▶ wake() ─▶ is it over? ─▶ call()
 //   Registration ─▶ cancel() ─┘                a timer ─▶ end()
 //
 // Invariants
 //   W1  call() runs at most once, with no lock held, and not after a cancel() that returned true.
-//   W2  While the waiter waits, it is in the list and owns the list. So call() runs at the latest
-//       when the list is closed.
+//   W2  While the waiter waits, it is in the WaitList and owns the list. So call() runs at the
+//       latest when the list is closed.
 //   W3  A publication while is_over() runs leads to another call of is_over().
 
 #pragma once
@@ -23,12 +24,12 @@ namespace signalbox::channel {
 
 class OnceWaiter : public Waiter, public std::enable_shared_from_this<OnceWaiter> {
  public:
-  /// `list` may be an aliasing pointer. It then owns the list and everything else that must live
-  /// until call().
+  /// `list` may be an aliasing pointer, which points to the list and owns a larger object that must
+  /// live until call().
   explicit OnceWaiter(std::shared_ptr<WaitList> list) : list_(std::move(list)) {}
 
-  /// Begins to wait, and checks is_over() at once. May run call() before it returns. Does not run
-  /// call() if end() was called before, because end() has run it.
+  /// Begins to wait, and checks is_over() at once. May run call() on this thread, before wait()
+  /// returns. If end() was called before, that has run call(), and wait() does not run it again.
   void wait();
 
   void wake() override { look(/*time_is_over=*/false); }
@@ -43,9 +44,9 @@ class OnceWaiter : public Waiter, public std::enable_shared_from_this<OnceWaiter
   const WaitList& list() const { return *list_; }
 
  private:
-  /// Whether the wait is over. Run by one thread at a time.
+  /// Whether the wait is over. Two threads never run it at the same time.
   virtual bool is_over() = 0;
-  /// Run by the thread that found the wait to be over.
+  /// Runs on the thread that got true from is_over(), or that called end().
   virtual void call() = 0;
 
   void look(bool time_is_over);

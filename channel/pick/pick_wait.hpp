@@ -6,7 +6,7 @@
 //                                                              └─ record_wait() ─▶ CallerStats
 //
 // A wait has a part for each reason: a call that first waits for a configuration and then for a
-// connection is recorded twice. A call that does not wait never comes here, and is not timed.
+// connection is recorded twice. A call that does not wait is not timed.
 
 #pragma once
 
@@ -33,7 +33,8 @@ inline DelayType delay_type(const lb::Pick& pick, bool is_stale = false) {
   return {DelayReason::kConnecting, pick.priority()};
 }
 
-/// The same for people. `awaited`: what a call without a configuration waits for.
+/// Why the call waits, as a text for people. `awaited`: the resource or name for which a call
+/// without a configuration waits.
 inline std::string delay_reason(const lb::Pick& pick, DelayType type, absl::string_view awaited) {
   const absl::string_view error = pick.status().message();
   const std::string last = error.empty() ? "" : absl::StrCat("; last error: ", error);
@@ -54,16 +55,16 @@ inline std::string delay_reason(const lb::Pick& pick, DelayType type, absl::stri
 
 class PickWait {
  public:
-  /// The call waits at `now`, for this reason. A part with another reason ends now; with the same
-  /// reason it goes on.
+  /// At `now`, the call waits for the reason `type`. If it waited for another reason before, that
+  /// part of the wait ends and is recorded.
   void goes_on(DelayType type, Instant now, const CallerStats* stats) {
     if (part_ && part_->type == type) return;
     ended(now, stats);
     part_ = Part{type, now};
   }
 
-  /// The call waits no longer. Does nothing for a call that has not waited. `stats`: null: nothing
-  /// counts.
+  /// The call waits no longer: records the last part. Does nothing for a call that has not waited.
+  /// With null `stats`, nothing is recorded.
   void ended(Instant now, const CallerStats* stats) {
     if (part_ && stats != nullptr) stats->record_wait(part_->type, now - part_->since);
     part_.reset();

@@ -51,8 +51,8 @@ class Change final : public channel::OnceWaiter {
   grpc::Alarm alarm_;
 };
 
-// The waiter of pick_async(). Its pick has a time limit, which the route may shorten, and a delay,
-// if a filter orders one.
+// The waiter of pick_async(). The wait has a time limit: the caller's deadline or the route's
+// timeout. If a filter delays the call, the wait also has an earliest end.
 class TimedPick final : public channel::WaitingPick {
  public:
   template <typename... Args>
@@ -62,11 +62,11 @@ class TimedPick final : public channel::WaitingPick {
   void limit(const Pick& pick) override {
     const auto until = channel::limited(deadline_, begun_, pick);
     const bool is_delayed = channel::is_delayed(pick);
-    // The extra millisecond makes sure that the timer does not fire before the delay is over,
-    // because nothing else would wake the delayed call again.
+    // The timer uses another clock than the delay. The extra millisecond makes sure that the timer
+    // does not fire before the delay is over: nothing else would wake the delayed call again.
     const auto due = pick.due() + std::chrono::milliseconds(1);
-    // `pick` is read only before the first timer is set. From then on, the timer's thread may
-    // report the pick to the application, and so move the pick away.
+    // From the first timer on, the timer's thread may pass the pick to the application, and so move
+    // it away. So `pick` is not read below this line.
     if (until != Instant::max()) at(until, &OnceWaiter::end);
     if (is_delayed) at(due, &OnceWaiter::wake);
   }
@@ -85,8 +85,8 @@ class TimedPick final : public channel::WaitingPick {
   std::deque<grpc::Alarm> alarms_;
 };
 
-// A pointer to the target's list. The pointer keeps the target alive, because only a live target
-// publishes.
+// A pointer to the target's wait list that owns the whole target: a wait must keep the target
+// alive, because only a live target gets new snapshots, which end the wait.
 std::shared_ptr<channel::WaitList> list_of(const std::shared_ptr<channel::Target>& target) {
   return {target, target->waiting().get()};
 }
@@ -98,8 +98,8 @@ const CallStats* stats_of(const Pick& pick) {
 
 }  // namespace
 
-// Successive seeds of a thread differ by a constant, the golden ratio. draw() turns them into
-// numbers that are spread evenly.
+// Successive seeds of a thread differ by a constant (2^64 divided by the golden ratio). That is
+// random enough, because draw() turns each seed into evenly spread numbers.
 [[gnu::hot]] std::uint64_t next_seed() {
   thread_local std::uint64_t seed = [] {
     std::random_device device;
@@ -163,7 +163,7 @@ Pick Router::pick_until(const CallArgs& call, Clock::time_point deadline, OnFail
   }
   const auto ended = Clock::now();
   waited.ended(ended, callers);
-  // If the runtime has ended, the last snapshot fails the call with that reason.
+  // If the runtime has ended, the target has a last snapshot, which fails every pick and says so.
   if (target_->waiting()->is_closed() && channel::has_to_wait(pick, on_fail))
     channel::repick_last(router_, pick, call);
   if (trace != nullptr) channel::trace_end(*trace, pick, ended);

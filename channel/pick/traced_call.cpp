@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kCancelled = 1;
 
-// Runs the program's code. An exception becomes a line of the log, and false.
+// Runs the program's code. If the code throws, logs the exception and returns false.
 template <typename Code>
 bool guarded(const CallTracing& tracing, Code code) {
   std::string what = "an exception that is no std::exception";
@@ -124,7 +124,7 @@ void TracedCall::call_ended(int code, absl::string_view message, Instant at) {
 
 void TracedCall::open_attempt(Instant at) {
   if (std::exchange(in_attempt_, true)) return;
-  close_delay(at);  // A delay of the call.
+  close_delay(at);  // A delay that was open before the attempt belongs to the call.
   tell([&](CallTrace& trace) {
     trace.attempt_began({.previous_attempts = previous_attempts_,
                          .is_transparent_retry = is_transparent_retry_,

@@ -5,8 +5,9 @@
 //
 //   attempts, queued_call, pick_until, pick_async ─▶ [TracedCall] ─▶ the program's CallTrace
 //
-// The callers report what they see. TracedCall closes what is still open: a delay before the
-// attempt is sent or ends, an attempt before the call ends.
+// The callers report only what they see. TracedCall adds the events that are missing: it ends a
+// delay that is open when the attempt is sent or ends, and an attempt that is open when the call
+// ends.
 
 #pragma once
 
@@ -42,7 +43,8 @@ class TracedCall {
  public:
   using Tracing = std::shared_ptr<const CallTracing>;
 
-  /// A call begins. Null: there is no observer, or it does not want this call.
+  /// A call begins. Returns null if there is no observer, or if the observer does not want to see
+  /// this call.
   [[gnu::hot]] static std::unique_ptr<TracedCall> begin(const Tracing& tracing,
                                                         absl::string_view method,
                                                         const grpc::ClientContext* context,
@@ -50,7 +52,8 @@ class TracedCall {
     return tracing == nullptr ? nullptr : begin_traced(tracing, method, context, at);
   }
 
-  /// A started call that has not ended was given up: it ends CANCELLED.
+  /// If the call was started and has not ended, the application has given it up: tells the observer
+  /// that the call ends CANCELLED.
   ~TracedCall();
   TracedCall(const TracedCall&) = delete;
   TracedCall& operator=(const TracedCall&) = delete;
@@ -58,24 +61,25 @@ class TracedCall {
   /// The application has started the call.
   void started();
 
-  /// The call waits. Another type ends the delay before; another reason alone does not.
-  /// `in_attempt`: the wait belongs to an attempt, which begins now unless it has begun.
+  /// The call waits. If it waited already, another `type` ends that delay and begins a new one;
+  /// another `reason` alone changes the reason of the open delay. `in_attempt`: the wait belongs to
+  /// an attempt, which begins now unless it has begun.
   void waits(DelayType type, absl::string_view reason, bool in_attempt, Instant at);
 
   /// The call waits no longer.
   void waits_no_longer(Instant at);
 
-  /// The attempt has begun, unless a wait has begun it.
+  /// An attempt begins. Does nothing if waits() has begun the attempt already.
   void attempt_began(Instant at);
 
-  /// The attempt sends its headers. Begins the attempt, unless it has begun.
+  /// The attempt sends its headers. Also begins the attempt, unless an earlier call has begun it.
   void attempt_sent(absl::string_view cluster,
                     absl::string_view endpoint,
                     AttemptHeaders& headers,
                     Instant at);
 
-  /// The attempt has ended. Does nothing if none is open. `retry_after`: another attempt follows,
-  /// which has `previous_attempts` before it.
+  /// The attempt has ended. Does nothing if no attempt is open. With `retry_after`, another attempt
+  /// follows after this time, and has `previous_attempts` attempts before it.
   void attempt_ended(int code,
                      absl::string_view message,
                      std::optional<Duration> retry_after,

@@ -8,7 +8,7 @@
 namespace signalbox::channel {
 namespace {
 
-// The entry of a thread that waits in the list.
+// The list's entry for a thread that is blocked in WaitList::wait().
 class Sleeper final : public Waiter {
  public:
   void wake() override {
@@ -41,7 +41,8 @@ void WaitList::add(std::shared_ptr<Waiter> waiter) {
 }
 
 void WaitList::remove(const Waiter* waiter) {
-  // Declared before the lock, so that a last reference is dropped after the unlock.
+  // Declared before the lock, so that the waiter, if this is its last reference, is destroyed after
+  // the unlock: its destructor may run the application's code.
   std::shared_ptr<Waiter> removed;
   const std::lock_guard lock(mutex_);
   const auto found = waiters_.find(waiter);

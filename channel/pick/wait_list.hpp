@@ -21,8 +21,8 @@
 
 namespace signalbox::channel {
 
-/// An entry of the list. wake() runs on any thread, without a lock, and may run more often than
-/// needed.
+/// An entry of the list. wake() runs on any thread, which then holds no lock, and may also run when
+/// there is nothing new.
 class Waiter {
  public:
   virtual ~Waiter() = default;
@@ -34,7 +34,8 @@ class WaitList {
   void add(std::shared_ptr<Waiter> waiter);
   void remove(const Waiter* waiter);
 
-  /// Wakes all waiters. Called after each publication, never on the scheduler's threads.
+  /// Wakes all waiters. Called after each publication, never on a thread of the actors' scheduler,
+  /// because waiters run the application's code.
   void publish();
 
   /// Closes the list because the runtime has ended: nothing is published from now on, and calls
@@ -43,9 +44,10 @@ class WaitList {
 
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }
 
-  /// Blocks until `is_over` holds, the list is closed, or the deadline has passed. Returns true if
-  /// `is_over` holds at the end and the list is open, even if the deadline has passed. `is_over`
-  /// runs on this thread, without a lock. It runs once more after it has first returned true.
+  /// Blocks until `is_over` returns true, the list is closed, or the deadline has passed. Returns
+  /// true if `is_over` returns true at the end and the list is open, even if the deadline has
+  /// passed. `is_over` runs on this thread, without a lock, and once more after it has first
+  /// returned true.
   bool wait(absl::FunctionRef<bool()> is_over, std::chrono::steady_clock::time_point deadline);
 
   std::size_t size() const;

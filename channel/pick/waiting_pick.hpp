@@ -4,8 +4,8 @@
 //
 //   Router::pick_async ─▶ [WaitingPick] ─ woken: repick ─▶ picked(Pick)
 //
-// Router::pick_until() uses the functions below as well. They say whether a call waits, and until
-// when.
+// Router::pick_until(), which blocks instead, shares the free functions of this file: whether a
+// call waits, and until when.
 
 #pragma once
 
@@ -41,7 +41,7 @@ inline void trace_wait(TracedCall& trace, const lb::Pick& pick, Instant at) {
   trace.waits(type, delay_reason(pick, type, "a configuration"), /*in_attempt=*/false, at);
 }
 
-/// Tells the program's observer how a pick ended that had to wait.
+/// Tells the program's observer with which status a pick ended that had to wait.
 inline void trace_end(TracedCall& trace, const lb::Pick& last, Instant at) {
   if (last.outcome() == PickOutcome::kComplete) return trace.call_ended(0, "", at);
   const bool waited = last.outcome() == PickOutcome::kQueue;
@@ -52,7 +52,7 @@ inline void trace_end(TracedCall& trace, const lb::Pick& last, Instant at) {
 }
 
 /// Counts a call that ends because its last pick gives it no endpoint: with the pick's status, or
-/// because it waited too long. Does nothing for a complete pick. `callers`: null: nothing counts.
+/// because it waited too long. Does nothing for a complete pick, or with null `callers`.
 inline void count_unserved(const lb::Pick& last, const CallerStats* callers) {
   if (callers == nullptr || last.outcome() == PickOutcome::kComplete) return;
   callers->count_call(unserved_code(last));
@@ -70,8 +70,8 @@ inline bool may_repick(const lb::Router& router, const lb::Pick& pick) {
                           : router.sequence() != pick.sequence();
 }
 
-/// Picks from the last snapshot, after the runtime's end. A delayed call does not wait for the end
-/// of its delay then.
+/// Picks once more, after the runtime has ended: the last snapshot fails the call. A call that a
+/// filter delays does not wait for the end of its delay.
 inline void repick_last(const lb::Router& router, lb::Pick& pick, const lb::CallArgs& call) {
   pick.end_delay();
   router.repick(pick, call);
@@ -104,7 +104,7 @@ class WaitingPick : public OnceWaiter {
   using Picked = std::function<void(lb::Pick)>;
 
   /// `pick` is the call's first pick. `callers` counts the call's wait and, if the call ends
-  /// without an endpoint, its end; null: nothing does.
+  /// without an endpoint, its end; null: neither is counted.
   WaitingPick(std::shared_ptr<WaitList> list,
               lb::Router router,
               std::shared_ptr<const CallerStats> callers,
@@ -121,7 +121,8 @@ class WaitingPick : public OnceWaiter {
         pick_(std::move(pick)),
         picked_(std::move(picked)) {}
 
-  /// The program's observer sees the wait. Call it before begin(). Null: it does not.
+  /// Sets the object that shows the wait to the program's observer; null: nothing is shown. Call it
+  /// before begin().
   void trace(std::unique_ptr<TracedCall> trace) { trace_ = std::move(trace); }
 
   void begin() {
@@ -132,7 +133,8 @@ class WaitingPick : public OnceWaiter {
 
  private:
   bool is_over() override {
-    // Read before the pick: if the list is closed, the last snapshot is stored already.
+    // The runtime stores its last snapshot, and then closes the list. So the list is read before
+    // the pick: if it is closed, the pick reads the last snapshot.
     const bool is_closed = list().is_closed();
     if (is_closed) {
       repick_last(router_, pick_, call_);

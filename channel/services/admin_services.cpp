@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runtime::add_admin_services, apart from the rest of the runtime: a program that does not link
-// signalbox::admin_services has none of this.
+// Runtime::add_admin_services. It is in a library of its own, signalbox::admin_services, so that
+// other programs need not link the services and their generated code.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -23,7 +23,8 @@
 namespace signalbox {
 namespace {
 
-/// The services of one server. Members are destroyed in reverse: the worker is the last.
+/// The services of one server. The worker is declared first, so that it is destroyed after the
+/// services, which use it.
 struct AddedServices {
   channel::Worker worker;
   std::unique_ptr<channel::CsdsService> csds;
@@ -33,7 +34,7 @@ struct AddedServices {
 
 using Plugins = std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>;
 
-// Notes the names of a builder's plugins and removes them.
+// Copies the names of a ServerBuilder's plugins into `names`, and removes the plugins.
 class PluginNames final : public grpc::ServerBuilderOption {
  public:
   explicit PluginNames(std::vector<std::string>& names) : names_(names) {}
@@ -50,8 +51,9 @@ class PluginNames final : public grpc::ServerBuilderOption {
   std::vector<std::string>& names_;
 };
 
-// Whether every server of the process gets gRPC's own channelz. gRPC has no question for that, but
-// shows the plugins of a builder to the builder's options.
+// Whether every server of the process gets gRPC's own channelz service. gRPC has no function that
+// tells this. But a ServerBuilder shows its plugins to its options, and channelz is such a plugin:
+// so a server is built, which listens nowhere, only to read the names of the plugins.
 bool has_channelz_already() {
   std::vector<std::string> names;
   grpc::ServerBuilder builder;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallbackService — a gRPC service. Its methods are named in C++, and not in a .proto file.
+// CallbackService — a gRPC service with methods that are named in C++, and not in a .proto file.
 //
 //   CsdsService, ChannelzService, HealthService ─▶ [CallbackService] ─▶ grpc::ServerBuilder
 //
@@ -40,7 +40,8 @@ class CallbackService : public grpc::Service {
   template <typename Request, typename Response>
   using Answer = std::function<absl::Status(const Request&, Response&)>;
 
-  /// `path` is a literal: "/SERVICE/METHOD". `answer` is called on the worker.
+  /// Adds a unary method. `path`: "/SERVICE/METHOD", a string literal, because gRPC keeps the
+  /// pointer. `answer` is called on the thread of `worker`.
   template <typename Request, typename Response>
   void add_unary(const char* path, Worker& worker, Answer<Request, Response> answer) {
     add_unary<Request, Response>(
@@ -56,7 +57,7 @@ class CallbackService : public grpc::Service {
         });
   }
 
-  /// `start` must not block.
+  /// Adds a unary method. gRPC calls `start` on its own thread, so `start` must not block.
   template <typename Request, typename Response, typename Start>
   void add_unary(const char* path, Start start) {
     add(path,

@@ -19,7 +19,8 @@ absl::Status not_found(const char* what, std::int64_t id) {
   return absl::NotFoundError(absl::StrCat("no ", what, " has the id ", id));
 }
 
-// Takes an answer of gRPC's registry, which is JSON or null.
+// Parses an answer of gRPC's own channelz registry into `response`. `json` is freed; null: the
+// registry knows no such thing, and `none` is returned.
 absl::Status take(char* json, google::protobuf::Message& response, const absl::Status& none) {
   const std::unique_ptr<char, void (*)(void*)> owner(json, gpr_free);
   if (json == nullptr) return none;
@@ -31,7 +32,7 @@ absl::Status take(char* json, google::protobuf::Message& response, const absl::S
       absl::StrCat("gRPC's channelz has an unknown form: ", status.ToString()));
 }
 
-// The number of entries of a page. 0 asks for any number.
+// The most entries of one response. `wanted`: max_results of the request; 0: as many as allowed.
 absl::StatusOr<int> page_size(std::int64_t start, std::int64_t wanted) {
   if (start < 0)
     return absl::InvalidArgumentError(absl::StrCat("start id: expected 0 or more, got ", start));
@@ -43,7 +44,7 @@ absl::StatusOr<int> page_size(std::int64_t start, std::int64_t wanted) {
   return static_cast<int>(wanted);
 }
 
-// Cuts the entries beyond a page.
+// Removes the entries beyond `size`, and says in the response that there are more.
 template <typename Entries, typename Response>
 void cut(Entries& entries, int size, Response& response) {
   if (entries.size() <= size) return;

@@ -5,8 +5,8 @@
 //   grpcdebug, Python stubs ─▶ [ChannelzService] ─┬─ ids below kFirstId ─▶ gRPC's own registry
 //                                                 └─ other ids ─▶ channelz_view ◀─ Runtime::status
 //
-// GetTopChannels lists gRPC's own channels first, and then the runtime's targets. Servers are
-// gRPC's own. A page has at most kMaxResults entries.
+// GetTopChannels lists gRPC's own channels first, and then the runtime's targets. GetServers lists
+// gRPC's own servers only. A response has at most kMaxResults entries.
 
 #pragma once
 
@@ -22,7 +22,7 @@ class ChannelzService final : public CallbackService {
  public:
   static constexpr std::int64_t kMaxResults = 100;
 
-  /// `status` is called on the worker, which must outlive the service.
+  /// `status` is called on the thread of `worker`, which must outlive the service.
   ChannelzService(Worker& worker, std::function<RuntimeStatus()> status);
 
  private:

@@ -25,7 +25,7 @@ constexpr char kTarget = 't';
 constexpr char kSubchannel = 's';
 constexpr char kSocket = 'c';
 
-// FNV-1a.
+// The hash FNV-1a, of which ids are made.
 class Hash {
  public:
   explicit Hash(char kind) { add_byte(static_cast<unsigned char>(kind)); }
@@ -33,7 +33,7 @@ class Hash {
   Hash& add(absl::string_view text) {
     for (const char byte : text)
       add_byte(static_cast<unsigned char>(byte));
-    add_byte(0xFF);  // No text of UTF-8 has this byte.
+    add_byte(0xFF);  // Separates texts: this byte is never part of UTF-8.
     return *this;
   }
 
@@ -81,7 +81,8 @@ std::int64_t id_of(const TargetStatus& target) {
   return Hash(kTarget).add(target.name).id();
 }
 
-// Calls `use(place)` until it returns true; returns whether it did.
+// Calls `use(place)` for each place of the target until `use` returns true; returns whether `use`
+// did.
 template <typename Use>
 bool find_place(const TargetStatus& target, const Use& use) {
   for (const ClusterStatus& cluster : target.clusters) {
@@ -164,8 +165,8 @@ void add_event(channelz::ChannelTrace& trace, const PriorityChange& change) {
       text);
 }
 
-// grpcdebug needs a time of creation. The status has none, so the time is 0, which grpcdebug leaves
-// out.
+// grpcdebug fails without a creation time. RuntimeStatus has none, so the time is 0, which
+// grpcdebug does not show.
 void begin_trace(channelz::ChannelData& data) {
   data.mutable_trace()->mutable_creation_timestamp();
 }
@@ -253,7 +254,7 @@ channelz::Address address_of(const Address& address) {
   return out;
 }
 
-// 0.0.0.0:0 or [::]:0, whichever can talk to `remote`.
+// The unknown local address of a connection to `remote`: 0.0.0.0:0 for IPv4, [::]:0 for IPv6.
 channelz::Address unknown_local(const channelz::Address& remote) {
   channelz::Address out;
   const std::string& ip = remote.tcpip_address().ip_address();

@@ -8,11 +8,12 @@
 //     └ subchannel  an address of a leaf: "CLUSTER/ADDRESS" or "AGGREGATE/CLUSTER/ADDRESS"
 //         └ socket    the connection, while there is one
 //
-// An id is a hash of the names, so the same thing has the same id in every status. All ids are
-// kFirstId or more. gRPC counts its own ids from 1 and never comes so far.
+// An id is a hash of the names, so a target, subchannel or socket has the same id in every status.
+// All ids are kFirstId or more. gRPC numbers its own channels from 1 and never reaches kFirstId.
 //
-// calls_started counts the calls that have ended. A socket has the calls in flight as an option,
-// from all targets that share the connection.
+// calls_started counts only calls that have ended, because a RuntimeStatus has no number of started
+// calls. A socket has an option with the number of calls in flight, from all targets that share the
+// connection.
 //
 // Pure; any thread.
 //
@@ -40,13 +41,13 @@ void add_top_channels(const RuntimeStatus& status,
                       std::size_t max,
                       channelz::GetTopChannelsResponse& response);
 
-/// nullopt: the status has no such thing.
+/// Each function returns nullopt if the status has nothing with this id.
 std::optional<channelz::Channel> find_channel(const RuntimeStatus& status, std::int64_t id);
 std::optional<channelz::Subchannel> find_subchannel(const RuntimeStatus& status, std::int64_t id);
 std::optional<channelz::Socket> find_socket(const RuntimeStatus& status, std::int64_t id);
 
-/// Gives a socket of gRPC's or of signalbox's an empty value for each message that it lacks.
-/// grpcdebug reads all of them, and ends with an error of Go when one is absent.
+/// Sets each absent field of the socket that is a message to an empty message: grpcdebug reads all
+/// of these fields, and crashes when one is absent.
 void fill_gaps(channelz::Socket& socket);
 
 }  // namespace signalbox::channel

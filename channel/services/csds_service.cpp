@@ -22,8 +22,8 @@ absl::Status answer_request(const CsdsService::Dump& dump,
   return absl::OkStatus();
 }
 
-// Read, answer, write, and again. One of the three is under way at a time, so `request_` and
-// `response_` have one user.
+// A stream in a loop: reads a request, makes the response, writes it. Only one of the three steps
+// is under way at a time, so `request_` and `response_` need no lock.
 class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
                            public std::enable_shared_from_this<StatusStream> {
  public:
@@ -54,7 +54,7 @@ class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
 
   void OnDone() override {
     seat_.reset();
-    self_.reset();  // May destroy this stream.
+    self_.reset();  // This may be the last reference: no member is used after this line.
   }
 
  private:
@@ -63,7 +63,7 @@ class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
     if (!has_ended_) StartRead(&request_);
   }
 
-  // On the worker.
+  // Runs on the thread of the worker, because dump_ blocks.
   void respond() {
     const absl::Status status = answer_request(dump_, request_, response_);
     if (!status.ok()) return end(to_grpc(status));
@@ -84,7 +84,7 @@ class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
   Response response_;
   std::mutex mutex_;
   bool has_ended_ = false;
-  std::shared_ptr<StatusStream> self_;  // Until gRPC is done with the stream.
+  std::shared_ptr<StatusStream> self_;  // Keeps the stream until OnDone(): gRPC uses it until then.
 };
 
 }  // namespace

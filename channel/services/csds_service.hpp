@@ -4,9 +4,9 @@
 //
 //   grpcdebug, Python stubs ─▶ [CsdsService] ─▶ Worker ─▶ Runtime::dump ─▶ xds/client_status
 //
-// StreamClientStatus answers each request of the stream. The next request is read when the last
-// answer was sent, so a client that does not read its answers costs one answer. At most kMaxStreams
-// are open; a further stream ends RESOURCE_EXHAUSTED.
+// StreamClientStatus answers each request of the stream. The next request is read only after the
+// last answer was sent, so a client that does not read costs the memory of one answer. At most
+// kMaxStreams are open; a further stream ends RESOURCE_EXHAUSTED.
 //
 // Source: gRFC A40.
 
@@ -28,7 +28,7 @@ class CsdsService final : public CallbackService {
   static constexpr int kMaxStreams = 100;
   using Dump = std::function<absl::StatusOr<ResourceDump>()>;
 
-  /// `dump` is called on the worker, which must outlive the service.
+  /// `dump` is called on the thread of `worker`, which must outlive the service.
   CsdsService(Worker& worker, Dump dump);
 
  private:

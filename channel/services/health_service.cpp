@@ -35,14 +35,15 @@ class HealthService::Watch final : public grpc::ServerWriteReactor<Response>,
   Watch(std::string service, StreamCount::Seat seat)
       : service_(std::move(service)), seat_(std::move(seat)) {}
 
-  /// gRPC keeps the watch until OnDone().
+  /// Makes the watch own itself until OnDone(), because gRPC uses it until then.
   void start() { self_ = shared_from_this(); }
 
   const std::string& service() const { return service_; }
 
   bool has_seat() const { return seat_ != nullptr; }
 
-  /// Tells the client the status, when it is new and the last one was sent.
+  /// Sends the status to the client. Does nothing if the client got this status last, or while an
+  /// earlier message is being written: follow() calls again kPeriod later.
   void tell(Response::ServingStatus status) {
     const std::lock_guard lock(mutex_);
     if (has_ended_ || is_writing_ || told_ == status) return;
@@ -68,7 +69,7 @@ class HealthService::Watch final : public grpc::ServerWriteReactor<Response>,
 
   void OnDone() override {
     seat_.reset();
-    self_.reset();  // May destroy this watch.
+    self_.reset();  // This may be the last reference: no member is used after this line.
   }
 
  private:

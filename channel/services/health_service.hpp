@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HealthService — grpc.health.v1.Health, which says what /ready says.
+// HealthService — grpc.health.v1.Health of a runtime, from Runtime::ready() as the page /ready.
 //
 //   load balancer, grpc_health_probe ─▶ [HealthService] ─▶ Runtime::ready
 //
@@ -8,8 +8,9 @@
 //   service "xds:///orders" SERVING when this target can send calls
 //   other services          Check: NOT_FOUND; Watch: SERVICE_UNKNOWN, until the target is in use
 //
-// A Watch follows within kPeriod. A watcher that does not read costs one answer; it gets the newest
-// state next. At most kMaxWatches are open; a further Watch ends RESOURCE_EXHAUSTED.
+// A Watch sends a change within kPeriod. For a client that does not read, one message waits; the
+// message after it has the newest state. At most kMaxWatches are open; a further Watch ends
+// RESOURCE_EXHAUSTED.
 
 #pragma once
 
@@ -51,7 +52,7 @@ class HealthService final : public CallbackService {
   std::condition_variable changed_;
   std::vector<std::weak_ptr<Watch>> open_;
   bool ending_ = false;
-  std::thread thread_;  // Looks for changes while there are watches.
+  std::thread thread_;  // Calls ready_ every kPeriod for each open watch; sleeps without watches.
 };
 
 }  // namespace signalbox::channel

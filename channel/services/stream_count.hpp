@@ -2,7 +2,7 @@
 //
 // StreamCount — a limit on the streams that a service has open.
 //
-//   a new stream ─▶ [StreamCount::enter] ─▶ Seat, which the stream keeps; or null: too many
+//   a new stream ─▶ [StreamCount::enter] ─▶ Seat, which counts the stream; or null: too many
 
 #pragma once
 
@@ -15,10 +15,11 @@ class StreamCount {
  public:
   explicit StreamCount(int limit) : state_(std::make_shared<State>()), limit_(limit) {}
 
-  /// Keep it as long as the stream is open. It may outlive the count.
+  /// Counts one open stream as long as it exists, so the stream keeps it while it is open. It may
+  /// outlive the StreamCount.
   using Seat = std::shared_ptr<void>;
 
-  /// Null: as many streams as the limit allows are open.
+  /// Counts another stream. Returns null if as many streams as the limit allows are open.
   Seat enter() {
     if (state_->open.fetch_add(1) >= limit_) {
       --state_->open;

@@ -4,8 +4,8 @@
 //
 //   callback of gRPC ─▶ post(job) ─▶ [queue of kMaxJobs] ─▶ job: Runtime::status, Runtime::dump
 //
-// Runtime::dump blocks, and a callback of gRPC must not. One answer is made at a time, so that many
-// requests cost no more memory and CPU than one.
+// Runtime::dump blocks, and a callback of gRPC must not block. The worker has one thread, so it
+// makes one answer at a time: many requests need no more memory and CPU at a time than one.
 
 #pragma once
 
@@ -23,12 +23,12 @@ class Worker {
   static constexpr std::size_t kMaxJobs = 64;
 
   Worker();
-  /// Drops the jobs that wait.
+  /// Drops the jobs that wait, and waits for the job that is running.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// False: kMaxJobs wait already, and the job is dropped.
+  /// Adds a job. False: kMaxJobs jobs wait already, and this job is dropped.
   bool post(std::function<void()> job);
 
  private:

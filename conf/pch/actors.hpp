@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for the actors: what conf/pch/core.hpp has, and CAF.
+// The precompiled header of actors/: conf/pch/core.hpp, and CAF.
 #pragma once
 
 #include "conf/pch/core.hpp"

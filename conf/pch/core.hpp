@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for all of our sources: the standard library and abseil.
+// The precompiled header of all sources: the standard library and abseil.
 //
-// No header of ours is precompiled: ccache may bring a precompiled header back after the times of
-// our files have changed, and GCC's #pragma once goes by these.
+// It has none of signalbox's own headers. ccache may restore an old precompiled header after the
+// modification times of our files have changed. GCC's #pragma once compares these times, and so
+// would not recognise our headers in it and would include them twice.
 #pragma once
 
 #include <algorithm>

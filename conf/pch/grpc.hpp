@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for what talks to gRPC.
+// The precompiled header of the sources that use gRPC.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for tests.
+// The precompiled header of tests.
 #pragma once
 
 #include "conf/pch/core.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for tests that talk to gRPC.
+// The precompiled header of tests that use gRPC.
 #pragma once
 
 #include <atomic>

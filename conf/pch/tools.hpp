@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for the command: gRPC and JSON.
+// The precompiled header of the `signalbox` command (tools/): gRPC and JSON.
 #pragma once
 
 #include <iostream>

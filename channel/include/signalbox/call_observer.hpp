@@ -12,12 +12,14 @@
 // Order. These hold, whatever happens to a call:
 //   - At most one delay and at most one attempt of a call is open. Delays do not cross the borders
 //     of attempts.
-//   - What has begun ends, in the opposite order, before call_ended(), which is the last event.
+//   - Every delay and every attempt that has begun ends before call_ended(). A delay within an
+//     attempt ends before the attempt does. call_ended() is the last event.
 //   - An attempt begins when the call's route is known and the call waits, is sent, or fails under
 //     a retry policy. A call that fails before that has no attempt.
-//   - A connection may die before the call is sent. Its attempt goes on then, with another delay.
-//   - A CallTrace that is destroyed without call_ended() has seen a call that was never started, or
-//     that an interceptor of the program answered.
+//   - The picked connection may die before the call is sent. The attempt then goes on, with another
+//     delay.
+//   - A CallTrace is destroyed without call_ended() if its call was never started, or if an
+//     interceptor of the program answered the call.
 //
 // Channels report every call, made with any of gRPC's APIs. The Pick API reports the picks of
 // pick_until() and pick_async() that have to wait, each as a call without attempts: the program
@@ -25,9 +27,10 @@
 //
 // Threads. call_began() is called on the thread that makes the call, inside the stub's function, so
 // it may read that thread's own variables (the current span). The events of one call come one after
-// another, on threads of the program, of gRPC and of the runtime. Events of different calls come at
-// once. An event must not block, because it runs on the path of its call, and perhaps on a thread
-// that serves other calls. Copy what is needed and hand it to a thread of your own.
+// another, on threads of the program, of gRPC and of the runtime. Events of different calls may
+// come at the same time. An event must not block, because it runs on the path of its call, and
+// perhaps on a thread that serves other calls. Copy what is needed and hand it to a thread of your
+// own.
 //
 // Rules. Events run while parts of the call are locked. So an event must not call signalbox, and
 // must not cancel or destroy the call's context. All texts and references are valid during the
@@ -39,8 +42,9 @@
 // Ownership. The runtime, its channels, routers and calls share the CallObserver, so it may outlive
 // the runtime. A call owns its CallTrace, and destroys it when its ClientContext or its pick ends.
 //
-// Cost. Without an observer, a call tests one pointer for each event. Times are those that the
-// runtime has taken anyway. With an observer, a call pays for an allocation and a mutex.
+// Cost. Without an observer, a call tests one pointer for each event. With an observer, a call pays
+// for an allocation and a mutex. The times of events are the ones that the metrics need anyway;
+// with MetricsDetail::kNone, the observer's calls also pay for reading the clock.
 
 #pragma once
 
@@ -73,7 +77,8 @@ struct DelayBegan {
   absl::string_view type = {};
   /// For people: names, addresses, the last error.
   absl::string_view reason = {};
-  /// False: a delay of the call (A121's call level).
+  /// True: the delay is part of an attempt. False: it is a delay of the call (A121's call level),
+  /// while no attempt is open.
   bool in_attempt = false;
   Instant at = {};
 };
@@ -81,13 +86,13 @@ struct DelayBegan {
 struct AttemptBegan {
   /// The attempts before this one, without transparent retries: grpc-previous-rpc-attempts.
   std::uint32_t previous_attempts = 0;
-  /// No server has processed the attempt before this one, so the call was made again at once.
+  /// The call was made again immediately, because no server had processed its previous attempt.
   bool is_transparent_retry = false;
   Instant at = {};
 };
 
 struct AttemptSent {
-  absl::string_view cluster = {};   ///< Below an aggregate, the leaf.
+  absl::string_view cluster = {};   ///< For an aggregate: the leaf cluster that takes the call.
   absl::string_view endpoint = {};  ///< "10.0.0.1:443"
   Instant at = {};
 };
@@ -95,14 +100,15 @@ struct AttemptSent {
 struct AttemptEnded {
   int code = 0;                    ///< A gRPC status code.
   absl::string_view message = {};  ///< The status's text; a server may have written it.
-  /// Set: the next attempt begins after this time.
+  /// Set: another attempt follows, after this back-off (0: immediately). nullopt: the call ends.
   std::optional<Duration> retry_after = std::nullopt;
   Instant at = {};
 };
 
 struct CallEnded {
-  /// The status that the application gets; CANCELLED if the application gave the call up. A pick:
-  /// OK if it has an endpoint, DEADLINE_EXCEEDED if it waited too long.
+  /// The status that the application gets; CANCELLED if the application gave the call up. For a
+  /// pick of the Pick API: OK if the pick has an endpoint, DEADLINE_EXCEEDED if it waited too long,
+  /// else the status with which the pick failed.
   int code = 0;
   absl::string_view message = {};
   Instant at = {};
@@ -113,9 +119,9 @@ class AttemptHeaders {
  public:
   virtual ~AttemptHeaders() = default;
 
-  /// Sends `value` under `name`, instead of all values that the call has under that name. False:
-  /// gRPC would not send such a header. A name is of a-z, 0-9, '-', '_' and '.'; a value is
-  /// printable ASCII, unless the name ends with "-bin".
+  /// Sends `value` under `name`, instead of all values that the call has under that name. Returns
+  /// false, and changes nothing, if gRPC would not send such a header. A name consists of a-z, 0-9,
+  /// '-', '_' and '.'; a value is printable ASCII, unless the name ends with "-bin".
   virtual bool set(absl::string_view name, absl::string_view value) = 0;
 };
 
@@ -132,8 +138,9 @@ class CallTrace {
 
   virtual void attempt_began(const AttemptBegan& /*attempt*/) {}
 
-  /// The attempt has an endpoint, and sends its headers now. Routes and filters do not see headers
-  /// that are set here. Comes at most once for an attempt.
+  /// The attempt has an endpoint, and sends its headers now. The event can add headers by
+  /// `headers`; routes and HTTP filters have run before, and do not see the added headers. Comes at
+  /// most once for an attempt.
   virtual void attempt_sent(const AttemptSent& /*sent*/, AttemptHeaders& /*headers*/) {}
 
   virtual void attempt_ended(const AttemptEnded& /*end*/) {}
@@ -141,7 +148,7 @@ class CallTrace {
   virtual void call_ended(const CallEnded& /*end*/) {}
 };
 
-/// Thread-safe, as calls begin at once.
+/// Must be thread-safe: several threads may begin calls at the same time.
 class CallObserver {
  public:
   virtual ~CallObserver() = default;

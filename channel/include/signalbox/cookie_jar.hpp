@@ -13,9 +13,10 @@
 //   const grpc::Status status = stub->Place(&context, request, &reply);
 //   jar.receive(context).IgnoreError();               // Or log why a cookie was refused.
 //
-// A jar parses Set-Cookie headers by RFC 6265, from the filter and from servers alike. It obeys the
-// attributes Path and Max-Age. A cookie with neither is sent with every call until the jar is
-// destroyed. Expires, Domain, Secure and SameSite are ignored, because a jar belongs to one target.
+// A jar parses Set-Cookie headers by RFC 6265, whether the filter or a server has made them. It
+// obeys the attributes Path and Max-Age. A cookie with neither attribute is sent with every call
+// until the jar is destroyed. Expires, Domain, Secure and SameSite are ignored, because a jar
+// belongs to one target.
 // Cookie values never appear in an error's text.
 //
 // Thread-safe: the calls of a session may run at the same time. The response that arrives last
@@ -56,19 +57,20 @@ class CookieJar {
 
   /// Takes the value of a Set-Cookie header: "name=value; Path=/shop; Max-Age=60". The cookie
   /// replaces the cookie of the same name and path. A Max-Age of 0 or less only removes that
-  /// cookie. A refused cookie changes nothing: INVALID_ARGUMENT when it is malformed,
-  /// RESOURCE_EXHAUSTED when it is too long or the jar is full. Expired cookies are removed first.
+  /// cookie. INVALID_ARGUMENT: the header is malformed. RESOURCE_EXHAUSTED: it is too long, or the
+  /// jar is full; expired cookies do not count. After an error, the jar sends what it sent before.
   absl::Status save(absl::string_view set_cookie);
 
-  /// The value of the Cookie header for a call to `path`: "a=1; b=2", cookies with longer paths
-  /// first (RFC 6265, 5.4). A query in `path` is ignored. An empty `path` means that the path is
-  /// unknown, and matches the cookies of every path. An empty result means that there is no cookie
-  /// to send.
+  /// The value of the Cookie header for a call to `path`: "a=1; b=2". Cookies with longer paths are
+  /// first (RFC 6265, 5.4). A query in `path` is ignored. With an empty `path`, which means that
+  /// the caller does not know the path, the result has the cookies of all paths. Empty result:
+  /// there is no cookie to send.
   std::string cookie_header(absl::string_view path) const;
 
-  /// Adds the Cookie header to the call that is about to be made. `method`
-  /// ("/package.Service/Method") is needed only when cookies of the same name have different paths:
-  /// the filter reads only cookies of its own path.
+  /// Adds the Cookie header to the call that is about to be made. `method` is the path of the call:
+  /// "/package.Service/Method"; empty: the cookies of all paths are sent. `method` is needed only
+  /// when the jar has several cookies of one name with different paths, of which the server and the
+  /// filter stateful_session must get the right one.
   void send(grpc::ClientContext& context, absl::string_view method = {}) const;
 
   /// Saves the cookies that the call's response sets, first from its headers, then from its

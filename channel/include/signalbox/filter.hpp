@@ -6,18 +6,20 @@
 //   a listener's http_filters: Any "…/com.example.Tenant" or TypedStruct of that type
 //      ─▶ parse(configuration) ─▶ CallFilter, or NACK
 //   typed_per_filter_config ─▶ parse_override ─▶ another CallFilter for that virtual host, route or
-//                              weighted cluster; it replaces the chain's filter, without a merge
+//                              weighted cluster; it replaces the CallFilter of the listener's chain
+//                              of filters, and nothing of that filter's configuration remains
 //   a call with its route ─▶ CallFilter::apply(FilterCall), once: end the call, delay it, add
 //                            headers, or send it to another cluster of its route
 //
-// messages/call_filter.hpp says what a filter may order. Filters run in the order of the listener.
-// Each filter sees the orders of the filters before it. docs/custom_filter.md has a complete
-// example.
+// A filter gives orders (end the call, delay it, add headers, change its cluster), and signalbox
+// carries them out: messages/call_filter.hpp has all orders. Filters run in the order of the
+// listener. Each filter sees the headers and the cluster that the filters before it have ordered.
+// docs/custom_filter.md has a complete example.
 //
-// Threads. Several threads may call parse at once. A CallFilter is immutable: any thread may call
-// it at any time, concurrently and without a lock. It runs on the thread that makes the call, or on
-// a thread of the runtime when the call had to wait for a configuration. It must not block; its
-// counters must be atomic. It is destroyed on a thread of the runtime.
+// Threads. Several threads may call parse at the same time. A CallFilter is immutable: any thread
+// may call it at any time, concurrently and without a lock. It runs on the thread that makes the
+// call, or on a thread of the runtime when the call had to wait for a configuration. It must not
+// block; its counters must be atomic. It is destroyed on a thread of the runtime.
 //
 // Cost. Each filter costs a call one virtual function call. FilterCall allocates only when a filter
 // gives an order. A route without filters costs nothing.
@@ -28,9 +30,9 @@
 // filter's status. The program sends the headers of Pick::take_headers() with the call. Routes and
 // hash policies run before the filters and do not see their headers; LB policies do.
 //
-// Explanations (Router::explain) call CallFilter::explain, which calls apply() by default. Override
-// explain() when the apply() of the filter counts calls or takes a place in a limit. The router
-// adds the filter's orders to the explanation.
+// Explanations (Router::explain) call CallFilter::explain, which calls apply() by default. An
+// explanation must change nothing. So override explain() when the apply() of the filter counts
+// calls, or admits them up to a limit. The router adds the filter's orders to the explanation.
 //
 // Errors. An error from parse refuses the resource: the NACK has the field's name and the error's
 // message, and the last good version stays in use. An exception from parse, or a null filter,
@@ -77,7 +79,7 @@ struct CustomHttpFilter {
   /// cluster. Unset: overrides of this filter are refused.
   Parse parse_override = nullptr;
 
-  /// The type of an override; empty: the same as `type`.
+  /// The full name of the type of an override's configuration; empty: the same as `type`.
   std::string override_type = {};
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan — shows how the calls to a cluster would spread: the share of each cluster, priority,
-// locality and endpoint if some endpoints were not healthy, in both modes that an aggregate cluster
-// can run in.
+// plan — shows how the calls to a cluster would spread if some endpoints were not healthy: the
+// share of each cluster, priority, locality and endpoint. An aggregate cluster can run in two
+// modes, priority and tiered (AggregateMode); a plan has the shares of both.
 //
 //   signalbox::PlanRequest request;
 //   request.assumptions.down = {"zone-a"};               // what if this zone died?
@@ -17,10 +17,11 @@
 // running process knows: ejected endpoints, lost connections and sessions. It also leaves out drops
 // and limits. Names of LOGICAL_DNS clusters are not resolved: each name is one endpoint.
 //
-// The functions have no state: any thread may call them. Each plan_file() reads its file anew. The
-// functions connect to nothing and change nothing. INVALID_ARGUMENT: a resource is wrong, or the
-// request names a missing thing, contradicts itself or is out of range. RESOURCE_EXHAUSTED: the
-// file is beyond a limit. NOT_FOUND or PERMISSION_DENIED: the file cannot be read.
+// The functions have no state: any thread may call them. Each call of plan_file() reads the file
+// again. The functions connect to nothing and change nothing. INVALID_ARGUMENT: a resource is
+// wrong, or the request names a missing thing, contradicts itself or is out of range.
+// RESOURCE_EXHAUSTED: the file is beyond a limit. NOT_FOUND or PERMISSION_DENIED: the file cannot
+// be read.
 //
 // Source: gRFC A56, A75; Envoy's "Aggregate Cluster" and "Priority levels". `signalbox plan` shows
 // the plan as a table, as JSON and as a page.

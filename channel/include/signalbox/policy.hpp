@@ -14,44 +14,49 @@
 // names it. It gets the endpoints of its priority or locality; the pointer to them is never null.
 // docs/custom_policy.md has a complete example.
 //
-// A policy may have children of any type that a cluster can name, custom ones included: for example
-// StartChild with make_lb_config(RoundRobinConfig{}). A ChildSet meets the obligations of a
-// composite, that is, a policy with children.
+// A policy may have child policies of any type that a cluster can name, custom ones included: for
+// example StartChild with make_lb_config(RoundRobinConfig{}). ChildSet (lb/child_set.hpp) meets the
+// obligations of a composite, which is a policy with children.
 //
-// Threads. Several threads may call parse at once. Calls of make and step for one policy are never
-// concurrent, but they may run on any thread of the runtime. Different policies run concurrently.
-// parse, make and step must not block: other actors wait for the thread. Pickers are immutable; any
-// thread may call them at any time, without a lock. They are destroyed on a thread of the runtime.
+// Threads. Several threads may call parse at the same time. Calls of make and step for one policy
+// are never concurrent, but they may run on any thread of the runtime. Different policies run
+// concurrently. parse, make and step must not block: other actors wait for the thread. Pickers are
+// immutable; any thread may call them at any time, without a lock. They are destroyed on a thread
+// of the runtime.
 //
-// Explanations (Router::explain) call Picker::explain, which calls pick() by default. Override
-// explain() when the pick() of the picker sets marks, counts, or returns asks. Also override it to
-// give the reason for the chosen endpoint.
+// Explanations (Router::explain) call Picker::explain, which calls pick() by default. An
+// explanation must change nothing. So override explain() when the pick() of the picker counts
+// calls, sets marks (records that a session uses an address), or returns asks (requests to
+// policies, such as "connect this address").
+// Also override it to give the reason for the chosen endpoint.
 //
-// Endpoints. A picker that completes on a connection sets Complete::endpoint, a ChosenEndpoint that
-// the picker owns: the locality and the endpoint as given, and the tracker of
-// SubchannelStateChanged. With a null tracker, outlier detection does not judge the endpoint. With
-// a null Complete::endpoint, the endpoint's hostname never becomes the authority of a call (A81).
+// Endpoints. A picker that chooses a connection (Complete) also sets Complete::endpoint, a
+// ChosenEndpoint that the picker owns. It has the locality and the endpoint from the policy's
+// endpoints, and the tracker (a counter of calls) from SubchannelStateChanged. With a null tracker,
+// outlier detection does not judge the endpoint. With a null Complete::endpoint, the endpoint's
+// hostname never becomes the authority of a call (A81).
 //
 // Determinism. A policy reads no clock (`now` is an argument). It computes random numbers from
 // PolicyContext::seed, and has no state outside of itself. A test can therefore call step directly.
-// Each place in the policy tree that names the policy has an instance of its own. After an instance
-// dies, a new one is made. A picker computes random numbers from PickArgs::seed: see draw(). For a
-// retry, PickArgs::tried has the addresses that the call has tried; a picker may pass over them.
+// Each place in the policy tree that names the policy has its own instance. After an instance has
+// died, a new one is made. A picker computes random numbers from PickArgs::seed: see draw(). For a
+// retry, PickArgs::tried has the addresses that the call has tried. A picker may leave out these
+// addresses when it has others.
 //
 // Errors. An error from parse refuses the cluster: the NACK has the field's name and the error's
 // message, and the cluster's last good version stays in use. An exception from parse counts as an
 // error. A policy dies when it throws or breaks an invariant (lb/leaf/custom.hpp, I1 to I6). Its
 // last picker stays in use, the death is counted (signalbox_actor_deaths_total), and
 // RuntimeOptions::log receives the reason. The policy is made anew after a back-off of 100 ms to 10
-// s, never with the configuration that is blamed for the death: with a newer one that it has not
-// processed yet, else with the last one that it had processed. Without either, its calls fail until
-// another configuration comes. A picker that throws fails that call with INTERNAL
-// (signalbox_custom_pick_failures_total).
+// s. The configuration that is blamed for the death is not used again: the new instance gets a
+// newer configuration, if one has come meanwhile, else the last one that was processed. Without
+// either, calls fail until another configuration comes. A picker that throws fails that call with
+// INTERNAL (signalbox_custom_pick_failures_total).
 //
 // Lifetime. The runtime copies name, parse and make, and keeps the copies until it is destroyed. A
 // configuration lives as long as a reference to it, a policy as long as its cluster needs it. A
-// picker owns the connections that it completes on (ConnectionPtr). No policy or picker is left
-// when ~Runtime returns.
+// picker owns the connections that it may choose (ConnectionPtr). No policy or picker is left when
+// ~Runtime returns.
 //
 // Version. Before 1.0, a minor version may add events and change every other part of the interface.
 // Compile your policies again for each version, and ignore unknown events in step. There is no

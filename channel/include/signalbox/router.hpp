@@ -15,10 +15,11 @@
 //   for (const PickStep& step : router->explain({.path = "/orders/7"}).steps)
 //     log(step.part, step.decision, step.reason, step.source);
 //
-// Sessions (gRFC A55). A route's filters may keep a session on its endpoint. They read the call's
-// cookies, which are among its headers, and leave the response's Set-Cookie in the Pick. A proxy
-// passes the Cookie and Set-Cookie headers on. A program that is itself the client keeps the
-// cookies in a CookieJar:
+// Sessions (gRFC A55). The HTTP filter stateful_session keeps the calls of a session on one
+// endpoint. It reads the call's cookies, which are among the call's headers, and leaves the
+// Set-Cookie for the response in the Pick. A proxy passes the client's Cookie header in, and the
+// Set-Cookie on to the client. A program that is itself the client keeps the cookies in a
+// CookieJar:
 //
 //   struct CookieHeader : HeaderSource {          // All headers that this client sends.
 //     void each(absl::string_view name,
@@ -34,9 +35,9 @@
 //   …                                             // Send the request, get the response.
 //   if (!pick.set_cookie().empty()) jar.save(pick.set_cookie());
 //
-// Pick::set_cookie() names the endpoint that the Pick has now. It is empty while the client's
-// cookie stays valid. Read it once the response is there, before the Pick is passed to repick() or
-// destroyed.
+// Pick::set_cookie() names the endpoint that the Pick has now. It is empty if the client need not
+// replace its cookie, or if the route has no sessions. Read it when the response has come, before
+// the Pick is passed to repick() or destroyed.
 //
 // Keep the Pick while the call runs, then report the call's end with finished(). As long as the
 // Pick exists, the call counts as in flight on its cluster and its connection. A Pick may outlive
@@ -73,7 +74,7 @@ class Target;
 using lb::CallArgs;
 using lb::Pick;
 
-/// A number for CallArgs::seed, different each time. Thread-safe; takes a few nanoseconds.
+/// Returns another number each time, for CallArgs::seed. Thread-safe; takes a few nanoseconds.
 std::uint64_t next_seed();
 
 /// Whether a call fails or waits when its pick has the outcome kFail: no endpoint can be reached,
@@ -84,7 +85,7 @@ enum class OnFail : std::uint8_t {
   kWait,  ///< gRPC's wait_for_ready.
 };
 
-/// Cancels the callback of pick_async() or on_change(), which runs once. Destroying a Registration
+/// Can cancel the callback of pick_async() or on_change() before it runs. Destroying a Registration
 /// does not cancel the callback. Thread-safe.
 class Registration {
  public:
@@ -106,21 +107,23 @@ class Router {
 
   explicit Router(std::shared_ptr<channel::Target> target);
 
-  /// The first pick of a call; never blocks. kComplete: use connection(). kQueue: wait() and
-  /// repick(), also when a filter delays the call (Pick::delay). kFail: the call fails; when it is
-  /// wait_for_ready, it waits as for kQueue. kDrop: the call ends in any case. Its status is OK
-  /// when a filter ended the call with OK.
+  /// The first pick of a call; never blocks. By the outcome of the Pick:
+  /// - kComplete: send the call on connection().
+  /// - kQueue: call wait(), then repick(). A call that a filter delays (Pick::delay) has kQueue.
+  /// - kFail: the call fails. If the call is wait_for_ready, proceed as for kQueue instead.
+  /// - kDrop: the call ends with Pick::status(), even if it is wait_for_ready. The status is OK if
+  ///   a filter has ended the call with OK.
   Pick pick(const CallArgs& call) const;
 
-  /// Picks again for a call that waits. Route, cluster, timeout and hash stay (gRFC A31, A42). Pass
-  /// the CallArgs of the first pick. A complete Pick gives up its connection first. A delayed Pick
-  /// does not change before its delay is over.
+  /// Picks again for a call that waits. The call keeps its route, cluster, timeout and hash (gRFC
+  /// A31, A42). Pass the CallArgs of the first pick. A complete Pick gives up its connection first.
+  /// While a filter's delay of the call lasts (Pick::delay), repick() changes nothing.
   void repick(Pick& pick, const CallArgs& call) const;
 
-  /// Explains which pick pick() would make now, and why, step by step. Explanations are for people,
-  /// not for calls. explain() changes no later pick: it counts nothing, sends no asks, and takes no
-  /// turn of round_robin. See lb::Router::explain(). Never blocks; allocates. Custom filters and
-  /// policies without an explain() of their own run as for a real call.
+  /// Explains which endpoint pick() would choose now, and why, step by step. Explanations are for
+  /// people, not for calls. explain() changes no later pick: it counts nothing, connects nothing,
+  /// and does not advance round_robin. See lb::Router::explain(). Never blocks; allocates. Custom
+  /// filters and policies without an explain() of their own run as for a real call.
   Explanation explain(const CallArgs& call) const;
 
   /// Picks, and blocks while the call has to wait: until `deadline` or the end of the route's
@@ -132,47 +135,54 @@ class Router {
                   Clock::time_point deadline,
                   OnFail on_fail = OnFail::kReturn) const;
 
-  /// As pick_until(), without blocking: `picked` is called once, with the result of pick_until(). A
-  /// pick that need not wait calls `picked` on this thread, before this function returns. Otherwise
-  /// `picked` runs on a thread of the runtime or of gRPC, or on the thread that destroys the
-  /// runtime. `picked` must not block and must not destroy the runtime. It runs without a lock of
-  /// signalbox, and may pick. The path is copied; `call.headers`, `call.authority` and `call.tried`
-  /// must live until `picked` is called. The Router need not live that long.
+  /// As pick_until(), without blocking: `picked` is called once, with the result that pick_until()
+  /// would return. When the result is known at once, `picked` runs on this thread, before this
+  /// function returns. Otherwise it runs on a thread of the runtime or of gRPC, or on the thread
+  /// that destroys the runtime. `picked` must not block and must not destroy the runtime. It runs
+  /// without a lock of signalbox, and may call this Router. The path is copied; `call.headers`,
+  /// `call.authority` and `call.tried` must live until `picked` is called. The Router may be
+  /// destroyed earlier.
   Registration pick_async(const CallArgs& call,
                           Clock::time_point deadline,
                           std::function<void(Pick)> picked,
                           OnFail on_fail = OnFail::kReturn) const;
 
-  /// Blocks until a publication newer than the one that `pick` was made from; for a delayed Pick,
-  /// until its delay is over. Returns true then, and false at the deadline or at the end of the
-  /// runtime. The publication may not concern this call: call repick() to find out.
+  /// Blocks until picks see a newer snapshot than the one that `pick` was made from (a publication:
+  /// a changed configuration or connection). If a filter delays the call (Pick::delay), blocks
+  /// until the delay is over instead. Returns true then, and false at the deadline or at the end of
+  /// the runtime. The change may have nothing to do with this call: repick() finds that out.
   bool wait(const Pick& pick, Clock::time_point deadline) const;
 
-  /// Calls `changed` once: after a publication newer than the one that `pick` was made from (for a
-  /// delayed Pick, when its delay is over), or when the runtime ends. No publication is missed,
-  /// however soon it comes. Threads and rules for `changed` are those of pick_async(). Until
+  /// Calls `changed` once: at the moment when wait() would return true, or when the runtime ends. A
+  /// change between `pick` and this call is not missed: `changed` is then called at once. The
+  /// threads on which `changed` runs, and its rules, are those of `picked` in pick_async(). Until
   /// `changed` is called or cancelled, the runtime serves the target even when no Router is left.
   /// An empty `changed` is never called.
   Registration on_change(const Pick& pick, std::function<void()> changed) const;
 
-  /// Counts the call as started (signalbox_rpcs_started_total). For picks that have a route.
+  /// Counts the call as started (signalbox_rpcs_started_total). Does nothing for a Pick without a
+  /// route.
   void started(const Pick& pick) const;
 
   /// Counts the call as completed with a gRPC status code (signalbox_rpcs_completed_total and, for
-  /// the caller, signalbox_calls_total), and reports it to the policies that count calls: outlier
-  /// detection takes every code but 0 for a failure of the endpoint. Do not finish a call that
-  /// never reached its endpoint: destroy its Pick, or pick again.
+  /// the caller, signalbox_calls_total), and reports the code to the policies that count calls:
+  /// outlier detection takes every code but 0 for a failure of the endpoint. Do not pass a call
+  /// that never reached its endpoint: destroy its Pick instead, or call repick().
   ///
   /// `load_report`: what the endpoint says about its load (gRFC A51), for the policy
   /// weighted_round_robin; null: nothing. Values that are NaN, infinite or negative have no effect.
   /// While Pick::wants_load() is false, no policy reads the report.
   void finished(Pick& pick, int code, const LoadReport* load_report = nullptr) const;
 
-  /// Counts, for the caller (signalbox_calls_total), a call that ends without an endpoint: with the
-  /// status of its last pick; with DEADLINE_EXCEEDED if that pick waits (kQueue); with UNAVAILABLE
-  /// if the pick was complete and the call never reached its endpoint. Call it once for such a call
-  /// of pick() and repick(), which do not know whether another pick follows. pick_until() and
-  /// pick_async() count a result that is not complete themselves.
+  /// Counts, for the caller (signalbox_calls_total), a call that ends without having reached an
+  /// endpoint. The code that is counted depends on the outcome of `pick`, the call's last Pick:
+  /// - kFail, kDrop: the code of pick.status().
+  /// - kQueue: DEADLINE_EXCEEDED.
+  /// - kComplete: UNAVAILABLE.
+  ///
+  /// Call it once for such a call if its last Pick came from pick() or repick(), which do not know
+  /// whether another pick follows. pick_until() and pick_async() count the call themselves when
+  /// their result is not complete.
   ///
   /// The Pick API times no call: signalbox_call_duration_seconds and signalbox_rpc_duration_seconds
   /// have the calls of channels only. signalbox_pick_wait_seconds also has the waits of

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runtime — signalbox inside your server: start it once, ask it for channels and routers.
+// Runtime — signalbox inside your process: start it once, then make channels and routers from it.
 //
 //   auto runtime = signalbox::Runtime::start();               // bootstrap from the environment
 //   if (!runtime.ok()) return runtime.status();
@@ -10,11 +10,11 @@
 // itself). All channels of a runtime share the connections to endpoints, and one ADS stream to each
 // xDS server.
 //
-// A bootstrap may name a file of xDS resources, "signalbox.resources", instead of a server. The
-// file must be readable without error when the runtime starts. Afterwards the runtime follows the
-// file: a change counts as a server's response. While a resource is invalid, the resource's last
-// good version stays in use. While the file cannot be read or parsed, the whole last good file
-// stays in use.
+// A bootstrap may name a file of xDS resources, in its field "signalbox.resources", instead of a
+// server. The file must be readable without error when the runtime starts. Afterwards the runtime
+// follows changes of the file, and treats each as a response of a server. While a resource is
+// invalid, the resource's last good version stays in use. While the file cannot be read or parsed,
+// the whole last good file stays in use.
 //
 // Thread-safe. Several runtimes may live in one process. Destroying a runtime stops its threads and
 // actors. Calls in flight run to their end. Waiting calls fail UNAVAILABLE, and so does every later
@@ -22,9 +22,9 @@
 //
 // gRPC's library shuts down once the last runtime of the process, its channels and its calls have
 // ended, unless the program itself uses gRPC. The shutdown begins soon afterwards, on a thread of
-// its own; the destructors do not wait for it. The shutdown may take up to 20 s longer while a
-// connection to a silent server is being made or a silent control plane is being left. A runtime
-// may be started again at any time.
+// its own; the destructors do not wait for it. It may take up to 20 s longer while a connection to
+// a server that does not answer is being made, or an ADS stream to such a server is being closed.
+// A new runtime may be started at any time.
 
 #pragma once
 
@@ -78,15 +78,15 @@ enum class EndpointTransport : std::uint8_t {
   kAssumed,
 };
 
-/// The token bucket of gRFC A6. Both values are more than 0, at most 1000, and counted in
-/// thousandths.
+/// The token bucket of gRFC A6, which limits retries. Both values must be more than 0 and at most
+/// 1000; they are rounded to thousandths.
 struct RetryThrottling {
   double max_tokens = 10;
   double token_ratio = 0.1;
 };
 
-/// The form in which new plain session cookies are written. Cookies of every form are read,
-/// whatever this setting is.
+/// The form in which signalbox writes new plain (not encrypted) session cookies. Cookies of every
+/// form are read, whatever this setting is.
 ///
 ///   base64 of                                 is written by               and read by
 ///   "ip:port,ip:port;cluster" (A60, A61)      gRPC, signalbox (kGrpc)     gRPC, signalbox
@@ -96,16 +96,18 @@ struct RetryThrottling {
 ///   the same with 3: "cluster"                signalbox (kEnvoy)          Envoy, signalbox
 ///   a sealed text (key_file)                  signalbox                   signalbox, with a key
 ///
-/// A cookie is replaced when it does not name the addresses and the cluster that the call went to.
-/// Envoy's own cookie names no cluster, and is not replaced for that. With a key_file, a cookie is
-/// also replaced when it is plain or sealed with another key than the first. A plain cookie is not
-/// replaced just because it has the other form.
+/// A response replaces the client's cookie when the cookie does not name the addresses and the
+/// cluster that the call went to. Envoy's own cookie names no cluster, and is not replaced for that
+/// reason. With a key_file, a cookie is also replaced when it is plain or sealed with another key
+/// than the first. A plain cookie is not replaced just because it has the other form.
 ///
-/// A session keeps its host when its calls go alternately through Envoy and signalbox. With kEnvoy,
-/// the session does so from its first call on. With kGrpc, it does so from Envoy's first response
-/// on, and that response moves a session that signalbox began. gRPC and Envoy do not read each
-/// other's form: a session that goes through both moves, with either setting. The time in a cookie
-/// is written for Envoy, and signalbox does not read it. A cookie ends at the client, by Max-Age.
+/// The calls of one session may go alternately through Envoy and signalbox. With kEnvoy, such a
+/// session keeps its host from the first call on. With kGrpc, Envoy cannot read the cookie that
+/// signalbox wrote: Envoy's first response moves the session to another host, with a cookie that
+/// Envoy and signalbox both read from then on. Plain gRPC and Envoy do not read each other's form,
+/// so a session that goes through these two changes its host, with either setting. The time in a
+/// cookie is written for Envoy, and signalbox does not read it. A cookie ends at the client, by
+/// Max-Age.
 enum class SessionCookieForm : std::uint8_t {
   kGrpc,
   /// Envoy's message has room for one address. The cookie of an endpoint with several addresses
@@ -133,7 +135,8 @@ struct SessionCookieOptions {
   /// `log`.
   std::optional<std::string> key_file;
   /// With a key_file: plain cookies, which clients may still have, are accepted too, and replaced
-  /// by sealed ones. Clients can forge cookies as long as this is true.
+  /// by sealed ones. Clients can forge cookies as long as this is true. Without a key_file, true is
+  /// an error of start().
   bool accept_plain = false;
   /// The form of plain cookies. Sealed cookies have only one form, so kEnvoy with a key_file is an
   /// error of start().
@@ -151,8 +154,8 @@ enum class MetricsDetail : std::uint8_t {
   kCluster,
   /// Also by endpoint: signalbox_endpoint_rpcs_total{cluster, endpoint, code}. At most 200
   /// endpoints of the runtime have series of their own. The calls of all others are counted under
-  /// the endpoint "other", and signalbox_metric_series_overflow_total counts these endpoints. Each
-  /// pick looks up its endpoint, and each call counts once more.
+  /// the endpoint "other", and signalbox_metric_series_overflow_total counts these endpoints. The
+  /// cost: a look-up for each pick, and one more counter for each call.
   kEndpoint,
   /// Calls are neither counted nor timed: the call metrics have no series, and the status has no
   /// numbers of calls. All other metrics stay.
@@ -168,15 +171,15 @@ struct RuntimeOptions {
   /// The time that a control plane has to send a resource. Afterwards the resource counts as absent
   /// (gRFC A57).
   std::chrono::nanoseconds resource_timeout = std::chrono::seconds(15);
-  /// The time that a priority has to connect before the next priority is tried (gRFC A56). A
-  /// shorter connect_timeout of the cluster decides first: a priority fails when all its attempts
-  /// have ended.
+  /// The time that a priority has to connect before the next priority is tried (gRFC A56). With a
+  /// shorter connect_timeout of the cluster, the next priority may be tried sooner: a priority has
+  /// failed when its attempts to connect to all endpoints have ended.
   std::chrono::nanoseconds failover_timeout = std::chrono::seconds(10);
-  /// The number of priorities below the one in use that stay connected, in each cluster; of an
-  /// aggregate in priority mode, the next leaf, however many. Calls go to the first READY one of
-  /// them as soon as the priority in use has lost its connections, and return when it is READY
-  /// again. 0, as in gRFC A56: the next priority is connected after the failure, and calls wait
-  /// meanwhile.
+  /// In each cluster: the number of priorities below the one in use that stay connected, as
+  /// standbys. An aggregate in priority mode has at most one standby, its next leaf, whatever the
+  /// number. When the priority in use loses its connections, calls go to its first READY standby
+  /// immediately, and return when the lost priority is READY again. 0, as in gRFC A56: the next
+  /// priority is connected after the failure, and calls wait meanwhile.
   std::uint32_t standby_priorities = 0;
   /// The most points on a ring of ring_hash, whatever a control plane asks for (gRFC A42). When a
   /// cluster has more endpoints than this, some endpoints have no point and get no call: raise the
@@ -197,17 +200,19 @@ struct RuntimeOptions {
   ///
   /// kTiered: calls are spread over the priorities of all leaves by health, as in Envoy's aggregate
   /// cluster. A priority's capacity is 140 % of its healthy endpoints (EDS
-  /// overprovisioning_factor); the next priority gets the rest. A call waits or fails when its tier
-  /// has no usable endpoint; it does not move to another tier. Calls of sessions go to their host,
-  /// in any leaf. The client feature envoy.lb.does_not_support_overprovisioning is then not sent to
-  /// control planes.
+  /// overprovisioning_factor); the next priority gets the rest. Each call draws a tier: the healthy
+  /// or the DEGRADED endpoints of one priority. When its tier has no usable endpoint, the call
+  /// waits or fails, and does not move to another tier. Calls of sessions go to their host, in any
+  /// leaf. In this mode the client feature envoy.lb.does_not_support_overprovisioning is not sent
+  /// to control planes.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
   /// For kTiered: the panic threshold of aggregates without a healthy_panic_threshold in their CDS
   /// common_lb_config. In percent, at most 100. A priority panics when its share of healthy or
   /// DEGRADED endpoints is below the threshold while all priorities together cannot serve every
   /// call. Its calls then go to all of its endpoints but DRAINING ones, whatever their health. When
-  /// every priority's score is 0 (no endpoint is fit, or fewer than one in 140), calls are spread
-  /// over the priorities by their numbers of endpoints.
+  /// the score (capacity in percent, rounded down) of every priority is 0, calls are spread over
+  /// the priorities by their numbers of endpoints. A score is 0 when no endpoint is healthy or
+  /// DEGRADED, or fewer than one in 140.
   ///
   /// 0 turns panic off; Envoy's default is 50. Without panic, when every score is 0, all calls go
   /// to the first priority with a healthy endpoint, else to the first with a DEGRADED endpoint.
@@ -231,10 +236,10 @@ struct RuntimeOptions {
   /// been connected; this value is no less than `initial_backoff`.
   std::chrono::nanoseconds lost_backoff = std::chrono::milliseconds(200);
 
-  /// The time before pick_first tries the next address as well (gRFC A61). Policies of many
-  /// endpoints use it for the addresses of one endpoint. The range is 100 ms to 2 s; values outside
-  /// count as its ends. An attempt's total time is the cluster's connect_timeout, or 20 s without
-  /// one in CDS, as in gRPC.
+  /// The time that pick_first waits for one address before it tries the next one at the same time
+  /// (gRFC A61). The other leaf policies use this delay for the addresses of one endpoint. A value
+  /// below 100 ms counts as 100 ms, a value above 2 s as 2 s. An attempt to connect may take the
+  /// cluster's connect_timeout in all, or 20 s without one in CDS, as in gRPC.
   std::chrono::nanoseconds connection_attempt_delay = std::chrono::milliseconds(250);
 
   /// The interval of pings on a silent connection to an endpoint. A connection without an answer
@@ -256,11 +261,11 @@ struct RuntimeOptions {
   /// routes with a retry policy (gRFC A44). The messages of a stream are one request. A call with a
   /// larger request is not retried: signalbox_retries_total counts it as too_large.
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
-  /// A retry passes over the endpoints that the call has tried, while other endpoints exist.
-  /// round_robin, least_request and the choice of a locality pass over them. ring_hash, pick_first
-  /// and a session do not: within its locality, they bind a call to its endpoint. False, as in
-  /// gRPC: a retry is picked like a new call, unless its route's retry policy says otherwise
-  /// (retry_host_predicate: previous_hosts).
+  /// True: a retry avoids the endpoints that the call has tried, while there are others. The
+  /// choice of a locality, round_robin, weighted_round_robin, random and least_request avoid them.
+  /// ring_hash, maglev, pick_first and a session do not: within its locality, they bind a call to
+  /// its endpoint. False, as in gRPC: a retry is picked like a new call, unless its route's retry
+  /// policy says otherwise (retry_host_predicate: previous_hosts).
   bool retry_elsewhere = true;
   /// Stops the retries of a target while too many of its calls fail (gRFC A6). A retryable failure
   /// takes a token, a success gives `token_ratio` of a token back. No call is retried while half of
@@ -321,10 +326,10 @@ struct RuntimeOptions {
   /// Receives lines for the operator: that a target is served (once), why a changed resource file
   /// is not used, which certificate file went bad, why a custom policy died, which control plane
   /// was lost, that the call_observer threw. Unset: each line goes to stderr. Called on a thread of
-  /// the runtime, inside start(), or where an event of call_observer threw, and perhaps on
-  /// two threads at once. It must not throw, and must not destroy the runtime. Control characters
-  /// in the text are escaped. Of each kind of event 20 lines pass at once, and then one every 3 s;
-  /// the next one has the number of those that were left out.
+  /// the runtime, inside start(), or where an event of call_observer threw. Two threads may call it
+  /// at the same time. It must not throw, and must not destroy the runtime. Control characters in
+  /// the text are escaped. For each kind of event, a burst of 20 lines passes, and then one line
+  /// every 3 s; that line has the number of lines that were left out.
   std::function<void(const std::string& text)> log;
   /// As `log`, with level and kind beside the text. Set only one of the two.
   std::function<void(const LogLine& line)> log_line;
@@ -332,12 +337,14 @@ struct RuntimeOptions {
   /// and control planes that are back.
   LogLevel log_level = LogLevel::kNotice;
 
-  /// Abseil can look for deadlocks at every lock that gRPC takes. Debian's build does so in every
-  /// process, which costs a good part of gRPC's CPU time, and memory for each of its mutexes. With
-  /// false, start() turns that off for the whole process (absl::SetMutexDeadlockDetectionMode).
+  /// Abseil can look for deadlocks whenever gRPC takes a lock. Debian's build of Abseil does so in
+  /// every process, which costs a good part of gRPC's CPU time, and memory for each mutex. False:
+  /// start() turns the detection off for the whole process (absl::SetMutexDeadlockDetectionMode).
+  /// True: start() leaves it as it is.
   bool detect_deadlocks = false;
 
-  /// After 10,000 endpoints have gone, returns their memory to the system by glibc's malloc_trim.
+  /// After 10,000 endpoints have been removed, returns their memory to the system by glibc's
+  /// malloc_trim.
   /// malloc_trim goes through the whole heap of the process. It runs a few times within three
   /// minutes, on a thread of its own. A thread that allocates meanwhile may wait some milliseconds.
   /// The first run sets M_TRIM_THRESHOLD to 1 MiB for the whole process (mallopt): from then on
@@ -398,10 +405,10 @@ class Runtime {
   /// - A call that no server has processed is picked again at once. Its connection died before the
   ///   call was sent, or the server's GOAWAY excluded it, or the server refused it with
   ///   REFUSED_STREAM (only once per call). Other failed calls are retried as their route's retry
-  ///   policy says. Both rules hold for calls of one batch and of several (streams, a
-  ///   ClientUnaryReactor), until the server has responded or more than retry_buffer_bytes were
-  ///   sent. A stream that sends its headers and first message together (corked) counts as
-  ///   processed where gRPC does not say otherwise.
+  ///   policy says. Both rules hold for unary calls and for streams, until the server has responded
+  ///   or more than retry_buffer_bytes were sent. When a stream that sends its headers together
+  ///   with its first message (corked) fails, gRPC may not say whether a server has seen it; the
+  ///   stream then counts as processed.
   /// - When a call fails because its connection breaks off, its status names target, cluster and
   ///   endpoint before gRPC's reason.
   /// - A call does not wait for a retry that would begin after its deadline: the call ends at once,
@@ -410,9 +417,9 @@ class Runtime {
   ///   channel's interceptors see one call. The global interceptor also sees the ADS streams.
   /// - The authority of a call is the first of these that is set: the context's; the endpoint's
   ///   hostname, if the call's route says so and the control plane is trusted (gRFC A81);
-  ///   ChannelOptions'; the default authority of RuntimeOptions::channel_arguments; the target's,
-  ///   as on gRPC's own channel: "orders.example:80" for "xds:///orders.example:80". A default
-  ///   authority never changes the target's virtual host.
+  ///   ChannelOptions::authority; GRPC_ARG_DEFAULT_AUTHORITY of RuntimeOptions::channel_arguments;
+  ///   the target's, as on gRPC's own channel: "orders.example:80" for "xds:///orders.example:80".
+  ///   The virtual host is chosen by the target, and none of these changes it.
   /// - There is no service config. Only the channelz of add_admin_services() shows the channel.
   ///   Features that gRPC has for grpc::Channel alone are missing (its load-balancing policy's
   ///   name, ResetConnectionBackoff).
@@ -434,14 +441,14 @@ class Runtime {
   std::shared_ptr<prometheus::Collectable> metrics() const;
   std::string metrics_text() const;
 
-  /// Serves /metrics on "host:port" until the runtime ends; port 0 takes a free port. A port
-  /// without a host listens on 127.0.0.1: other machines have access only when the address says so.
-  /// Returns the port.
+  /// Serves /metrics on "host:port" until the runtime ends; port 0 takes a free port. An address
+  /// that is only a port listens on 127.0.0.1, to which other machines have no access. Returns the
+  /// port.
   absl::StatusOr<int> serve_metrics(const std::string& address);
 
   /// The xDS client's knowledge of every resource in use: state, version, times, last error (gRFC
-  /// A40). Made on a thread of the runtime, without delay for any call. Blocks until it is made: do
-  /// not call it from a callback. UNAVAILABLE while the client is being restarted,
+  /// A40). A thread of the runtime makes the dump, and no call waits for it. dump() blocks until
+  /// then: do not call it from a callback. UNAVAILABLE while the xDS client is being restarted,
   /// DEADLINE_EXCEEDED after 10 s.
   absl::StatusOr<ResourceDump> dump() const;
 
@@ -450,9 +457,11 @@ class Runtime {
   absl::StatusOr<std::string> dump_json() const;
 
   /// Explains where a call would go and why, as JSON (xds/explanation_json.hpp). `target`: a target
-  /// that a channel or a router of this runtime has. `headers`: names in lower case, cookies among
-  /// them; the answer does not have their values. `seed`: for the random choices; unset: any.
-  /// INVALID_ARGUMENT: no channel or router has the target; the error lists the targets in use.
+  /// that a channel or a router of this runtime has. `method`: "/package.Service/Method".
+  /// `headers`: the call's headers, cookies included, with names in lower case; the JSON does not
+  /// show their values. `seed`: the number from which the call's random choices are computed;
+  /// unset: any. INVALID_ARGUMENT: no channel or router has the target; the error lists the targets
+  /// in use.
   absl::StatusOr<std::string> explain_json(
       const std::string& target,
       const std::string& method,
@@ -460,20 +469,22 @@ class Runtime {
       std::optional<std::uint64_t> seed = std::nullopt) const;
 
   /// Plans how the calls to a cluster would spread, with the resources in use now: see plan.hpp.
-  /// The mode, the policies and the providers of `request` are ignored: those of the runtime apply.
-  /// A panic threshold of 0 is replaced by the runtime's (an aggregate's own threshold comes
-  /// first). Errors are those of plan_text() and dump(); it blocks as dump() does.
+  /// aggregate_mode, lb_policies and certificate_providers of `request` are ignored: those of the
+  /// runtime apply. A panic threshold of 0 in `request` means RuntimeOptions::panic_threshold; an
+  /// aggregate's own threshold comes first. Errors are those of plan_text() and dump(). plan()
+  /// blocks as dump() does.
   absl::StatusOr<Plan> plan(PlanRequest request = {}) const;
 
-  /// What every target of this runtime is doing now, and why: see runtime_status.hpp. It is copied
-  /// from pieces that the actors have published. No actor is asked, and no call is delayed. Any
-  /// thread may call it, also in a callback; it takes time in proportion to the endpoints.
+  /// What every target of this runtime is doing now, and why: see runtime_status.hpp. The status is
+  /// copied from data that the runtime's actors have published, so no actor and no call waits. Any
+  /// thread may call status(), also in a callback. It takes time in proportion to the number of
+  /// endpoints.
   RuntimeStatus status() const;
 
   /// Whether calls to the target can be sent: a configuration is in use, and the channel's state is
-  /// READY or IDLE. Without a target: whether that holds for every target in use; true while there
-  /// is none. nullopt: no channel or router has the target. Asks no actor; takes a lock of the
-  /// runtime for a moment.
+  /// READY or IDLE. With an empty `target`: whether that holds for every target in use; true when
+  /// no target is in use. nullopt: no channel or router has the target. Waits for no actor, only
+  /// for a lock of the runtime, which is held for moments.
   std::optional<bool> ready(const std::string& target = "") const;
 
   /// Opens a read-only admin server for users of this machine, until the runtime ends: pages for a
@@ -492,7 +503,8 @@ class Runtime {
   /// - CSDS shows what dump_json() shows, redacted in the same way, as one ClientConfig.
   /// - channelz shows status(): each target is a top channel with its subchannels and sockets.
   ///   gRPC's own channels and servers are shown, too.
-  /// - health says what ready() says, for "" and for each target.
+  /// - health reports ready(): of all targets for the service "", of one target for the service
+  ///   with the target's name.
   ///
   /// The runtime must outlive the server. Shut the server down with a deadline: a client's Watch
   /// does not end by itself. A server can have the services of one runtime.
@@ -501,7 +513,7 @@ class Runtime {
   /// one. When the program has registered such a service itself, BuildAndStart() returns null.
   absl::Status add_admin_services(grpc::ServerBuilder& builder, AdminServices services = {});
 
-  /// The number of calls that were picked again because no server had processed them.
+  /// How often calls on channels were picked again because no server had processed them.
   std::int64_t repicked() const;
 
  private:

@@ -9,12 +9,13 @@
 //   actors ─ immutable pieces ─▶ actors/status_board ─▶ Runtime::status ─▶ [RuntimeStatus]
 //                                   admin pages, `signalbox top`, channelz, health ◀─┘
 //
-// A RuntimeStatus is a plain value. It owns all that it contains, and never changes after it was
-// made. Any thread may read it, also after the runtime has ended.
+// A RuntimeStatus is a plain value. It owns all that it contains, and the runtime never changes it
+// later. Any thread may read it, also after the runtime has ended.
 //
-// Each piece was true at the moment when its actor published it, so two pieces may differ by the
-// messages that were under way between their actors. Calendar times are computed from the steady
-// clock when the status is made: the same event may differ by a microsecond between two statuses.
+// Actors publish pieces of the status at different moments, so two parts of one status may disagree
+// for a short time: for example, a subchannel is READY and its priority still CONNECTING. Calendar
+// times are computed from the steady clock when the status is made, so the time of one event may
+// differ by a microsecond between two statuses.
 
 #pragma once
 
@@ -40,14 +41,16 @@ namespace signalbox {
 struct AddressStatus {
   Address address;
   /// The state of the subchannel, or the reason why a connected endpoint gets no calls (kEjected,
-  /// kUnhealthy, kDraining). nullopt: no policy holds the address, so it has no subchannel.
+  /// kUnhealthy, kDraining). nullopt: no policy uses the address, so it has no subchannel.
   std::optional<EndpointState> state;
-  /// The raw connectivity, whatever the health. IDLE without a subchannel.
+  /// The state of the connection alone: ejection and health do not change it. IDLE without a
+  /// subchannel.
   ConnectivityState connectivity = ConnectivityState::kIdle;
   /// Since when `state` holds. nullopt without a subchannel.
   std::optional<WallTime> since;
-  /// Why the address is not usable: in kTransientFailure the last failed attempt, in kEjected and
-  /// kUnhealthy the judge's reason. OK: there is nothing to say.
+  /// Why the address is not usable: in kTransientFailure the error of the last attempt to connect,
+  /// in kEjected and kUnhealthy the reason of outlier detection or of the health check. OK: there
+  /// is no reason.
   absl::Status reason;
   /// How often outlier detection has ejected the address since its subchannel began.
   std::uint32_t ejections = 0;
@@ -66,17 +69,20 @@ struct EndpointStatus {
 
 struct LocalityStatus {
   LocalityName name;
-  std::uint32_t weight = 1;               ///< Within its priority.
-  std::vector<EndpointStatus> endpoints;  ///< Fit ones first, then DEGRADED, then unfit ones.
+  std::uint32_t weight = 1;  ///< Within its priority.
+  /// First the endpoints that are fit for calls and not DEGRADED, then the DEGRADED ones, then
+  /// those that get no calls because of their health.
+  std::vector<EndpointStatus> endpoints;
 };
 
 /// One priority of a leaf, or one leaf of an aggregate.
 struct PriorityStatus {
-  /// The name of the leaf in an aggregate's list; the policy's own name in a leaf.
+  /// In an aggregate: the name of the leaf. In a leaf: the name that the policy `priority` has for
+  /// its child; empty in tiered mode.
   std::string name;
-  /// True: the priority has been tried, and `state`, `since` and `reason` say how it is; in tiered
-  /// mode they are those of its best address. False: nothing was connected here so far, usually
-  /// because no better priority has failed.
+  /// True: the priority has been tried, and `state`, `since` and `reason` describe it; in tiered
+  /// mode these fields are those of its best address. False: the priority's endpoints have not been
+  /// connected to, usually because no better priority has failed.
   bool started = false;
   ConnectivityState state = ConnectivityState::kIdle;
   std::optional<WallTime> since;  ///< Since when `state` holds; nullopt unless started.
@@ -103,8 +109,9 @@ struct ClusterStatus {
   AggregateMode mode = AggregateMode::kPriority;  ///< Only of an aggregate.
   std::vector<ClusterName> leaves;                ///< Only of an aggregate, in order.
   std::string service_name;                       ///< The EDS resource or the DNS name.
-  std::uint32_t max_requests = 0;  ///< The limit of concurrent calls of a leaf; else 0.
-  /// The place in `priorities` that carries the calls; nullopt: none does, or mode kTiered.
+  std::uint32_t max_requests = 0;  ///< The limit of concurrent calls; 0 in an aggregate.
+  /// The index in `priorities` of the priority that carries the calls. nullopt: no priority carries
+  /// calls, or the mode is kTiered.
   std::optional<std::size_t> active;
   std::vector<PriorityStatus> priorities;
 };
@@ -122,7 +129,7 @@ struct TargetStatus {
   std::optional<WallTime> configured;  ///< When the policies last got a configuration.
   /// Calls that have ended OK for the application; nullopt: not counted (MetricsDetail::kNone).
   std::optional<std::int64_t> calls_succeeded;
-  std::optional<std::int64_t> calls_failed;  ///< Calls that have ended otherwise; as above.
+  std::optional<std::int64_t> calls_failed;  ///< Calls with any other status; nullopt as above.
   std::vector<ClusterStatus>
       clusters;  ///< In the order of their names, each leaf after its aggregate.
 };
@@ -137,17 +144,17 @@ struct PriorityChange {
   std::string target;
   ClusterName cluster;
   ClusterName aggregate;            ///< See ClusterStatus::aggregate.
-  std::optional<std::size_t> from;  ///< nullopt: no priority carried calls before.
-  std::optional<std::size_t> to;    ///< nullopt: no priority carries calls now.
-  std::string from_name;            ///< The name of the priority, for an aggregate the leaf.
+  std::optional<std::size_t> from;  ///< An index; nullopt: no priority carried calls before.
+  std::optional<std::size_t> to;    ///< An index; nullopt: no priority carries calls now.
+  std::string from_name;            ///< PriorityStatus::name of `from`.
   std::string to_name;
   PriorityChangeReason reason = PriorityChangeReason::kFirst;
   /// What was wrong with the priority that calls left: the text of its failure. May be empty.
   std::string details;
   /// How long no priority carried calls before this change; zero: one always did.
   Duration without{};
-  /// The failover window of the priority that was left, when it was still open; nullopt: it was
-  /// over, or there was none.
+  /// The time that was left of the failover window (failover_timeout) of the priority that last
+  /// carried calls. nullopt: the window was over, or there was none.
   std::optional<Duration> window_left;
 };
 
