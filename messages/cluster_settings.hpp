@@ -103,8 +103,8 @@ struct HealthCheck {
   Duration timeout{};                         ///< For one probe; greater than 0.
   Duration interval{};                        ///< From the end of a probe to the next; above 0.
   Duration initial_jitter{};                  ///< The first probe waits up to this long.
-  Duration interval_jitter{};                 ///< Each interval is longer by up to this time,
-  std::uint32_t interval_jitter_percent = 0;  ///< and by up to this percentage of itself.
+  Duration interval_jitter{};                 ///< Each interval is longer by up to this time.
+  std::uint32_t interval_jitter_percent = 0;  ///< Each is also longer by up to this percentage.
   /// After this number of failures in a row the endpoint is unfit; at least 1. One failure is
   /// enough for the first probe, and one answer that says "unfit" is always enough.
   std::uint32_t unhealthy_threshold = 1;

@@ -47,8 +47,9 @@ struct PriorityHosts {
   friend bool operator==(const PriorityHosts&, const PriorityHosts&) = default;
 };
 
-/// The counts of the endpoints that a policy was given. A leaf policy reports one priority and
-/// counts all fit endpoints as `healthy`. A leaf cluster reports its own priorities.
+/// How many of a policy's endpoints are fit for calls. A leaf policy, such as round_robin, reports
+/// one priority, and counts all fit endpoints as `healthy`. A leaf cluster reports one entry for
+/// each of its priorities.
 struct HostReport {
   std::vector<PriorityHosts> priorities;
   std::uint32_t overprovisioning_percent = 140;
@@ -78,7 +79,7 @@ struct ChildStateChanged {
   absl::Status status;  ///< The reason, in TRANSIENT_FAILURE.
   PickerPtr picker;
   Generation generation = 0;      ///< The newest configuration that the picker knows.
-  HostReportPtr hosts = nullptr;  ///< Null: the policy does not count.
+  HostReportPtr hosts = nullptr;  ///< Null: the child does not count its endpoints.
 };
 
 /// The child and all policies below it have processed every configuration up to `generation`.
@@ -94,8 +95,8 @@ struct ChildDied {
 };
 
 /// The child suspects that its addresses are outdated, and asks for names to be resolved again
-/// (A37-33). A policy passes the request to its parent by RequestReresolution, according to
-/// ChildSet::hear_other; a policy that stops such requests has its own rule.
+/// (A37-33). A policy passes the request to its parent by the effect RequestReresolution
+/// (ChildSet::hear_other), unless its configuration says to stop such requests.
 struct ChildAskedReresolution {
   ChildName child;
 };
@@ -134,8 +135,8 @@ struct IdleExitRequested {};
 /// The answer to RebuildSoon: all messages that were in the mailbox when RebuildSoon was ordered
 /// have been handled.
 struct RebuildDue {
-  /// The duration of the last step that published another picker, as the shell measured it. 0: not
-  /// measured. It is a virtual time, so 0, in simulations.
+  /// How long the last step took that published another picker, as the policy's actor measured it.
+  /// 0: not measured. Always 0 in simulations, because a step takes no virtual time.
   Duration build_cost{};
 };
 
@@ -196,7 +197,7 @@ struct Publish {
   absl::Status status;
   PickerPtr picker;
   Generation generation = 0;      ///< The newest configuration that the picker knows.
-  HostReportPtr hosts = nullptr;  ///< Null: the policy does not count.
+  HostReportPtr hosts = nullptr;  ///< Null: the policy does not count its endpoints.
 };
 
 /// Tells the parent that this policy and all policies below have processed `generation`.

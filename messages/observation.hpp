@@ -77,10 +77,10 @@ struct PrioritiesSeen {
 };
 
 enum class PriorityChangeReason : std::uint8_t {
-  kFirst,         ///< A first priority carries calls.
+  kFirst,         ///< A priority carries calls for the first time since the policy began.
   kFailed,        ///< Every better priority is in TRANSIENT_FAILURE.
   kTimedOut,      ///< A better priority did not connect within its failover window.
-  kRecovered,     ///< The priority, or a better one, carries calls again.
+  kRecovered,     ///< A better priority, or one after a time without any, carries calls again.
   kReconfigured,  ///< The list of priorities changed.
   kLost,          ///< No priority carries calls any more.
 };

@@ -50,8 +50,8 @@ struct AdsBytesReceived {
   std::string bytes;  ///< One serialised DiscoveryResponse.
 };
 
-/// The bytes of one SendBytes have been sent to the server: of the stream's oldest one without an
-/// AdsBytesWritten.
+/// The bytes of one SendBytes have been sent to the server. These events come in the order of the
+/// stream's SendBytes.
 struct AdsBytesWritten {
   std::uint64_t stream = 0;
 };

@@ -51,8 +51,10 @@ class CookieSeal {
   CookieSeal& operator=(const CookieSeal&) = delete;
 
   /// Appends the sealed, base64-encoded text to `into`. False, with `into` unchanged: there were no
-  /// random bytes, or OpenSSL failed. Thread-safe, lock-free. Call seal() and open() in a read
-  /// section of any SnapshotCell, so that the keys in use are not destroyed after exchange().
+  /// random bytes, or OpenSSL failed. Thread-safe. No lock of its own; seal() calls OpenSSL's
+  /// generator of random bytes, which may take one for a moment. Call seal() and open() in a read
+  /// section of any SnapshotCell, so that exchange() on another thread does not lead to the
+  /// destruction of the keys.
   bool seal(absl::string_view text, absl::string_view purpose, std::string& into) const;
 
   enum class Opened : std::uint8_t {

@@ -95,7 +95,8 @@ void ClusterCounts::settle() const {
   for (auto& [category, drops] : drops_)
     drops.reported = drops.seen;
   breaker_reported_ = breaker_seen_;
-  // A counter that was unused when it was read has no later counts, unless it is in use again.
+  // A counter that was unused at the reading, and is unused now, has no counts after the reading.
+  // So it is dropped without losing any.
   std::erase_if(localities_, [](const auto& entry) {
     return entry.second.was_unused && is_held_here_alone(entry.second.counts);
   });
