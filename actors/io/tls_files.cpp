@@ -68,7 +68,8 @@ std::optional<CertificateEnds::Time> end_of(const CertificatePtr& certificate) {
   return std::chrono::system_clock::from_time_t(timegm(&fields));
 }
 
-// The first or the last end of all.
+// The time at which the first certificate of `all` becomes invalid (`better` is std::less), or the
+// last one (std::greater). nullopt: no certificate has a readable time.
 template <typename Better>
 std::optional<CertificateEnds::Time> end_of(const std::vector<CertificatePtr>& all, Better better) {
   std::optional<CertificateEnds::Time> chosen;
@@ -79,7 +80,8 @@ std::optional<CertificateEnds::Time> end_of(const std::vector<CertificatePtr>& a
   return chosen;
 }
 
-// OpenSSL's callback for the password of a key. It gives none, because no user can be asked.
+// The callback with which OpenSSL asks for the password of an encrypted key. Answers that there is
+// none; without this callback OpenSSL would ask on the terminal.
 int no_password(char* /*buffer*/, int /*size*/, int /*rwflag*/, void* /*user*/) {
   return -1;
 }
