@@ -130,7 +130,7 @@ struct ChannelState {
   std::map<ClusterName, std::shared_ptr<const void>> in_metrics;
   std::optional<lb::ChannelCore> core;
   XdsConfigPtr newest;        ///< The configuration that came last.
-  ResourceVersions versions;  ///< Of `newest`.
+  ResourceVersions versions;  ///< The versions of the resources of `newest`.
   bool is_announced = false;  ///< The log has said that the target is served.
   Generation shown = 0;       ///< The last generation that the log has named.
   const ChildName root{kRootName};

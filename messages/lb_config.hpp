@@ -254,7 +254,7 @@ struct WeightedRoundRobinConfig {
 
   /// How long an endpoint must report before its weight is used.
   Duration blackout_period = std::chrono::seconds(10);
-  /// How old the last report of a weight in use may be.
+  /// A weight is no longer used when its endpoint's last load report is older than this.
   Duration weight_expiration_period = std::chrono::minutes(3);
   Duration weight_update_period = std::chrono::seconds(1);  ///< At least 100 ms.
   double error_utilization_penalty = 1;                     ///< Not negative.

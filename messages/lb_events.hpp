@@ -105,7 +105,7 @@ struct ChildAskedReresolution {
 /// holder of the address gets its changes in the same order.
 struct SubchannelStateChanged {
   Address address;
-  ConnectivityState state = ConnectivityState::kIdle;  ///< Raw connectivity.
+  ConnectivityState state = ConnectivityState::kIdle;  ///< Independent of `healthy`.
   bool healthy = true;       ///< False: ejected, or its health checks fail; the connection stays.
   absl::Status status;       ///< The reason, in TRANSIENT_FAILURE or when unhealthy.
   ConnectionPtr connection;  ///< Set exactly in READY.

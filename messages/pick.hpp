@@ -70,12 +70,14 @@ class HeaderSource {
                     absl::FunctionRef<void(absl::string_view value)> visit) const = 0;
 };
 
-/// A set of endpoints in one priority of a leaf cluster, as the policy `tiered` chooses it.
+/// The healthy, the degraded or all endpoints of one priority of a leaf cluster. The policy
+/// `tiered` chooses a Tier for each call.
 struct Tier {
   enum class Hosts : std::uint8_t { kHealthy, kDegraded, kAll };
 
   std::uint32_t priority = 0;
-  Hosts hosts = Hosts::kHealthy;  ///< kAll: the priority is in panic.
+  /// kAll: all endpoints but DRAINING ones, because too few endpoints of the priority are fit.
+  Hosts hosts = Hosts::kHealthy;
 
   friend bool operator==(const Tier&, const Tier&) = default;
   friend auto operator<=>(const Tier&, const Tier&) = default;

@@ -44,7 +44,7 @@ struct AdsStreamOpened {
   std::uint64_t stream = 0;
 };
 
-/// The transport reads the next message only after ReadNext.
+/// A response came. The transport reads the next response only after ReadNext.
 struct AdsBytesReceived {
   std::uint64_t stream = 0;
   std::string bytes;  ///< One serialised DiscoveryResponse.

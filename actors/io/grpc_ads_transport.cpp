@@ -124,7 +124,8 @@ class Call : public std::enable_shared_from_this<Call> {
 
   void start() {
     const std::lock_guard lock(mutex_);
-    // An alarm reports the end, because `closed` never runs inside open() (T1).
+    // An alarm that is due now reports the end, because `closed` must not run inside open() (T1 of
+    // ads_transport.hpp).
     if (!refusal_.ok()) {
       finishing_ = true;
       alarm_.Set(&interest_.queue(), gpr_now(GPR_CLOCK_MONOTONIC), tag(&Call::refused));
@@ -180,7 +181,7 @@ class Call : public std::enable_shared_from_this<Call> {
     void (Call::*to_)(bool);
   };
 
-  // The operation that is started with the tag owns the tag.
+  // Makes the tag of an operation. The tag deletes itself when the operation has ended.
   GrpcPoller::Tag* tag(void (Call::*to)(bool)) {
     return std::make_unique<Tag>(shared_from_this(), to).release();
   }

@@ -62,10 +62,12 @@ class GrpcPoller {
     /// Takes a hold on the process's poller. If there is no poller, makes one.
     Hold();
 
-    /// Tags are GrpcPoller::Tag, and own themselves.
+    /// The queue that the poller's thread serves. Its tags are GrpcPoller::Tags; each deletes
+    /// itself in done().
     grpc::CompletionQueue& queue() const;
 
-    /// Tags are grpc_completion_queue_functors, and own themselves.
+    /// The queue that threads of gRPC serve. Its tags are grpc_completion_queue_functors; each
+    /// deletes itself when it has run.
     grpc_completion_queue* callback_queue() const;
 
     /// Makes the poller wait for completions for a moment, because some are expected.

@@ -49,7 +49,7 @@ BioPtr reader_of(const std::string& pem) {
   return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-// Empty when there is no certificate or one is malformed.
+// The certificates of a PEM text. Empty when it has no certificate, or when one is malformed.
 std::vector<CertificatePtr> certificates_in(const std::string& pem) {
   ERR_clear_error();
   const BioPtr reader = reader_of(pem);

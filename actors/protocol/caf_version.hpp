@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The code that depends on the version of CAF: typed actor signatures, sending, delayed messages,
-// death watches, clocks. (The macro in registration.hpp depends on it, too.)
+// death watches, clocks. Only one other place depends on the version: the macro in
+// registration.hpp.
 //
 // Written for CAF 0.17 (Debian 12). Messages are plain structs: default-constructible, copyable,
 // registered in actors/protocol/registration.hpp. A state struct must not be an aggregate, so it

@@ -204,8 +204,8 @@ std::size_t LoadBook::size() const {
   return size;
 }
 
-// A call in flight holds a locality, and a picker holds the counters of drops, but neither holds
-// the ClusterCounts.
+// A call in flight holds the counts of a locality, and a picker holds the counters of drops, but
+// neither holds the ClusterCounts. So a cluster is unused only if none of these is held.
 bool LoadBook::is_unused(const Entry& entry) {
   return is_held_here_alone(entry.counts) && !entry.counts->is_held();
 }

@@ -92,7 +92,7 @@ class LoadBook {
   /// `servers`: the servers that take load reports.
   explicit LoadBook(std::set<ServerId> servers) : servers_(std::move(servers)) {}
 
-  /// Replaces the waker; empty: none is called.
+  /// Sets the function that open() calls; empty: open() calls none.
   void wake_by(Waker waker);
 
   /// Returns the counts of the cluster; repeated calls return the same object while it is in use.
@@ -106,7 +106,7 @@ class LoadBook {
   /// can be settled.
   LoadReading read(ServerId server, const LoadSelection& selection, Instant now);
 
-  /// Whether a cluster in use is reported to the server.
+  /// Whether a cluster is in use that has its load reported to the server.
   bool is_in_use(ServerId server) const;
 
   /// Marks the counts of the reading as reported. Does nothing if `number` is not the number of the

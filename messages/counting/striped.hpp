@@ -54,7 +54,8 @@ inline void add_in_stripe(std::atomic<std::int64_t>& counter,
   }
 }
 
-/// N related counters per stripe, side by side.
+/// N related counters. Within a stripe the N values are side by side, so that a thread that changes
+/// several of them touches few cache lines.
 template <std::size_t N>
 class StripedCounters {
  public:
