@@ -2,7 +2,7 @@
 //
 // Workload — counts the messages of one actor, and measures some of them.
 //
-//   shell: feed(event) ─▶ [Workload::begin] ─▶ counts ─▶ (the core's step, the effects) ─▶ duration
+//   actor: feed(event) ─▶ [Workload::begin] ─▶ counts ─▶ (the core's step, the effects) ─▶ duration
 //                                                  └▶ ActorStats of its kind of actor ─▶ metrics
 //
 // Each kind of actor has one ActorStats. The first message and then every kOneIn-th is measured:

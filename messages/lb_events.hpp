@@ -2,7 +2,7 @@
 //
 // The events that load balancing receives, and the effects that it returns.
 //
-//   shell: mailbox ─▶ event ─▶ Policy::step ─▶ effects ─▶ shell: run, in order
+//   actor: mailbox ─▶ event ─▶ Policy::step ─▶ effects ─▶ actor: run, in order
 //
 // Events are past tense, effects imperative. Every type is a plain value, copyable and
 // default-constructible, so that it can be a message between actors.
@@ -88,8 +88,8 @@ struct ChildApplied {
   Generation generation = 0;
 };
 
-/// The child's actor died. The shell restarts the actor; until the new actor reports, the parent
-/// uses the child's last picker and counts the child as having answered.
+/// The child's actor died, and will be restarted. Until the new actor reports, the parent uses the
+/// child's last picker, and waits for no answer of the child.
 struct ChildDied {
   ChildName child;
 };
@@ -101,8 +101,8 @@ struct ChildAskedReresolution {
   ChildName child;
 };
 
-/// The connection or the health of an address changed, or a holder acquired the address. Every
-/// holder of the address gets its changes in the same order.
+/// The connection or the health of an address changed, or a policy acquired the address. All
+/// policies that hold the address get its changes in the same order.
 struct SubchannelStateChanged {
   Address address;
   ConnectivityState state = ConnectivityState::kIdle;  ///< Independent of `healthy`.
@@ -256,9 +256,10 @@ struct Connect {
   Address address;
 };
 
-/// Tells all holders of an address which endpoints are unfit. The connectivity state and the
-/// connection of an unfit endpoint do not change (A61). The table replaces the previous table of
-/// the same judge. An endpoint is healthy again when no judge's table contains it.
+/// Says which endpoints are unfit. All policies that hold such an endpoint's address learn it. The
+/// connectivity state and the connection of an unfit endpoint do not change (A61). The table
+/// replaces the previous table of the same judge. An endpoint is healthy again when no judge's
+/// table contains it.
 struct SetEndpointHealth {
   HealthJudge judge = HealthJudge::kOutlierDetection;
   std::shared_ptr<const UnhealthyEndpoints> unhealthy;  ///< Null: none.
@@ -271,12 +272,13 @@ struct TrackEndpoints {
   std::shared_ptr<const Table> trackers;  ///< Null: no calls are counted.
 };
 
-/// Keeps sessions on their hosts (A75-24 to A75-36). The table `marks` replaces the previous table.
-/// From now on this policy gets the state of each address in the table, whichever policies hold the
-/// address. It gets SubchannelGone when the address has no subchannel any more. When the last other
-/// holder releases an address that sessions used within `idle_timeout`, the map holds the address
-/// for this policy. That hold ends when another holder acquires the address, when the address
-/// leaves the table, or when no session has used it for `idle_timeout`.
+/// Keeps sessions on their hosts (A75-24 to A75-36). The table `marks` has each host's address and
+/// the time when a session last used the address. It replaces the previous table. From now on this
+/// policy gets the state of each address in the table, whichever policies hold the address. It gets
+/// SubchannelGone when the address has no subchannel any more. When the last other policy releases
+/// an address that sessions used within `idle_timeout`, the subchannel map holds the address for
+/// this policy. That hold ends when another policy acquires the address, when the address leaves
+/// the table, or when no session has used it for `idle_timeout`.
 struct KeepSessions {
   Duration idle_timeout{};
   /// Null: no sessions; addresses that were held for sessions are released.

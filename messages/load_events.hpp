@@ -53,8 +53,8 @@ struct SettleLoad {
 /// A report has been sent to the server. Only metrics use this event.
 struct LoadReportSent {};
 
-/// A fault for the log: the server asked for a report that it cannot have, or the session failed.
-/// Each text is returned only once.
+/// A remark for the log: the server asks for a report that it cannot have, or does not read
+/// reports, or the session failed. A text that was returned lately is not returned again.
 struct LoadServerNoted {
   std::string text;
 };

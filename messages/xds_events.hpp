@@ -240,7 +240,7 @@ struct LeaveServer {
   ServerId server = 0;
 };
 
-/// The shell counts these in signalbox_xds_resource_updates_{valid,invalid}_total and
+/// The client's actor counts these in signalbox_xds_resource_updates_{valid,invalid}_total and
 /// signalbox_config_rejected_total.
 struct CountUpdates {
   ServerId server = 0;
