@@ -31,8 +31,9 @@ inline constexpr std::size_t kStripes = 16;
 inline constexpr std::size_t kOwnStripes = 8;
 inline constexpr std::size_t kCacheLine = 64;
 
-/// Gives the calling thread a stripe: one of its own until the thread ends, if one is free, else a
-/// shared stripe, in turn. Lock-free.
+/// Gives the calling thread a stripe, at the thread's first count. If a stripe without an owner is
+/// free, the thread owns it until the thread ends; else it gets one of the shared stripes, in turn.
+/// Takes no lock, but the C++ runtime may take one to note what to do at the thread's end.
 std::size_t take_stripe();
 
 /// The stripe of the calling thread + 1; 0: none yet. Constant-initialised, so that a read takes
