@@ -67,7 +67,7 @@ class GrpcPoller {
     grpc::CompletionQueue& queue() const;
 
     /// The queue that threads of gRPC serve. Its tags are grpc_completion_queue_functors; each
-    /// deletes itself when it has run.
+    /// deletes itself when it has no more to do.
     grpc_completion_queue* callback_queue() const;
 
     /// Makes the poller wait for completions for a moment, because some are expected.
