@@ -61,7 +61,7 @@ struct AdsStreamState {
     protocol::send_after(self, AdsStreamActor{self}, order.delay, TimerFired{order.timer});
   }
 
-  void run(CancelTimer&) {}  // CAF cannot cancel it. The core drops a late TimerFired.
+  void run(CancelTimer&) {}  // CAF cannot cancel a timer; the core drops its TimerFired.
 
   Self self = nullptr;
   EnvironmentPtr environment;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts xds::AdsSession, the session with one control-plane server. The shell owns the stream. The
-// transport's threads send the stream's bytes as messages.
+// The actor around xds::AdsSession, the session with one control-plane server. The actor owns the
+// stream. The transport's threads send the received bytes to the actor as messages.
 
 #pragma once
 

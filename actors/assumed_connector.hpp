@@ -4,7 +4,7 @@
 //
 //   subchannel actor ─▶ connect ─▶ [one thread] ─▶ connected
 //
-// It serves to explain a configuration as if all endpoints were reachable.
+// It is used to explain a configuration as if all endpoints were reachable.
 
 #pragma once
 

@@ -130,9 +130,9 @@ struct ChannelState {
   std::map<ClusterName, std::shared_ptr<const void>> in_metrics;
   std::optional<lb::ChannelCore> core;
   XdsConfigPtr newest;        ///< The configuration that came last.
-  ResourceVersions versions;  ///< Of `newest`.
+  ResourceVersions versions;  ///< The versions of the resources of `newest`.
   bool is_announced = false;  ///< The log has said that the target is served.
-  Generation shown = 0;       ///< The generation that the log has shown.
+  Generation shown = 0;       ///< The last generation that the log has named.
   const ChildName root{kRootName};
   ChildPolicies policies;
   protocol::Watches watches;
@@ -176,7 +176,7 @@ void ChannelState::launch_watcher() {
   protocol::send(self, watcher, referenced);
 }
 
-// A generation is published many times: whenever its picker changes.
+// Logs only the first publication of a generation. It is published again whenever a picker changes.
 void ChannelState::log_applied(Generation generation) {
   if (std::exchange(shown, generation) == generation || !environment->log) return;
   environment->log({LogLevel::kInfo,
@@ -213,7 +213,7 @@ void ChannelState::record_applied(Generation generation, const lb::ConfigApplied
   port->applied->add(std::move(seen));
 }
 
-// Says once that the target is served. Later news are in the metrics.
+// Logs once that the target is served. Later changes of its state are in the metrics alone.
 void ChannelState::announce(ConnectivityState state) {
   if (is_announced || state != ConnectivityState::kReady || newest == nullptr) return;
   is_announced = true;

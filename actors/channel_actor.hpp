@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::ChannelCore, which serves one target. The shell owns the watcher and the root of the
-// policy tree, and publishes snapshots to the data plane.
+// The actor around lb::ChannelCore, which serves one target. The actor owns the xds_watcher and the
+// root of the policy tree, and publishes snapshots to the data plane.
 
 #pragma once
 

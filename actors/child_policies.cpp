@@ -59,8 +59,8 @@ void ChildPolicies::lost(const ChildName& name) {
   if (hopeless) hooks_.given_up(name);
 }
 
-// `due` may belong to an earlier child of the same name, which was stopped. Its number then
-// differs.
+// A `due` with another number belongs to an earlier child of the same name, which was stopped. It
+// is ignored.
 void ChildPolicies::restart_due(const protocol::RestartDue& due) {
   const ChildName name(due.what);
   const auto found = children_.find(name);

@@ -5,7 +5,8 @@
 //   StartChild, UpdateChild, StopChild ─▶ [ChildPolicies] ─▶ policy actors
 //                       ChildDied ◀─ death watch ─▶ RestartDue ─▶ started anew
 //
-// policy_actor uses it for its children. channel_actor uses it for the root of the policy tree.
+// Each policy actor has ChildPolicies for its children. Each channel actor has ChildPolicies for
+// the root of its policy tree.
 
 #pragma once
 
@@ -29,7 +30,7 @@ class ChildPolicies {
     /// Stops monitoring the actor.
     std::function<void(const protocol::PolicyActor&)> forget;
     std::function<void(const protocol::PolicyActor&, ConfigUpdated)> send_config;
-    /// Sends `due` to the parent after the delay that `delay` gives for a death at this moment.
+    /// Sends `due` to the parent after a delay: delay.next(now).
     std::function<void(protocol::RestartDue due, RestartDelay& delay)> restart_after;
     /// Tells the core that the child died.
     std::function<void(const ChildName&)> died;

@@ -40,7 +40,8 @@ struct Environment {
   /// One transport for each distinct control-plane server of the bootstrap, indexed by ServerId.
   std::vector<std::shared_ptr<AdsTransport>> ads_transports;
   /// One transport for the load reports to each server, indexed by ServerId. Null: the server takes
-  /// no reports; a resource file does not. Servers that `policy.load_book` takes have a transport.
+  /// no load reports, for example because a resource file stands in for it. Each server for which
+  /// `policy.load_book` counts calls has a transport.
   std::vector<std::shared_ptr<AdsTransport>> load_transports;
   std::shared_ptr<NameLookup> name_lookup;
   std::shared_ptr<Reclaimer> reclaimer;
@@ -67,10 +68,10 @@ struct Environment {
   /// The back-off of subchannels. The address, the settings and the seed are set later, for each
   /// subchannel.
   lb::SubchannelOptions subchannel;
-  /// Actors call it with lines for the operator. It must not throw. Empty: lines are dropped.
+  /// Receives lines for the operator from actors. Must not throw. Empty: lines are dropped.
   std::function<void(LogLine line)> log;
-  /// False: the log does not say when a target is first served, because its endpoints are only
-  /// assumed to be connected.
+  /// False: the log does not say when a target is first served. This is for explanations, in which
+  /// connections are only assumed.
   bool announces_targets = true;
   /// True: each dns actor has a thread of its own, because look-ups block. False in a simulation.
   bool detached_lookups = true;

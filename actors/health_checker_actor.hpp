@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::HealthCheckCore, which decides about the health checks of one address. The shell owns
-// the probes. The prober's threads send the answers as messages.
+// The actor around lb::HealthCheckCore, which decides when one address is probed and whether it is
+// healthy. The actor owns the probes. The prober's threads send the answers as messages.
 //
 //   subchannel_map ─ spawns ─▶ [health_checker] ─ HealthChecked ─▶ subchannel_map
 

@@ -15,7 +15,7 @@ void TrimPlan::record_many(Instant now) {
   done_ = 0;
   const Instant first = now + kPauses.front();
   const Instant planned = last_ ? std::max(first, *last_ + kLeastPause) : first;
-  // A trim that is already planned is not delayed by further ends.
+  // A trim that is already planned is not delayed when more subchannels end.
   next_ = next_ ? std::min(*next_, planned) : planned;
 }
 

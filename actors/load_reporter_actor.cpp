@@ -30,7 +30,7 @@ struct LoadReporterState {
     step(std::move(event));
   }
 
-  // An effect may lead to the next event at once: ReadLoad is answered by LoadRead.
+  // Recursive: the effect ReadLoad is answered at once by the event LoadRead.
   void step(const LrsSessionEvent& event) {
     for (auto& effect : core->step(event, protocol::now_of(self)))
       std::visit([this](auto& order) { run(order); }, effect);

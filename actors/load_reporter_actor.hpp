@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts xds::LrsSession, the load reports to one server. The shell owns the stream, and reads the
-// runtime's LoadBook when the session asks for it. The book outlives the shell. So the shell that
-// follows a dead one reports what the dead one did not.
+// The actor around xds::LrsSession, the load reports to one server. The actor owns the stream, and
+// reads the runtime's LoadBook, which has the counts, when the session asks for it. The book
+// outlives the actor. So when the actor dies, its successor reports what was not reported yet.
 
 #pragma once
 

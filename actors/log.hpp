@@ -22,7 +22,7 @@
 namespace signalbox::actors {
 
 /// The rate limit of one runtime's log: kBurst lines of a kind at once, then one every kEvery. A
-/// value: time is an argument.
+/// plain value: its owner passes the time to it.
 class LogLimit {
  public:
   static constexpr std::uint32_t kBurst = 20;
@@ -50,7 +50,7 @@ class Log {
   /// Lines below `level` are dropped and not counted.
   Log(LogLevel level, Sink sink, Clock now = std::chrono::steady_clock::now);
 
-  /// `line.left_out` is set here.
+  /// Passes the line to the sink, unless level or rate limit drop it. Sets `line.left_out` itself.
   void write(LogLine line);
 
  private:

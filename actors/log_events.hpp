@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// log_events — the events that are worth a line for the operator, as lines.
+// log_events — turns events that an operator should see into lines of the log.
 //
 //   Observation, an xDS event ─▶ [log_events] ─▶ LogLine ─▶ Environment::log
 //

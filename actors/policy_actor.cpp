@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts any lb::Policy. The shell adds only a mailbox, a clock, children that are actors, and the
-// execution of effects. It has no load-balancing behaviour: see lb/.
+// The actor around any lb::Policy. The actor adds only a mailbox, a clock, children that are
+// actors, and the execution of effects. All load balancing is in lb/.
 
 #include <map>
 #include <utility>
@@ -69,7 +69,8 @@ struct PolicyState {
     run(std::move(effects));
   }
 
-  // A step that publishes the last picker again builds none, and is not measured.
+  // Stores the duration of a step that has built a picker. A step that publishes the same picker as
+  // before has built none, so its duration is not stored.
   void measure_build(const LbEffects& effects, Instant began) {
     for (const LbEffect& effect : effects) {
       const auto* publish = std::get_if<Publish>(&effect);
@@ -104,7 +105,7 @@ struct PolicyState {
     protocol::send_after(self, PolicyActor{self}, order.delay, TimerFired{order.timer});
   }
 
-  void run(CancelTimer&) {}  // CAF cannot cancel it. The core drops a late TimerFired.
+  void run(CancelTimer&) {}  // CAF cannot cancel a timer; the core drops its TimerFired.
 
   void run(Publish& order) {
     protocol::send(self,
@@ -218,19 +219,19 @@ struct PolicyState {
   // This policy's own subchannel map; null unless it is the root of a leaf cluster.
   SubchannelMapActor map;
   MapGenerationStarted map_config;
-  // The last generation that all policies below have applied (SettleSubchannels). A map that is
-  // restarted gets it again.
+  // The last generation that all policies below have applied (SettleSubchannels). A restarted
+  // subchannel map gets this generation again.
   Generation settled = 0;
   RestartDelay map_delay;
   // The duration of the last step that published another picker, for the core's next RebuildDue.
   Duration build_cost{};
-  const Picker* last_picker = nullptr;  // Only compared.
+  const Picker* last_picker = nullptr;  // Only compared: the picker may be destroyed.
   bool map_awaited = false;             // The map died; its RestartDue is pending.
-  // Holds the cluster's gauges while this policy serves a map.
+  // Keeps the cluster's gauges in the metrics while this policy has to have a subchannel map.
   std::shared_ptr<const void> in_metrics;
   std::shared_ptr<const void> observed;
   std::optional<PriorityActive> active;  // The values that this policy last set in the metrics.
-  // Holds the gauge of each tier that this policy reports. Keys: leaf and number.
+  // Holds the gauge of each tier that this policy reports. The keys are leaf and priority.
   std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> tiers;
   // The pieces of this policy on the target's board.
   std::shared_ptr<const void> shown_priorities;
@@ -267,7 +268,7 @@ void PolicyState::fail_child(const ChildName& child) {
       absl::UnavailableError(absl::StrCat("policy ", child.str(), " died of its configuration"));
   feed(ChildStateChanged{
       child, ConnectivityState::kTransientFailure, why, lb::make_fail_picker(why), 0});
-  // So that the core does not wait for the dead child before it fails over.
+  // Without this event the core would wait for the dead child before it fails over.
   feed(ChildDied{child});
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PolicyBirth — what a policy actor starts with, and its spawn function. Policies have policies as
-// children: the policy actor and the keeper of its children both include this header.
+// PolicyBirth — what a policy actor starts with, and its spawn function. It has a header of its
+// own, because ChildPolicies spawns policy actors, and each policy actor has ChildPolicies.
 //
 //   parent: PolicyBirth ─▶ spawn_policy() ─▶ policy actor
 
@@ -29,8 +29,8 @@ struct PolicyBirth {
   protocol::SubchannelMapActor subchannels;
 };
 
-/// One per node of the policy tree: hosts any lb::Policy. Owns its children, and at
-/// the root of a leaf cluster its subchannel map.
+/// One per node of the policy tree: the actor around any lb::Policy. Owns the actors of its child
+/// policies, and at the root of a leaf cluster also the cluster's subchannel map.
 protocol::PolicyActor spawn_policy(caf::actor_system& system,
                                    EnvironmentPtr environment,
                                    PolicyBirth birth);

@@ -17,8 +17,8 @@ constexpr auto kLookAgain = std::chrono::milliseconds(20);
 
 using TrackedList = std::vector<std::unique_ptr<const Tracked>>;
 
-// The longest interval between two checks of an orphan. An orphan may be in use for hours, so the
-// interval doubles after each check.
+// The longest interval between two checks of an orphan (an object that calls still use after their
+// runtime has ended). An orphan may be in use for hours, so the interval doubles after each check.
 constexpr auto kLongestPause = std::chrono::milliseconds(500);
 
 // The longest wait for running destructors at the exit of the process.

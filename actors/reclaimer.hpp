@@ -6,8 +6,8 @@
 //   shared_ptr deleter ─▶ retire(tracked)  ─▶ wait until unused ─▶ destroy
 //
 // Invariants
-//   R1  A thread of the runtime waits for readers, and the runtime joins this thread. No scheduler
-//       thread waits for readers.
+//   R1  While the runtime lives, only its own thread for this purpose waits for readers, never a
+//       thread that runs actors. The runtime joins that thread.
 //   R2  Snapshots are destroyed in the order in which they were retired.
 
 #pragma once

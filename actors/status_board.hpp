@@ -121,7 +121,8 @@ struct TargetPieces {
   std::map<std::pair<ClusterPlace, std::size_t>, std::uint32_t> loads;
 };
 
-/// Pieces that their actors own, by a key.
+/// Pieces by key. Their actors own them; this map has weak pointers, so an actor's pieces vanish
+/// when the actor ends.
 template <typename Key, typename Piece>
 class WeakPieces {
  public:
@@ -155,15 +156,16 @@ class TargetBoard {
 
   void applied(ConfigUpdated update, Instant now);
 
-  /// `failure`: why no configuration is in use. `is_configured`: one is.
+  /// `failure`: why no configuration is in use; OK: there is no error. `is_configured`: whether a
+  /// configuration is in use.
   void published(Generation generation,
                  ConnectivityState state,
                  const absl::Status& failure,
                  bool is_configured,
                  Instant now);
 
-  /// Makes the table of a subchannel map. It is shown until its last owner drops it, or until
-  /// another map opens a table for the same place.
+  /// Makes the table in which a subchannel map shows its subchannels. The board shows the table
+  /// until its last owner drops it, or until another map opens a table for the same place.
   std::shared_ptr<SubchannelTable> open_table(const ClusterPlace& place);
 
   /// The piece is shown until the returned object is destroyed, or until a later piece replaces it.

@@ -73,7 +73,7 @@ struct SubchannelState {
         self, map, protocol::SubchannelTimerAsked{peer.address, order.timer, order.delay});
   }
 
-  void run(CancelTimer&) {}  // CAF cannot cancel it. The core drops a late TimerFired.
+  void run(CancelTimer&) {}  // CAF cannot cancel a timer; the core drops its TimerFired.
 
   void run(Observe& order) { environment->instruments->observe(order.observation); }
 

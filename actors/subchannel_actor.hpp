@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::SubchannelCore, which decides about the connection to one address of one leaf cluster.
-// The shell owns the attempt to connect. The connector's threads send the outcome as messages.
+// The actor around lb::SubchannelCore, which decides about the connection to one address of one
+// leaf cluster. The actor owns the attempt to connect. The connector's threads send the outcome as
+// messages.
 
 #pragma once
 

@@ -36,9 +36,10 @@ using protocol::SubchannelObserver;
 using protocol::SubchannelTimerAsked;
 using protocol::SweeperActor;
 
-// The values of RestartDue::what: an address restarts a subchannel, kSweeperName the sweeper, the
-// prefix and an address a health checker. kAlarmName restarts nothing: an alarm is due. No address
-// looks like another value.
+// RestartDue::what says what a RestartDue restarts. An address: the address's subchannel.
+// kSweeperName: the sweeper. kCheckerPrefix and an address: the address's health checker.
+// kAlarmName restarts nothing, but says that a timer of a subchannel is due. No address equals
+// another value.
 const char kSweeperName[] = "sweeper";
 const char kCheckerPrefix[] = "health_checker ";
 const char kAlarmName[] = "alarm";
@@ -193,7 +194,7 @@ struct MapState {
   // The values that this map last set in the metrics, by priority.
   std::map<std::optional<std::uint32_t>, EndpointsCounted> counted;
   std::optional<SessionsHeld> sessions;  // The values that this map last set in the metrics.
-  SweeperActor sweeper;                  // Null: no sessions are kept, or it died.
+  SweeperActor sweeper;                  // Null: no sessions are kept, or the sweeper died.
   // The idle timeout of the last ArmSweeper, for a restarted sweeper.
   std::optional<Duration> idle_timeout;
   RestartDelay sweeper_delay;
@@ -236,8 +237,8 @@ void MapState::restart(const Address& address) {
   feed(std::move(fresh));
 }
 
-// Makes sure that a RestartDue comes for the earliest alarm. An earlier alarm replaces the awaited
-// alarm.
+// Makes sure that a RestartDue comes for the earliest alarm (timer of a subchannel). If an earlier
+// alarm was set meanwhile, orders a new RestartDue; the number of the old one is then outdated.
 void MapState::await_alarm() {
   const auto next = alarms.next();
   if (!next || (awaited && *awaited <= *next)) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::SubchannelMapCore: the subchannels of one leaf cluster and their holders. The shell
-// knows the actors of holders, subchannels, health checkers and the sweeper; the core knows
-// everything else.
+// The actor around lb::SubchannelMapCore: the subchannels of one leaf cluster, and the policies
+// that hold them. The actor knows the actors of holders, subchannels, health checkers and the
+// sweeper; the core makes all decisions.
 
 #pragma once
 
@@ -17,7 +17,7 @@ class SubchannelTable;
 
 /// One per leaf cluster: the subchannels and their holders. Owns the subchannels, their health
 /// checkers if the cluster has health checks, and the sweeper if calls may belong to sessions.
-/// `table`: where operators see the subchannels; null: nowhere.
+/// `table`: receives the subchannels' states for operators; null: they are not shown.
 protocol::SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,
                                                   EnvironmentPtr environment,
                                                   std::shared_ptr<SubchannelTable> table = nullptr);

@@ -97,12 +97,13 @@ struct SupervisorState {
   RestartDelay client_delay{RestartDelay::kFirstOfStream};
   std::map<ChannelNumber, Channel> channels;
   ChannelNumber last_number = 0;
-  std::map<ServerId, Reporter> reporters;  ///< Of servers that took reports at least once.
+  std::map<ServerId, Reporter> reporters;  ///< Made at the first LoadReportsWanted of a server.
   protocol::Watches watches;
   bool orderly = false;
 };
 
-// Watchers keep their resources, and watch them again at the new client.
+// Also replaces a dead client. The channels' watchers keep their resources meanwhile; when they
+// learn of the new client, they watch the resources there.
 void SupervisorState::launch_client() {
   client = spawn_xds_client(self->home_system(), environment);
   watches.add(self, client, [this](const caf::error& reason) {
@@ -139,7 +140,8 @@ void SupervisorState::close_channel(const PortPtr& port) {
   channels.erase(found);
 }
 
-// A dead reporter's successor asks the book again when it is launched.
+// If the server's reporter is dead, nothing is sent: restart() sends the same message to its
+// successor.
 void SupervisorState::want_reports(const LoadReportsWanted& wanted) {
   const auto [found, is_new] = reporters.try_emplace(wanted.server);
   if (is_new) launch_reporter(wanted.server);

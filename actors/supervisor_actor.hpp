@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The root of a runtime's actors: opens and closes channels, and restarts the xds_client and the
-// channels.
+// The root of a runtime's actors: opens and closes channels, and restarts the xds_client, the
+// channels and the load_reporters when they die.
 
 #pragma once
 
@@ -10,7 +10,8 @@
 
 namespace signalbox::actors {
 
-/// One per runtime, the root of its actors: owns the xds_client and the channels.
+/// One per runtime, the root of its actors: owns the xds_client, the channels and the
+/// load_reporters.
 protocol::SupervisorActor spawn_supervisor(caf::actor_system& system, EnvironmentPtr environment);
 
 }  // namespace signalbox::actors

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts lb::SweepCore, which decides when the subchannel map looks for connections that no session
-// uses any more.
+// The actor around lb::SweepCore, which decides when the subchannel map looks for connections that
+// no session uses any more.
 //
 //   subchannel_map ─ IdleTimeoutSet, SweepDone ─▶ [sweeper] ─ SweepAsked ─▶ subchannel_map
 

@@ -7,7 +7,7 @@
 //            └── AdsStreamOpened, AdsBytesReceived, ────────┘
 //                AdsBytesWritten, AdsStreamClosed
 //
-// Used by its actor only. Orders to a stream that was closed do nothing.
+// Only the actor uses its TransportStream. read_next() and send() do nothing after close().
 
 #pragma once
 
@@ -26,7 +26,8 @@ namespace signalbox::actors {
 
 class TransportStream {
  public:
-  /// Closes the stream before. What happens to the new one is sent to `owner`, with `number`.
+  /// Closes the earlier stream and opens a new one. All messages about the new stream go to the
+  /// actor `owner`, and have `number` as the stream's number.
   template <typename Actor>
   void open(AdsTransport& transport, const Actor& owner, std::uint64_t number) {
     AdsTransport::Events events;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waker — runs the work that follows a publication (queued picks, state watches) on a thread that
-// is not the scheduler's.
+// Waker — after a new snapshot was published, runs the work that follows (queued picks, state
+// watches) on a thread of its own, so that this work delays no actor.
 //
 //   channel actor ─▶ post(job) ─▶ one joinable thread of the runtime ─▶ job()
 //

@@ -82,7 +82,7 @@ struct WatcherState {
     protocol::send_after(self, WatcherActor{self}, order.delay, TimerFired{order.timer});
   }
 
-  void run(CancelTimer&) {}  // CAF cannot cancel it. The core drops a late TimerFired.
+  void run(CancelTimer&) {}  // CAF cannot cancel a timer; the core drops its TimerFired.
 
   Self self = nullptr;
   EnvironmentPtr environment;

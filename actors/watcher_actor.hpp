@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts xds::DependencyManager, which collects the resources of one target's configuration. When
-// the xds_client is replaced, the shell repeats all watches at the new client. The shell owns the
-// dns actors.
+// The actor around xds::DependencyManager, which collects the resources of one target's
+// configuration. When the xds_client is replaced, this actor repeats all watches at the new client.
+// It owns the dns actors.
 
 #pragma once
 

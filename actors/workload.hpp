@@ -2,12 +2,12 @@
 //
 // Workload — counts the messages of one actor, and measures some of them.
 //
-//   shell: feed(event) ─▶ [Workload::begin] ─▶ counts ─▶ (the core's step, the effects) ─▶ duration
+//   actor: feed(event) ─▶ [Workload::begin] ─▶ counts ─▶ (the core's step, the effects) ─▶ duration
 //                                                  └▶ ActorStats of its kind of actor ─▶ metrics
 //
-// Each kind of actor has one ActorStats. One message in kOneIn is measured, the first included: the
-// time that it took, and how many messages waited behind it. Times are the actor system's, so they
-// are virtual in a simulation.
+// Each kind of actor has one ActorStats. The first message and then every kOneIn-th is measured:
+// the time that its handling took, and how many messages waited behind it. The clock is the actor
+// system's, so times are virtual in a simulation.
 
 #pragma once
 

@@ -99,7 +99,7 @@ struct XdsClientState {
     protocol::send_after(self, XdsClientActor{self}, order.delay, TimerFired{order.timer});
   }
 
-  void run(CancelTimer&) {}  // CAF cannot cancel it. The core drops a late TimerFired.
+  void run(CancelTimer&) {}  // CAF cannot cancel a timer; the core drops its TimerFired.
 
   void launch_stream(ServerId id);
   void lose_stream(ServerId id);
@@ -111,7 +111,8 @@ struct XdsClientState {
 
   const std::string& name_of(ServerId id) { return environment->ads_transports.at(id)->server(); }
 
-  // Feeds the core with a report of a server's stream; reports of former streams are dropped.
+  // Passes the report of a server's ads_stream to the core. Drops it if it comes from an ads_stream
+  // that was stopped or replaced.
   template <typename Report>
   void report(Report what) {
     const auto from = std::ranges::find_if(servers, [this](const auto& entry) {
@@ -122,8 +123,9 @@ struct XdsClientState {
     feed(ServerReported{from->first, std::move(what)});
   }
 
-  // The client sets the gauge, and not the streams, because it drops the reports of a stopped
-  // stream. So the gauge of a server that is no longer used does not come back.
+  // This actor sets the gauge, and not the ads_stream, because this actor drops the reports of a
+  // stopped ads_stream. So a late report does not bring back the gauge of a server that is no
+  // longer used.
   void record_connected(ServerId id, const ServerStatusChanged& changed) {
     environment->instruments->set_xds_connected(name_of(id), changed.status.ok());
     if (environment->log) environment->log(server_line(name_of(id), changed));
@@ -180,8 +182,8 @@ void XdsClientState::restart(const std::string& what) {
   }
 }
 
-// Makes the reports that the dead session cannot send any more: the server has no subscriptions now
-// (A57).
+// Tells the core what the dead ads_stream cannot report any more: no name is subscribed at the
+// server now, so the does-not-exist timers of those names stop (A57).
 void XdsClientState::lose_stream(ServerId id) {
   environment->instruments->set_xds_connected(name_of(id), false);
   for (const auto& [type, subscription] : std::map(servers.at(id).subscriptions))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts xds::ClientCore: cache, watchers and does-not-exist timers of one bootstrap. The shell
-// knows each watcher's actor, and owns an ads_stream actor for each server in use.
+// The actor around xds::ClientCore: cache, watchers and does-not-exist timers of one bootstrap. The
+// actor knows each watcher's actor, and owns an ads_stream actor for each server in use.
 
 #pragma once
 

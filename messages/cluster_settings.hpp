@@ -52,7 +52,7 @@ struct OutlierDetection {
   Duration interval = std::chrono::seconds(10);
   Duration base_ejection_time = std::chrono::seconds(30);
   Duration max_ejection_time = std::chrono::seconds(300);  ///< At least base_ejection_time.
-  /// The limit never prevents the ejection of the first endpoint.
+  /// The most endpoints that are ejected at a time. One endpoint may be ejected whatever the limit.
   std::uint32_t max_ejection_percent = 10;
   std::optional<SuccessRate> success_rate;
   std::optional<FailurePercentage> failure_percentage;
@@ -65,7 +65,8 @@ struct HealthCheck {
   /// grpc.health.v1.Health/Check. The endpoint is healthy when it answers SERVING.
   struct Grpc {
     std::string service_name;  ///< Empty: the server as a whole.
-    std::string authority;     ///< Empty: the cluster's name.
+    /// Empty: the cluster's name, or the connection's authority if that name is not valid.
+    std::string authority;
 
     friend bool operator==(const Grpc&, const Grpc&) = default;
   };
@@ -81,7 +82,8 @@ struct HealthCheck {
       friend bool operator==(const Statuses&, const Statuses&) = default;
     };
 
-    std::string host;  ///< Empty: the cluster's name.
+    /// Empty: the cluster's name, or the endpoint's address if that name is not valid as a host.
+    std::string host;
     std::string path;  ///< With its query. Never empty.
     std::vector<Statuses> expected = {Statuses{}};
     /// Unexpected statuses that count towards unhealthy_threshold. Any other unexpected status
@@ -103,8 +105,8 @@ struct HealthCheck {
   Duration timeout{};                         ///< For one probe; greater than 0.
   Duration interval{};                        ///< From the end of a probe to the next; above 0.
   Duration initial_jitter{};                  ///< The first probe waits up to this long.
-  Duration interval_jitter{};                 ///< Each interval is longer by up to this time,
-  std::uint32_t interval_jitter_percent = 0;  ///< and by up to this percentage of itself.
+  Duration interval_jitter{};                 ///< Each interval is longer by up to this time.
+  std::uint32_t interval_jitter_percent = 0;  ///< Each is also longer by up to this percentage.
   /// After this number of failures in a row the endpoint is unfit; at least 1. One failure is
   /// enough for the first probe, and one answer that says "unfit" is always enough.
   std::uint32_t unhealthy_threshold = 1;

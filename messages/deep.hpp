@@ -4,8 +4,9 @@
 //
 //   struct WrrLocalityConfig { Deep<LbConfig> child; … operator==(…) = default; };
 //
-// The compiler writes the comparison of a struct with Deep pointers. Null equals only
-// null. A Deep and a std::shared_ptr convert into each other.
+// A struct with Deep pointers needs no code for its comparison: the defaulted operator== compares
+// the values that the pointers lead to. Null equals only null. A Deep and a std::shared_ptr convert
+// into each other.
 
 #pragma once
 

@@ -65,7 +65,8 @@ struct Locality {
 using LocalityPtr = std::shared_ptr<const Locality>;
 
 /// In priority mode only `localities` get calls. In tiered mode `degraded` endpoints get the calls
-/// that the healthy endpoints cannot take, and in panic all endpoints get calls alike.
+/// that the healthy endpoints cannot take. In panic, a state of tiered mode, all endpoints get
+/// calls alike, except DRAINING ones.
 struct Priority {
   std::vector<LocalityPtr> localities;  ///< Endpoints that are HEALTHY, UNKNOWN or DRAINING.
   /// `degraded` has the same localities with only their DEGRADED endpoints. `unhealthy` has them

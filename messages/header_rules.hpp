@@ -20,7 +20,8 @@
 
 namespace signalbox {
 
-/// Lower-case letters, digits, '-', '_' and '.'; at least one of them.
+/// Whether gRPC accepts a header with this name: one or more lower-case letters, digits, '-', '_'
+/// and '.'.
 inline bool is_header_name(absl::string_view name) {
   const auto may_be_in_it = [](char c) {
     return absl::ascii_islower(static_cast<unsigned char>(c)) ||
@@ -29,7 +30,8 @@ inline bool is_header_name(absl::string_view name) {
   return !name.empty() && std::ranges::all_of(name, may_be_in_it);
 }
 
-/// Printable ASCII. Any bytes when the name ends with "-bin" and is longer than that.
+/// Whether gRPC accepts the value in a header with this name. It accepts printable ASCII, and any
+/// bytes when "-bin" follows at least one other character in the name.
 inline bool is_header_value(absl::string_view name, absl::string_view value) {
   constexpr absl::string_view kBinary = "-bin";
   const auto is_printable = [](char c) {

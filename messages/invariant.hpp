@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SIGNALBOX_INVARIANT — checks a condition that a correct program always meets. A broken invariant
-// throws BrokenInvariant, the only exception of the cores. In an actor, the shell turns the
-// exception into the actor's exit, which is counted, logged and supervised. The check is always on;
-// pick() does not use it.
+// throws BrokenInvariant, the only exception of the cores. An actor ends when its core throws. Its
+// death is counted, and its parent restarts it. The check is always on; pick() does not use it.
 
 #pragma once
 

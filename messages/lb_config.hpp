@@ -9,7 +9,7 @@
 //
 // A configuration contains the configurations of its children. The endpoints are not part of it:
 // they come in the same ConfigUpdated, and each child gets only the endpoints that it may use, its
-// slice. Names are the gRFCs', without xds_ and _experimental.
+// slice. A policy's name is the name in the gRFCs, without the parts xds_ and _experimental.
 
 #pragma once
 
@@ -225,7 +225,8 @@ struct PickFirstConfig {
   friend bool operator==(const PickFirstConfig&, const PickFirstConfig&) = default;
 };
 
-/// A42 and A76. A size above the runtime's cap is cut to the cap, without an error.
+/// Calls with one hash go to one endpoint, by a ring (A42, A76). A ring size above the runtime's
+/// limit is reduced to the limit, without an error.
 struct RingHashConfig {
   static constexpr absl::string_view kName = "ring_hash";
 
@@ -253,12 +254,12 @@ struct WeightedRoundRobinConfig {
 
   /// How long an endpoint must report before its weight is used.
   Duration blackout_period = std::chrono::seconds(10);
-  /// How old the last report of a weight in use may be.
+  /// A weight is no longer used when its endpoint's last load report is older than this.
   Duration weight_expiration_period = std::chrono::minutes(3);
   Duration weight_update_period = std::chrono::seconds(1);  ///< At least 100 ms.
   double error_utilization_penalty = 1;                     ///< Not negative.
-  /// The metrics to use without an application_utilization (A114): "mem_utilization",
-  /// "named_metrics.queue", … Unknown names are never reported.
+  /// The metrics that replace application_utilization in a load report without one (A114):
+  /// "mem_utilization", "named_metrics.queue", … A name that no endpoint reports has no effect.
   std::vector<std::string> metric_names_for_computing_utilization = {};
 
   friend bool operator==(const WeightedRoundRobinConfig&,

@@ -2,7 +2,7 @@
 //
 // The events that load balancing receives, and the effects that it returns.
 //
-//   shell: mailbox ─▶ event ─▶ Policy::step ─▶ effects ─▶ shell: run, in order
+//   actor: mailbox ─▶ event ─▶ Policy::step ─▶ effects ─▶ actor: run, in order
 //
 // Events are past tense, effects imperative. Every type is a plain value, copyable and
 // default-constructible, so that it can be a message between actors.
@@ -47,8 +47,9 @@ struct PriorityHosts {
   friend bool operator==(const PriorityHosts&, const PriorityHosts&) = default;
 };
 
-/// The counts of the endpoints that a policy was given. A leaf policy reports one priority and
-/// counts all fit endpoints as `healthy`. A leaf cluster reports its own priorities.
+/// How many of a policy's endpoints are fit for calls. A leaf policy, such as round_robin, reports
+/// one priority, and counts all fit endpoints as `healthy`. A leaf cluster reports one entry for
+/// each of its priorities.
 struct HostReport {
   std::vector<PriorityHosts> priorities;
   std::uint32_t overprovisioning_percent = 140;
@@ -78,7 +79,7 @@ struct ChildStateChanged {
   absl::Status status;  ///< The reason, in TRANSIENT_FAILURE.
   PickerPtr picker;
   Generation generation = 0;      ///< The newest configuration that the picker knows.
-  HostReportPtr hosts = nullptr;  ///< Null: the policy does not count.
+  HostReportPtr hosts = nullptr;  ///< Null: the child does not count its endpoints.
 };
 
 /// The child and all policies below it have processed every configuration up to `generation`.
@@ -87,24 +88,24 @@ struct ChildApplied {
   Generation generation = 0;
 };
 
-/// The child's actor died. The shell restarts the actor; until the new actor reports, the parent
-/// uses the child's last picker and counts the child as having answered.
+/// The child's actor died, and will be restarted. Until the new actor reports, the parent uses the
+/// child's last picker, and waits for no answer of the child.
 struct ChildDied {
   ChildName child;
 };
 
 /// The child suspects that its addresses are outdated, and asks for names to be resolved again
-/// (A37-33). A policy passes the request to its parent by RequestReresolution, according to
-/// ChildSet::hear_other; a policy that stops such requests has its own rule.
+/// (A37-33). A policy passes the request to its parent by the effect RequestReresolution
+/// (ChildSet::hear_other), unless its configuration says to stop such requests.
 struct ChildAskedReresolution {
   ChildName child;
 };
 
-/// The connection or the health of an address changed, or a holder acquired the address. Every
-/// holder of the address gets its changes in the same order.
+/// The connection or the health of an address changed, or a policy acquired the address. All
+/// policies that hold the address get its changes in the same order.
 struct SubchannelStateChanged {
   Address address;
-  ConnectivityState state = ConnectivityState::kIdle;  ///< Raw connectivity.
+  ConnectivityState state = ConnectivityState::kIdle;  ///< Independent of `healthy`.
   bool healthy = true;       ///< False: ejected, or its health checks fail; the connection stays.
   absl::Status status;       ///< The reason, in TRANSIENT_FAILURE or when unhealthy.
   ConnectionPtr connection;  ///< Set exactly in READY.
@@ -134,8 +135,8 @@ struct IdleExitRequested {};
 /// The answer to RebuildSoon: all messages that were in the mailbox when RebuildSoon was ordered
 /// have been handled.
 struct RebuildDue {
-  /// The duration of the last step that published another picker, as the shell measured it. 0: not
-  /// measured. It is a virtual time, so 0, in simulations.
+  /// How long the last step took that published another picker, as the policy's actor measured it.
+  /// 0: not measured. Always 0 in simulations, because a step takes no virtual time.
   Duration build_cost{};
 };
 
@@ -196,7 +197,7 @@ struct Publish {
   absl::Status status;
   PickerPtr picker;
   Generation generation = 0;      ///< The newest configuration that the picker knows.
-  HostReportPtr hosts = nullptr;  ///< Null: the policy does not count.
+  HostReportPtr hosts = nullptr;  ///< Null: the policy does not count its endpoints.
 };
 
 /// Tells the parent that this policy and all policies below have processed `generation`.
@@ -255,9 +256,10 @@ struct Connect {
   Address address;
 };
 
-/// Tells all holders of an address which endpoints are unfit. The connectivity state and the
-/// connection of an unfit endpoint do not change (A61). The table replaces the previous table of
-/// the same judge. An endpoint is healthy again when no judge's table contains it.
+/// Says which endpoints are unfit. All policies that hold such an endpoint's address learn it. The
+/// connectivity state and the connection of an unfit endpoint do not change (A61). The table
+/// replaces the previous table of the same judge. An endpoint is healthy again when no judge's
+/// table contains it.
 struct SetEndpointHealth {
   HealthJudge judge = HealthJudge::kOutlierDetection;
   std::shared_ptr<const UnhealthyEndpoints> unhealthy;  ///< Null: none.
@@ -270,12 +272,13 @@ struct TrackEndpoints {
   std::shared_ptr<const Table> trackers;  ///< Null: no calls are counted.
 };
 
-/// Keeps sessions on their hosts (A75-24 to A75-36). The table `marks` replaces the previous table.
-/// From now on this policy gets the state of each address in the table, whichever policies hold the
-/// address. It gets SubchannelGone when the address has no subchannel any more. When the last other
-/// holder releases an address that sessions used within `idle_timeout`, the map holds the address
-/// for this policy. That hold ends when another holder acquires the address, when the address
-/// leaves the table, or when no session has used it for `idle_timeout`.
+/// Keeps sessions on their hosts (A75-24 to A75-36). The table `marks` has each host's address and
+/// the time when a session last used the address. It replaces the previous table. From now on this
+/// policy gets the state of each address in the table, whichever policies hold the address. It gets
+/// SubchannelGone when the address has no subchannel any more. When the last other policy releases
+/// an address that sessions used within `idle_timeout`, the subchannel map holds the address for
+/// this policy. That hold ends when another policy acquires the address, when the address leaves
+/// the table, or when no session has used it for `idle_timeout`.
 struct KeepSessions {
   Duration idle_timeout{};
   /// Null: no sessions; addresses that were held for sessions are released.

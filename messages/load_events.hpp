@@ -19,7 +19,7 @@
 
 namespace signalbox {
 
-/// A cluster in use has its load reported to the server.
+/// A cluster is in use that has its load reported to `server`.
 struct LoadReportsWanted {
   ServerId server = 0;
 };
@@ -39,11 +39,13 @@ using LrsSessionEvent = std::variant<LoadReportsWanted,
 
 /// The answer is LoadRead.
 struct ReadLoad {
-  /// nullopt: only whether a cluster is in use is asked for, and nothing is read.
+  /// The clusters to read. nullopt: no counts are read; the answer says only whether a cluster with
+  /// load reports is in use.
   std::optional<LoadSelection> selection;
 };
 
-/// The reading has been reported, or it had nothing to report.
+/// The reading with this number has been reported, or it had nothing to report. The next reading
+/// begins after its counts.
 struct SettleLoad {
   std::uint64_t number = 0;
 };
@@ -51,7 +53,8 @@ struct SettleLoad {
 /// A report has been sent to the server. Only metrics use this event.
 struct LoadReportSent {};
 
-/// The server asked for something that it cannot have, or failed. Told once for each text.
+/// A remark for the log: the server asks for a report that it cannot have, or does not read
+/// reports, or the session failed. A text that was returned lately is not returned again.
 struct LoadServerNoted {
   std::string text;
 };

@@ -23,7 +23,8 @@
 
 namespace signalbox {
 
-/// The values of endpoints' load reports (A51) that the cluster's load reports have (A64, A85).
+/// Endpoints report their load in the responses of calls (A51). These are the values that signalbox
+/// passes on in its load reports to the control plane (A64, A85).
 struct LoadMetricChoice {
   bool cpu_utilization = false;
   bool mem_utilization = false;
@@ -31,8 +32,8 @@ struct LoadMetricChoice {
   bool all_named = false;  ///< Every entry of named_metrics.
   std::set<std::string, std::less<>> named =
       {};  ///< The chosen entries of named_metrics, unless all_named.
-  /// The name of an entry in the report begins with "named_metrics." (A85). A64 reports the entry
-  /// under its own name.
+  /// True: an entry of named_metrics has the prefix "named_metrics." in the report (A85). False: it
+  /// has its own name (A64).
   bool prefixed = true;
 
   /// Whether no value is chosen.
@@ -52,7 +53,7 @@ struct LoadReporting {
   friend bool operator==(const LoadReporting&, const LoadReporting&) = default;
 };
 
-/// The values of one metric that calls brought.
+/// The values of one metric that the responses of calls brought.
 struct MetricSum {
   std::uint64_t calls = 0;
   double total = 0;
@@ -80,7 +81,7 @@ struct LocalityLoad {
 struct ClusterLoad {
   ClusterName cluster;
   std::string service = {};  ///< The EDS service name; empty for LOGICAL_DNS.
-  Duration interval{};       ///< How long the counts took.
+  Duration interval{};       ///< The time in which the calls were counted.
   /// Calls that were dropped, by category of drop_overload.
   std::map<std::string, std::uint64_t> drops = {};
   /// Calls beyond the limit of concurrent calls. They have no category (A32).
@@ -99,16 +100,16 @@ struct LoadSelection {
   friend bool operator==(const LoadSelection&, const LoadSelection&) = default;
 };
 
-/// The load that was not reported yet. It counts as reported once the book is told `number`.
+/// The load that was not reported yet. LoadBook::settle(`number`) marks it as reported.
 struct LoadReading {
   std::uint64_t number = 0;
-  /// Clusters without counts, and without calls in progress, are left out.
+  /// A cluster that has neither counts nor calls in progress is left out.
   std::vector<ClusterLoad> clusters = {};
-  /// A cluster in use has its load reported to the server.
+  /// Whether a cluster is in use that has its load reported to the server.
   bool is_in_use = false;
   /// Names that the server asked for and that no cluster of the server has.
   std::set<std::string> unknown = {};
-  /// The values of endpoints that had no place: they are not in the report.
+  /// The number of endpoints' values that are not in the report; see LocalityTotals::lost_values.
   std::uint64_t lost_values = 0;
 };
 

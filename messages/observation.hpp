@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Observations — facts of a core that operators want to see. A core returns an Observation as an
-// effect. The shell gives it to metrics/instruments, which maps it to a metric. The shell of a
-// policy also gives it to the log and to the status board. PrioritiesSeen and PriorityMoved have no
-// metric: they are for the status board alone.
+// effect. The core's actor gives it to metrics/instruments, which maps it to a metric. The actor of
+// a policy also gives it to the log and to the status board. PrioritiesSeen and PriorityMoved have
+// no metric: they are for the status board alone.
 
 #pragma once
 
@@ -24,7 +24,7 @@ namespace signalbox {
 
 /// The priority that carries the cluster's calls now; -1: none. A cluster may be in several policy
 /// trees, and each tree has its own policy that chooses the priority. `before` is the priority that
-/// the policy's shell reported last; the shell sets it.
+/// the policy reported last. The policy's actor sets it, and the core leaves it empty.
 struct PriorityActive {
   ClusterName cluster;
   int priority = -1;
@@ -77,10 +77,10 @@ struct PrioritiesSeen {
 };
 
 enum class PriorityChangeReason : std::uint8_t {
-  kFirst,         ///< A first priority carries calls.
+  kFirst,         ///< A priority carries calls for the first time since the policy began.
   kFailed,        ///< Every better priority is in TRANSIENT_FAILURE.
   kTimedOut,      ///< A better priority did not connect within its failover window.
-  kRecovered,     ///< The priority, or a better one, carries calls again.
+  kRecovered,     ///< A better priority, or one after a time without any, carries calls again.
   kReconfigured,  ///< The list of priorities changed.
   kLost,          ///< No priority carries calls any more.
 };
@@ -177,7 +177,7 @@ struct OutliersDetected {
   friend bool operator==(const OutliersDetected&, const OutliersDetected&) = default;
 };
 
-/// From now on this gate limits the cluster's calls (A32).
+/// From now on `gate` limits the number of the cluster's calls in flight (A32).
 struct CircuitBreakerSet {
   ClusterName cluster;
   CallGatePtr gate;

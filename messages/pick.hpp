@@ -4,10 +4,12 @@
 //
 //   router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, send the ask
 //
-// Pickers are immutable. Any thread reads them, concurrently and inside a read section of the
-// snapshot cell. Pointers in a PickResult are valid until that section ends. A picker may own
-// relaxed atomics only where a stale value is harmless: for rotating positions, and for flags that
-// say that a request to the policy (PickAsk) was already sent.
+// Pickers are immutable, because any thread reads them, concurrently and inside a read section of
+// the snapshot cell. Pointers in a PickResult are valid until that section ends. A pick changes
+// only two kinds of data, all of them atomics. In the picker: the next position of a rotation, and
+// flags that say that a request to the policy (PickAsk) was already sent. There a stale value is
+// harmless, so these atomics are relaxed. Outside the picker: counters of calls
+// (messages/counting), and the time when a session last used a host (SessionMark).
 
 #pragma once
 
@@ -68,12 +70,14 @@ class HeaderSource {
                     absl::FunctionRef<void(absl::string_view value)> visit) const = 0;
 };
 
-/// A set of endpoints in one priority of a leaf cluster, as the policy `tiered` chooses it.
+/// The healthy, the degraded or all endpoints of one priority of a leaf cluster. The policy
+/// `tiered` chooses a Tier for each call.
 struct Tier {
   enum class Hosts : std::uint8_t { kHealthy, kDegraded, kAll };
 
   std::uint32_t priority = 0;
-  Hosts hosts = Hosts::kHealthy;  ///< kAll: the priority is in panic.
+  /// kAll: all endpoints but DRAINING ones, because too few endpoints of the priority are fit.
+  Hosts hosts = Hosts::kHealthy;
 
   friend bool operator==(const Tier&, const Tier&) = default;
   friend auto operator<=>(const Tier&, const Tier&) = default;
@@ -92,7 +96,8 @@ struct PickArgs {
   std::uint64_t seed = 0;                ///< The source of the call's draws; see draw().
   /// The call's place on a hash ring, from its route's hash policies (A42); nullopt: random.
   std::optional<std::uint64_t> hash = std::nullopt;
-  /// A hint: the position of `cluster` among all clusters in order of name. It may be outdated.
+  /// The probable position of `cluster` among all clusters in order of name. It saves
+  /// cluster_manager's picker a search. The picker checks it, because it may be outdated.
   std::size_t cluster_place = 0;
   /// The session of the call, made by lb/session/session_args. Null: the call has no session.
   const SessionHint* session = nullptr;
@@ -176,8 +181,8 @@ struct Complete {
       : connection(chosen), uses(chosen != nullptr ? chosen->use_counter() : UseCounter()) {}
 
   const Connection* connection = nullptr;
-  /// The connection's counter. A picker that keeps a Complete can return this counter without
-  /// reading the connection.
+  /// The counter of the calls that use the connection. It is copied to this place so that a pick
+  /// need not read the connection, which is often not in the CPU's cache.
   UseCounter uses;
   const ChosenEndpoint* endpoint = nullptr;  ///< The connection's endpoint; null: unknown.
 };
@@ -207,8 +212,8 @@ struct PickResult {
   /// The leaf below an aggregate that the pick chose; the call is counted there. Null: the route's
   /// cluster is itself a leaf, or the pick chose no leaf.
   const LeafCalls* leaf = nullptr;
-  /// When the pick is not complete: the priority that made the call wait or fail, said by the
-  /// outermost priority policy. kNoPriority: no priority policy chose.
+  /// When the pick is not complete: the priority that made the call wait or fail, as the outermost
+  /// priority policy numbers it. kNoPriority: no priority policy chose.
   std::uint8_t priority = kNoPriority;
 
   static constexpr std::uint8_t kNoPriority = 255;
@@ -235,8 +240,9 @@ class Picker {
  public:
   virtual ~Picker() = default;
 
-  /// The endpoints that session cookies lead to (lb/session/seats), for a look-up before the call's
-  /// route is known. It lives as long as the picker. Null: the picker has no hosts of sessions.
+  /// A table from session cookies to endpoints (lb/session/seats). With it, a call's endpoint is
+  /// looked up before the call's route is known. The table lives as long as the picker. Null: the
+  /// picker has no endpoints for sessions.
   virtual const SessionHint* session_hint() const { return nullptr; }
 
   /// Returns the answer of pick(), and reports each step to `trace`. It may allocate. It must not

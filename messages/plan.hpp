@@ -82,7 +82,7 @@ struct PlannedHealth {
   /// weight when EDS says so.
   std::uint32_t healthy_hosts = 0;
   std::uint32_t overprovisioning_factor = 140;  ///< In percent.
-  bool panic = false;  ///< The priority's calls go to all of its endpoints alike.
+  bool panic = false;  ///< The priority's calls go to all of its endpoints but DRAINING ones.
 
   friend bool operator==(const PlannedHealth&, const PlannedHealth&) = default;
 };

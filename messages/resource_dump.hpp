@@ -51,7 +51,7 @@ struct ResourceFailure {
 struct ResourceState {
   ResourceKey key;
   ResourceStatus status = ResourceStatus::kRequested;
-  std::string server;   ///< The server that sent it or is asked for it; empty: none.
+  std::string server;   ///< The server that sent the resource or is asked for it; empty: none.
   std::string version;  ///< The version of the resource in use; empty: none is in use.
   /// When the content of the resource in use last changed; nullopt: none is in use.
   std::optional<WallTime> updated;
@@ -75,9 +75,9 @@ struct AppliedConfig {
   std::string target;
   Generation generation = 0;
   ResourceVersions versions;
-  /// When the last response came that changed it; nullopt: no response did.
+  /// When the last response came that changed the configuration; nullopt: no response did.
   std::optional<WallTime> received;
-  WallTime served;  ///< When picks first saw it.
+  WallTime served;  ///< When picks first saw the configuration.
 };
 
 struct ResourceDump {

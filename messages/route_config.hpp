@@ -73,7 +73,7 @@ struct RetryPolicy {
   /// In ascending order, each once: CANCELLED, DEADLINE_EXCEEDED, INTERNAL, RESOURCE_EXHAUSTED,
   /// UNAVAILABLE.
   std::vector<absl::StatusCode> retry_on;
-  std::uint32_t max_attempts = 2;  ///< With the first attempt; 2 to 5. See RetryState.
+  std::uint32_t max_attempts = 2;  ///< 2 to 5; the first attempt counts too.
   /// At least 1 ms; doubles with each retry, up to max_interval.
   Duration base_interval = std::chrono::milliseconds(25);
   Duration max_interval = std::chrono::milliseconds(250);  ///< At least base_interval.

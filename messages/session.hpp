@@ -36,8 +36,9 @@ namespace signalbox {
 /// empty, so a cast costs nothing. The pointer never owns its object.
 struct SessionHint {};
 
-/// Whether a call reached the host of its session. When a strict session's cookie names hosts, the
-/// call fails instead of falling back.
+/// Whether a call reached the host that its session's cookie names. "Fell back" means that the call
+/// went where it would go without a cookie. If the session is strict and the cookie names hosts,
+/// the call fails instead.
 enum class AffinityResult : std::uint8_t {
   kNone,         ///< The call has no session: no filter, or the path is not the cookie's.
   kNew,          ///< The call has no cookie that names a host: a session begins.

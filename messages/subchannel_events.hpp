@@ -169,8 +169,8 @@ struct EndpointsTracked {
   std::shared_ptr<const TrackEndpoints::Table> trackers;  ///< Null: none.
 };
 
-/// The effect KeepSessions, as the map receives it. A map has at most one keeper: the last policy
-/// that sent this event with marks.
+/// The effect KeepSessions, as the map receives it. Only one policy can keep sessions in a map: the
+/// last one that sent this event with `marks` that are not null.
 struct SessionsKept {
   Holder keeper;
   Duration idle_timeout{};
@@ -234,7 +234,7 @@ struct StopHealthChecks {
   Address address;
 };
 
-/// Tells the keeper of sessions that the address has no subchannel any more.
+/// Tells the policy that keeps sessions (SessionsKept) that the address has no subchannel any more.
 struct NotifyGone {
   Holder holder;
   Address address;

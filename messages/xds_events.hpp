@@ -44,14 +44,14 @@ struct AdsStreamOpened {
   std::uint64_t stream = 0;
 };
 
-/// The transport reads the next message only after ReadNext.
+/// A response came. The transport reads the next response only after ReadNext.
 struct AdsBytesReceived {
   std::uint64_t stream = 0;
   std::string bytes;  ///< One serialised DiscoveryResponse.
 };
 
-/// The bytes of one SendBytes have been sent to the server: of the stream's oldest one without an
-/// AdsBytesWritten.
+/// The bytes of one SendBytes have been sent to the server. These events come in the order of the
+/// stream's SendBytes.
 struct AdsBytesWritten {
   std::uint64_t stream = 0;
 };
@@ -240,7 +240,7 @@ struct LeaveServer {
   ServerId server = 0;
 };
 
-/// The shell counts these in signalbox_xds_resource_updates_{valid,invalid}_total and
+/// The client's actor counts these in signalbox_xds_resource_updates_{valid,invalid}_total and
 /// signalbox_config_rejected_total.
 struct CountUpdates {
   ServerId server = 0;

@@ -5,7 +5,7 @@
 //   connector, ADS ─▶ abandon(channel) ─┬▶ neither IDLE nor CONNECTING: destroyed at once
 //                                       └▶ else: kept until it is neither, then destroyed
 //
-// A channel that stays IDLE for a second does not connect any more, and is destroyed, too.
+// A channel that stays IDLE for a second will not connect any more, so it is destroyed as well.
 //
 // gRPC 1.51 forgets the transport of a channel that is destroyed between the TCP connection and the
 // server's SETTINGS. The connection then stays established until the process ends, and gRPC no

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // address_lookup — NameLookup by the system's resolver (getaddrinfo), or by the program's function.
-// Blocks; the dns actor has a thread of its own for it.
+// A look-up blocks its thread, so each dns actor runs on a thread of its own.
 
 #pragma once
 

@@ -51,8 +51,8 @@ class AttemptTurns {
     waiting_.emplace(wanted_, std::move(key));
   }
 
-  /// Removes a waiting attempt. It must be fast, because a hundred thousand attempts may be
-  /// withdrawn at once.
+  /// Removes a waiting attempt; does nothing if `key` is not waiting. This must be fast, because a
+  /// hundred thousand attempts may be withdrawn at once.
   void withdraw(const Key& key) {
     const auto place = places_.find(key);
     if (place == places_.end()) return;

@@ -23,7 +23,7 @@
 
 namespace signalbox::actors {
 
-/// How far a failed call came.
+/// How far a failed call came on its way to a server.
 enum class Reach {
   kNowhere,  ///< No server can have received any of the call.
   kRefused,  ///< A server received part of the call, and says that it processed nothing.
@@ -32,7 +32,7 @@ enum class Reach {
 
 /// The facts about a call that failed with UNAVAILABLE.
 struct CallFacts {
-  absl::string_view error;          ///< gRPC's text for debugging: ClientContext's.
+  absl::string_view error;          ///< ClientContext::debug_error_string() of the call.
   std::size_t trailer_entries = 0;  ///< GrpcAccess::trailer_entries().
   bool has_headers = false;         ///< Response headers have begun to arrive.
   bool has_no_transport = false;    ///< gRPC names no transport: see has_no_transport().

@@ -28,7 +28,8 @@ class CallbackThreads {
   /// Starts the threads unless they run already.
   CallbackThreads();
 
-  /// Joins the threads if no other channel uses them. Precondition: have_come_back().
+  /// Joins the threads if no other channel uses them. Precondition: have_come_back() has returned
+  /// true.
   ~CallbackThreads();
 
   CallbackThreads(const CallbackThreads&) = delete;

@@ -21,12 +21,12 @@ namespace {
 
 using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
 
-// A reading of a file serves all connections that are made within this time. So ten thousand
-// connections at once read each file only once.
+// All connections that are made within this time use one reading of the files. So each file is read
+// only once when ten thousand connections are made at once.
 constexpr Duration kLongestReuse = std::chrono::seconds(1);
 
-// The most credentials that are cached, one for each UpstreamTls. A full cache is emptied, and
-// credentials are then made anew.
+// The most credentials in the cache, which has one for each UpstreamTls. A full cache is emptied,
+// and credentials are made anew when they are needed.
 constexpr std::size_t kMostKept = 1024;
 
 class NameVerifier final : public grpc::experimental::ExternalCertificateVerifier {
@@ -86,8 +86,8 @@ class Provider {
     };
   }
 
-  // Without this check, a provider without root files would mean the system's roots, and a provider
-  // without certificate files would mean no certificate.
+  // Returns an error if the provider has no such file. Otherwise its empty text would make gRPC use
+  // the system's root certificates, or present no certificate.
   absl::StatusOr<PemTexts> read(TlsFiles& files, bool is_there, absl::string_view field) const {
     if (!is_there) return absl::FailedPreconditionError(absl::StrCat(name_, ": it has no ", field));
     auto texts = files.read();

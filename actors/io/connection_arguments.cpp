@@ -56,7 +56,8 @@ const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view 
   return found == each.end() ? nullptr : &*found;
 }
 
-// Makes the newest argument the one that gRPC uses, whatever the user set under its name.
+// Swaps the newest argument with the first argument of the same name. gRPC uses the first one, so
+// the newest argument outranks what the user set.
 void put_first(const grpc::ChannelArguments& arguments) {
   const grpc_channel_args all = arguments.c_channel_args();
   const std::span<grpc_arg> each(all.args, all.num_args);
@@ -78,7 +79,8 @@ absl::string_view host_in(absl::string_view authority) {
   return has_port ? authority.substr(0, colon) : authority;
 }
 
-// If the last label has only digits, the host is an IPv4 address, in one of its many spellings.
+// Whether `host` is a DNS name. A host with only digits after its last dot is none, but an IPv4
+// address in one of its many spellings.
 bool is_dns_name(absl::string_view host) {
   constexpr std::size_t kLongest = 253;
   const auto may_be_in_it = [](char c) {
@@ -92,8 +94,8 @@ bool is_dns_name(absl::string_view host) {
       last, [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
 }
 
-// By default gRPC sends only two pings on a connection without data. The last argument removes this
-// limit.
+// The last argument removes a limit of gRPC: by default it sends only two pings while a connection
+// carries no data.
 void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments) {
   const auto milliseconds = [](std::chrono::milliseconds time) {
     return static_cast<int>(std::clamp<std::int64_t>(time.count(), 1, INT_MAX - 1));

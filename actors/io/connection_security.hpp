@@ -5,8 +5,8 @@
 //   gRPC: "Socket closed" ─▶ [with_question] ─▶ "Socket closed; the connection is plaintext: does
 //                                                 the server want TLS?"
 //
-// gRPC 1.51 does not say what the server wants, or which check a certificate failed. So the texts
-// ask a question instead of naming a cause.
+// gRPC 1.51 does not say what the server wants, or which check a certificate failed. So the added
+// texts ask a question instead of naming a cause.
 
 #pragma once
 

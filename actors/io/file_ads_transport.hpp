@@ -9,8 +9,8 @@
 // missing resources at once (A88), and has no connection that could be lost.
 //
 // Invariants
-//   F1  A file that cannot be read, or has other content than resources, changes nothing: the last
-//       good file is still served.
+//   F1  A file that cannot be read, or that is not a list of resources, changes nothing: the
+//       resources of the last good file are still served.
 //   F2  `complain` is called on the transport's thread, and never after the transport's end. A bad
 //       file is reported once it has stayed bad for a moment, so a half-written file is not
 //       reported.

@@ -38,8 +38,8 @@ const char kTooManyPings[] = "Too many pings";
 // The beginning of gRPC 1.51's text for a connection that was not made.
 const char kNotConnected[] = "failed to connect to all addresses";
 
-// The ping interval of all streams to a server. gRPC also adapts the interval, but only of one
-// channel, and each stream has a new channel.
+// The ping interval of all streams to a server, which a complaint of the server doubles. gRPC
+// itself would double it only for one channel, and here each stream has a new channel.
 class KeepaliveTime {
  public:
   explicit KeepaliveTime(std::chrono::milliseconds time)
@@ -124,7 +124,8 @@ class Call : public std::enable_shared_from_this<Call> {
 
   void start() {
     const std::lock_guard lock(mutex_);
-    // An alarm reports the end, because `closed` never runs inside open() (T1).
+    // An alarm that is due now reports the end, because `closed` must not run inside open() (T1 of
+    // ads_transport.hpp).
     if (!refusal_.ok()) {
       finishing_ = true;
       alarm_.Set(&interest_.queue(), gpr_now(GPR_CLOCK_MONOTONIC), tag(&Call::refused));
@@ -141,14 +142,16 @@ class Call : public std::enable_shared_from_this<Call> {
     write_next();
   }
 
-  // A message that came before read_next() waits in incoming_ (T5).
+  // If a message has arrived already, it waits in incoming_ and is passed on now. Otherwise the
+  // next message is passed on when it arrives (T5 of ads_transport.hpp).
   void read_next() {
     const std::lock_guard lock(mutex_);
     is_wanted_ = true;
     if (std::exchange(has_unread_, false)) hand_over();
   }
 
-  // No callback runs after forget(), because callbacks run under the mutex.
+  // Ends the stream. No callback runs after forget(), because callbacks run under the mutex and
+  // only while events_ is set.
   void forget() {
     const std::lock_guard lock(mutex_);
     events_.reset();
@@ -178,7 +181,7 @@ class Call : public std::enable_shared_from_this<Call> {
     void (Call::*to_)(bool);
   };
 
-  // The operation that is started with the tag owns the tag.
+  // Makes the tag of an operation. The tag deletes itself when the operation has ended.
   GrpcPoller::Tag* tag(void (Call::*to)(bool)) {
     return std::make_unique<Tag>(shared_from_this(), to).release();
   }
@@ -199,7 +202,8 @@ class Call : public std::enable_shared_from_this<Call> {
     has_unread_ = true;
   }
 
-  // A failed write means that the stream is broken. The pending or next read reports it too.
+  // If a write fails, the stream is broken. The pending read or the next one reports that, so
+  // nothing is done about it in this function.
   void wrote(bool ok) {
     const std::lock_guard lock(mutex_);
     writing_ = false;
@@ -268,7 +272,7 @@ class Call : public std::enable_shared_from_this<Call> {
   bool writable_ = false;
   bool writing_ = false;
   bool finishing_ = false;
-  bool is_wanted_ = true;  // The next message may be received (T5).
+  bool is_wanted_ = true;  // The next message may be passed on: read_next() permitted it.
   bool has_unread_ = false;
   bool is_ending_ = false;
   std::optional<Clock::time_point> cancelled_at_;

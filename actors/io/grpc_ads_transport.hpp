@@ -28,9 +28,9 @@
 
 namespace signalbox::actors {
 
-/// The time that a cancelled call has to end before its transport's destructor stops waiting for
-/// it. Time that passed before the destructor counts. A call that takes longer ends by itself. A
-/// runtime promises to end within 2 s.
+/// How long a transport's destructor waits for a call to end, counted from the call's cancellation.
+/// A call that takes longer ends later by itself. The wait is short, because a runtime promises to
+/// end within 2 s.
 inline constexpr std::chrono::milliseconds kMostWaitForCalls(500);
 
 /// The streams that a transport can open.
@@ -48,7 +48,7 @@ struct GrpcAdsOptions {
   /// The longest response. A longer one ends the stream with an error that names this limit. gRPC's
   /// default of 4 MiB would stop large configurations forever.
   int max_message_bytes = 64 << 20;
-  /// The interval of pings. By default gRPC servers allow no interval below five minutes (A8).
+  /// The interval of keepalive pings. By default gRPC servers allow none below five minutes (A8).
   std::chrono::milliseconds keepalive_time = std::chrono::minutes(5);
   std::chrono::milliseconds keepalive_timeout = std::chrono::seconds(20);
 };

@@ -94,8 +94,10 @@ class Listener {
 
 using ListenerPtr = std::shared_ptr<Listener>;
 
+// The connection to one peer, and the attempts that share it (listeners).
+//
 //   Waiting ─▶ Connecting ─▶ Ready ─▶ gone (erased from the pool)
-//                  ├────▶ Failing ─▶ gone     Failing: down, not reported yet.
+//                  ├────▶ Failing ─▶ gone      Failing: could not connect; not reported yet.
 //                  └────▶ Abandoned, and gone  Abandoned: no attempt wants it any more.
 struct Transport {
   enum class Phase { kWaiting, kConnecting, kFailing, kReady, kAbandoned };
@@ -127,8 +129,8 @@ struct PeerOrder {
 
 using Transports = std::map<Peer, TransportPtr, PeerOrder>;
 
-// Takes the channel of a transport that is abandoned under a lock. Abandons the channel after the
-// unlock (G7).
+// Holds the channel of a transport that was given up under a lock. An Abandoned is declared before
+// the lock, so its destructor abandons the channel (G7) after the unlock.
 struct Abandoned {
   Abandoned() = default;
   Abandoned(const Abandoned&) = delete;
@@ -149,8 +151,8 @@ GrpcConnection::GrpcConnection(Address address,
       authority_(std::move(authority)),
       channel_(std::move(channel)) {}
 
-// Usually the channel is IDLE by now, and just ends. But a call on a connection that was breaking
-// may have made the channel connect again (G7).
+// Usually the channel is IDLE by now, and can be destroyed. But a call on a connection that was
+// breaking may have made the channel connect again; such a channel must be kept for a while (G7).
 GrpcConnection::~GrpcConnection() {
   if (state_of(c_channel_) == GRPC_CHANNEL_CONNECTING) abandon(channel_);
 }
@@ -324,8 +326,8 @@ struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
   }
 };
 
-// Begins the attempts that have their turn. Precondition of this function and the next three: the
-// mutex is held.
+// Begins the attempts that have their turn. Precondition of begin_due(), begin(), refuse() and
+// finish(): the mutex is held.
 void GrpcConnector::Pool::begin_due() {
   for (const TransportPtr& transport : turns_.begin(std::chrono::steady_clock::now()))
     begin(transport);
@@ -362,7 +364,7 @@ void GrpcConnector::Pool::refuse(const TransportPtr& transport, const absl::Stat
   refusal->alarm.Set(&refusal->interest.queue(), gpr_now(GPR_CLOCK_MONOTONIC), refusal);
 }
 
-// The attempt has ended, with any outcome: the next attempts may begin.
+// Frees the turn of an attempt that has ended, with any outcome, and begins the next attempts.
 void GrpcConnector::Pool::finish(const TransportPtr& transport) {
   if (transport->phase == Transport::Phase::kWaiting) {
     turns_.withdraw(transport);
@@ -444,7 +446,8 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
     begin_due();
   } else if (!is_waiting) {
     listener->begin();
-    // The watch also reports a connection that is READY already, because READY is not IDLE.
+    // The watch reports a state other than IDLE. So it also reports a connection that is READY
+    // already, at once.
     watch(transport, channel, listener, GRPC_CHANNEL_IDLE);
   }
   return transport;
@@ -575,8 +578,8 @@ void GrpcConnector::Pool::tell_connected(const TransportPtr& transport) {
     listener->connected(connection);
 }
 
-// A gRPC channel does not say why it is down. So a call is made on it, which fails at once with the
-// reason.
+// A gRPC channel does not say why it could not connect. So this function makes a call on the
+// channel, which fails at once with the reason.
 void GrpcConnector::Pool::probe(const TransportPtr& transport,
                                 const std::shared_ptr<grpc::Channel>& channel) {
   {

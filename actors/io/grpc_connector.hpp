@@ -10,9 +10,9 @@
 // never picked again. The subchannel decides when to try again.
 //
 // Invariants
-//   G1  Attempts with equal address, TLS and server name share one transport, at the same time or
-//       while the connection lives. The server's name counts only if credentials may check it. (All
-//       other settings are the connector's, and so equal.)
+//   G1  Attempts with equal address, TLS settings and server name share one connection, also one
+//       that another attempt has made already. The server's name matters only if the credentials
+//       may check it. All other settings belong to the connector, and are therefore equal.
 //   G2  A GrpcConnection without references is handed to `retire`, which destroys it once
 //       in_use() is false.
 //   G3  Many attempts at once take turns (attempt_turns.hpp). When ten thousand endpoints come or
@@ -21,9 +21,9 @@
 //   G4  gRPC's name for the peer of a call is "ipv4:a:p" once a transport has the call, and the
 //       channel's target, "ipv4:///a:p", before. So the name tells whether a call reached a
 //       transport (channel/grpc/retried_call).
-//   G5  If there are pings, a connection without a sign of life for keepalive's time and timeout is
-//       closed like a reset connection. If a TCP connection is accepted but never answered, its
-//       attempt fails when the attempt's timeout is over.
+//   G5  With keepalive pings, a connection is closed when its peer has been silent for keepalive's
+//       time and timeout together. If a server accepts a TCP connection but never answers, the
+//       attempt fails when its own timeout is over.
 //   G6  If a peer asks for TLS, its connection has exactly that TLS, or is not made. `credentials`
 //       are never used instead.
 //   G7  A channel that is abandoned while it connects is kept until it has left CONNECTING
@@ -73,15 +73,15 @@ class GrpcConnection final : public Connection {
   /// end with this text do not wait for the connection to leave READY.
   void record_goaway_text() const { server_says_goaway_.store(true, std::memory_order_relaxed); }
 
-  /// A call has learned why the connection is lost: a word of lb::disconnect_reason(). gRPC tells
-  /// calls alone, so the reason is not known if the connection ends without calls, or before the
-  /// first of them has ended. The first reason stays.
+  /// Records why the connection is lost, as a word of lb::disconnect_reason(). gRPC tells the
+  /// reason only to calls. So it stays unknown if the connection ends without calls, or before its
+  /// first call has ended. Only the first reason is kept.
   void record_loss(const char* reason) const {
     const char* none = nullptr;
     loss_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
   }
 
-  /// Null: not known.
+  /// Why the connection is lost (record_loss()); null: not known.
   const char* loss() const { return loss_.load(std::memory_order_relaxed); }
 
   bool server_says_goaway() const { return server_says_goaway_.load(std::memory_order_relaxed); }

@@ -14,8 +14,8 @@
 //
 // While the application's threads serve the sockets often, the poller polls only every 50 ms. A
 // functor does not wait for a poll: it runs at once when a thread of the application finds its
-// completion. A Tag always waits for the next poll; once one had a completion, the poller polls
-// every 10 ms again.
+// completion. A Tag always waits for the next poll. After a poll that found a completion, the next
+// poll comes after 10 ms again.
 //
 // The process has one poller for as long as a Hold exists. Without a Hold its queues are shut down,
 // and gRPC is as it would be without signalbox. A later Hold starts another poller. The poller's
@@ -62,10 +62,12 @@ class GrpcPoller {
     /// Takes a hold on the process's poller. If there is no poller, makes one.
     Hold();
 
-    /// Tags are GrpcPoller::Tag, and own themselves.
+    /// The queue that the poller's thread serves. Its tags are GrpcPoller::Tags; each deletes
+    /// itself in done().
     grpc::CompletionQueue& queue() const;
 
-    /// Tags are grpc_completion_queue_functors, and own themselves.
+    /// The queue that threads of gRPC serve. Its tags are grpc_completion_queue_functors; each
+    /// deletes itself when it has no more to do.
     grpc_completion_queue* callback_queue() const;
 
     /// Makes the poller wait for completions for a moment, because some are expected.

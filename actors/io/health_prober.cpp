@@ -12,8 +12,7 @@
 namespace signalbox::actors {
 namespace {
 
-/// The place of one probe among all probes that take turns. The probe waits for its turn, or has
-/// its turn.
+/// One probe among all probes that take turns: it waits for its turn, has its turn, or is over.
 struct Seat {
   explicit Seat(std::unique_ptr<HealthProber::Probe> made) : probe(std::move(made)) {}
 
@@ -21,7 +20,7 @@ struct Seat {
   std::unique_ptr<HealthProber::Probe> probe;  ///< The probe; null: the ProbeByTurns was destroyed.
   HealthProber::Answer answer;
   bool delayed = false;
-  bool has_turn = false;  ///< Guarded by the mutex of Turns.
+  bool has_turn = false;  ///< Guarded by Turns::mutex_.
 };
 
 using SeatPtr = std::shared_ptr<Seat>;

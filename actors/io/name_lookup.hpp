@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NameLookup — turns "host:port" into addresses. Blocks; called by dns actors only.
+// NameLookup — turns "host:port" into addresses. resolve() blocks, so only dns actors call it.
 
 #pragma once
 

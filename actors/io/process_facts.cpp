@@ -22,7 +22,7 @@ std::string text_of(const char* path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// The reading itself has a descriptor open, which is not counted.
+// The descriptor of /proc/self/fd, open while this function reads the folder, is not counted.
 std::optional<std::uint64_t> count_descriptors() {
   std::error_code error;
   std::uint64_t count = 0;
@@ -52,7 +52,7 @@ std::optional<double> boot_time_in(absl::string_view system_stat) {
 }
 
 ProcessFacts read_process() {
-  // Read once, because /proc/stat is long on machines with many processors.
+  // Read only once: the boot time never changes, and /proc/stat is long on machines with many CPUs.
   static const std::optional<double> boot_time = boot_time_in(text_of("/proc/stat"));
   return {.stat = text_of("/proc/self/stat"),
           .ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK)),

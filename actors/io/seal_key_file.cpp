@@ -23,8 +23,8 @@ absl::Status of_keys(const absl::Status& why) {
   return {why.code(), absl::StrCat("seal keys: ", why.message())};
 }
 
-// The permission bits that other users have. 0 if the file is missing, because read_change()
-// reports that.
+// The permission bits for other users (S_IRWXO). 0 if the file is missing: read_change() reports
+// a missing file, so this function need not.
 mode_t rights_of_others(const std::string& path) {
   struct stat file{};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SealKeyFile — the current seal keys of cookies, from their file.
+// SealKeyFile — keeps the keys that encrypt session cookies up to date with their file.
 //
 //   key file ─▶ [SealKeyFile]: a thread of its own ─▶ exchange() ─▶ CookieSeal ◀─ calls
 //                     ├▶ complain: the file is bad now; the last good keys stay in use

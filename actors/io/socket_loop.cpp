@@ -15,6 +15,7 @@
 namespace signalbox::actors {
 namespace {
 
+// The id of bell_, an eventfd with which post() wakes the loop's thread.
 constexpr SocketLoop::Id kBell = 0;
 
 }  // namespace
@@ -87,7 +88,7 @@ void SocketLoop::run(Handler& handler) {
   }
 }
 
-// Carries out the orders. False: the loop must end.
+// Runs the functions that were posted. False: the loop must end.
 bool SocketLoop::obey() {
   std::vector<std::function<void()>> orders;
   {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SocketLoop — one thread that waits for many sockets, timers and orders. Other pollable
-// descriptors, such as those of inotify, count as sockets.
+// SocketLoop — one thread that waits for many sockets, for timers, and for orders (functions that
+// other threads post). Other pollable descriptors, such as those of inotify, count as sockets.
 //
 //   any thread ─▶ post(order) ─┐
 //   sockets ─────── epoll ─────┼─▶ [one thread] ─▶ order() │ Handler::happened │ Handler::is_due
@@ -61,7 +61,7 @@ class SocketLoop {
   /// the loop's thread.
   void stop();
 
-  /// Thread-safe. The orders run one after another, each once.
+  /// Lets the loop's thread run `order`. Thread-safe. Orders run one after another, each once.
   void post(std::function<void()> order);
 
   // The functions below may be called on the loop's thread only.

@@ -42,7 +42,7 @@ Verdict failed(std::string why, ProbeOutcome outcome = ProbeOutcome::kFailed) {
   return ProbeAnswer{outcome, std::move(why), false};
 }
 
-/// The bytes to send, and the judgement of the response.
+/// What a probe does: the address, the bytes to send, and the function that judges the response.
 struct Script {
   Address to;
   Duration timeout{};

@@ -36,7 +36,8 @@ void set_keepalive(int socket, const TcpKeepalive& keepalive) {
   set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
-// One attempt and its state. The caller of connect() uses only give_up().
+// One attempt and its state. Only the loop's thread uses it, except give_up(), which ~Attempt calls
+// on any thread.
 struct Wish {
   enum class Phase { kResting, kConnecting, kStanding };
 
@@ -144,8 +145,7 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
     wish->tell([&](const Events& events) { events.connected(wish->connection); });
   }
 
-  // `wish` is passed by value, because forget() may destroy the pointer to which the caller's
-  // reference leads.
+  // `wish` is passed by value, so that it stays valid when forget() erases the loop's own pointer.
   void lose(WishPtr wish, const std::string& why) {
     const bool stood = wish->phase == Wish::Phase::kStanding;
     if (stood && SocketLoop::now() - wish->established < kStood)

@@ -10,8 +10,9 @@
 //
 // Invariants
 //   P1  No byte is ever written to an endpoint, and no byte from an endpoint is read.
-//   P2  Servers close idle connections. So a connection that lived for at least kStood, and was
-//       closed without an error, is made anew. `closed` is called for it only if that fails.
+//   P2  Servers close idle connections. So when a connection that lived for at least kStood is
+//       closed without an error, the connector connects again. Only if that fails, it calls
+//       `closed`.
 //   P3  An endpoint that closes at once is not connected to again before kStood is over. So a
 //       balancer that accepts connections without having backends costs one attempt a second.
 //   P4  Only the thread uses the sockets; callers post orders to the thread.

@@ -49,7 +49,7 @@ BioPtr reader_of(const std::string& pem) {
   return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-// Empty when there is no certificate or one is malformed.
+// The certificates of a PEM text. Empty when it has no certificate, or when one is malformed.
 std::vector<CertificatePtr> certificates_in(const std::string& pem) {
   ERR_clear_error();
   const BioPtr reader = reader_of(pem);
@@ -68,7 +68,8 @@ std::optional<CertificateEnds::Time> end_of(const CertificatePtr& certificate) {
   return std::chrono::system_clock::from_time_t(timegm(&fields));
 }
 
-// The first or the last end of all.
+// The time at which the first certificate of `all` becomes invalid (`better` is std::less), or the
+// last one (std::greater). nullopt: no certificate has a readable time.
 template <typename Better>
 std::optional<CertificateEnds::Time> end_of(const std::vector<CertificatePtr>& all, Better better) {
   std::optional<CertificateEnds::Time> chosen;
@@ -79,7 +80,8 @@ std::optional<CertificateEnds::Time> end_of(const std::vector<CertificatePtr>& a
   return chosen;
 }
 
-// OpenSSL's callback for the password of a key. It gives none, because no user can be asked.
+// The callback with which OpenSSL asks for the password of an encrypted key. Answers that there is
+// none; without this callback OpenSSL would ask on the terminal.
 int no_password(char* /*buffer*/, int /*size*/, int /*rwflag*/, void* /*user*/) {
   return -1;
 }

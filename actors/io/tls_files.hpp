@@ -4,11 +4,11 @@
 //
 //   ca, certificate, key ─▶ [TlsFiles::read] ─▶ PEM texts that fit each other
 //
-// The files are read for each new connection, because only a handshake uses them. So a changed file
-// needs no timer to be noticed. A caller that makes very many connections at once can use a reading
-// for a while (`reuse_for`). While the files cannot be used (gone, no PEM, a key of another
-// certificate, half replaced), the last good files stay in use, and `complain` is called once for
-// the fault.
+// Only a TLS handshake uses the files, so they are read for each new connection. No timer is needed
+// to notice a changed file. A caller that makes very many connections at once can use the result of
+// one reading for a while (`reuse_for`). While the files cannot be used (gone, no PEM, a key of
+// another certificate, half replaced), their last good content stays in use, and `complain` is
+// called once for the fault.
 //
 // Thread-safe. Errors name the field, the file and the fault.
 //
@@ -45,8 +45,8 @@ class TlsFiles {
   /// read().
   using Complain = std::function<void(const std::string& text)>;
 
-  /// read() uses the result of one reading for `reuse_for`, without opening the files. An error is
-  /// used as long, too.
+  /// read() opens the files only if the last reading is older than `reuse_for`. Until then it
+  /// returns the result of that reading, be it texts or an error.
   TlsFiles(xds::CertificateFiles files, Complain complain, Duration reuse_for = Duration::zero())
       : files_(std::move(files)), complain_(std::move(complain)), reuse_for_(reuse_for) {}
 
@@ -54,8 +54,8 @@ class TlsFiles {
   /// never good.
   absl::StatusOr<PemTexts> read();
 
-  /// When the certificates of read() end; empty if they were never good. Calls read(), so that a
-  /// replaced file is seen without a connection.
+  /// When the certificates that read() returns become invalid; empty if the files were never good.
+  /// Calls read(), so that replaced files are noticed even if no connection is made.
   CertificateEnds ends();
 
  private:
@@ -71,8 +71,8 @@ class TlsFiles {
   std::string complained_;  ///< The last reported fault; empty: none since the files were good.
 };
 
-/// Receives each TlsFiles in use once, so that it can ask for ends() at any time. Empty: nothing
-/// asks.
+/// Receives each TlsFiles in use, once. The receiver keeps it, and calls ends() at any time. May be
+/// empty.
 using ShowFiles = std::function<void(const std::shared_ptr<TlsFiles>&)>;
 
 }  // namespace signalbox::actors

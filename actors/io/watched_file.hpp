@@ -61,9 +61,9 @@ class WatchedFile {
   /// counts as a change, whatever it is.
   absl::StatusOr<std::optional<std::string>> read_change();
 
-  /// Reads the file now, with or without an event: inotify reports no change that another machine
-  /// made. OK: text() is the file's text, changed or not. An error: the file cannot be read. A file
-  /// that cannot be watched is no error here (is_watched()).
+  /// Reads the file now, also without an event, because inotify reports no change that another
+  /// machine made. OK: text() is the file's text, changed or not. An error: the file cannot be
+  /// read. If the file can be read but not watched, the result is OK, and is_watched() is false.
   absl::Status read_again();
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The code that depends on the version of CAF: typed actor signatures, sending, delayed messages,
-// death watches, clocks. (The macro in registration.hpp depends on it, too.)
+// death watches, clocks. Only one other place depends on the version: the macro in
+// registration.hpp.
 //
 // Written for CAF 0.17 (Debian 12). Messages are plain structs: default-constructible, copyable,
 // registered in actors/protocol/registration.hpp. A state struct must not be an aggregate, so it
@@ -52,8 +53,9 @@ Instant now_of(Self* self) {
   return Instant(self->home_system().scheduler().clock().now().time_since_epoch());
 }
 
-/// The number of messages in the actor's mailbox, but for those that came since it was last looked
-/// into. Only the actor itself may ask.
+/// The number of messages that wait in the actor's mailbox. Messages are missing that came since
+/// CAF last moved new messages into the mailbox's queue. Only the actor itself may call this
+/// function.
 template <typename Self>
 std::int64_t waiting_messages(Self* self) {
   return static_cast<std::int64_t>(self->mailbox().size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interface of the channel actor, which serves one target, and the part of it that the
-// channel's xds_watcher sees.
+// The interface of the channel actor, which serves one target. Also the part of this interface that
+// the channel's xds_watcher uses.
 
 #pragma once
 

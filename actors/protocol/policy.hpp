@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interface of the policy actor, which is any node of the policy tree. Also the interface of
-// its parent as the policy sees it, and the part of a policy that a subchannel map sees.
+// The interface of the policy actor, which is any node of the policy tree. Also two parts of
+// interfaces: the messages that a policy may send to its parent, and the messages that a subchannel
+// map may send to a policy.
 
 #pragma once
 

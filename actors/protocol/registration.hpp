@@ -62,7 +62,7 @@ SIGNALBOX_MESSAGE(ResolveName)
 SIGNALBOX_MESSAGE(EmitConfig)
 SIGNALBOX_MESSAGE(EmitError)
 SIGNALBOX_MESSAGE(LoadReportsWanted)
-// Messages between the shells themselves.
+// Messages that only actors use, and no core.
 SIGNALBOX_MESSAGE(protocol::RestartDue)
 SIGNALBOX_MESSAGE(protocol::SubchannelTimerAsked)
 SIGNALBOX_MESSAGE(protocol::GracePassed)

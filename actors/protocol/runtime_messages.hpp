@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages between shells only: supervision, replacement, opening and closing of channels.
+// Messages that only actors use, and no core: supervision, replacement, opening and closing of
+// channels.
 
 #pragma once
 
@@ -22,7 +23,7 @@ namespace signalbox::protocol {
 /// The back-off before the restart of `what` is over.
 struct RestartDue {
   std::string what;
-  /// Tells an old RestartDue from a newer one with the same `what`.
+  /// Distinguishes an old RestartDue from a newer one with the same `what`.
   std::uint64_t number = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interface of the xds_watcher actor, which watches the resources of one target, and the part
-// of it that the xds_client sees.
+// The interface of the xds_watcher actor, which watches the resources of one target. Also the part
+// of this interface that the xds_client uses.
 
 #pragma once
 

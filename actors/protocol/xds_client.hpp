@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interface of the xds_client actor, which caches the resources of one bootstrap, and the part
-// of it that an ads_stream sees.
+// The interface of the xds_client actor, which caches the resources of one bootstrap. Also the part
+// of this interface that an ads_stream uses.
 
 #pragma once
 

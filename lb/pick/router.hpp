@@ -55,9 +55,9 @@ struct CallArgs {
   /// each call another number, and all picks of one attempt the same number.
   std::uint64_t seed = 0;
   /// Receives the hostname of the picked endpoint, when the route has auto_host_rewrite and the
-  /// endpoint has a hostname (A81); otherwise it becomes empty. The caller sends it as :authority,
-  /// unless the application has chosen one. Reserve memory in the string, and the pick allocates
-  /// none. Null: not wanted.
+  /// endpoint has a hostname (A81); otherwise the pick makes the string empty. The caller sends the
+  /// hostname as :authority, unless the application has set an authority for this call. The pick
+  /// allocates no memory if the string has room for the hostname. Null: not wanted.
   std::string* authority = nullptr;
   /// The addresses of the call's earlier attempts. A retry avoids them when another endpoint is
   /// READY, and the policy does not bind the call to an endpoint by hash or session. Null: none.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/pick/snapshot_cell.hpp"
 
-// liburcu's read-side functions are inlined: a read section then costs a fifth of one with calls.
-// liburcu's header allows this to code of any licence. Sanitizers and clang's analyzer get the
-// calls, because with inlining they would report errors that are none. ThreadSanitizer would see
-// only half of the synchronisation. liburcu aligns a thread's record less than its type declares.
-// The analyzer does not know that every thread has a record.
+// _LGPL_SOURCE makes liburcu's read-side functions inline, because calls would slow each pick down.
+// liburcu's headers say of the three functions used in this file that they are short enough for the
+// LGPL to let any code inline them. Sanitizers and clang's analyzer get the calls instead, because
+// inline code makes them report false errors. ThreadSanitizer would see only half of the
+// synchronisation. Builds with AddressSanitizer also check alignment, and liburcu aligns a thread's
+// record less than the record's type declares. The analyzer does not know that every thread has a
+// record.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang_analyzer__)
 #define _LGPL_SOURCE
 #endif
@@ -23,8 +25,8 @@ namespace signalbox::lb {
 namespace {
 
 // Tells ThreadSanitizer that everything in a read section happens before wait_for_readers()
-// returns, which it cannot see. It sees that a publication happens before reads, because that is a
-// store to an atomic pointer.
+// returns. ThreadSanitizer cannot see this, because liburcu is not instrumented. A publication
+// needs no such note, because it is a store to an atomic pointer.
 #if defined(__SANITIZE_THREAD__)
 char grace_period;
 
@@ -67,8 +69,9 @@ void SnapshotCell::wait_for_readers() {
 }
 
 SnapshotCell::Reader::Reader(const SnapshotCell& cell) {
-  // The read section may begin with a memory barrier, which delays later reads. So the snapshot is
-  // prefetched before it. If the snapshot has been destroyed meanwhile, the prefetch does no harm.
+  // urcu_bp_read_lock() may contain a memory barrier, which delays later reads. So the snapshot is
+  // prefetched first. Another thread may have destroyed the snapshot; a prefetch of freed memory
+  // does no harm.
   const Snapshot* const expected = cell.current_.load(std::memory_order_relaxed);
   __builtin_prefetch(expected);
   __builtin_prefetch(reinterpret_cast<const char*>(expected) + kCacheLine);

@@ -5,8 +5,9 @@
 //   channel actor ─▶ exchange() ─▶ [cell] ◀─ Reader ◀─ data-plane threads
 //          └ the old one, to be destroyed after wait_for_readers(), off the scheduler's threads
 //
-// Readers take no lock, write no shared cache line, and their threads need not register. Only this
-// class knows that this is done with RCU. Benchmarks led to RCU (decision 7).
+// Readers take no lock and write no shared cache line. Their threads need not register: liburcu
+// does that, under a lock, when a thread makes its first Reader. Only this class knows that it uses
+// RCU. Benchmarks led to RCU (decision 7).
 //
 // Invariants
 //   S1  A Snapshot is never destroyed while a Reader that could see it is alive.

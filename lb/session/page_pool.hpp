@@ -6,8 +6,8 @@
 //   PolicyOptions::session_memory ─▶ [PagePool] ─▶ pages of 2 MiB, from `pages`
 //
 // A call's session may be on any of thousands of hosts. If the hosts' data were spread over many
-// small pages, each pick would miss the TLB, which costs more than the cache miss. One large page
-// needs one entry of the TLB.
+// small pages, most picks would miss not only the cache but also the TLB, the CPU's cache of page
+// addresses. A page of 2 MiB has the data of thousands of hosts, and needs one entry of the TLB.
 //
 // The pool reuses freed memory. It gives memory back to `pages` only when it is destroyed; pieces
 // of more than 4 MiB are given back as soon as they are freed.

@@ -56,8 +56,9 @@ bool feed(EVP_CIPHER_CTX* with, unsigned char* out, absl::string_view text) {
   return EVP_CipherUpdate(with, out, &written, bytes_of(text), static_cast<int>(text.size())) == 1;
 }
 
-// Decrypts `sealed` into `text`. False: it was not sealed with this key and purpose. OpenSSL
-// compares the tag in constant time. Precondition: `text` has room for the whole text.
+// Decrypts `sealed` into `text`. False: `sealed` was not made with this key and purpose. OpenSSL
+// compares the tag in constant time, so the duration tells an attacker nothing. Precondition:
+// `text` has room for the whole text.
 bool open_with(const SealKey& key,
                absl::string_view sealed,
                absl::string_view purpose,

@@ -51,8 +51,9 @@ class CookieSeal {
   CookieSeal& operator=(const CookieSeal&) = delete;
 
   /// Appends the sealed, base64-encoded text to `into`. False, with `into` unchanged: there were no
-  /// random bytes, or OpenSSL failed. Thread-safe, lock-free. Call seal() and open() in a read
-  /// section of any SnapshotCell, so that the keys in use are not destroyed after exchange().
+  /// random bytes, or OpenSSL failed. Thread-safe. Takes no lock, but OpenSSL may take one while it
+  /// makes the random bytes. Call seal() and open() in a read section of any SnapshotCell: the keys
+  /// that they use are then not destroyed, even if exchange() replaces them meanwhile.
   bool seal(absl::string_view text, absl::string_view purpose, std::string& into) const;
 
   enum class Opened : std::uint8_t {

@@ -24,7 +24,7 @@ enum class RetryResult : std::uint8_t {
   kExhausted,   ///< No further attempt is allowed (max_attempts).
   kThrottled,   ///< Too many of the target's calls fail.
   kPushedBack,  ///< The server asked for no retry.
-  kCommitted,   ///< Response headers had come.
+  kCommitted,   ///< Response headers had come, so the call cannot be made again.
   kTooLarge,    ///< The request is too large to be kept for a retry.
   kTooLate,     ///< The next attempt would begin after the call's deadline.
 };

@@ -35,8 +35,8 @@ struct CallEnd {
   /// gRPC's status code; nullopt: the call never reached the endpoint, so its end says nothing
   /// about the endpoint.
   std::optional<int> code;
-  /// The endpoint's own words about its load (A51). Borrowed for the duration of the call of
-  /// ended(); null: the endpoint sent none.
+  /// The load that the endpoint reported in this response (A51). Valid only during ended(). Null:
+  /// the endpoint reported none.
   const LoadReport* load = nullptr;
   Instant now{};  ///< Set with `load`.
 };

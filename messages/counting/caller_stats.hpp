@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CallerStats — what the callers of one target saw: how their calls ended, how long the calls took,
-// and how long they waited for an endpoint. Striped, read at scrape.
+// and how long they waited for an endpoint. The counters are striped (striped.hpp).
 //
 //   drop-in channel, Pick API ─▶ count(), record_wait() ─▶ [CallerStats] ─▶ metrics/exporter
 //
@@ -34,7 +34,7 @@ inline constexpr std::size_t kDelayReasons = 5;
 
 /// The reason for a wait, and the priority (of a priority policy) that makes the call wait.
 struct DelayType {
-  /// Priorities with greater numbers count as this one.
+  /// The last priority with a counter of its own. Greater priorities are counted as this priority.
   static constexpr std::uint8_t kLastPriority = 15;
 
   DelayReason reason = DelayReason::kConnecting;

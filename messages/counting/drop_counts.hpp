@@ -5,9 +5,10 @@
 //   cluster_impl ─▶ drops(), breaker_drops() ─▶ EventCount, kept by its picker ─▶ add()
 //                                               └──────────▶ metrics/exporter ─▶ Prometheus
 //
-// lb/route/fault counts its delays and aborts in a FaultCount.
+// The fault filter (lb/route/fault) counts its delays and aborts in a FaultCount.
 //
-// The functions are called when a configuration comes, never on the path of calls. Thread-safe.
+// The functions of DropCounters are called when a configuration comes, never on the path of calls.
+// Thread-safe.
 
 #pragma once
 

@@ -5,7 +5,8 @@
 //   cluster_impl ─▶ EndpointCounters ─▶ EndpointCalls, kept by trackers ─▶ add(code)
 //                                        └──────────▶ metrics/exporter ─▶ Prometheus
 //
-// The functions are called when a configuration comes, never on the path of calls. Thread-safe.
+// The functions of EndpointCounters are called when a configuration comes, never on the path of
+// calls. Thread-safe.
 
 #pragma once
 
@@ -26,7 +27,8 @@ class EndpointCounters {
   virtual ~EndpointCounters() = default;
 
   /// The counters of the calls to this address. Repeated calls return the same object as long as it
-  /// is held. Null: the endpoint is one too many, and other_endpoints() has its calls.
+  /// is held. Null: too many endpoints have counters already, so the calls to this endpoint are
+  /// counted in other_endpoints().
   virtual EndpointCallsPtr endpoint(const ClusterName& cluster, const Address& address) = 0;
 
   /// The counters of the calls to all other endpoints of the cluster. Never null.

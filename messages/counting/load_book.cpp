@@ -96,7 +96,8 @@ void ClusterCounts::settle() const {
   for (auto& [category, drops] : drops_)
     drops.reported = drops.seen;
   breaker_reported_ = breaker_seen_;
-  // A counter that was unused when it was read has no later counts, unless it is in use again.
+  // A counter that was unused at the reading, and is unused now, has no counts after the reading.
+  // So it is dropped without losing any.
   std::erase_if(localities_, [](const auto& entry) {
     return entry.second.was_unused && is_held_here_alone(entry.second.counts);
   });
@@ -204,8 +205,8 @@ std::size_t LoadBook::size() const {
   return size;
 }
 
-// A call in flight holds a locality, and a picker holds the counters of drops, but neither holds
-// the ClusterCounts.
+// A call in flight holds the counts of a locality, and a picker holds the counters of drops, but
+// neither holds the ClusterCounts. So a cluster is unused only if none of these is held.
 bool LoadBook::is_unused(const Entry& entry) {
   return is_held_here_alone(entry.counts) && !entry.counts->is_held();
 }

@@ -7,12 +7,12 @@
 //
 //   unreported = counted − reported          settle: reported = what the reading had seen
 //
-// A reading that is never settled changes nothing: its counts come with the next reading. So the
-// report that was lost with its stream is part of the next report, once.
+// A reading that is never settled changes nothing: the next reading has its counts again. So when a
+// report is lost with its stream, the next report contains the lost counts, once.
 //
 // A cluster is in use while a policy or a call holds its counts. A cluster or locality that is no
-// longer in use is dropped when its last counts were settled. If the server does not ask for it, it
-// is dropped at the next reading.
+// longer in use is dropped once its last counts are settled. A cluster that is not in use, and that
+// the server does not ask for, is dropped at the next reading.
 //
 // The policies of all targets share the book, so that a cluster has one report. Thread-safe; never
 // on the path of calls.
@@ -36,8 +36,8 @@
 
 namespace signalbox {
 
-/// The counts of one {cluster, EDS service}. The counters live as long as they are held. Repeated
-/// calls return the same object.
+/// The counts of one {cluster, EDS service}. Repeated calls with one argument return the same
+/// counter, as long as the counter is held or has counts that were not reported.
 class ClusterCounts {
  public:
   /// Localities without calls are not reported.
@@ -82,33 +82,35 @@ using ClusterCountsPtr = std::shared_ptr<const ClusterCounts>;
 
 class LoadBook {
  public:
-  /// The most clusters of a server that are kept after their last use until they are reported.
+  /// The most clusters of a server that are kept after their last use, until they are reported.
   static constexpr std::size_t kMostUnused = 1000;
 
-  /// Called when a cluster of the server comes into use: a report may be due. On the thread of
-  /// open(), without a lock. Must not block.
+  /// Called when a cluster of `server` comes into use, because a report may then be due. Runs
+  /// inside open(), on its caller's thread, without a lock. Must not block.
   using Waker = std::function<void(ServerId server)>;
 
-  /// `servers`: those that take reports.
+  /// `servers`: the servers that take load reports.
   explicit LoadBook(std::set<ServerId> servers) : servers_(std::move(servers)) {}
 
-  /// Replaces the waker; empty: none is called.
+  /// Sets the function that open() calls; empty: open() calls none.
   void wake_by(Waker waker);
 
-  /// Null: the server takes no reports. `now`: the counts of a new entry begin.
+  /// Returns the counts of the cluster; repeated calls return the same object while it is in use.
+  /// Null: the server takes no reports. `now` is the time from which a new entry counts.
   ClusterCountsPtr open(ServerId server,
                         const ClusterName& cluster,
                         const std::string& service,
                         Instant now);
 
-  /// The unreported counts of the selected clusters. A new reading of a server replaces the one
-  /// before.
+  /// Returns the unreported counts of the selected clusters. Only the newest reading of a server
+  /// can be settled.
   LoadReading read(ServerId server, const LoadSelection& selection, Instant now);
 
-  /// Whether a cluster in use is reported to the server.
+  /// Whether a cluster is in use that has its load reported to the server.
   bool is_in_use(ServerId server) const;
 
-  /// The reading is reported. A number that is not that of the server's last reading is ignored.
+  /// Marks the counts of the reading as reported. Does nothing if `number` is not the number of the
+  /// server's newest reading.
   void settle(ServerId server, std::uint64_t number);
 
   /// The clusters that the book has, in use or not yet reported.

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kNoPlace = std::numeric_limits<std::size_t>::max();
 
-// Makes the object that `slot` leads to, unless another thread was first. Null: no memory.
+// Returns the object that `slot` points to, and makes it if there is none. Only one of several
+// threads stores its object. Null: no memory.
 template <typename T>
 T* made_once(std::atomic<T*>& slot) noexcept {
   if (T* known = slot.load(std::memory_order_acquire)) return known;
@@ -60,7 +61,8 @@ void LocalityCounts::add_named(absl::string_view name, bool prefixed, double val
 void LocalityCounts::add_value(std::size_t index, double value) const noexcept {
   const std::size_t stripe = this_thread_stripe();
   Block* const block = made_once(blocks_[stripe]);
-  // The sum must stay finite: a difference of infinite sums would be no number.
+  // Sums must stay finite, because a report is a difference of two sums, and infinity minus
+  // infinity is NaN. The factor leaves room to add up the sums of all stripes.
   if (block == nullptr || !std::isfinite(value) ||
       !std::isfinite(block->values[index].total.load(std::memory_order_relaxed) * 32 + value * 32))
     return calls_.add(kLost, 1);
@@ -104,7 +106,8 @@ std::size_t LocalityCounts::place_of(absl::string_view name, bool prefixed) cons
 
 LocalityTotals LocalityCounts::totals() const {
   LocalityTotals totals;
-  // Ends before begins: an end that is counted here has its begin counted below.
+  // The ends of calls are read before the beginnings. So the beginning of each counted end is
+  // counted too, although calls go on meanwhile.
   totals.succeeded = calls_.sum(kSucceeded);
   totals.failed = calls_.sum(kFailed);
   totals.issued = calls_.sum(kIssued);

@@ -10,9 +10,9 @@
 //   names   │ 0 … 2: utilisations │ 3 … 130: a table by hash, filled once and never emptied │
 //   values  │ a block for each stripe that has had a value: {calls, total} for each name    │
 //
-// Values of an endpoint's own report have names that the endpoint chooses, so their number is
-// limited to kMostNames. The first value of a name, and the first value of a stripe, allocate. The
-// path of a pick does not.
+// An endpoint chooses the names of the values in its own load report, so the number of names is
+// limited to kMostNames. The first value of a name and the first value of a stripe allocate memory,
+// when a call ends. begun(), which runs during a pick, never allocates.
 
 #pragma once
 
@@ -36,7 +36,9 @@ struct LocalityTotals {
   std::int64_t issued = 0;
   std::int64_t succeeded = 0;
   std::int64_t failed = 0;
-  std::int64_t lost_values = 0;                 ///< Values with a name too many.
+  /// Values that were not counted: their name was one too many, memory was short, or their sum
+  /// would have become infinite.
+  std::int64_t lost_values = 0;
   std::array<MetricSum, 3> utilizations = {};   ///< By LocalityCounts::Utilization.
   std::map<std::string, MetricSum> named = {};  ///< By the name in the report.
 };
@@ -45,7 +47,7 @@ struct LocalityTotals {
 inline constexpr absl::string_view kCpuUtilization = "cpu_utilization";
 inline constexpr absl::string_view kMemUtilization = "mem_utilization";
 inline constexpr absl::string_view kApplicationUtilization = "application_utilization";
-/// The beginning of a named metric's name in CDS, and in reports as A85 has them.
+/// The prefix of a named metric's name in CDS, and in load reports by gRFC A85.
 inline constexpr absl::string_view kNamedMetricPrefix = "named_metrics.";
 
 class LocalityCounts {
@@ -69,11 +71,11 @@ class LocalityCounts {
 
   void add_utilization(Utilization which, double value) const noexcept;
 
-  /// `prefixed`: the report names it "named_metrics." + name.
+  /// `prefixed`: the load report gives the metric the name "named_metrics." + name.
   void add_named(absl::string_view name, bool prefixed, double value) const noexcept;
 
-  /// A call that has ended is never counted without its begin. Values of calls that end at this
-  /// moment may be missing, and come with the next totals.
+  /// May run while calls begin and end. A call that is counted as ended is also counted as begun.
+  /// Values of calls that end at this moment may be missing; the next totals have them.
   LocalityTotals totals() const;
 
  private:

@@ -6,7 +6,7 @@
 namespace signalbox {
 namespace {
 
-// A set bit: that stripe has no owner.
+// One bit for each stripe that a thread can own. A set bit: the stripe has no owner.
 constinit std::atomic<std::uint32_t> free_stripes{(1U << kOwnStripes) - 1};
 
 std::size_t shared_stripe() {
@@ -14,8 +14,8 @@ std::size_t shared_stripe() {
   return kOwnStripes + next.fetch_add(1, std::memory_order_relaxed) % (kStripes - kOwnStripes);
 }
 
-// Returns the thread's own stripe when the thread ends. Later destructors may still count, on a
-// shared stripe.
+// Gives the thread's own stripe back when the thread ends. Destructors of thread-local objects may
+// run after this one and still count, so the thread gets a shared stripe for them.
 struct Lease {
   explicit Lease(std::size_t stripe) : mine(stripe) {}
 
@@ -32,7 +32,8 @@ struct Lease {
 
 }  // namespace
 
-// A thread that takes a stripe sees all counts on it: acquire here, release in ~Lease.
+// A thread adds to the counts that the stripe's last owner left, so it must see them. For that,
+// this function acquires and ~Lease releases.
 std::size_t take_stripe() {
   std::uint32_t free = free_stripes.load(std::memory_order_relaxed);
   while (free != 0) {

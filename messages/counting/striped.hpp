@@ -4,15 +4,15 @@
 //
 //   data-plane threads ─▶ add() on the stripe of the calling thread ─▶ sum() by the collector
 //
-// A stripe is one or several cache lines of its own; a thread writes the same stripe until its end.
-// A call may begin on one stripe and end on another, so the value of one stripe may be negative.
-// Only the sum over all stripes is meaningful.
+// A stripe has its own cache lines; a thread writes the same stripe until the thread ends. A call
+// may begin on one stripe and end on another, so the value of one stripe may be negative. Only the
+// sum over all stripes is meaningful.
 //
-//   stripes:  │ 0 … 7: each of one living thread, as long as one is free │ 8 … 15: shared │
+//   stripes:  │ 0 … 7: each belongs to one living thread │ 8 … 15: shared by all further threads │
 //
-// A thread that owns its stripe counts by a load and a store. An atomic addition costs twenty times
-// that, and waits for all earlier memory accesses. A pick counts four times, and would wait each
-// time.
+// A thread with a stripe of its own counts by a load and a store. On a shared stripe it needs an
+// atomic addition, which costs twenty times as much and waits for all earlier memory accesses. A
+// pick counts four times.
 //
 // Ordering: add() releases, sum() acquires. When no further increments can come, sums only fall,
 // so a sum of zero is final (design: reclaiming, removal of clusters).
@@ -31,8 +31,9 @@ inline constexpr std::size_t kStripes = 16;
 inline constexpr std::size_t kOwnStripes = 8;
 inline constexpr std::size_t kCacheLine = 64;
 
-/// Gives the calling thread a stripe: one of its own until the thread ends, if one is free, else a
-/// shared stripe, in turn. Lock-free.
+/// Gives the calling thread a stripe, at the thread's first count. If a stripe without an owner is
+/// free, the thread owns it until the thread ends; else it gets one of the shared stripes, in turn.
+/// Takes no lock, but the C++ runtime may take one to note what to do at the thread's end.
 std::size_t take_stripe();
 
 /// The stripe of the calling thread + 1; 0: none yet. Constant-initialised, so that a read takes
@@ -54,7 +55,8 @@ inline void add_in_stripe(std::atomic<std::int64_t>& counter,
   }
 }
 
-/// N related counters per stripe, side by side.
+/// N related counters. Within a stripe the N values are side by side, so that a thread that changes
+/// several of them touches few cache lines.
 template <std::size_t N>
 class StripedCounters {
  public:

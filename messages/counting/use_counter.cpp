@@ -12,7 +12,8 @@ constexpr std::size_t kPage = 4096;
 
 }  // namespace
 
-// The counters come first, so that the block begins with the page of stripe 0.
+// The counters come first, so that a block begins with the page of stripe 0. give_back() relies on
+// this: it finds the block at the start of a counter's page.
 struct alignas(kPage) UseCounter::Block {
   Block() {
     for (auto& word : free)
@@ -69,7 +70,8 @@ UseCounter UseCounter::take() {
   return counter;
 }
 
-// An amount added on one stripe may be taken off on another, so each stripe is set to zero.
+// A use may begin on one stripe and end on another. So the stripes of an unused counter may differ
+// from zero, although their sum is zero; each is set to zero for the counter's next user.
 void UseCounter::give_back() const {
   for (std::size_t stripe = 0; stripe < kStripes; ++stripe)
     first_[stripe * kPerBlock].store(0, std::memory_order_relaxed);
