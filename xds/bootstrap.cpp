@@ -159,7 +159,8 @@ NodeConfig read_node(const JsonReader& node) {
   return config;
 }
 
-// "; unknown key "a", "b"": probably misspelt. Unknown keys alone are no error (A27).
+// The addition `; unknown key "a", "b"` to other errors, because such a key is probably misspelt.
+// Unknown keys alone are no error (A27).
 std::string unknown_keys(const nlohmann::json& root) {
   constexpr std::array kKnown{"signalbox.resources",
                               "xds_servers",

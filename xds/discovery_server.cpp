@@ -187,7 +187,7 @@ void DiscoveryServer::change(const ResourceBytes& resource, Changes& changes) {
   auto& resources = types_[resource.type_url].resources;
   const auto [place, is_new] = resources.try_emplace(resource.name, resource.bytes);
   if (!is_new && place->second == resource.bytes) return;
-  // Not a plain assignment: it would keep the memory of a longer old value.
+  // A new string, because assigning to the old one would keep the memory of a longer old value.
   place->second = std::string(resource.bytes);
   changes[resource.type_url].insert(resource.name);
 }

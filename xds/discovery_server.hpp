@@ -10,9 +10,10 @@
 //
 // It keeps the resources by type and name, and for each stream the subscriptions and answers of the
 // client. A change is pushed to the streams that want one of the changed names. A stream's first
-// request of a type is answered, and so is a later request with a new name. For types other than
-// listeners and clusters, there is no answer if the server would have nothing new to say. The
-// requests of clients stay readable in record(), for tests.
+// request of a type is answered, and so is a later request with a new name. There is no answer if
+// none of the new names exists, unless the type is listeners or clusters, or the server reports
+// absent resources (see the constructor). record() keeps a history of the clients' requests, for
+// tests.
 //
 // Invariants
 //   D1  A response has every resource of its type that the stream wants and the server has.

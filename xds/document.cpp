@@ -36,7 +36,7 @@ absl::Status too_deep(absl::string_view where) {
       absl::StrCat(where, "nested deeper than ", kMaxDocumentDepth, " levels"));
 }
 
-// Needed because the YAML library accepts bytes that are not UTF-8.
+// The error for the first line that is not UTF-8. The YAML library itself accepts such bytes.
 absl::Status not_utf8(absl::string_view text) {
   int number = 0;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {

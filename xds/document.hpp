@@ -11,8 +11,8 @@
 //
 // Depth and number of values (after expansion) are limited. In YAML, the number of values is also
 // limited by the size of the text, so that a small hostile text stays cheap. Text without aliases
-// never reaches that limit: it has fewer values than bytes. The exceptions of both libraries end
-// here.
+// never reaches that limit: it has fewer values than bytes. Exceptions of the JSON and the YAML
+// library are caught here, and become statuses.
 
 #pragma once
 
@@ -29,9 +29,10 @@
 
 namespace signalbox::xds {
 
-/// Sixteen nested LB policies (max_lb_policy_nesting) take eighty of these levels.
+/// The most levels of nested objects and lists. Sixteen nested LB policies (the default of
+/// max_lb_policy_nesting) need eighty levels.
 inline constexpr int kMaxDocumentDepth = 128;
-/// Values per byte of text, after aliases are expanded.
+/// The most values of a YAML text for each byte of the text, after its aliases are expanded.
 inline constexpr std::size_t kMaxValuesPerByte = 16;
 
 struct Document {
@@ -41,9 +42,9 @@ struct Document {
 };
 
 /// Errors name the line if it is known. They do not name the source of the text, which the caller
-/// adds. RESOURCE_EXHAUSTED: the text has more than `max_values` values. The values are counted
-/// before a tree is built for them; values of expanded aliases, while it is built.
-/// INVALID_ARGUMENT: any other error.
+/// adds. RESOURCE_EXHAUSTED: the text has more than `max_values` values. The values in the text are
+/// counted before the tree is built. Values that come from expanded aliases are counted while the
+/// tree is built. INVALID_ARGUMENT: any other error.
 absl::StatusOr<Document> parse_json_document(absl::string_view text,
                                              std::size_t max_values = kMaxFileValues);
 absl::StatusOr<Document> parse_yaml_document(absl::string_view text,

@@ -40,7 +40,7 @@ inline constexpr std::size_t kMaxRegexesMemory = std::size_t{64} << 20U;
 inline constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
 inline constexpr std::size_t kMaxFileValues = 1'000'000;
 
-/// Errors call a limit by the name of its member.
+/// The limits. An error text calls a limit by the name of its member here, such as "max_routes".
 struct Limits {
   /// Size of one DiscoveryResponse, in bytes.
   std::size_t max_message_bytes = kMaxMessageBytes;
@@ -108,7 +108,8 @@ inline constexpr std::array kNamedLimits = {
     NamedLimit{"max_file_values", &Limits::max_file_values},
 };
 
-/// Errors listed for one resource; further errors are only counted. A NACK must fit into a request.
+/// Errors listed for one resource; further errors are only counted, so that the NACK with the list
+/// fits into one request.
 inline constexpr std::size_t kMaxListedErrors = 32;
 /// Errors of one resource after which the parser stops looking for more.
 inline constexpr std::size_t kManyErrors = 1000;

@@ -19,7 +19,8 @@ std::string percent_encode_authority(absl::string_view text);
 /// Replaces each %XX by its byte; nullopt if a `%` is not followed by two hexadecimal digits.
 std::optional<std::string> percent_decode(absl::string_view text);
 
-/// The bytes of a text of hexadecimal digits, two for each byte; nullopt if the text is none.
+/// The bytes that a hexadecimal text stands for, two digits for each byte; nullopt if the text is
+/// not hexadecimal.
 std::optional<std::string> hex_decode(absl::string_view text);
 
 }  // namespace signalbox::xds

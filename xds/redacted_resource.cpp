@@ -88,7 +88,8 @@ std::optional<std::string> ResourceRedactor::bytes(absl::string_view type_url,
   if (shown.contains("undecodable")) return std::nullopt;
   shown.erase("@type");
   if (auto with_marks = to_bytes(*resolver_, type_url, shown)) return with_marks;
-  // A secret was no text: the value of a header in a StringMatcher, say.
+  // The JSON is no valid message: it has the text kRedacted in a field that holds no text, such as
+  // a StringMatcher for the value of a header. So all secrets are removed.
   remove_redacted(shown);
   return to_bytes(*resolver_, type_url, shown);
 }

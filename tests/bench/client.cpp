@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// signalbox_bench_client: one measurement of one side, in a process of its own. Prints one line of
-// JSON. Exit status: 0 it was measured, 1 it could not be, 2 wrong arguments.
+// signalbox_bench_client: makes one measurement of one side (signalbox or gRPC), and prints the
+// result as one line of JSON. Exit status: 0 success, 1 the measurement failed, 2 wrong arguments.
 #include <cstdlib>
 #include <iostream>
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Closed loops: threads that call, each as soon as its last call has been answered.
+// Closed loops: each thread makes its next call as soon as its last call has been answered.
 //
 //   one_call(thread) ─▶ [run_closed_loop] ─▶ latencies, failures
 
@@ -32,7 +32,7 @@ absl::StatusOr<ClosedLoopRun> run_closed_loop(std::size_t threads,
                                               std::chrono::duration<double> length,
                                               const OneCall& one_call);
 
-/// Makes one sync unary call. With a cookie it belongs to that session.
+/// Makes one synchronous unary call. A non-empty `cookie` makes it a call of that session.
 grpc::Status place(Stub& stub, const std::string& cookie = "");
 
 }  // namespace signalbox::bench

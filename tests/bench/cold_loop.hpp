@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time of something done once in a while, as a server does it: with cold caches.
+// cold_loop — times a piece of code with cold caches, as in a server that does other work between
+// two executions of the code.
 //
 //   other work ─▶ ready() ─▶ timed() ─▶ other work … ─▶ p50_ns
 //
-// Other work stands in for a call and the rest of the program: a walk through more than a
-// second-level cache and more pages than a processor remembers.
+// The other work stands in for a call and the rest of the program. It writes to 8 MiB of memory:
+// more than a second-level cache holds, and more pages than a processor's TLB has entries.
 
 #pragma once
 
@@ -32,7 +33,8 @@ class OtherWork {
   std::vector<unsigned char> memory_ = std::vector<unsigned char>(std::size_t{8} << 20U);
 };
 
-/// Times each timed() by itself, but not the end of what it returns. For UseManualTime().
+/// Times each execution of timed() alone; the destruction of its result is not timed. The benchmark
+/// must be registered with UseManualTime().
 template <typename Ready, typename Timed>
 void cold_loop(benchmark::State& state, const Ready& ready, const Timed& timed) {
   const double overhead = ticks_overhead();

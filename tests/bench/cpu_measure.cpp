@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call costs the client's process, with all its threads, at a rate of calls that both sides
-// have to keep.
+// Measures the CPU time of the client's process (all threads) per call, at a rate of calls that is
+// the same for both sides.
 #include <atomic>
 #include <fstream>
 #include <map>
@@ -20,13 +20,13 @@ namespace {
 
 constexpr auto kSettleTime = std::chrono::milliseconds(300);
 
-// CPU time of the whole machine since it started, in the kernel's ticks.
+// The CPU time of the whole machine since its start, in the kernel's ticks.
 struct MachineTime {
   double idle = 0;
   double total = 0;
 };
 
-//   cpu  user nice system idle iowait irq softirq steal …
+// Reads the first line of /proc/stat: "cpu  user nice system idle iowait irq softirq steal …".
 MachineTime machine_time() {
   std::ifstream file("/proc/stat");
   std::string name;
@@ -40,8 +40,8 @@ MachineTime machine_time() {
   return time;
 }
 
-// The calls that failed, by code: how many, and the text of the first. The load's own thread writes
-// it, and it is read when the load has ended.
+// The failed calls, by status code: their number, and the error text of the first. Only the load's
+// thread counts; the counts are read after the load has ended. So there is no lock.
 class Failures {
  public:
   void count(const AnsweredCall& call) {
@@ -85,7 +85,7 @@ Measured measure_cpu(const MeasureOptions& options, Side& side) {
   std::atomic<bool> is_measuring = false;
   Failures failures;
   std::atomic<std::uint64_t> answered = 0;
-  std::vector<std::int64_t> latencies_ns;  // The loop's own thread writes them.
+  std::vector<std::int64_t> latencies_ns;  // Written only by the loop's thread.
   double cpu = 0;
   double waiting = 0;
   std::uint64_t calls = 0;

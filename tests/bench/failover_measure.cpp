@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cluster dies and comes back, as a client sees it under an open load.
+// Measures a failover as a client sees it under an open load: a cluster's backends are killed and
+// started again.
 //
 //   driver: start ── ready ─▶ SIGKILL to primary ── … ── starts it again ── … ── reads the result
 //   client: load ─ every primary backend seen ─ first answer of secondary ─ first of primary again
 //
-// Every other call keeps its backend busy, so that calls are in flight when it dies; those between
-// are answered at once, so that this work is not in the time to the first answer.
+// Every second call keeps its backend busy, so that calls are in flight when the backend dies. The
+// other calls are answered at once, so that the time to the first answer does not include work.
 #include <condition_variable>
 #include <iostream>
 #include <mutex>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one client process can measure; each function returns the line of JSON that the driver
-// reads.
+// The measurements that a client process can make. Each function makes one measurement, and returns
+// the line of JSON that the driver (bench.py) reads.
 //
 //   client.cpp (options) ─▶ [measure_…(options, side)] ─▶ JSON ─▶ bench.py: the rows
 //
-// Each calls the same generated stub with the same payload, on whichever side it is given.
+// Each function makes the same calls on signalbox's side and on gRPC's side: same generated stub,
+// same payload.
 
 #pragma once
 
@@ -21,46 +22,48 @@
 namespace signalbox::bench {
 
 struct MeasureOptions {
-  int endpoints = 2;  ///< How many have to be connected before anything is measured.
-  int port = 0;       ///< That all of them listen on.
+  int endpoints = 2;  ///< The number of endpoints that must be connected before a measurement.
+  int port = 0;       ///< The port on which all endpoints listen.
   std::size_t threads = 1;
   std::chrono::duration<double> length{1};
-  double rate = 1000;  ///< Calls a second, of open loops.
+  double rate = 1000;  ///< The rate of an open loop, in calls per second.
   /// The number of routes for picks: route n takes /bench.v1.Service<n>/Get. 0: picks use the
   /// calls' own method.
   std::size_t routes = 0;
-  bool sessions = false;  ///< Each pick has the cookie of a session, which it stays with.
-  int updates = 1;        ///< How often the driver will change the endpoints.
-  double work_ms = 0;     ///< That each call keeps its backend busy.
-  int calls = 1000;       ///< That wait.
-  int targets = 1;        ///< That are opened at once: `xds:///bench0`, `xds:///bench1`, …
-  std::string response;   ///< That is decoded: `empty_resources` or `patterns`.
+  bool sessions = false;  ///< Each pick has a session's cookie, and must stay on its endpoint.
+  int updates = 1;        ///< The number of times that the driver will change the endpoints.
+  double work_ms = 0;     ///< The time for which each call keeps its backend busy.
+  int calls = 1000;       ///< The number of waiting calls, for measure_queued().
+  int targets = 1;        ///< Targets opened at once: `xds:///bench0`, `xds:///bench1`, …
+  std::string response;   ///< The response to decode: `empty_resources` or `patterns`.
 };
 
 using Measured = absl::StatusOr<nlohmann::json>;
 
-/// Route + pick between real calls: `p50_ns`, `p99_ns`, `picks`. gRPC's side needs the library
-/// peer_pick_shim, and does not support `routes` and `sessions`.
+/// Times the choice of route and endpoint, between real calls: `p50_ns`, `p99_ns`, `picks`. gRPC's
+/// side needs the library peer_pick_shim, and does not support `routes` and `sessions`.
 Measured measure_pick(const MeasureOptions& options, Side& side);
 
-/// Sync unary calls in closed loops: `p50_us`, `p99_us`, `calls_per_second`.
+/// Makes synchronous unary calls in closed loops: `p50_us`, `p99_us`, `calls_per_second`.
 Measured measure_closed_loop(const MeasureOptions& options, Side& side);
 
-/// Async calls at a rate: `cpu_us_per_call` of this process, `p50_us`, `p99_us`, `calls`, and
-/// `idle`: the part of the whole machine's CPU time that was idle meanwhile.
+/// Makes asynchronous calls at a rate: `cpu_us_per_call` of this process, `p50_us`, `p99_us`,
+/// `calls`, and `idle`: the share of the whole machine's CPU time that was idle meanwhile.
 Measured measure_cpu(const MeasureOptions& options, Side& side);
 
-/// Async calls at a rate while the driver kills the backends of cluster `primary` and brings them
-/// back. Writes a line when it is ready to be killed. Instants are of CLOCK_MONOTONIC:
-/// `first_secondary_ns`, `first_primary_again_ns`, `failures_ns` (an instant for each failed call).
+/// Makes asynchronous calls at a rate while the driver kills the backends of cluster `primary` and
+/// starts them again. Writes a line when the driver may kill the backends. Results are instants of
+/// CLOCK_MONOTONIC: `first_secondary_ns`, `first_primary_again_ns`, and `failures_ns` (one instant
+/// for each failed call).
 Measured measure_failover(const MeasureOptions& options, Side& side);
 
-/// Async calls at a rate while the driver kills the control plane and starts it again. Writes a
-/// line when the load runs: `calls`, `failed`.
+/// Makes asynchronous calls at a rate while the driver kills the control plane and starts it again.
+/// Writes a line when the load runs. Results: `calls`, `failed`.
 Measured measure_outage(const MeasureOptions& options, Side& side);
 
-/// Async calls, `work_ms` of work each, at a higher rate than the backends can serve:
-/// `served_per_second`, `refused_per_second`, and `refused_p99_ms`, from when a call was due.
+/// Makes asynchronous calls, each with `work_ms` of work, at a higher rate than the backends can
+/// serve: `served_per_second`, `refused_per_second`, and `refused_p99_ms`, the time from when a
+/// call was due until its refusal.
 Measured measure_overload(const MeasureOptions& options, Side& side);
 
 /// Calls that wait for their first connection. Writes a line when all of them wait: the driver then
@@ -69,27 +72,31 @@ Measured measure_overload(const MeasureOptions& options, Side& side);
 /// call of the same calls, made again on the open connection.
 Measured measure_queued(const MeasureOptions& options, Side& side);
 
-/// A quiet load while the driver changes the endpoints. Writes a line before each update, when it
-/// is ready for it: the odd ones bring a backend of cluster `odd`, the even ones one of `even`.
-/// Of each update `served_ns`, the instant (CLOCK_MONOTONIC) of that backend's first answer, and
-/// `cpu_ms`, what this process used until it was quiet again, less what the load takes; and
-/// `connected_mb`, its memory before.
+/// Makes calls at a low rate while the driver changes the endpoints. Writes a line before each
+/// update, when this process is ready for the update. The first, third, … update adds a backend of
+/// cluster `odd`; the second, fourth, … adds one of cluster `even`. Results of each update:
+/// `served_ns`, the instant (CLOCK_MONOTONIC) of the new backend's first answer; and `cpu_ms`, the
+/// CPU time of this process until it was quiet again, without the cost of the calls. Result of the
+/// measurement: `connected_mb`, the memory of this process before the first update.
 Measured measure_eds_update(const MeasureOptions& options, Side& side);
 
-/// `first_answer_ms` and `connected_ms` (all endpoints), since the side started; `cpu_s`: CPU time
-/// so far.
+/// Measures a start. Results since the side was made: `first_answer_ms`, the time until the first
+/// call was answered; `connected_ms`, the time until all endpoints were connected; `cpu_s`, the CPU
+/// time of this process.
 Measured measure_cold_start(const MeasureOptions& options, Side& side);
 
 /// Opens many targets at once, and calls each. `answered_ms`: the time until the last call was
 /// answered. No call may fail.
 Measured measure_many_targets(const MeasureOptions& options, Side& side);
 
-/// Endpoints that all refuse. Once a call has failed for it (`refused_ms`), and `length` later:
-/// `rss_mb`, `peak_mb` until then, `cpu_s` so far.
+/// Measures a cluster with endpoints that all refuse connections. `refused_ms`: the time until the
+/// first call failed. Results `length` later: `rss_mb`, the resident memory; `peak_mb`, the most
+/// resident memory until then; `cpu_s`, the CPU time so far.
 Measured measure_refused(const MeasureOptions& options, Side& side);
 
-/// GET /metrics of 100 clusters of 100 endpoints, over loopback: `scrape_ms`, `p99_ms`, and the
-/// page's `megabytes`. The metrics are made in this process. Measures signalbox alone.
+/// Requests /metrics over loopback, for 100 clusters of 100 endpoints: `scrape_ms`, `p99_ms`, and
+/// `megabytes`, the size of the page. The metrics are made in this process. Measures signalbox
+/// alone.
 Measured measure_scrape(const MeasureOptions& options, Side& side);
 
 /// Decodes a hostile response. `answered_ms`: the time until the NACK is known. `memory_mb`: the

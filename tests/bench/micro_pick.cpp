@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a whole pick costs, and the end of its receipt: snapshot, route, cluster, its limit of
-// calls, round_robin over n endpoints, three references, one count. With two threads: that they
-// share no cache line. Cold: the pick alone, its receipt held, after other work that has used up
-// all of the processor's own caches.
+// Times a whole pick and the end of its receipt (lb::Pick): snapshot, route, cluster, the cluster's
+// limit of calls, round_robin over n endpoints, three references, one count. The run with two
+// threads shows whether threads share a cache line. cold_pick times the pick without the end of its
+// receipt, after other work that has replaced the contents of the processor's caches.
 
 #include <cstddef>
 #include <memory>
@@ -20,7 +20,7 @@
 namespace signalbox::bench {
 namespace {
 
-// As cluster_impl has it: the limit of calls is far away.
+// The picker that cluster_impl makes. Its limit of 1,024 concurrent calls is never reached.
 PickerPtr limited(const ClusterName& name, const PickerPtr& child) {
   auto rules = std::make_shared<lb::CallRules>();
   rules->gate = std::make_shared<const lb::RequestGate>(
@@ -28,8 +28,8 @@ PickerPtr limited(const ClusterName& name, const PickerPtr& child) {
   return lb::make_cluster_impl_picker(child, std::move(rules));
 }
 
-// The tree above the leaf policy has no pickers of its own but these: cluster_manager's, and
-// cluster_impl's for each cluster.
+// A router with two clusters. Above a leaf policy's picker, a policy tree has only the two pickers
+// that are made here: cluster_manager's, and cluster_impl's for each cluster.
 std::unique_ptr<testing::RouterFixture> world_with(std::size_t endpoints) {
   auto world = std::make_unique<testing::RouterFixture>();
   const ClusterName orders("orders");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one change costs round_robin with n connected endpoints, up to its next picker.
+// Times one change of round_robin with n connected endpoints, until its next picker is built.
 
 #include <benchmark/benchmark.h>
 
@@ -9,7 +9,7 @@
 namespace signalbox::bench {
 namespace {
 
-// An endpoint loses its connection, and has another one: two pickers.
+// An endpoint loses its connection and gets a new one, so two pickers are built.
 void picker_endpoint_flaps(benchmark::State& state) {
   RoundRobinCluster cluster(static_cast<std::size_t>(state.range(0)));
   for (auto _ : state) {

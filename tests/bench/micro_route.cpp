@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it costs to find a call's route: the first of n matches, or only the last of them. Cold: one
-// of n by chance, by its prefix or its whole path, after other work that has used up all of the
-// processor's own caches.
+// Times the search for a call's route among n routes: the first route matches, or only the last.
+// cold_route takes one of n routes at random, by prefix or by whole path, after other work that has
+// replaced the contents of the processor's caches.
 
 #include <cstddef>
 #include <random>
@@ -45,7 +45,7 @@ void route_last_matches(benchmark::State& state) {
   select(state, routes, routes - 1);
 }
 
-// By turns a prefix and a whole path.
+// The routes match a prefix and a whole path in turn.
 void cold_route(benchmark::State& state) {
   const auto routes = static_cast<std::size_t>(state.range(0));
   std::vector<Route> all;
@@ -59,7 +59,7 @@ void cold_route(benchmark::State& state) {
   const XdsConfig config = testing::config_of(std::move(all));
   const auto selector = lb::make_config_selector(config, testing::refs_for(config));
   std::mt19937_64 dice;
-  std::string path;  // As warm as a call's own.
+  std::string path;  // Copied just before the search, so it is in the cache, as a call's path is.
   cold_loop(
       state,
       [&] { path = paths[dice() % routes]; },

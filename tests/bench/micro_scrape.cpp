@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a scrape of the metrics costs: the page of a runtime with 100 clusters of 100 endpoints,
-// called by one target or by ten, with signalbox's buckets or gRPC's.
+// Times the making of the metrics page, for a runtime with 100 clusters of 100 endpoints. One
+// target or ten targets call the clusters. Histograms have signalbox's buckets or gRPC's.
 
 #include <cstddef>
 

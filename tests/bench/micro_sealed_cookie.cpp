@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it costs to seal a session's cookie, and to open it: with the first key, and with the last
-// of as many as there may be.
+// Times the sealing (encryption) of a session's cookie, and its opening: with one key, and with the
+// last of the greatest number of keys.
 
 #include <string>
 

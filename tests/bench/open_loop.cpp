@@ -49,7 +49,7 @@ OpenLoop::~OpenLoop() {
 
 void OpenLoop::send_all() {
   const auto start = Clock::now();
-  std::mt19937_64 dice;  // Each side has the same moments.
+  std::mt19937_64 dice;  // Not seeded, so both sides of a comparison get calls at the same moments.
   std::uniform_real_distribution<double> moment(0, 1);
   for (std::uint64_t i = 0;; ++i) {
     const std::chrono::duration<double> offset((static_cast<double>(i) + moment(dice)) /
@@ -64,7 +64,7 @@ bool OpenLoop::wait_until(Clock::time_point due) {
   const auto wait = [&] {
     std::unique_lock lock(mutex_);
     return stopped_.wait_until(lock, due, [this] { return stopping_; });
-  };  // Letting go of the mutex is a system call, and part of the wait.
+  };  // The lambda also unlocks the mutex: that may be a system call, and counts as waiting.
   if (waits_++ % kWaitsPerSample != 0) return !wait();
   const double earlier = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
   const double before = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);

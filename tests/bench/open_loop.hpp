@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An open loop: async calls at their times, whether earlier ones have been answered or not.
+// OpenLoop — sends asynchronous calls at a fixed rate, whether or not earlier calls have been
+// answered.
 //
 //   schedule (rate) ─▶ [OpenLoop: a thread that sends] ─▶ stub ─▶ CompletionQueue
 //                      [a thread that takes answers] ◀─┘ ─▶ on_finished, one call at a time
@@ -27,16 +28,16 @@ struct AnsweredCall {
   std::chrono::steady_clock::time_point due, ended;
   bool ok = false;
   grpc::StatusCode code = grpc::StatusCode::OK;
-  std::string cluster;  ///< Of the backend that answered.
+  std::string cluster;  ///< The cluster of the backend that answered.
   std::uint32_t pid = 0;
-  std::string error;  ///< Why, where it is not `ok`.
+  std::string error;  ///< The error text of a failed call.
 };
 
 class OpenLoop {
  public:
   struct Options {
-    double rate = 1000;  ///< Calls a second.
-    /// Keeps its backend busy for so long: one call in `work_every`.
+    double rate = 1000;  ///< In calls per second.
+    /// The time for which one call in `work_every` keeps its backend busy.
     std::chrono::microseconds work{0};
     std::uint64_t work_every = 2;
   };
@@ -44,12 +45,13 @@ class OpenLoop {
   using OnFinished = std::function<void(const AnsweredCall&)>;
 
   OpenLoop(Stub& stub, Options options, OnFinished on_finished);
-  /// Sends no more and waits for the answers that are due.
+  /// Stops sending, and waits for the answers to the calls that were sent.
   ~OpenLoop();
   OpenLoop(const OpenLoop&) = delete;
   OpenLoop& operator=(const OpenLoop&) = delete;
 
-  /// The CPU seconds spent on waiting for the time of the next call. They are no cost of calls.
+  /// The CPU time spent on waiting until the next call is due, in seconds. It is not part of the
+  /// cost of calls, so measurements subtract it.
   double waiting_cpu_seconds() const { return waiting_cpu_seconds_; }
 
  private:
@@ -69,7 +71,7 @@ class OpenLoop {
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stopping_ = false;
-  std::uint64_t waits_ = 0;  ///< The sender's.
+  std::uint64_t waits_ = 0;  ///< Used only by the thread that sends.
   std::atomic<double> waiting_cpu_seconds_ = 0;
   std::thread taker_;
   std::thread sender_;

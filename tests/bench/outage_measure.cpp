@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The control plane dies and comes back, as a client sees it under an open load.
+// Measures an outage as a client sees it under an open load: the control plane is killed and
+// started again.
 //
 //   driver: start ── ready ─▶ SIGKILL to the control plane ── … ── starts it again ── result
 //   client: load ── options.length ─▶ calls, failed ──────────────────────────────────────┘

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// More calls than the backends can serve, with a circuit breaker between: how much of what they can
-// do is done, and how soon the others fail.
+// Measures an overload: more calls than the backends can serve, with a circuit breaker in the
+// client. Results: how many calls are served, and how soon the other calls are refused.
 //
 //   open load ─▶ breaker ─┬▶ backend: a fixed number at a time, each for `work_ms`
 //                         └▶ refused at once
@@ -26,10 +26,11 @@ constexpr auto kSettleTime = std::chrono::milliseconds(500);
 struct Seen {
   double served = 0;
   std::vector<std::int64_t> refused_ns;
-  std::string other;  ///< What failed for another reason.
+  std::string other;  ///< The error of a call that failed for another reason.
 };
 
-// Both sides say so in their words: "circuit breaker: … in flight", "circuit breaker drop".
+// Whether a circuit breaker refused the call. Both sides name it in the error text: "circuit
+// breaker: … in flight" (signalbox), "circuit breaker drop" (gRPC).
 bool is_refused(const AnsweredCall& call) {
   return absl::StrContains(call.error, "circuit breaker");
 }

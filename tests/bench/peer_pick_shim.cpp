@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times the peer's own route and pick inside real calls: a library for LD_PRELOAD, for gRPC 1.51.
+// Times gRPC's own route and pick inside real calls. This is a library for LD_PRELOAD, for gRPC
+// 1.51.
 //
 //   generated stub ─▶ gRPC's client channel ─▶ [shim] ─▶ CheckResolutionLocked (route)
 //                                          └─▶ [shim] ─▶ PickSubchannelLocked  (pick)
 //
-// C-core calls both through its symbol table, so a library that is loaded first stands in between.
-// A sample is a call's route + its pick, taken on the thread that made the call; calls that had to
-// wait (for a configuration or a connection) give none. The mutexes that C-core holds meanwhile are
-// taken outside of these functions, and are not in the sample.
+// C-core calls both functions through its symbol table, so a library that is loaded first can
+// replace them and call the originals. A sample is the sum of a call's route and its pick, both on
+// the thread that made the call. Calls that had to wait for a configuration or a connection give no
+// sample. C-core locks its mutexes outside of these functions, so samples do not include the
+// locking.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -34,9 +36,9 @@
 namespace signalbox::bench {
 namespace {
 
-constexpr std::size_t kMostSamples = 2'000'000;  // Of a thread.
+constexpr std::size_t kMostSamples = 2'000'000;  // The most samples of one thread.
 
-// Written by one thread, read when no call is under way.
+// Written by one thread. Other threads read the samples only while no call is under way.
 struct Samples {
   std::unique_ptr<std::uint32_t[]> ticks = std::make_unique<std::uint32_t[]>(kMostSamples);
   std::atomic<std::size_t> count = 0;
@@ -44,7 +46,7 @@ struct Samples {
 
 struct AllSamples {
   std::mutex mutex;
-  std::vector<std::unique_ptr<Samples>> of_threads;  // Outlive their threads.
+  std::vector<std::unique_ptr<Samples>> of_threads;  // Kept after a thread has ended.
 };
 
 AllSamples& all_samples() {
@@ -72,7 +74,7 @@ Function* real(const char* symbol) {
   return reinterpret_cast<Function*>(found);
 }
 
-// The route of the call that this thread is about to pick for; 0: none.
+// The ticks for the route of the call that this thread picks for next; 0: there is no such call.
 thread_local std::uint64_t route_ticks = 0;
 
 void record(std::uint64_t ticks) {
@@ -91,9 +93,9 @@ using PickFunction = bool(void* call, void* error);
 
 extern "C" {
 
-// True: the call is routed, or has failed.
+// Replaces CheckResolutionLocked. True: the call is routed, or has failed.
 bool timed_route(void* call, void* element, void* error) asm(PEER_ROUTE);
-// True: the call has a subchannel, or has failed.
+// Replaces PickSubchannelLocked. True: the call has a subchannel, or has failed.
 bool timed_pick(void* call, void* error) asm(PEER_PICK);
 
 bool timed_route(void* call, void* element, void* error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exact percentiles of samples that are all kept: benchmarks have the memory.
+// Exact percentiles. All samples are kept, because a benchmark has enough memory for them.
 
 #pragma once
 

@@ -26,7 +26,7 @@ constexpr std::size_t kMostSamples = 4'000'000;
 
 using Samples = std::vector<std::uint32_t>;
 
-// A call's metadata, as a data plane has it.
+// The metadata of a call: at most a session's cookie.
 class Metadata final : public HeaderSource {
  public:
   const std::string& cookie() const { return cookie_; }
@@ -42,7 +42,7 @@ class Metadata final : public HeaderSource {
   std::string cookie_;
 };
 
-// A thread's own, on a cache line of its own.
+// The state of one thread. It has cache lines of its own, so that threads do not slow each other.
 struct alignas(64) PickingThread {
   std::mt19937_64 dice;
   std::string path;
@@ -59,7 +59,7 @@ std::vector<std::string> paths_of(std::size_t routes) {
   return paths;
 }
 
-// One session for each endpoint; none where there are to be none.
+// Begins one session for each endpoint, and returns the cookies; none without options.sessions.
 absl::StatusOr<std::vector<std::string>> begin_sessions(const MeasureOptions& options,
                                                         const Router& router) {
   std::set<std::string> cookies;
@@ -85,7 +85,7 @@ absl::StatusOr<Samples> time_our_picks(const MeasureOptions& options, Side& side
   if (!cookies.ok()) return cookies.status();
   const auto run = run_closed_loop(options.threads, options.length, [&](std::size_t i) {
     PickingThread& thread = threads[i];
-    thread.path = paths[thread.dice() % paths.size()];  // As warm as a call's own.
+    thread.path = paths[thread.dice() % paths.size()];  // In the cache, as a call's path is.
     if (options.sessions) thread.metadata.set_cookie((*cookies)[thread.dice() % cookies->size()]);
     const CallArgs call{.path = thread.path,
                         .headers = options.sessions ? &thread.metadata : nullptr,

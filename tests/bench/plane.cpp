@@ -5,10 +5,12 @@
 //   resource files ─▶ parsed at the start ─▶ [ControlPlane] ─▶ clients
 //   a line on stdin: the next file's resources are set ─▶ {"set_ns": …, "requests": …}
 //
-// `set_ns` is of CLOCK_MONOTONIC; `requests`: those that the newest stream has sent before.
+// `set_ns`: the instant of the change (CLOCK_MONOTONIC). `requests`: the number of requests that
+// the newest stream had sent before the change.
 //
-// After the last file comes the first again. `signalbox serve` would parse the file that has
-// changed after the clock has started. Ends with its stdin. Exit status: 0, 1, or 2 for arguments.
+// After the last file, the first file is next again. `signalbox serve` is not used, because it
+// would parse a changed file after the measurement has begun. The process ends when its stdin ends.
+// Exit status: 0 success, 1 failure, 2 wrong arguments.
 #include <chrono>
 #include <iostream>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this process has used so far: CPU of all its threads or of the one that asks, resident
-// memory.
+// The resources that this process has used so far: the CPU time of all threads or of the calling
+// thread, and resident memory.
 
 #pragma once
 
@@ -13,15 +13,15 @@
 
 namespace signalbox::bench {
 
-/// CPU time of all threads, or of the calling thread alone (CLOCK_THREAD_CPUTIME_ID).
+/// CPU time in seconds: of all threads, or of the calling thread (CLOCK_THREAD_CPUTIME_ID).
 inline double cpu_seconds(clockid_t clock = CLOCK_PROCESS_CPUTIME_ID) {
   timespec used{};
   ::clock_gettime(clock, &used);
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
 }
 
-/// A line of /proc/self/status, in MB of 10^6 bytes: "VmRSS" is resident now, "VmHWM" the most
-/// there ever was. 0 where there is no such line.
+/// The value of a line of /proc/self/status, in MB of 10^6 bytes. "VmRSS" is the resident memory
+/// now, "VmHWM" its highest value so far. 0 if there is no such line.
 inline double status_megabytes(absl::string_view name) {
   std::ifstream lines("/proc/self/status");
   std::string word;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it costs that a call has to wait for its first connection.
+// Measures the cost of calls that wait for their first connection.
 //
 //   client: calls, which wait ─ ready ─▶ driver: the endpoints are set ─▶ all answered ─ the same
 //           again, with a connection that is there
@@ -28,7 +28,7 @@ struct Call {
   std::unique_ptr<grpc::ClientAsyncResponseReader<demo::v1::PlaceReply>> reader;
 };
 
-/// A number of calls at once.
+/// Calls that are sent at the same time.
 class Batch {
  public:
   Batch(Stub& stub, int calls) : calls_(static_cast<std::size_t>(calls)) {
@@ -50,7 +50,7 @@ class Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
-  /// Until all are answered.
+  /// Waits until all calls are answered.
   absl::Status finish() {
     begun_ = true;
     for (left_ = calls_.size(); left_ > 0;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a hostile response costs until it is answered: decoded in full, as a control plane sent it.
+// Measures time and memory for decoding a hostile response, until its NACK is known.
 //
 //   bytes ─▶ ResponseParser, part by part ─▶ the text of the NACK: time, and memory at its highest
 #include <chrono>
@@ -27,7 +27,7 @@ using envoy::service::discovery::v3::DiscoveryResponse;
 constexpr int kRoutes = 3'000;
 constexpr int kPatternsOfRoute = 30;
 
-// As many bytes as max_message_bytes allows, two for each resource.
+// A response as long as max_message_bytes allows, with empty resources of two bytes each.
 std::string empty_resources() {
   DiscoveryResponse response;
   response.set_nonce("nonce");

@@ -34,7 +34,7 @@ class RoundRobinCluster {
     rebuild();
   }
 
-  /// Gives the policy these endpoints, the last one replaced by another `other` than before.
+  /// Updates the policy: the last endpoint is replaced by endpoint number 1,000,000 + `other`.
   void replace_last(std::size_t other) {
     auto locality = std::make_shared<Locality>(*locality_);
     locality->endpoints.back() = {{address(1'000'000 + other)}};
@@ -44,7 +44,7 @@ class RoundRobinCluster {
     rebuild();
   }
 
-  /// One endpoint goes, or comes back; the next picker knows.
+  /// Changes the state of one endpoint's connection, and takes the policy's next picker.
   void change(std::size_t endpoint, ConnectivityState state) {
     set(endpoint, state);
     rebuild();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many endpoints: what one change costs, what they cost where nobody answers, how long a start is.
+// Measures many endpoints: one change of them, a start, and the cost when all refuse connections.
 //
 //   driver: ready ─▶ plane sets the next world ─▶ …
 //   client: quiet load ─ baseline ─ ready ─ first answer of the new endpoint ─ quiet again
@@ -27,10 +27,10 @@ constexpr auto kWindow = std::chrono::milliseconds(100);
 constexpr auto kSettleTime = std::chrono::milliseconds(200);
 constexpr int kBaselineWindows = 10;
 constexpr int kQuietWindows = 5;
-/// CPU of a window that still counts as quiet, beside twice what an idle one takes.
+/// A window is quiet if its CPU time is at most twice that of an idle window plus this slack.
 constexpr double kSlackSeconds = 0.003;
 
-/// Says when a cluster's backend has first answered since it was expected.
+/// The instant at which a backend of the expected cluster first answers after expect().
 class FirstAnswer {
  public:
   void expect(std::string cluster) {
@@ -50,14 +50,14 @@ class FirstAnswer {
     changed_.notify_all();
   }
 
-  /// 0: it has not answered.
+  /// Waits for the first answer, and returns its instant; 0: none came in time.
   std::int64_t wait() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [this] { return seen_ns_ != 0; });
     return seen_ns_;
   }
 
-  /// An error where a call has failed.
+  /// Returns an error if a call has failed.
   absl::Status failures() const {
     const std::lock_guard lock(mutex_);
     if (failed_ == 0) return absl::OkStatus();
@@ -70,7 +70,7 @@ class FirstAnswer {
   std::string expected_;
   std::int64_t seen_ns_ = 0;
   int failed_ = 0;
-  std::string error_;  // Of the last that failed.
+  std::string error_;  // The error of the last failed call.
 };
 
 double cpu_of_a_window() {
@@ -79,14 +79,15 @@ double cpu_of_a_window() {
   return cpu_seconds() - before;
 }
 
-/// CPU of an idle window: what the load costs by itself.
+/// The CPU time of an idle window, in seconds: the cost of the load alone.
 double baseline() {
   const double before = cpu_seconds();
   std::this_thread::sleep_for(kBaselineWindows * kWindow);
   return (cpu_seconds() - before) / kBaselineWindows;
 }
 
-/// Sleeps until `idle` is reached again, and returns the CPU above it since `cpu_before`, `since`.
+/// Waits until several windows in a row are quiet. Returns the CPU seconds used since `since`, when
+/// the process had used `cpu_before`, without `idle` seconds for each window.
 double cpu_until_quiet(double idle, double cpu_before, Clock::time_point since) {
   double busy = 0;
   int quiet = 0;
@@ -139,7 +140,8 @@ Measured measure_cold_start(const MeasureOptions& options, Side& side) {
   const grpc::Status status = call_once(*side.stub);
   if (!status.ok()) return absl::UnavailableError(status.error_message());
   const double answered = milliseconds();
-  // Looking at 10,000 lines of /proc again and again is not the channel's work.
+  // The CPU time for reading 10,000 lines of /proc again and again is subtracted below, because it
+  // is no cost of the channel.
   const double before_looking = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
   if (auto connected = wait_for_connections(options.endpoints, options.port); !connected.ok()) {
     return connected;
@@ -153,7 +155,7 @@ Measured measure_cold_start(const MeasureOptions& options, Side& side) {
 }
 
 Measured measure_refused(const MeasureOptions& options, Side& side) {
-  // Until every endpoint has failed once, a call waits.
+  // The call waits until every endpoint has failed once.
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
   demo::v1::PlaceReply reply;

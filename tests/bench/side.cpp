@@ -22,9 +22,10 @@ constexpr auto kConnectTime = std::chrono::seconds(120);
 constexpr auto kSettleTime = std::chrono::milliseconds(300);
 constexpr auto kCallTime = std::chrono::seconds(20);
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
-constexpr auto kGlanceEvery = std::chrono::milliseconds(200);  // 10,000 lines take a while.
+// Longer than kLookEvery, because /proc/net/tcp may have 10,000 lines, which take time to read.
+constexpr auto kGlanceEvery = std::chrono::milliseconds(200);
 
-// Established connections to the port, of a file in the form of /proc/net/tcp:
+// Counts the established connections to the port in a file with the format of /proc/net/tcp:
 //   sl  local_address rem_address   st …
 int connections_in(const char* file, int port) {
   std::ifstream lines(file);
@@ -43,12 +44,12 @@ int connections_in(const char* file, int port) {
   return count;
 }
 
-// gRPC opens sockets of either kind for an IPv4 address.
+// gRPC opens IPv4 or IPv6 sockets for an IPv4 address, so both files are read.
 int connections_to(int port) {
   return connections_in("/proc/net/tcp", port) + connections_in("/proc/net/tcp6", port);
 }
 
-// `meanwhile` is done between any two looks.
+// Reads /proc/net/tcp until the endpoints are connected. Calls `meanwhile` before each look.
 absl::Status look_until_connected(int endpoints,
                                   int port,
                                   absl::FunctionRef<absl::Status()> meanwhile) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two sides of a comparison behind one face: signalbox's drop-in channel, or gRPC's own.
+// Side — one side of a comparison: signalbox's drop-in channel ("ours"), or gRPC's own xds channel
+// ("peer"), behind the same interface.
 //
 //   GRPC_XDS_BOOTSTRAP ─▶ [Side] ─▶ grpc::ChannelInterface ─▶ the same generated stub
 //
-// Both read the same bootstrap and have their default options: that is what a user gets.
+// Both sides read the same bootstrap and have their default options, as for a user.
 
 #pragma once
 
@@ -23,20 +24,20 @@ namespace signalbox::bench {
 
 using Stub = demo::v1::Orders::Stub;
 
-/// What the demo's service is called with, by hand.
+/// The path of the demo's method, for picks that are made without the generated stub.
 inline constexpr const char* kMethodPath = "/signalbox.demo.v1.Orders/Place";
 
 struct Side {
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
-  std::unique_ptr<Runtime> runtime;  ///< Null: the peer.
-  std::shared_ptr<Router> router;    ///< Null: the peer.
+  std::unique_ptr<Runtime> runtime;  ///< Null on gRPC's side.
+  std::shared_ptr<Router> router;    ///< Null on gRPC's side.
   std::unique_ptr<Stub> stub;
 };
 
-/// `counts_calls`: of ours; false: with MetricsDetail::kNone.
+/// `counts_calls`: for signalbox's side; false: its runtime has MetricsDetail::kNone.
 absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, bool counts_calls);
 
-/// Another target of the same side.
+/// Makes a stub for one more target of the same side.
 std::unique_ptr<Stub> make_stub(const Side& side, const std::string& target);
 
 /// Makes a call that waits for a backend.

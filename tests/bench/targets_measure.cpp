@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many targets at once: how long until each has been answered.
+// Measures the time until a call to each of many targets, opened at once, has been answered.
 //
 //   200 × channel, call ─▶ one completion queue ─▶ the last answer
 #include <chrono>

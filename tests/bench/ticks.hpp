@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time at the scale of a pick: the processor's own counter, and what reading it costs.
+// Times as short as a pick: the processor's counter of ticks, and the cost of reading it.
 //
 //   begin = ticks_now() … ticks_now() - begin ─▶ samples
 //      ─▶ less ticks_overhead() ─▶ by ticks_per_nanosecond() ─▶ ns
 //
-// The client and the shim in the peer share this file, so that both sides are timed and corrected
-// in the same way.
+// The benchmark's client and the shim that times gRPC's picks share this file, so that signalbox's
+// and gRPC's picks are timed and corrected in the same way.
 
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace signalbox::bench {
 
-/// Waits for the instructions before it to be done.
+/// The counter's value once all earlier instructions have been executed.
 inline std::uint64_t ticks_now() {
 #if defined(__x86_64__)
   unsigned core = 0;
@@ -32,7 +32,7 @@ inline std::uint64_t ticks_now() {
 #endif
 }
 
-/// What an empty measurement shows: the median of many.
+/// The ticks that a measurement of nothing shows: the median of many such measurements.
 inline double ticks_overhead() {
   constexpr std::size_t kReadings = 10'001;
   std::vector<std::uint64_t> readings;

@@ -48,7 +48,7 @@ class Books {
 };
 
 /// Checks that the gauges of actors, subchannels, connections, endpoints and resources equal the
-/// numbers of those that live.
+/// numbers of such objects that exist in the simulated world.
 void gauges_are_what_lives(const Books& books,
                            const Setting& setting,
                            const Stage& stage,
@@ -78,9 +78,9 @@ void calls_are_counted(const Books& books,
                        const std::map<std::string, CallCounts>& counts,
                        FakeComplaints& complaints);
 
-/// Checks that the calls to clusters with an lrs_server are those that the load server was told of,
-/// with those in `book`, which are not reported yet (C3). A reporter that died may have told one
-/// report twice (C7).
+/// Checks that the calls to clusters with an lrs_server equal the calls that the load server got
+/// reports of, plus the calls in `book`, which are not reported yet (C3). A reporter actor that
+/// died may have sent one report twice (C7).
 void loads_are_what_was_called(const std::map<std::string, testing::CallLoad>& calls,
                                LoadBook& book,
                                const Setting& setting,

@@ -127,7 +127,7 @@ class Calls {
   /// The counts of each cluster that calls were routed to.
   const std::map<std::string, CallCounts>& counts() const { return counts_; }
 
-  /// The number of running calls, by the leaf of their host.
+  /// The number of running calls for each leaf cluster, by the host that a call runs on.
   const std::map<std::string, std::int64_t>& in_flight() const { return in_flight_; }
 
   /// All calls that were begun so far, and how they ended, by the leaf of their host.

@@ -210,7 +210,8 @@ void change_ejection(ClusterModel& cluster, FakeChance& chance) {
   cluster.ejects = chance.percent(50);
 }
 
-// From 0 (at once) to unset (CDS says no idle_timeout: an hour).
+// The new idle_timeout is between 0 (sessions release an idle host at once) and half an hour, or
+// unset (the default of an hour).
 void change_idle_timeout(ClusterModel& cluster, FakeChance& chance) {
   cluster.idle_seconds = chance.one_of(
       std::vector<std::optional<unsigned>>{std::nullopt, 0, 3, 20, 60, 600, 600, 1800});

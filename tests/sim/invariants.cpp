@@ -25,7 +25,8 @@ std::set<ClusterName> choices_of(const lb::ConfigSelector& selector) {
   return names;
 }
 
-// Whether the picker knows the cluster: picks as a call would, and delivers the asks of the pick.
+// Whether the picker knows the cluster. Makes one pick as a call would, and delivers the ask of the
+// pick (a request to a policy, such as "connect this host").
 bool knows(const Picker& picker, const ClusterName& cluster) {
   const PickResult result = picker.pick({kPaths[0], nullptr, &cluster, 7});
   if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);

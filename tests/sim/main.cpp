@@ -6,9 +6,9 @@
 //                 [--pinned FILE] [--jobs N] [--fresh REVISION] [--brief] [--cold-start TARGETS]
 //
 // --twice: runs each seed again in a new process; the hashes must agree.
-// --fresh: the first seed is made of this text. Each revision has seeds of its own, always the same
-// ones. A failure of a revision is therefore reproducible.
-// --cold-start: instead of worlds, opens so many targets at once against a slow control plane.
+// --fresh: the first seed is computed from this text, usually a revision's name. Each revision has
+// its own seeds, which are always the same, so its failures can be reproduced.
+// --cold-start: runs no worlds. Opens this many targets at once against a slow control plane.
 
 #include <algorithm>
 #include <chrono>
@@ -108,7 +108,7 @@ std::string hash_text(const Outcome& outcome) {
   return text;
 }
 
-// Writes in one piece, because other workers write too.
+// Writes the text in one piece, because other worker processes write to the same stream.
 void say(const std::string& text) {
   std::cout << text << std::flush;
 }
@@ -131,7 +131,7 @@ void tell_failure(const Job& job, const Outcome& outcome) {
     absl::StrAppend(&text, "  ", sentence, "\n");
   absl::StrAppend(&text, "the last steps:\n", outcome.story, faults_text(outcome), "\n");
   absl::StrAppend(&text, "again:    ", repro(job), "\n");
-  say(text);  // Before the search, which takes long.
+  say(text);  // Before shrink(), because shrink() takes long.
   const Shrunk smallest = shrink(job.seed, outcome);
   say(absl::StrCat("smallest: ",
                    repro({job.seed, smallest.menu}),

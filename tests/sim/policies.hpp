@@ -17,15 +17,15 @@
 
 namespace signalbox::sim {
 
-/// The hosts of the priority in use that have a connection at rest.
+/// Which hosts of the priority in use have a connection when the world is at rest.
 enum class Connects : std::uint8_t {
   kAll,
   kOne,
   kOnePerLocality,
-  kAsked  ///< Hosts that calls have asked for, at most one connection each.
+  kAsked  ///< Only hosts to which a pick wanted to send a call; at most one connection each.
 };
 
-/// Where calls go at rest.
+/// Which hosts get calls when the world is at rest.
 enum class Chooses : std::uint8_t {
   kEverybody,       ///< Calls are spread over all hosts in use.
   kOne,             ///< All calls go to one host.

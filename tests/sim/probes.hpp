@@ -4,9 +4,9 @@
 //
 //   health_checker ─▶ [Probes] ◀─ the backend's state, and the hours in which it flaps
 //
-// Probes draws no random numbers: whether an address fails its probes for some two seconds follows
-// from seed, address and time. So all other random numbers of a seed are the same as without
-// probes.
+// Some addresses fail their probes for about two seconds at a time. Whether an address does so is
+// computed from seed, address and time, and not drawn at random. So probes change no other random
+// number of the seed.
 
 #pragma once
 

@@ -12,11 +12,11 @@
 namespace signalbox::sim {
 namespace {
 
-// Enough picks to reach every host with every seed: each host gets at least one call in sixty on
+// Enough picks to reach every host, whatever the seed: a host gets at least one of sixty calls on
 // average.
 constexpr std::uint64_t kPicks = 2'000;
 constexpr std::uint64_t kHashes = 16;
-// A cluster with a lower limit of concurrent calls is not tested for ejection, because too few
+// A cluster with a limit of concurrent calls below this is not tested for ejection, because too few
 // calls reach its hosts.
 constexpr unsigned kFewest = 8;
 

@@ -5,7 +5,8 @@
 //
 //   snapshot's picker ◀─ many picks of each cluster ─▶ chosen hosts ─▶ PolicyRow::chooses
 //
-// No call begins: the trackers of picks are not used. Asks of pickers are passed on.
+// The picks begin no call, so their trackers are not used. Asks (a picker's requests to its policy,
+// such as "connect this host") are delivered.
 
 #pragma once
 
@@ -36,8 +37,9 @@ struct Suspect {
   Address host;
 };
 
-/// The most chosen host of a cluster of the target. The cluster ejects hosts, its policy leaves
-/// ejected hosts out, and it has another host. nullopt: there is no such cluster.
+/// Finds a cluster of the target that ejects hosts, with a policy that leaves ejected hosts out,
+/// and with at least two hosts. Returns the host that most picks choose; nullopt: there is no such
+/// cluster.
 std::optional<Suspect> find_suspect(const lb::Snapshot& snapshot,
                                     const TargetModel& target,
                                     const Topology& topology);

@@ -179,7 +179,8 @@ void calls_go_to_the_best_hosts(const Calls& calls,
     complaints.require(drop_percent(topology.clusters.at(leaf)) < 100,
                        "nothing of what is to be dropped completes [A32]",
                        leaf);
-    if (!kept.empty()) continue;  // See sessions_stay_where_they_may().
+    // Calls that a session keeps on a host are checked by sessions_stay_where_they_may().
+    if (!kept.empty()) continue;
     complaints.require(
         hosts.contains(*ending.address),
         "calls go to the best hosts that are up, those of tiers to theirs [A56, ENV-4]",

@@ -20,8 +20,8 @@ void subscribed_is_what_can_be_reached(const Setting& setting,
 
 void every_response_was_answered(const Setting& setting, FakeComplaints& complaints);
 
-/// A56: calls never go to a lower priority while a higher one is usable. The configuration in use
-/// is the last valid one, since only that configuration leads to these hosts.
+/// A56: calls never go to a lower priority while a higher one is usable. This also checks that the
+/// last valid configuration is in use, because no other configuration leads to these hosts.
 void calls_go_to_the_best_hosts(const Calls& calls,
                                 const TargetModel& target,
                                 const Topology& topology,

@@ -101,7 +101,7 @@ void set_health_checks(const ClusterModel& model, Cluster& cluster) {
   check.mutable_tcp_health_check();
 }
 
-// How long sessions keep their hosts, and in which health states (A55, A75).
+// Writes how long sessions keep an idle host, and in which health states (A55, A75).
 void set_affinity(const ClusterModel& model, Cluster& cluster) {
   if (model.idle_seconds) {
     envoy::extensions::upstreams::http::v3::HttpProtocolOptions options;
@@ -119,7 +119,8 @@ void set_affinity(const ClusterModel& model, Cluster& cluster) {
     statuses->add_statuses(status);
 }
 
-// How an aggregate spreads its calls, when it says so itself (D1, ENV-31).
+// Writes the aggregate's own mode of spreading calls and its own panic threshold, if the model sets
+// them (D1, ENV-31).
 void set_spread(const ClusterModel& model, Cluster& cluster) {
   if (model.mode) {
     auto& ours = (*cluster.mutable_metadata()->mutable_filter_metadata())["signalbox"];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sessions — the clients' knowledge of their sessions, and where a session may and must be.
+// sessions — reads and writes session cookies as clients see them, and checks that calls of a
+// session go to a host on which the session may or must be.
 //
 //   Set-Cookie ─▶ [cookie_of] ─▶ Calls: the client's next call ─▶ read_cookie ─▶ its host
 //   topology, cookie ─▶ [must_stay_on] ─▶ sessions_stay_where_they_may: at rest, of each call

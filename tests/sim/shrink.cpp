@@ -10,7 +10,8 @@ namespace {
 
 using testing::Menu;
 
-// The steps of about a hundred usual worlds: some seconds; half a minute in a debug build.
+// The most steps of one search: those of about a hundred usual worlds. They take some seconds, or
+// half a minute in a debug build.
 constexpr std::uint64_t kMostSteps = 2'000'000;
 
 class Shrinker {

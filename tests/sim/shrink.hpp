@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// shrink — the smallest fault menu with which a seed still breaks the same sentence.
+// shrink — searches for a smallest menu (set of faults) with which a seed still breaks the same
+// invariant. An invariant is identified by its sentence.
 
 #pragma once
 
@@ -11,7 +12,7 @@
 
 namespace signalbox::sim {
 
-/// The first broken invariant, without the details of the case.
+/// The sentence of the first broken invariant, without the details of the case; "": all held.
 std::string sentence_of(const Outcome& outcome);
 
 /// The remaining menu, and whether each of its faults is known to be needed.

@@ -33,7 +33,7 @@ const Message* content_of(const caf::type_erased_tuple& message) {
 // exception.
 constexpr caf::exit_reason kKilled = caf::exit_reason::unreachable;
 
-// The most time by which a message is late when the machine is busy.
+// The most time that may pass, with the fault kMessagesLate, before a waiting message is handled.
 constexpr Duration kLate = std::chrono::milliseconds(200);
 
 constexpr Duration kBetweenSweeps = std::chrono::seconds(5);
@@ -74,8 +74,8 @@ Stage::~Stage() {
   clear();
 }
 
-// Ends all actors, again and again: a killed actor may have children that the stage does not know
-// yet.
+// Kills all actors. Repeats this until none is left, because a killed actor may have just started
+// children that the stage did not know.
 void Stage::clear() {
   while (!cast_.empty() || !coordinator_.jobs.empty()) {
     coordinator_.clock().cancel_all();
@@ -164,7 +164,7 @@ void Stage::poison(caf::scheduled_actor& actor, const caf::type_erased_tuple& me
   caf::anon_send_exit(actor.address(), kKilled);
 }
 
-// Policies below override_host get endpoints, and none that is DRAINING.
+// Checks that no policy below override_host gets a DRAINING endpoint.
 void Stage::watch_endpoints(const caf::type_erased_tuple& message) {
   const auto* config = content_of<ConfigUpdated>(message);
   if (config == nullptr || config->endpoints == nullptr) return;
@@ -180,8 +180,8 @@ void Stage::watch_endpoints(const caf::type_erased_tuple& message) {
   complaints_.require(!drains, "the child never sees who is DRAINING [A55-29]", policy);
 }
 
-// Checks the time between two sweeps, except when messages may be late: late messages do not arrive
-// as far apart as they were sent.
+// Checks that a subchannel map is not swept too often. When messages may be late, this is not
+// checked, because two messages may then arrive sooner after each other than they were sent.
 void Stage::watch_sweeps(caf::scheduled_actor& actor, const caf::type_erased_tuple& message) {
   if (content_of<SweepAsked>(message) == nullptr) return;
   const Instant troubled = std::max(frozen_until_, starved_until_) + kLate;

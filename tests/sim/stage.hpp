@@ -51,8 +51,8 @@ class Stage {
   /// until then.
   bool step(Instant end);
 
-  /// For this long a randomly chosen actor runs only when no other actor can, as if on a slow
-  /// thread.
+  /// Chooses an actor at random. For this long the actor runs only when no other actor can run, as
+  /// if it were on a slow thread.
   void starve_somebody(Duration duration, FakeChance& dice);
 
   /// For this long no actor runs, while time and the fakes go on: as if the process got no CPU
@@ -61,7 +61,7 @@ class Stage {
 
   bool idle() const { return coordinator_.jobs.empty(); }
 
-  /// Kills a living actor of this kind as an exception would. False: there is none.
+  /// Ends a living actor of this kind as an exception would. False: no actor of the kind lives.
   bool kill(const std::string& kind, FakeChance& dice);
 
   /// The number of actors of the kind killed so far, by kill() or by a poisoned configuration.

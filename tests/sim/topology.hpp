@@ -32,8 +32,8 @@ struct HostModel {
   unsigned weight = 1;
   bool draining = false;   ///< The host gets only calls of sessions that are on it.
   bool unhealthy = false;  ///< The host gets no calls, except in tiered mode in panic.
-  /// The host gets no calls, except in tiered mode: there it gets the calls for which healthy hosts
-  /// do not suffice.
+  /// The host gets no calls in priority mode. In tiered mode it gets the calls that are too many
+  /// for the healthy hosts.
   bool degraded = false;
 };
 
@@ -92,7 +92,8 @@ struct Topology {
   unsigned panic_percent = 0;  ///< The runtime's panic threshold for aggregates in tiered mode.
 };
 
-/// A tier of a leaf's priority: its healthy hosts, its degraded hosts, or in panic all.
+/// One tier: the healthy hosts of one priority of a leaf, or its degraded hosts, or (in panic) all
+/// its hosts.
 struct Place {
   std::string leaf;
   std::size_t priority = 0;
@@ -174,7 +175,8 @@ Duration idle_timeout(const ClusterModel& leaf);
 /// All hosts that a policy may keep connected for calls without a session.
 std::set<Address> all_served(const Topology& topology);
 
-/// The drops and the limit of a leaf, by which calls are refused although hosts are up.
+/// The two settings by which a leaf refuses calls although its hosts are up: the percentage of
+/// calls to drop, and the limit of concurrent calls.
 unsigned drop_percent(const ClusterModel& leaf);
 std::optional<unsigned> limit(const ClusterModel& leaf);
 

@@ -58,7 +58,8 @@ World::World(std::uint64_t seed, const absl::optional<testing::Menu>& menu, std:
       stage_(setting_.clock, setting_.chance, setting_.faults, setting_.complaints, setting_.trace),
       topology_(make_topology(setting_.chance)),
       faults_(setting_, stage_, topology_, [this](FakeChance& dice) { change(dice); }) {
-  // Separate random numbers, so that all other draws of a seed stay the same.
+  // These two settings have random numbers of their own, so that they change no other draw of the
+  // seed.
   FakeChance dice(~seed);
   topology_.tiered = dice.percent(30);
   topology_.panic_percent = dice.one_of(std::vector<unsigned>{0, 0, 50});
@@ -170,8 +171,9 @@ void World::turmoil() {
   in_turmoil_ = false;
 }
 
-// The calm begins when all faults have ended. Back-offs end and drops take effect. The longest wait
-// is the retention of unneeded priorities: fifteen minutes.
+// Ends all faults, and lets time pass until the world is at rest: all back-offs have ended, and the
+// last configuration is in use. The longest wait is for unneeded priorities, which are kept for
+// fifteen minutes.
 void World::calm() {
   faults_.end();
   setting_.load_server->say(minutes(1));
@@ -216,8 +218,9 @@ void World::calm() {
   }
 }
 
-// A host answers badly, at rest: the next sweep, or the one after, sets it aside. check_calls()
-// sees its return at the end.
+// Makes one host answer badly while the world is at rest, and checks that one of the next two
+// sweeps of outlier detection ejects the host. At the end check_calls() finds that the host is used
+// again.
 bool World::eject_somebody(Channel& channel, const TargetModel& target) {
   const auto suspect = find_suspect(*lb::SnapshotCell::Reader(*channel.cell), target, topology_);
   if (!suspect) return true;
@@ -231,7 +234,8 @@ bool World::eject_somebody(Channel& channel, const TargetModel& target) {
   };
   forget_endings();
   setting_.connector->set_answers_badly(suspect->host, true);
-  // Enough calls for one sweep; the paths take turns, since they may share a limit.
+  // Makes enough calls for one sweep. The paths take turns, because their clusters may share a
+  // limit of concurrent calls.
   for (int round = 0; round < 100 && failures() < 2 * kVolume && !is_set_aside(); ++round) {
     for (int i = 0; i < 4; ++i) {
       for (const char* path : kPaths)
@@ -251,9 +255,9 @@ bool World::eject_somebody(Channel& channel, const TargetModel& target) {
   return setting_.complaints.empty();
 }
 
-// An actor that dies now had applied its whole configuration. It must come back with exactly that
-// configuration, and with updates sent while it was dead. Some calls outlive all of this, and may
-// lose their routes.
+// Kills actors that have applied their whole configuration. Each must restart with exactly that
+// configuration, and with the updates that were sent before the restart. Some calls run until the
+// end, although their routes may be removed meanwhile.
 void World::encore() {
   for (const Channel& channel : channels_) {
     for (const char* path : kPaths) {
@@ -382,7 +386,8 @@ void World::check_books() {
   calls_are_counted(books, all, setting_.complaints);
 }
 
-// The server asks for all that is left.
+// Lets the load server ask for the loads that are not reported yet, and compares all reported loads
+// with the calls that were made.
 bool World::report_all() {
   setting_.load_server->say(seconds(1));
   if (!pass(seconds(5))) return false;
@@ -468,7 +473,8 @@ void World::probe_routes() {
   }
 }
 
-// Keeps the highest limit: a call that began under it may still run.
+// Raises each cluster's entry in limits_ to the cluster's limit of calls. A lower limit does not
+// lower the entry, because calls that began under the higher limit may still run.
 void World::note_limits() {
   for (const auto& [name, cluster] : topology_.clusters) {
     unsigned& most = limits_[name];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// World — one seed: real actors, faked surroundings, a random history, and what must hold.
+// World — runs one seed: real actors, fakes around them, a random history, and checks.
 //
 //   turmoil: configurations change, calls come and go, faults of the seed's menu strike
-//   calm:    faults end, the last configuration is told again, time passes
+//   calm:    faults end, all resources are changed a little and sent again, time passes
 //   day:     hours of sessions: hosts move, drain, leave, die; so do actors; then it is quiet again
 //   drains:  under load, hosts of sessions are drained and removed
-//   encore:  actors die while all is quiet, and the configuration changes while they are dead
+//   encore:  actors die while no fault is active; the configuration changes before they restart
 //   end:     the supervisor is stopped; nothing may be left
 //
 // One seed decides everything: order of actors, delays, history, faults.
@@ -55,7 +55,8 @@ inline constexpr std::size_t kClients = 6;
 
 class World {
  public:
-  /// `menu`: replaces the seed's own. `out`: receives the trace as it comes; null: no output.
+  /// `menu`: the faults that may fire; nullopt: those that the seed draws. `out`: each line of the
+  /// trace is written to it at once; null: no output.
   World(std::uint64_t seed, const absl::optional<testing::Menu>& menu, std::ostream* out);
   ~World();
   World(const World&) = delete;
@@ -66,7 +67,7 @@ class World {
  private:
   class Listener;
 
-  /// One target: its data plane, and its last publication.
+  /// One target: its data plane (simulated calls), and facts of its last published snapshot.
   struct Channel {
     std::shared_ptr<lb::SnapshotCell> cell;
     std::unique_ptr<Calls> calls;
@@ -121,8 +122,10 @@ class World {
   std::vector<Channel> channels_;  ///< In the order of the topology's targets.
   Needs needs_;
   std::uint64_t drains_ = 0;
-  std::map<std::string, unsigned> limits_;  ///< The highest limit since calls began.
-  std::uint64_t moves_ = 0;                 ///< Calls::moves() at the last check of the limits.
+  /// For each cluster: the highest limit of concurrent calls under which a running call may have
+  /// begun.
+  std::map<std::string, unsigned> limits_;
+  std::uint64_t moves_ = 0;  ///< Calls::moves() at the last check of the limits.
   std::shared_ptr<lb::RequestLimits> request_limits_ = std::make_shared<lb::RequestLimits>();
   std::shared_ptr<LoadBook> load_book_ = std::make_shared<LoadBook>(std::set<ServerId>{0});
   std::shared_ptr<metrics::Instruments> instruments_ = std::make_shared<metrics::Instruments>();

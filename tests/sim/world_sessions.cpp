@@ -25,7 +25,8 @@ bool any_sessions(const Topology& topology) {
   return std::ranges::any_of(topology.targets, &TargetModel::sessions);
 }
 
-// With an interval of a second, sweeps of outlier detection would be most of a day's steps.
+// Sets the interval of outlier detection. During a simulated day the interval is long: with an
+// interval of a second, most steps of the day would be sweeps of outlier detection.
 void set_ejection_interval(Topology& topology, unsigned interval) {
   for (auto& [name, cluster] : topology.clusters)
     cluster.ejection_seconds = interval;
@@ -52,8 +53,9 @@ void World::day() {
   if (setting_.complaints.empty()) pass(seconds(20));
 }
 
-// Something changes while clients call. Once it is quiet, each session must be on an allowed host.
-// Then the clients are idle, for a moment or for hours.
+// Makes trouble (a new configuration, failing hosts, dead actors) while clients call. Once the
+// world is at rest again, each session must be on an allowed host. Then the clients make no calls
+// for a moment or for hours.
 void World::day_hour() {
   FakeChance& chance = setting_.chance;
   trouble_somebody();
@@ -145,7 +147,8 @@ void World::ask_all_clients() {
 
 // --- hosts that are set aside ----------------------------------------------------
 
-// Forges a session: its cookie claims the ejected host, and the session must move.
+// Makes a call with a forged cookie that names the ejected host. Checks that the call goes to
+// another host.
 bool World::loses_its_sessions(Channel& channel,
                                const TargetModel& target,
                                const Suspect& suspect) {
@@ -158,7 +161,8 @@ bool World::loses_its_sessions(Channel& channel,
         channel.calls->probe({path, false, seconds(1), Duration::zero(), client});
     if (!pass(milliseconds(100))) return false;
     const auto ended = channel.calls->endings().find(call);
-    // Other trees that lead to the leaf have their own outlier detection.
+    // Only calls of suspect.cluster are checked: every policy tree has its own outlier detection,
+    // and the tree of another cluster may not have ejected the host.
     const bool stayed = ended != channel.calls->endings().end() &&
                         ended->second.cluster == suspect.cluster &&
                         ended->second.address == suspect.host;
@@ -221,7 +225,8 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
   }
 
   ClusterModel& model = found->second;
-  // In tiered mode other leaves have calls, too, and must lose none either.
+  // In tiered mode the other leaves of the aggregate get calls too. Those calls must not be lost
+  // either.
   std::map<std::string, ClusterModel> before{{leaf, model}};
   std::set<std::string> leaves{leaf};
   if (is_tiered(topology_, home->cluster)) {
@@ -274,7 +279,7 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
   call_for(seconds(2), false, true);
   call_for(seconds(4), true, true);
   if (chance.percent(30)) {
-    // The host stays the same in another priority.
+    // Moves the host, with its settings unchanged, to another priority.
     const HostModel moved = *find_host(topology_, host);
     for (PriorityModel& priority : model.priorities) {
       for (LocalityModel& locality : priority)

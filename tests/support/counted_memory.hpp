@@ -73,7 +73,8 @@ void* operator new[](std::size_t size) {
   return signalbox::testing::count_new(size);
 }
 
-// AddressSanitizer has forms of its own, which do not call the forms above.
+// AddressSanitizer replaces the nothrow operators too, and its versions do not call the operators
+// above. So the nothrow operators are defined here.
 void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
   return signalbox::testing::count_new_or_null(size);
 }

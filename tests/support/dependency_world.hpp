@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DependencyWorld — a dependency manager, and its effects as lines of text. The manager uses a
-// timer of zero length to handle all waiting events before it builds a configuration. No event
-// waits here, so that timer fires at once.
+// DependencyWorld — a dependency manager, and its effects as lines of text. Before the manager
+// builds a configuration, it starts a timer of zero length, so that waiting events are handled
+// first. In these tests no event waits, so DependencyWorld fires that timer at once.
 //
 //   DependencyWorld world;
 //   world.set(cds("a"), eds_cluster("a", "e"))   ▶  {"watch EDS e"}
@@ -122,7 +122,7 @@ class DependencyWorld {
   Lines started;
   XdsConfigPtr config;  ///< The configuration emitted last; null after an error.
   ResolutionNotesPtr notes;
-  ConfigOrigin origin;  ///< Of `config`.
+  ConfigOrigin origin;  ///< The origin of `config`.
   std::string note;     ///< The target's resolution note.
   absl::Status error;
   StartTimer timer;  ///< The timer started last.

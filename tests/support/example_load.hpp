@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A load of 60 s with three faults, as the recorder sees it: two clients, two clusters, sessions.
+// example_load — the report of a load of 60 s with three faults, two clients, two clusters and
+// sessions, for tests of reports.
 //
 //   RecordedCall × 12,000 ─▶ LoadRecorder ─▶ [example_load] ─▶ LoadReport
 //
@@ -61,7 +62,8 @@ inline std::vector<LoadFault> example_faults() {
            .is_fault = false}};
 }
 
-// The call as the client saw it. `is_slow`: the client of the comparison notices faults late.
+// The call with this number, as the client saw it. `is_slow`: the call is made by the client that
+// signalbox is compared with, which notices faults late.
 inline EndedCall example_call(std::int64_t number, bool is_slow) {
   const std::int64_t due = number * 5 * kMs;
   const std::int64_t noise = number * 7919 % 997;

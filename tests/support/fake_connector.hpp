@@ -5,8 +5,8 @@
 //   subchannel actor ─▶ connect(address) ─▶ [FakeConnector] ─▶ connected | failed, later closed
 //   world ─▶ set_state(address), reset(address) ─┘
 //
-// All answers come later, in virtual time. The connector records all attempts and connections, for
-// invariants.
+// All answers come later, in virtual time. The connector records all attempts and connections, so
+// that tests can check invariants about them.
 
 #pragma once
 
@@ -61,10 +61,10 @@ class FakeConnector final : public actors::Connector {
 
   bool answers_badly(const Address& address) const { return bad_.contains(address); }
 
-  /// The number of attempts and open connections that the client still holds, by address.
+  /// For each address: how many attempts and open connections the client still holds.
   std::map<Address, int> wanted() const;
 
-  /// The numbers of the open connections, by address.
+  /// The open connections of each address. A connection is identified by its number.
   std::map<Address, std::set<std::uint64_t>> standing() const;
 
   std::size_t attempts() const { return attempts_.size(); }

@@ -280,7 +280,7 @@ void FakeControlPlane::respond(std::uint64_t stream, ResourceType type, bool eve
     any->set_value(stale ? served.before : served.bytes);
     expected.nack = expected.nack || !(stale ? served.before_valid : served.valid);
   }
-  // Resources that were left out come later.
+  // If a fault left out some resources, or sent old ones, a later response has all of them.
   if (leaves_out || faults_.fires(Fault::kResponseRepeated)) respond_later(stream, type, true);
   const bool nothing = response.resources().empty() && !is_full_state(type);
   if (nothing || (!news && !is_full_state(type)) || subscription.names.empty()) return;
@@ -308,7 +308,8 @@ void FakeControlPlane::deliver(std::uint64_t stream, std::string bytes) {
   });
 }
 
-// The client's flow control: a message waits until the one before it is decoded.
+// Delivers the oldest unread message, if the client has asked for one. The client asks only after
+// it has decoded the message before (flow control).
 void FakeControlPlane::hand_over(std::uint64_t stream) {
   Open* open = find(stream);
   if (open == nullptr || open->unread.empty() || !std::exchange(open->is_read, false)) return;

@@ -10,10 +10,10 @@
 // the stream has subscribed to and that exist. Every message takes time, and messages of one stream
 // stay in order.
 //
-// The server complains if the client breaks the protocol: each response must get exactly one ACK or
-// NACK with its nonce, but the answer to a later response also counts for it; and the client may
-// open one stream a second. A request counts as written when it arrives. So the client's next
-// actions can come while the request is on its way.
+// The server complains if the client breaks the protocol. Each response must get exactly one ACK or
+// NACK with its nonce, unless the client answers a later response of the type instead. The client
+// may open at most one stream a second. The client learns that a request was written only when the
+// request arrives, so the client can act while its request is on the way.
 
 #pragma once
 
@@ -96,9 +96,9 @@ class FakeControlPlane final : public actors::AdsTransport {
     std::string nonce;  ///< The nonce of the newest response.
     /// The responses without an answer. Keys: their nonces.
     std::map<std::string, Expected> unanswered;
-    /// Those of `names` that an ignored request left out.
+    /// The entries of `names` that a later, ignored request left out.
     std::set<std::string> unsubscribed_unheard;
-    /// Those of unsubscribed_unheard that a later request named again.
+    /// The entries of unsubscribed_unheard that a later request named again.
     std::set<std::string> forgotten;
     bool push_ordered = false;
   };

@@ -66,10 +66,10 @@ enum class Fault : std::uint8_t {
   kReporterKilled,
 };
 
-/// Which code asks whether a fault fires.
+/// The occasions on which a fault may fire.
 enum class Opportunity : std::uint8_t {
-  kNow,   ///< A timer of tests/sim/faults asks from time to time.
-  kThere  ///< The fakes ask, at each response, connection or call.
+  kNow,   ///< At random times, by a timer of tests/sim/faults.
+  kThere  ///< At each response, connection or call that a fake handles.
 };
 
 struct FaultRow {

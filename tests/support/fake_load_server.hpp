@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeLoadServer — a server of load reports (LRS) in memory, which keeps books.
+// FakeLoadServer — a server of load reports (LRS) in memory, which adds up the reported loads.
 //
 //   load_reporter actor ─▶ open, send ─▶ [FakeLoadServer] ─▶ received, closed
 //   world ─▶ say(interval), drop_streams; faults ─┘
 //
-// A report counts as written when it arrives: a stream that ends before loses it, and the client
-// must report its counts again. The server asks for all clusters.
+// A report counts as written when it arrives. If the stream ends before, the report is lost, and
+// the client must report its counts again. The server asks for the loads of all clusters.
 //
-// The server complains if a request but the first has a node, and if a client opens more than one
-// stream a second. It has random numbers of its own.
+// The server complains if a request other than the first of a stream has a node, and if a client
+// opens more than one stream a second. The server's random numbers are independent of other fakes.
 
 #pragma once
 
@@ -56,7 +56,7 @@ class FakeLoadServer final : public actors::AdsTransport {
 
   const std::string& server() const override { return name_; }
 
-  /// Asks for a report each `interval`, on the open stream and on later ones.
+  /// Asks for one report per `interval`, on the open stream and on later streams.
   void say(Duration interval);
 
   void drop_streams();
@@ -66,7 +66,7 @@ class FakeLoadServer final : public actors::AdsTransport {
   /// The sums of all reports, by cluster.
   const std::map<std::string, CallLoad>& loads() const { return loads_; }
 
-  /// The most calls, begun and ended, that one report had.
+  /// The largest number of calls, begun and ended ones together, in one report.
   std::uint64_t largest() const { return largest_; }
 
   std::size_t streams() const { return streams_.size(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeReclaimer — a Reclaimer in virtual time.
+// FakeReclaimer — a Reclaimer (it destroys old snapshots once no call reads them) in virtual time.
 //
 //   channel actor ─▶ retire(snapshot) ─▶ a random delay, and every reader gone ─▶ destroyed, done()
 //   shared_ptr deleter ─▶ retire(tracked) ─▶ destroyed by sweep() once no call uses it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of sessions: a router with a picker that knows endpoints and follows a session's cookie, as
-// override_host's picker does.
+// SessionFixture — a router for tests of calls with sessions. Its picker sends a call to the
+// endpoint that the call's cookie names, as the picker of the policy override_host does.
 
 #pragma once
 
@@ -67,7 +67,8 @@ struct SessionFixture : RouterFixture {
     return backends[cluster].emplace_back(Backend{hosts, std::make_unique<Connection>(first)});
   }
 
-  /// As in override_host: a usable endpoint with a plain cookie equal to the call's cookie.
+  /// Finds, as override_host does, the usable endpoint with a plain (unencrypted) cookie that
+  /// equals the call's cookie; nullopt: there is none. The cookie need not be decoded for this.
   std::optional<PickResult> known_at_sight(const PickArgs& args) {
     const lb::SessionArgs* const session = lb::session_of(args);
     if (session == nullptr || session->key == lb::CookieKey()) return std::nullopt;
@@ -83,8 +84,8 @@ struct SessionFixture : RouterFixture {
     return std::nullopt;
   }
 
-  /// As in override_host: a usable host of the cookie, or else the child's choice, which is the
-  /// first usable endpoint.
+  /// Answers a pick as override_host does: a usable host that the cookie names, or else the choice
+  /// of the child policy. Here the child's choice is the first usable endpoint.
   PickResult answer(const PickArgs& args) {
     asked.push_back(args.cluster->str());
     const lb::SessionArgs* const session = lb::session_of(args);
@@ -157,16 +158,16 @@ struct SessionFixture : RouterFixture {
     return ref(cluster).stats()->cookies(what);
   }
 
-  /// Whether the next configuration's picker has lb::Seats. If so, the router looks up a call's
-  /// cookie before the call's route. No endpoint is in the Seats.
+  /// Whether the next configuration's picker has lb::Seats (a table of endpoints by cookie). If so,
+  /// the router looks up a call's cookie before the call's route. The table is empty here.
   bool has_seats = true;
   const lb::Seats seats{1};
   std::map<std::string, std::deque<Backend>> backends;
   Instant now{std::chrono::hours(1)};
   std::vector<std::string> warnings;
   std::vector<std::string> asked;       ///< The clusters of all picks.
-  std::vector<std::string> wishes;      ///< The hosts in the cookies of calls.
-  std::optional<lb::SessionArgs> last;  ///< Its `hosts` dangle after the pick.
+  std::vector<std::string> wishes;      ///< The hosts in the cookie of each call.
+  std::optional<lb::SessionArgs> last;  ///< Of the last pick. `hosts` dangle after the pick.
 };
 
 }  // namespace signalbox::testing

@@ -3,7 +3,9 @@
 // TalkingSocket — a server on a port of 127.0.0.1. It accepts connections, reads from them, and
 // sends the test's bytes to each.
 //
-//   client ─▶ connects, sends ─▶ [a thread] ─▶ a turn, and the next ─▶ closes, or waits
+//   client ─▶ connects, sends ─▶ [a thread] ─▶ one turn after the other ─▶ closes, or waits
+//
+// A turn waits for a text from the client, and then sends a text.
 
 #pragma once
 

@@ -22,7 +22,8 @@ void set_size(int terminal, TerminalSize size) {
   REQUIRE(::ioctl(terminal, TIOCSWINSZ, &window) == 0);
 }
 
-// The first process of a session takes the first terminal that it opens as its own.
+// Starts the program as the first process of a new session. Such a process gets the first terminal
+// that it opens as its controlling terminal.
 pid_t spawn_in(const std::string& terminal, const std::vector<std::string>& argv) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -54,7 +55,8 @@ TerminalProgram::TerminalProgram(const std::vector<std::string>& argv, TerminalS
   REQUIRE(::unlockpt(terminal_) == 0);
   std::array<char, 128> name{};
   REQUIRE(::ptsname_r(terminal_, name.data(), name.size()) == 0);
-  // The size is lost with the last descriptor of the program's side, so the test holds one.
+  // The kernel drops the terminal's size when no descriptor of the program's side is open. So the
+  // test holds one open until the program runs.
   const int held = ::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC);
   set_size(terminal_, size);
   pid_ = spawn_in(name.data(), argv);

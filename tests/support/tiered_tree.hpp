@@ -22,8 +22,8 @@
 
 namespace signalbox::test {
 
-/// A seed for each of tiered's draws, 0 to 99. Calls with all of these seeds show each share
-/// exactly.
+/// A hundred seeds. The policy tiered draws a number from 0 to 99 for each call, and each of these
+/// seeds draws another number. So one call with each seed shows each tier's exact share in percent.
 inline const std::vector<std::uint64_t>& seeds_of_all_draws() {
   static const auto seeds = [] {
     std::map<std::uint64_t, std::uint64_t> found;

@@ -20,7 +20,7 @@ constexpr std::size_t kCheckedSubchannels = 1'000;
 
 namespace {
 
-// `path` itself, or below it.
+// Whether the policy path `own` is `path` itself, or a path below it.
 bool is_within(const PolicyPath& own, const std::string& path) {
   return own.str() == path || own.str().starts_with(path + "/");
 }
@@ -248,7 +248,7 @@ TreeHarness::Population TreeHarness::population() const {
   Population count;
   count.policies = nodes_.size();
   count.connected = connected().size();
-  // A READY weighted_round_robin always has a timer for its next weights.
+  // Timers named "weights" are not counted: a READY weighted_round_robin always has one.
   count.timers = static_cast<std::size_t>(std::ranges::count_if(
       timers_, [](const auto& entry) { return entry.second.timer.name != "weights"; }));
   for (const auto& [id, node] : nodes_) {
@@ -498,7 +498,7 @@ void TreeHarness::connect(Node& owner, const Address& address) {
 void TreeHarness::time_out(Node& owner, const Timer& timer) {
   const auto found = owner.subchannels.find(timer.attempt);
   if (found == owner.subchannels.end() || found->second.state != kConnecting) return;
-  // The event is for an older attempt.
+  // The timer belongs to an older attempt to connect.
   if (found->second.begun + found->second.connect_timeout != now_) return;
   set_state(owner, timer.attempt, kFailure);
 }

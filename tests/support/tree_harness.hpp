@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TreeHarness — a whole policy tree in one thread: the real policies and subchannel maps, and a
-// plain stand-in for the actors between them, the subchannels, and the network.
+// TreeHarness — a whole policy tree in one thread. The policies and subchannel maps are real.
+// Simple code stands in for the actors that connect them, for the subchannels, and for the network.
 //
 //   apply, up, down, advance ─▶ events, first in first out, until none is left
 //                            ─▶ log(), pick(), connections(), …

@@ -83,7 +83,8 @@ void AdsSession::take(absl::StatusOr<DecodedResponse> response, Instant now) {
   auto* live = std::get_if<Live>(&state_);
   if (live == nullptr || live->stream != stream) return;
   for (auto& [type, asked] : live->asked)
-    // answer() has used those of its type. Requests of other types had current nonces (S10).
+    // S10: `unseen` is needed only until the response is decoded. For the type of this response,
+    // answer() has used it. Requests of other types had current nonces, so the server saw them.
     asked.unseen.clear();
   effects_.emplace_back(ReadNext{stream});
 }
@@ -268,7 +269,8 @@ void AdsSession::answer(Live& live, const DecodedResponse& response, Instant now
   }
   const bool is_repeated = asked.refused && asked.refused->detail == response.nack_detail &&
                            asked.refused->version == response.received.version;
-  if (is_repeated && !asked.answer) {  // S7. A NACK that is already due is sent with the new nonce.
+  // S7. If a NACK is already due (asked.answer), it does not wait: it is sent with the new nonce.
+  if (is_repeated && !asked.answer) {
     if (!asked.held) asked.held = start_timer("nack", asked.refused->brake.next());
     return ask(live, type, now);
   }
@@ -297,9 +299,10 @@ void AdsSession::timer_elapsed(Live& live, const TimerId& timer, Instant now) {
   }
 }
 
-// The request carries everything that is due. If names have changed, it also carries a waiting NACK
-// (S7): without the NACK the server would take the request for an ACK. The next response then
-// answers a different subscription, so it does not count as a repetition.
+// Sends a request with everything that is due for the type. If names have changed, the request also
+// carries a NACK that still waits (S7): without the NACK the server would take the request for an
+// ACK. The next response then answers a different subscription, so it does not count as a
+// repetition.
 void AdsSession::send(Live& live,
                       ResourceType type,
                       std::set<std::string> names,

@@ -26,8 +26,8 @@
 //       an earlier request of the type is unwritten (S9), and the NACK of a repeated response waits
 //       longer (S7). An unsent answer is dropped when a newer response of the type comes, or when
 //       the stream ends.
-//   S3  A NACK carries the last accepted version, unless that version is forgotten (S6). Versions
-//       outlive streams, nonces do not.
+//   S3  A NACK carries the last accepted version, unless that version is forgotten (S6). When a
+//       stream ends, the session keeps the versions, and forgets the nonces of the stream.
 //   S4  A type's first request on a stream names at least one resource, because an empty first
 //       request asks for all resources (wildcard). In a later request, an empty list unsubscribes.
 //   S5  Only the first request of each stream carries the node.
@@ -110,7 +110,7 @@ class AdsSession {
   struct Refused {
     std::string version;
     std::string detail;
-    Backoff brake;
+    Backoff brake;  // How long the NACK of each repetition waits (S7).
   };
 
   // The subscription of one type on this stream.
@@ -118,10 +118,11 @@ class AdsSession {
     explicit Asked(const RequestTurn& its_turn) : turn(its_turn) {}
 
     std::set<std::string> names;  // The names of the last request.
-    // Those of `names` that were unwanted at some time since then (S10).
+    // Those of `names` that were unwanted at some time since that request was made (S10).
     std::set<std::string> given_up;
-    std::set<std::string> unseen;  // Names that were left out of a request with an old nonce (S10).
-    // At some time since that request and the last accepted response, no name was wanted (S6).
+    // Names that the client gave up in a request with an old nonce, which the server ignores (S10).
+    std::set<std::string> unseen;
+    // At some time since the last request and the last accepted response, no name was wanted (S6).
     bool was_empty = false;
     std::string nonce;
     std::optional<Refused> refused;

@@ -116,8 +116,9 @@ void ClientCore::unwatch(const ResourceKey& key, WatcherId watcher) {
   deserted_.insert(entry->state.key);
 }
 
-// Runs at the end of a step, because a later change of the same step may watch the resource again.
-// An authority without watched resources returns to its best server.
+// Removes the resources that have lost their last watcher. An authority that then has no watched
+// resource returns to its best server. This runs at the end of a step, because a later change of
+// the same step may watch a resource again.
 void ClientCore::forget_deserted() {
   if (deserted_.empty()) return;
   for (const ResourceKey& key : std::exchange(deserted_, {})) {
@@ -174,7 +175,8 @@ void ClientCore::on_report(ServerId server, const ResourcesReceived& received) {
     present.insert(canonical({received.type, error.name}).name);
     record_error(response, error);
   }
-  // A resource with an unreadable name may be any of the absent resources.
+  // A resource with an unreadable name may be any of the resources that seem absent. So no resource
+  // is treated as deleted if the response has such a resource.
   if (is_full_state(received.type) && received.unnamed_errors.empty())
     record_absent(response, present);
   effects_.emplace_back(counts);
@@ -248,8 +250,8 @@ void ClientCore::record_absent(const Response& response, const std::set<std::str
 void ClientCore::take_away(ServerId server, CacheEntry& entry) {
   const bool may_speak = server == entry.origin || server == entry.authority->active();
   if (!servers_[server].options.fail_on_data_errors || !may_speak || !entry.value) return;
-  // Without this, an error that was told before as ambient would not be told again as the loss of
-  // the resource.
+  // Forgets the error that watchers were told beside the value. Otherwise the same error would
+  // count as unchanged, and the watchers would not be told that the resource is lost.
   entry.data_error = absl::OkStatus();
   entry.value.reset();
   entry.state.version.clear();

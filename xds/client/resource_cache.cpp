@@ -6,7 +6,8 @@
 namespace signalbox::xds {
 namespace {
 
-// Structured bindings make a new member a compile error here, so it cannot be forgotten.
+// The functions below compare two resources member by member. They name the members by structured
+// bindings: a new member is then a compile error here, so no comparison can forget it.
 
 bool same(const Listener& left, const Listener& right) {
   const auto& [name, routes, max_stream_duration, filters] = left;

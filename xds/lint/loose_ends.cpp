@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks that the resources of a file refer to each other without gaps.
+// Finds references between the resources of a file that lead nowhere, and route configurations that
+// no listener uses.
 //
 //   listener ─▶ routes ─▶ cluster ─▶ leaves ─▶ endpoints
 //      │           └─ domains must match a target, which is the name of a listener

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds fields that are set, that signalbox's messages have but signalbox does not read, and that
-// change the behaviour of Envoy. Fields that are read are checked for values without effect. A
-// field that the messages lack is an error of the file (xds/resource_file).
+// Finds set fields that signalbox does not read although they change the behaviour of Envoy. In
+// fields that signalbox reads, finds values that have no effect. Only fields of signalbox's own
+// messages are checked: any other field is an error of the file (xds/resource_file).
 #include <memory>
 
 #include "absl/strings/ascii.h"

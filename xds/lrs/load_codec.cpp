@@ -49,7 +49,8 @@ void write(const LocalityLoad& load, endpoint::UpstreamLocalityStats& stats) {
       stats);
   for (const auto& [name, sum] : load.named) {
     endpoint::EndpointLoadMetricStats& metric = *stats.add_load_metric_stats();
-    metric.set_metric_name(as_utf8(name));  // Endpoints choose the names.
+    // Endpoints choose the names, so a name need not be UTF-8, which protobuf demands.
+    metric.set_metric_name(as_utf8(name));
     metric.set_num_requests_finished_with_metric(sum.calls);
     metric.set_total_metric_value(sum.total);
   }
@@ -89,7 +90,8 @@ absl::Status check_size(absl::string_view bytes) {
                                                    "send_all_clusters"));
 }
 
-// A duration beyond the limits is as good as one just beyond them.
+// The interval that the server asks for, which the caller limits. Extreme values are lowered to
+// twice kLongestInterval, so that the conversion cannot overflow.
 Duration interval_of(const LoadStatsResponse& message) {
   const auto& asked = message.load_reporting_interval();
   constexpr std::int64_t most = 2 * (kLongestInterval / std::chrono::seconds(1));

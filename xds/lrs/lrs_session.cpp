@@ -10,9 +10,9 @@
 namespace signalbox::xds {
 namespace {
 
-// The texts that are remembered, so that a server cannot fill the memory with new ones.
+// The most notes that told_ remembers. Without a limit a server could fill the memory with notes.
 constexpr std::size_t kMostTold = 64;
-// The unknown clusters that a note names.
+// The most unknown clusters that one note names.
 constexpr std::size_t kMostNamed = 5;
 
 std::string unknown_text(const std::set<std::string>& unknown) {
@@ -137,7 +137,7 @@ void LrsSession::leave(StreamPace::Ending ending, Instant now) {
   state_ = Waiting{start_timer("reopen", pace_.closed(ending, now))};
 }
 
-// No load is left to be reported.
+// Closes the stream, because no load is left to be reported.
 void LrsSession::rest(const Live& live) {
   effects_.emplace_back(CloseStream{live.stream});
   state_ = Idle{};
@@ -166,7 +166,7 @@ void LrsSession::schedule(Live& live, Instant now) {
   live.timer = start_timer("report", std::max(due - now, Duration::zero()));
 }
 
-// A report is due, or the server has been silent for a while.
+// The timer has elapsed: a report is due, or the server has not answered for a while.
 void LrsSession::look(Live& live, Instant /*now*/) {
   if (!live.order) {
     effects_.emplace_back(ReadLoad{std::nullopt});

@@ -50,8 +50,8 @@ struct LrsSessionOptions {
   std::string node;  ///< A serialised envoy.config.core.v3.Node.
   std::uint64_t seed = 0;
   StreamPaceOptions pace = {};
-  /// While the server has not answered, the session looks this often whether load is still to be
-  /// reported.
+  /// While the server has not answered, the session checks at this interval whether there is still
+  /// load to report.
   Duration patience = std::chrono::seconds(30);
 };
 
@@ -68,7 +68,7 @@ class LrsSession {
     std::uint64_t stream = 0;
   };
 
-  // A report that the transport has and has not written.
+  // A report that the transport was given, and has not written yet.
   struct Report {
     std::uint64_t reading = 0;
   };
@@ -118,8 +118,11 @@ class LrsSession {
   State state_;
   std::uint64_t streams_ = 0;
   std::uint64_t timers_ = 0;
+  // The notes that were reported. An equal note is not reported again.
   std::set<std::string> told_;
-  std::string failure_;  // The failure since the last response; it is told again after the next.
+  // The last failure since the last response. The next response removes it from told_, so that the
+  // same failure is reported again if it comes back.
+  std::string failure_;
   LrsSessionEffects effects_;
 };
 

@@ -109,8 +109,8 @@ void parse_circuit_breakers(const ClusterProto& proto, Cluster& cluster) {
   }
 }
 
-// A85: names that are not known are ignored. Without a choice, A64's rule holds until the runtime
-// is told that clusters choose.
+// A85: unknown metric names are ignored. A cluster that chooses no metrics reports all named
+// metrics (A64), or none if ParseOptions::endpoint_metrics_are_chosen is set.
 LoadMetricChoice parse_metric_choice(const ClusterProto& proto, const ParseOptions& options) {
   LoadMetricChoice choice;
   if (proto.lrs_report_endpoint_metrics().empty()) {

@@ -191,7 +191,7 @@ void add_override(const std::string& name,
                   const Field& field) {
   const auto unwrapped = unwrap(any, field);
   if (!unwrapped.has_value()) return;
-  // A disabled filter needs no configuration.
+  // An override that is nullopt disables the filter, which then needs no configuration.
   if (unwrapped->disabled) overrides.emplace(name, std::nullopt);
   if (!unwrapped->has_config) {
     if (!unwrapped->disabled) field.at("config").add("must be set, found none");

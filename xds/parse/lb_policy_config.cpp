@@ -55,8 +55,8 @@ void check_order(const RingHashConfig& config,
                            has_minimum ? "" : " (its default)"));
 }
 
-// A template, because the policy's own message and the cluster's ring_hash_lb_config share the
-// fields for sizes (A42).
+// A template, because two messages have the same fields for sizes: the policy's own message, and
+// the cluster's ring_hash_lb_config (A42).
 template <typename Proto>
 LbConfigPtr to_ring_hash(const Proto& proto, bool is_xx_hash, const Field& field) {
   RingHashConfig config;
@@ -117,7 +117,8 @@ std::string read_hash_header(const ::google::protobuf::Struct& structure, const 
   return name;
 }
 
-// A template for the policy's own message and the cluster's least_request_lb_config (A48).
+// A template, because two messages have the same fields: the policy's own message, and the
+// cluster's least_request_lb_config (A48).
 template <typename Proto>
 LbConfigPtr to_least_request(const Proto& proto, const Field& field) {
   LeastRequestConfig config;
@@ -129,7 +130,7 @@ LbConfigPtr to_least_request(const Proto& proto, const Field& field) {
   return make_lb_config(config);
 }
 
-// For numbers up to kMaxTableSize: at most 1,119 divisions.
+// Trial division. A number up to kMaxTableSize needs at most 1,119 divisions.
 bool is_prime(std::uint64_t number) {
   if (number < 4) return number >= 2;
   if (number % 2 == 0) return false;
@@ -139,7 +140,8 @@ bool is_prime(std::uint64_t number) {
   return true;
 }
 
-// A template for the policy's own message and the cluster's maglev_lb_config.
+// A template, because two messages have the same fields: the policy's own message, and the
+// cluster's maglev_lb_config.
 template <typename Proto>
 LbConfigPtr to_maglev(const Proto& proto, const Field& field) {
   MaglevConfig config;

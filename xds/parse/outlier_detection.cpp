@@ -59,8 +59,8 @@ OutlierDetection parse_outlier_detection(const DetectionProto& proto, const Fiel
     detection.max_ejection_time =
         parse_duration(proto.max_ejection_time(), field.at("max_ejection_time"));
   }
-  // A max_ejection_time below base_ejection_time is raised to base_ejection_time, even if it is
-  // only the default.
+  // A max_ejection_time below base_ejection_time is raised to base_ejection_time. This also holds
+  // for the default of max_ejection_time.
   detection.max_ejection_time = std::max(detection.max_ejection_time, detection.base_ejection_time);
   if (proto.has_max_ejection_percent()) {
     detection.max_ejection_percent =

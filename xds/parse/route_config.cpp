@@ -62,7 +62,8 @@ std::optional<Route> parse_route(const RouteProto& proto,
   }
   // Query parameters never match a gRPC call (A28).
   if (proto.match().query_parameters_size() > 0) return std::nullopt;
-  // Otherwise clusters that no call can use would be watched and waited for.
+  // A route that no gRPC call can match is left out. Otherwise its clusters would be watched and
+  // waited for in vain.
   if (field.options().grpc_paths_only && !can_match_grpc(proto.match())) return std::nullopt;
   Route route;
   require_name_length(proto.name(), field.at("name"));

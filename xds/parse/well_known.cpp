@@ -52,7 +52,8 @@ bool decode(absl::string_view bytes, ::google::protobuf::Message& message) {
          message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 
-// kMostPerByte: one byte of a serialised message takes at most this many bytes after decoding.
+// kMostPerByte: the most memory, in bytes, that one byte of a serialised message takes once it is
+// decoded.
 bool may_outweigh(absl::string_view bytes, std::size_t most) {
   constexpr std::size_t kMostPerByte = 256;
   return bytes.size() > most / kMostPerByte;
