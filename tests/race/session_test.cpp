@@ -40,7 +40,7 @@ Address host(int number) {
   return Address(absl::StrCat("10.0.0.", number, ":80"));
 }
 
-// What picks ask for; only how often is of interest.
+// Counts the asks of picks (requests to connect or create a subchannel) and drops them.
 class CountedAsks final : public AskTarget {
  public:
   void tell(const PickAsk& /*ask*/) const override { ++asks; }
@@ -93,7 +93,7 @@ class World {
                                 [this] { ++reclaimed_; });
   }
 
-  // As the subchannel map does, beside the picks: no mark says what is yet to come.
+  // As the subchannel map does beside the picks: no mark has a time of use in the future.
   bool look_at(const SessionMarks& marks) const {
     return std::ranges::all_of(marks, [this](const auto& marked) {
       const SessionMark& mark = *marked.second.mark;
