@@ -67,7 +67,8 @@ TEST_CASE("serve: what changes in the file is pushed, and what is wrong is not",
   const auto first = received(client);
   CHECK(names_in(first) == Names{"a"});
 
-  // If the wrong file had been served, the next response would be wrong.
+  // The last good file is still served. If the wrong one were served, the next response would show
+  // it.
   folder.write("resources.yaml", "resources: [{}]");
   REQUIRE(eventually([&] {
     // Collects the process's output.
@@ -111,12 +112,12 @@ TEST_CASE("serve: SIGHUP reads the file again and never stops it", "[e2e][tools]
   CHECK(names_in(received(client)) == Names{"a"});
   REQUIRE(complains(served, "1 resources"));
 
-  served.process.send_signal(SIGHUP);  // The same text: read, and nothing to send.
+  served.process.send_signal(SIGHUP);  // The file is unchanged, so nothing is sent.
   CHECK(complains(served, "1 resources", 2));
 
   folder.write("resources.yaml", "resources: [{}]");
   REQUIRE(complains(served, "the last good one is still served"));
-  served.process.send_signal(SIGHUP);  // Still wrong: said again.
+  served.process.send_signal(SIGHUP);  // The file is still wrong, so the error is written again.
   CHECK(complains(served, "the last good one is still served", 2));
 
   std::filesystem::remove(file);
@@ -140,7 +141,8 @@ TEST_CASE("serve: a file that could not be watched is tried again without a sign
   client.ask({"a", "b"});
   CHECK(names_in(received(client)) == Names{"a"});
 
-  // The process can open nothing more, so it can neither watch nor read. poll() needs a limit of 2.
+  // With this limit the process can open no more files, so it can neither watch nor read its file.
+  // The limit is 2, the smallest with which poll() works.
   rlimit before{};
   REQUIRE(::prlimit(served.process.pid(), RLIMIT_NOFILE, nullptr, &before) == 0);
   const rlimit none{2, before.rlim_max};
@@ -179,7 +181,8 @@ TEST_CASE("serve: SIGINT ends it as SIGTERM does", "[e2e][tools]") {
 }
 
 TEST_CASE("serve: a backend ends with the process that started it", "[e2e][tools]") {
-  // The shell in between starts a backend, prints its process id, and is killed.
+  // A shell between the test and the backend starts the backend, prints its process id, and is
+  // killed.
   auto shell = start_program({"/bin/sh",
                               "-c",
                               std::string(SIGNALBOX_PROGRAM) +
