@@ -107,7 +107,8 @@ TEST_CASE("grpc_connector: an attempt that is given up before the server's SETTI
     connection.hear("PRI * HTTP/2.0");
     attempt.reset();
     if (ends_first) connector.reset();
-    // A second connector serves the sockets when the first one is gone.
+    // With ends_first, the first connector is destroyed before the server answers. Its connection
+    // must be closed all the same, while a second connector exists.
     if (ends_first) connector = std::make_unique<GrpcConnector>(connector_options(graveyard));
     connection.say(kSettings);
     REQUIRE(connection.is_closed());
@@ -220,8 +221,8 @@ int open_connections(const std::set<int>& ports) {
   return count;
 }
 
-// Connects and gives up 3,000 times, each time after another part of `longest`. Returns the number
-// of connections left.
+// Begins and abandons 3,000 connection attempts, each after a random part of `longest`. Returns the
+// number of connections that are left open.
 int left_after_comings_and_goings(const Address& server, Duration longest) {
   constexpr int kGoings = 3'000;
   const std::set<int> ports{std::stoi(server.str().substr(server.str().find(':') + 1))};
@@ -250,7 +251,7 @@ TEST_CASE("grpc_connector: 3,000 quick comings and goings leave no connection",
   Graveyard graveyard;
   EchoServer server;
   GrpcConnector connector(connector_options(graveyard));
-  // The shortest time in which a connection is made.
+  // The shortest time, of five attempts, in which a connection is made.
   Duration life = 3ms;
   for (int i = 0; i < 5; ++i) {
     const auto begun = std::chrono::steady_clock::now();

@@ -61,7 +61,7 @@ TEST_CASE("admin services: a second health service is an error that says so", "[
 TEST_CASE("admin services: a second channelz is an error that says so", "[e2e][admin]") {
   const auto runtime = some_runtime();
   check_that_it_serves(*runtime, {});
-  grpc::channelz::experimental::InitChannelzService();  // For the rest of the process.
+  grpc::channelz::experimental::InitChannelzService();  // Cannot be undone in this process.
   grpc::ServerBuilder builder;
   const absl::Status refused = runtime->add_admin_services(builder);
   CHECK(absl::IsFailedPrecondition(refused));

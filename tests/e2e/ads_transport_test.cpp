@@ -127,9 +127,9 @@ TEST_CASE("ads transport: keepalive finds a server that was stopped", "[e2e][ads
 }
 
 TEST_CASE("ads transport: it ends soon, whatever the server floods it with", "[e2e][ads][S11]") {
-  // The promise is 2 s, and the destructor waits no longer than its constant says. The clock only
-  // shows that the destructor does not wait for the kernel as well, which takes 15 to 20 s. The
-  // bound between the two leaves room for a slow machine.
+  // The destructor may take as long as its constant says. Closing a socket can take the kernel 15
+  // to 20 s, for which the destructor must not wait. kSoon lies between the two, with room for a
+  // slow machine.
   STATIC_REQUIRE(actors::kMostWaitForCalls <= 2s);
   constexpr auto kSoon = 10s;
 
@@ -156,7 +156,7 @@ TEST_CASE("ads transport: it ends soon, whatever the server floods it with", "[e
 
 TEST_CASE("ads transport: transports of calls that were cancelled together wait together",
           "[e2e][ads][S11]") {
-  // If each transport waited by itself, 40 of them would take 20 s.
+  // If the transports were closed one after the other, 40 of them would take 20 s.
   constexpr int kTransports = 40;
   constexpr auto kSoon = 10s;
   STATIC_REQUIRE(kTransports * actors::kMostWaitForCalls >= 2 * kSoon);
@@ -181,11 +181,11 @@ TEST_CASE("ads transport: a server that complains of pings is pinged half as oft
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 1);
   }});
   actors::GrpcAdsOptions options = plaintext_to(strict.address());
-  options.keepalive_time = 1s;  // gRPC sends pings no more often.
+  options.keepalive_time = 1s;  // gRPC sends pings at most once a second.
   const auto transport = actors::make_grpc_ads_transport(options);
-  // The server tolerates one ping and one strike, so at least two intervals pass. That is a lower
-  // bound, which no slow machine breaks. Without doubling, the second stream would end after three
-  // seconds.
+  // The server ends the stream at the second early ping, so a stream lives for two intervals at
+  // least. A slow machine only makes that longer. The transport doubles the interval after the
+  // first stream. Without that, the second stream would end in less than four seconds.
   for (const auto interval : {1s, 2s}) {
     const auto begun = std::chrono::steady_clock::now();
     AdsEnd end(*transport);

@@ -123,7 +123,8 @@ inline actors::GrpcConnectorOptions connector_options(Graveyard& graveyard) {
   return options;
 }
 
-/// A port that accepts TCP connections and never sends a byte. A closed one refuses connections.
+/// A port that accepts TCP connections and never sends a byte. Until listen(), and after close(),
+/// it refuses connections.
 class MuteSocket {
  public:
   MuteSocket() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

@@ -172,7 +172,7 @@ TEST_CASE("call_observer: each attempt of a retried call is seen, and has header
   EchoReply reply;
   CHECK(call(*world.stub, api, context, failing(2), reply).ok());
   CHECK(reply.saw() ==
-        "no deadline x-tenant=617474656d70742033");  // "attempt 3", and nothing else.
+        "no deadline x-tenant=617474656d70742033");  // The hex digits are "attempt 3".
   CHECK(world.events() ==
         "attempt 0, sent orders, attempt ends 14 retry, "
         "attempt 1, sent orders, attempt ends 14 retry, "

@@ -163,8 +163,8 @@ class ChannelWorld {
     return nullptr;
   }
 
-  /// Puts a picker in the cell. Null: there is no configuration, and calls wait. The caller
-  /// destroys the old snapshot after wait_for_readers().
+  /// Puts a picker in the snapshot cell, and returns the old snapshot. With a null `script` there
+  /// is no configuration, so calls wait. The caller
   std::unique_ptr<const lb::Snapshot> exchange(ScriptedPicker::Script script) {
     auto snapshot = std::make_unique<lb::Snapshot>();
     if (script != nullptr) {
@@ -176,7 +176,8 @@ class ChannelWorld {
     return cell->exchange(std::move(snapshot));
   }
 
-  /// Does a publication as the runtime does: exchange, reclaim, wake.
+  /// Publishes as the runtime does: puts the new snapshot in the cell, destroys the old one after
+  /// its readers, and wakes waiting calls.
   void publish(ScriptedPicker::Script script) {
     auto old = exchange(std::move(script));
     lb::SnapshotCell::wait_for_readers();
@@ -240,7 +241,7 @@ class ChannelWorld {
   std::unique_ptr<Echo::Stub> stub;
 
  private:
-  // Keeps connections for the whole test. Destroying them in time is the runtime's task.
+  // Retired connections live until the end of the test. In a program the runtime destroys them.
   actors::GrpcConnectorOptions connector_options() {
     actors::GrpcConnectorOptions options;
     options.credentials = credentials_;
@@ -260,7 +261,8 @@ class ChannelWorld {
   std::vector<std::unique_ptr<actors::Connector::Attempt>> attempts_;
 };
 
-/// Stops the server and waits until gRPC has noticed; the snapshot still has the connection.
+/// Stops the server and waits until gRPC has noticed. The published snapshot still has the dead
+/// connection.
 inline void kill(EchoServer& server, const ConnectionPtr& connection) {
   server.stop();
   const auto is_ready = [&] {
@@ -272,7 +274,8 @@ inline void kill(EchoServer& server, const ConnectionPtr& connection) {
   REQUIRE_FALSE(is_ready());
 }
 
-/// Publishes as soon as a call waits. Some calls end before that.
+/// Calls `publish` on a thread as soon as a call waits, at the latest in the destructor: some calls
+/// end without waiting.
 class LatePublisher {
  public:
   LatePublisher(ChannelWorld& world, std::function<void()> publish)
@@ -299,7 +302,8 @@ class LatePublisher {
 struct RaceEnds {
   std::atomic<int> ok{0};
   std::atomic<int> expected{0};  ///< Ended by deadline or cancellation.
-  std::atomic<int> wrong{0};  ///< 100 times what a call was, and how it ended; 0: all were right.
+  /// The last wrong end: 100 × the kind of the call + its status code; 0: no end was wrong.
+  std::atomic<int> wrong{0};
 };
 
 /// Makes `calls_of_each` calls on each of four threads, and waits for their ends. One call in eight

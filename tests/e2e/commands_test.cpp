@@ -284,7 +284,7 @@ TEST_CASE("signalbox explain: of a file, whose endpoints are assumed to be there
   const std::string nowhere = explained({"--method", "/nowhere/M"}, /*status=*/1);
   CHECK(
       contains(nowhere, "The call fails: UNAVAILABLE: xds:///orders: no route for \"/nowhere/M\""));
-  // A resource file has no node, and so no node ID.
+  // A resource file has no node, so the error names no node ID.
   CHECK_FALSE(contains(nowhere, "node ID"));
 }
 
@@ -420,7 +420,7 @@ TEST_CASE("signalbox explain: of a file with a bootstrap, custom policies and fi
   CHECK(contains(text, "com.example.Nearest: round_robin stands in its place"));
   CHECK(contains(text, ":1, in leaf near of cluster both.\n"));
 
-  // Without these resources the command refuses, and names them.
+  // Without one of these options the command fails.
   for (const char* option : {"--bootstrap", "--lb-policy", "--http-filter"}) {
     std::vector<std::string> without = file.arguments();
     const auto at = std::find(without.begin(), without.end(), option);

@@ -4,8 +4,8 @@
 //
 //   Way (API × kind of method) × Manner (what is said, and how) ─▶ converse ─▶ Transcript
 //
-// A transcript is all that the application learns of a call. The same conversation over two
-// channels must give the same transcript, so gRPC's own channel is the oracle.
+// A transcript is all that the application learns of a call. The same conversation over gRPC's own
+// channel gives the transcript that signalbox's channel must give.
 
 #pragma once
 
@@ -20,8 +20,8 @@
 
 namespace signalbox::test {
 
-/// The parts of a transcript that must agree. The error text may differ where each channel words
-/// the error itself. Only the code must agree where the call's progress is a race.
+/// The parts of two transcripts that must agree. The error text may differ when each channel words
+/// the error itself. Only the code must agree when the call's progress is a race.
 enum class Agreement { kAll, kAllButMessage, kCode };
 
 struct Transcript {

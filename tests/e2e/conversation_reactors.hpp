@@ -121,7 +121,7 @@ class CollectTalk final : public Talk<grpc::ClientWriteReactor<EchoRequest>> {
   std::size_t next_ = 0;
 };
 
-/// Writes, reads the answer, writes again.
+/// The reactor of a bidirectional stream: writes, reads the answer, writes again.
 class ChatTalk final : public Talk<grpc::ClientBidiReactor<EchoRequest, EchoReply>> {
  public:
   ChatTalk(const Manner& manner, Transcript& transcript) : Talk(transcript), manner_(manner) {}

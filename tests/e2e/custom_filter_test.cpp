@@ -21,12 +21,12 @@ namespace {
 
 using Catch::Matchers::StartsWith;
 
-// The example's entry, as a listener in flow style has it.
+// The http_filters field of the example in docs/custom_filter.md.
 std::string canary_yaml() {
   std::ifstream file(SIGNALBOX_EXAMPLE_FILTER_YAML);
   std::stringstream text;
   text << file.rdbuf();
-  // A field of the listener with one entry: everything behind the dash, in one line each.
+  // The file has the whole field, with the example as its only entry.
   std::string entry = text.str();
   REQUIRE(absl::StrContains(entry, "http_filters:\n  - "));
   return entry;

@@ -264,7 +264,7 @@ TEST_CASE("custom policy: who has not registered it takes the next of the list",
   const auto plane = start_plane(world_yaml(quorum_field(), {one.address}));
   const auto runtime = start_runtime(options_for(plane->address()));
   const auto channel = runtime->channel("xds:///orders");
-  CHECK(serves(channel, "one"));  // One of two endpoints suffices.
+  CHECK(serves(channel, "one"));  // The quorum of two endpoints is one.
   CHECK(metric(*runtime, "signalbox_policies", {"policy=\"round_robin\""}) == 1);
 }
 

@@ -17,7 +17,8 @@ namespace signalbox::test {
 
 using Http2Headers = std::vector<std::pair<std::string, std::string>>;
 
-/// RFC 9113, 4.1. By default all flags are clear, also END_HEADERS and END_STREAM.
+/// A frame as RFC 9113, 4.1 has it. By default all flags are clear, also END_HEADERS and
+/// END_STREAM.
 inline std::string http2_frame(std::uint8_t type,
                                std::uint8_t stream,
                                const std::string& payload,
@@ -37,7 +38,8 @@ inline std::string http2_settings() {
   return http2_frame(kSettings, 0, "");
 }
 
-/// As http2_settings(), with a mebibyte more of window for each call and for the connection.
+/// As http2_settings(), and raises the flow-control window of each call and of the connection by a
+/// MiB.
 inline std::string http2_wide_settings() {
   constexpr std::uint8_t kSettings = 4;
   constexpr std::uint8_t kWindowUpdate = 8;
@@ -73,7 +75,7 @@ inline std::string trailers_only(int status, const std::string& message) {
   return http2_frame(kHeaders, 1, block, kEndStreamAndHeaders);
 }
 
-/// RFC 9113, 7.
+/// Error codes of RST_STREAM (RFC 9113, 7).
 enum class Http2Error : std::uint8_t { kNone = 0, kRefusedStream = 7, kCancel = 8 };
 
 /// RST_STREAM of a connection's first call.
@@ -82,8 +84,8 @@ inline std::string rst_stream(Http2Error error) {
   return http2_frame(kRstStream, 1, std::string(3, '\0') + static_cast<char>(error));
 }
 
-/// `last_stream`: the server did not and will not look at calls of higher numbers. The first call
-/// is 1.
+/// GOAWAY. The server has not processed, and will not process, calls with numbers above
+/// `last_stream`. A connection's first call has the number 1.
 inline std::string goaway(std::uint8_t last_stream) {
   constexpr std::uint8_t kGoaway = 7;
   const std::string no_error(4, '\0');
@@ -96,8 +98,8 @@ inline std::string bad_frame() {
   return http2_frame(kSettings, 0, "bad");
 }
 
-/// What a server says on a connection: SETTINGS at once and, when a message with this text has
-/// come, response headers that are cut off after `headers`.
+/// The turns of a server that sends SETTINGS at once. When it has received `text`, it sends
+/// response headers that are cut off after `headers`.
 inline std::vector<TalkingSocket::Turn> cut_amid_headers(const std::string& text,
                                                          const Http2Headers& headers) {
   return {{"", http2_settings()}, {text, headers_unfinished(header_block(headers))}};

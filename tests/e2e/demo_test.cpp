@@ -62,7 +62,8 @@ std::string text_of(const std::string& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// The script is as long as the demo: sanitized backends take long to return.
+// The demo's script spreads its events over these seconds. Sanitized backends take longer to
+// return.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr char kSeconds[] = "15";
 #else
@@ -196,7 +197,7 @@ TEST_CASE("demo: `signalbox dump` looks into it while it runs", "[e2e][demo][dum
 }
 
 TEST_CASE("demo: killed, it leaves no process behind", "[e2e][demo]") {
-  // Nor can it remove its folder then: it is to be one of ours.
+  // A killed demo cannot remove its temporary folder, so that folder lies in a folder of the test.
   const TemporaryFolder folder;
   auto demo = start_program({"/usr/bin/env",
                              "TMPDIR=" + folder.path(""),
@@ -275,7 +276,7 @@ TEST_CASE("demo: no call notices that the control plane is killed, stopped and r
   CHECK(data["phases"][0]["calls_meanwhile"] >= 100);
   CHECK(data["phases"][1]["away_ms"] >= 1000);
   CHECK(data["phases"][1]["calls_meanwhile"] >= 50);
-  // No stream was broken, so a client that waited for a back-off would be late.
+  // The stop broke no stream. A client that waited for a reconnect back-off would exceed the bound.
   CHECK(data["phases"][1]["bound_ms"] == 5000);
   for (const char* part : {"kill control-plane", "stop control-plane", "kill control-plane#2"})
     CHECK_THAT(text_of(folder.path("demo.html")), Catch::Matchers::Contains(part));
@@ -306,8 +307,8 @@ TEST_CASE("demo: in tiered mode each cluster has the share that is computed whil
     CHECK(step["computed"]["orders-secondary"] == 100 - primary[i]);
     CHECK(step["computed"]["orders-legacy"] == 0);
     CHECK(step["calls"] >= 100);
-    // The demo's own is_as_computed() checks five deviations. This check is only that shares follow
-    // loads.
+    // The demo's own is_as_computed() checks the share within five standard deviations. This check
+    // only shows that shares follow loads.
     CHECK(std::abs(step["measured"]["orders-primary"].get<double>() - primary[i]) < 25);
   }
   CHECK(data["steps"][4]["measured"]["orders-secondary"] == 100);

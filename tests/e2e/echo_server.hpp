@@ -23,7 +23,7 @@
 
 namespace signalbox::test {
 
-/// The server's view of a call besides messages. Of the metadata: keys that begin with "x-".
+/// A call as the server sees it, without its messages. Of the metadata only keys with "x-".
 inline std::string seen_by(const grpc::ServerContext& context) {
   std::string text = context.deadline() == std::chrono::system_clock::time_point::max()
                          ? "no deadline"
@@ -100,7 +100,7 @@ class EchoService final : public Echo::Service {
     changed_.notify_all();
   }
 
-  /// The remaining time of the last call when it came; nullopt: it had no deadline.
+  /// The time until the deadline of the last call, when the call arrived; nullopt: no deadline.
   std::optional<std::chrono::system_clock::duration> time_left() const {
     const std::lock_guard lock(mutex_);
     return time_left_;
@@ -236,7 +236,7 @@ class EchoServer {
     server_ = nullptr;
   }
 
-  /// As stop(), but running calls may end, however long that takes. No new calls are accepted.
+  /// As stop(), but lets running calls finish, however long they take. No new calls are accepted.
   void leave() {
     server_->Shutdown();
     server_ = nullptr;

@@ -60,13 +60,13 @@ class FloodingServer {
 
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  /// The number of bytes that the client's side has accepted.
+  /// The number of bytes that the kernel of the client has accepted so far.
   std::size_t sent() const { return sent_; }
 
-  /// Whether the side of a client accepts no more bytes, for now.
+  /// Whether a client's connection was ever so full that it accepted no more bytes.
   bool is_held_up() const { return held_up() > 0; }
 
-  /// The number of connections on which the client's side once accepted no more bytes.
+  /// The number of connections that were once so full that they accepted no more bytes.
   int held_up() const { return held_up_; }
 
  private:
@@ -105,10 +105,10 @@ class FloodingServer {
   std::atomic<int> held_up_ = 0;
   std::atomic<std::size_t> sent_ = 0;
   std::thread thread_;
-  std::vector<std::thread> talks_;  ///< Of the thread, until it has ended.
+  std::vector<std::thread> talks_;  ///< Used by thread_ alone until it has ended.
 };
 
-/// Each is answered by an acknowledgement (RFC 9113, 6.7 and 6.5).
+/// A PING frame. A peer must answer each one, as it must each SETTINGS (RFC 9113, 6.7 and 6.5).
 inline std::string http2_ping() {
   constexpr std::uint8_t kPing = 6;
   return http2_frame(kPing, 0, "12345678");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each call counts once for its caller, as it ended for the application, through every API and
-// however far it came. Waits for an endpoint count by their reason.
+// Each call is counted once, with the status that the application got, through every API and
+// however far the call came. Calls that wait for an endpoint are counted by the reason of the wait.
 #include <functional>
 #include <map>
 #include <memory>
@@ -122,7 +122,7 @@ TEST_CASE("calls: a call that reaches no endpoint counts with the code that its 
        fails,
        [](grpc::ClientContext& context) { context.AddMetadata("Upper", "case"); },
        Code::INTERNAL}};
-  EchoServer server;  // Nothing leads to it.
+  EchoServer server;  // No picker leads to it.
   for (const Way& way : ways()) {
     for (const Row& row : rows) {
       INFO(way.name << ": " << row.name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls that the application cancels at the moment when they change hands. The application cancels
-// a call that is over, or one that does not exist yet. The next call must learn of the
-// cancellation.
+// Calls that the application cancels while one gRPC call replaces another: a waiting call's holding
+// call, or a failed attempt. The application then cancels a gRPC call that is over or that does not
+// exist yet. The gRPC call that follows must be cancelled, too.
 #include <functional>
 #include <future>
 #include <thread>
@@ -46,7 +46,7 @@ class AtApplication final : public grpc::CallCredentials {
   const std::function<void()> act_;
 };
 
-// Returns when gRPC has reported the ends of calls that were cancelled before.
+// Returns when gRPC has reported the ends of all calls that were cancelled so far.
 void wait_for_ends() {
   const actors::GrpcPoller::Hold poller;
   const auto channel = grpc::CreateChannel("ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials());
@@ -65,13 +65,14 @@ void wait_for_ends() {
 
 const auto kWaitable = {Api::kAsync, Api::kCallback};
 
-// A cancelled call is not made again, although the policy covers the code.
+// A cancelled call is not retried, although the retry policy has its status code.
 lb::RetryRules rules_for_cancelled() {
   return lb::RetryRules(
       {{absl::StatusCode::kCancelled, absl::StatusCode::kUnavailable}, 3, 1ms, 4ms});
 }
 
-// All three arguments outlive the calls. `waits`: the cancelling pick waits; else it is complete.
+// All three arguments outlive the calls. The second pick cancels the call. `waits`: that pick then
+// has the call wait; else the pick is complete.
 void cancel_at_second_pick(RetryWorld& world,
                            grpc::ClientContext& context,
                            std::atomic<int>& asked,
@@ -101,7 +102,7 @@ TEST_CASE("retried_call: one that is cancelled just before it backs off does not
   CHECK(status.error_code() == grpc::StatusCode::CANCELLED);
   CHECK(world.server.service().calls == 1);
   world.wait_for_no_uses();
-  world.publish(nullptr);  // The tracker is destroyed.
+  world.publish(nullptr);  // Destroys the snapshot, and with it the tracker.
 }
 
 TEST_CASE("retried_call: one that is cancelled while its next attempt is picked does not send it",
@@ -185,7 +186,8 @@ TEST_CASE(
   CHECK(service.calls == 1);
 }
 
-// Returns false if a thread of gRPC's executor bound the call: during that, gRPC reports no ends.
+// Returns false if a thread of gRPC's executor bound the call (gave it its connection): gRPC
+// reports no ends of calls while that thread is busy.
 bool cancel_as_it_is_bound(Api api, bool is_attempt) {
   RetryWorld world(rules_of(3));
   auto& service = world.server.service();
@@ -206,7 +208,8 @@ bool cancel_as_it_is_bound(Api api, bool is_attempt) {
     const auto self = std::this_thread::get_id();
     if (self != caller && self != publisher) return;
     is_cancelled = true;
-    service.failing.is_held = true;  // A call that reaches the server does not end by itself.
+    // So a call that reaches the server by mistake does not end by itself.
+    service.failing.is_held = true;
     service.failing.times = 1;
     context.TryCancel();
     wait_for_ends();
@@ -234,7 +237,8 @@ TEST_CASE("queued_call: one that is cancelled while it is bound ends", "[channel
   CHECK(is_done);
 }
 
-// The holding call's end has not been reported yet at that moment.
+// The credentials cancel the call at a moment when gRPC has not yet reported the end of the holding
+// call (the gRPC call that stands for a waiting call).
 TEST_CASE("queued_call: one that is cancelled while it is bound is not sent, be it ever so quick",
           "[channel][queue][cancel][race]") {
   RetryWorld world(rules_of(3));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Response headers that break off: every header, also those that gRPC keeps to itself, cut in every
-// way and at every byte, through every way to call. gRPC 1.51 calls such an answer Trailers-Only
-// and asserts that it had no headers. The assertion ends the process when the application asks.
+// Response headers that break off: every header, also those that gRPC hides, cut in every way and
+// at every byte, for every kind of call. gRPC 1.51 reports such an answer as Trailers-Only, and
+// asserts when the application asks for its headers that there were none. The assertion ends the
+// process.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -60,12 +61,12 @@ struct Cut {
   std::string name;
   std::string bytes;
   Ending ending = Ending::kClose;
-  bool has_begun = true;  ///< A whole frame header was sent.
+  bool has_begun = true;  ///< At least one whole frame header was sent.
 };
 
 Cut cut(const Http2Headers& headers, Ending ending) {
   std::string block = header_block(headers);
-  if (ending == Ending::kBadHpack) block += '\x80';  // Index 0 is none.
+  if (ending == Ending::kBadHpack) block += '\x80';  // HPACK has no index 0.
   std::string bytes = headers_unfinished(block);
   if (ending == Ending::kRstStream) bytes += rst_stream(Http2Error::kRefusedStream);
   if (ending == Ending::kGoaway) bytes += goaway(0);
@@ -93,7 +94,7 @@ Manner saying_one(const Cut& cut) {
   return manner;
 }
 
-/// The outcome of gRPC's own channel.
+/// The same call over gRPC's own channel.
 Transcript converse_plainly(const Way& way, const Cut& cut) {
   const auto server = server_of(cut);
   const EchoService unasked;
@@ -196,7 +197,8 @@ TEST_CASE("cut headers: reactors on gRPC's own channel", "[.][own_reactors]") {
     if (way.has_reactor) converse_plainly(way, cut({{"te", "trailers"}}, Ending::kClose));
 }
 
-// Compares with gRPC's own channel: reactors ask gRPC, and Debian's build has assertions on.
+// gRPC's own channel asks for the headers before a reactor's callback. Debian's build of gRPC has
+// assertions on, so the process ends.
 TEST_CASE("cut headers: gRPC's own channel ends the process where a reactor calls", "[channel]") {
   const Finished own = run_program({"/proc/self/exe", "[own_reactors]"});
   const bool is_aborted = own.status == 128 + SIGABRT;

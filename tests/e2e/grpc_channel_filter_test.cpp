@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The orders of HTTP filters, as the drop-in channel runs them: delays, ends, headers.
+// What HTTP filters decide about calls of the drop-in channel: delays, ends, added headers.
 #include <atomic>
 
 #include "tests/e2e/channel_world.hpp"

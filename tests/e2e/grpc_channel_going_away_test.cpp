@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls that no server has seen are picked again, with or without a retry policy (A6, transparent
-// retries). Calls that a server may have seen are not. Servers go away under streams, and no stream
-// fails.
+// Calls that no server has processed are picked again, with or without a retry policy (A6,
+// transparent retries). Calls that a server may have processed are not. Servers also shut down
+// while streams are started, and no stream fails.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -65,7 +65,7 @@ TEST_CASE("going away: a call that its server refused unseen is picked again",
     TalkingSocket refusing(refusal.turns);
     EchoServer living;
     ChannelWorld world;
-    // The retry policy plays no part.
+    // The call is picked again with a retry policy and without one.
     world.retry = has_policy ? rules_of(2) : rules_of_nothing();
     const auto to_refusing = world.connect(Address(refusing.address()));
     const auto to_living = world.connect(living.address());
@@ -153,8 +153,8 @@ TEST_CASE("going away: a call that a server may have seen is not picked again",
 
 namespace {
 
-// More than a connection's first window: its write is under way until the server reads it, which
-// no TalkingSocket does. Less than retry_buffer_bytes.
+// Larger than the first flow-control window of a connection, which a TalkingSocket never enlarges.
+// So the write never ends. Smaller than retry_buffer_bytes.
 Manner one_large_message(bool is_corked) {
   EchoRequest request = saying("one" + std::string(100'000, 'x'));
   return {.name = is_corked ? "a large message, corked" : "a large message",
@@ -199,8 +199,8 @@ TEST_CASE("going away: a call of which a server has a part is sent once", "[chan
     world.publish(
         in_turn({answer(Complete{to_server.get()}), answer(Complete{to_living.get()})}, asked));
     const Transcript ours = converse(way, manner, world.channel, living.service());
-    // The handlers of these begin when the message is whole, and this one never was: they may be
-    // made again.
+    // The handlers of these kinds of call begin when the whole message has come, which never
+    // happened here. So these calls may be picked again.
     const bool needs_message =
         absl::StrContains(way.name, "server streaming") || absl::StrContains(way.name, "unary");
     if (!end.is_like_unsent || !needs_message) {
@@ -244,7 +244,8 @@ TEST_CASE("going away: a call that is made again is not made a third time when a
   }
 }
 
-// Each text that the code or gRPC itself says of calls that no server has, and some that look so.
+// The statuses have the texts by which signalbox or gRPC reports calls that no server has, and
+// texts that look similar. From a server they must not cause another attempt.
 TEST_CASE("going away: no words of a server's own status have its call made again",
           "[channel][repick][A6]") {
   struct Status {
@@ -319,7 +320,7 @@ TEST_CASE("going away: a reactor hears of initial metadata as on gRPC's own chan
 
 namespace {
 
-/// The content of a stream's first batch: headers alone, or all that the stream ever sends.
+/// The first batch of operations of a stream: headers alone, or all that the stream sends.
 enum class Beginning { kHeaders, kAll };
 
 /// Starts streams in a loop on four threads; each stream gets two replies and an end.
@@ -415,9 +416,9 @@ void wait_until_it_is_going(const ConnectionPtr& connection) {
 
 }  // namespace
 
-// The status that a C-core server gives to streams that come after Shutdown() and before its
-// GOAWAY. A handler may give it, too, so such a stream is not made again. gRPC's own channel does
-// the same (decision 110).
+// The status that a C-core server gives to streams that come between its Shutdown() and its GOAWAY.
+// A handler may return the same status, so such a stream is not picked again. gRPC's own channel
+// behaves alike (decision 110).
 constexpr char kServersOwn[] = "1 CANCELLED";
 
 // To be run by hand, for comparison with the next test.
@@ -485,8 +486,8 @@ TEST_CASE("going away: connections that grow too old under streams fail none",
   Streams streams(*world.stub, beginning);
   for (int round = 0; round < 20; ++round) {
     wait_until_it_is_going(connection);
-    // gRPC may know of the death sooner than the connector, which would hand out the old
-    // connection.
+    // gRPC may learn of the server's death before the connector does. Until then the connector
+    // returns the dead connection.
     while (!is_ready(connection))
       connection = world.connect(server.address());
     world.publish_ready({connection});

@@ -21,7 +21,7 @@ using grpc::experimental::Interceptor;
 using grpc::experimental::InterceptorBatchMethods;
 using Factories = std::vector<std::unique_ptr<ClientInterceptorFactoryInterface>>;
 
-// The actions of interceptors, in order. They run on many threads.
+// Records the actions of interceptors in order, from many threads.
 class Diary {
  public:
   void note(const std::string& line) {
@@ -39,7 +39,8 @@ class Diary {
   std::string text_;
 };
 
-// Notes that it was made, sent and ended, marks sent messages, and rewrites the status.
+// An interceptor that records when it is made, when the call is sent and when the call ends. It
+// also changes sent messages and the status.
 class Noting final : public ClientInterceptorFactoryInterface {
  public:
   Noting(std::string name, Diary& diary) : name_(std::move(name)), diary_(diary) {}
@@ -114,7 +115,7 @@ class Reading final : public ClientInterceptorFactoryInterface {
   std::string& text_;
 };
 
-// Answers itself, so nothing is sent.
+// An interceptor that answers the call itself (Hijack), so nothing is sent.
 class Hijacking final : public ClientInterceptorFactoryInterface {
  public:
   Interceptor* CreateClientInterceptor(ClientRpcInfo*) override {
@@ -138,7 +139,7 @@ class Hijacking final : public ClientInterceptorFactoryInterface {
   }
 };
 
-// Continues the first batch on another thread.
+// An interceptor that lets the first batch proceed on another thread.
 class Lingering final : public ClientInterceptorFactoryInterface {
  public:
   ~Lingering() override {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The public API's answers to wrong use: a text, never a crash.
+// Wrong use of the public API gets an error text and never crashes the process.
 #include <atomic>
 
 #include <catch2/catch.hpp>
@@ -14,7 +14,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// The server does not exist; the tests need nothing from it.
+// A runtime with a control plane that does not exist.
 std::unique_ptr<Runtime> lonely_runtime() {
   RuntimeOptions options;
   options.bootstrap_json =

@@ -38,7 +38,7 @@ TEST_CASE("queued_call: a call without a configuration waits for one, and is the
   world.wait_for_no_uses();
 }
 
-// The name is "/", of which gRPC's own resolver makes no channel.
+// The target's name is "/", for which gRPC's own resolver makes no channel.
 TEST_CASE("queued_call: waits under a target, too, that gRPC itself would refuse",
           "[channel][queue]") {
   ChannelWorld world({}, grpc::InsecureChannelCredentials(), "xds:////");
@@ -76,7 +76,7 @@ TEST_CASE("queued_call: batches that are started one by one all reach the server
     if (queued) world.publish_ready({connection});
     void* tag = nullptr;
     bool ok = false;
-    std::set<void*> tags;  // gRPC promises no order of two batches.
+    std::set<void*> tags;  // gRPC does not promise in which order two batches end.
     for (int events = 0; events < 2; ++events) {
       REQUIRE(queue.Next(&tag, &ok));
       CHECK(ok);
@@ -185,7 +185,7 @@ TEST_CASE("queued_call: a timeout that is learnt while waiting counts from the c
   CHECK(status.error_message() ==
         "xds:///orders: cluster orders: the route's timeout is over while waiting for a connection "
         "(node ID: node-7)");
-  // Not from when it was learnt.
+  // The route's timeout counts from the start of the call, not from when the route was known.
   CHECK(context.deadline() >= start + 80ms);
   CHECK(context.deadline() <= known + 80ms);
   world.wait_for_no_uses();
@@ -310,7 +310,7 @@ TEST_CASE("queued_call: destroying the channel and the stub leaves waiting calls
   }
   world.stub = nullptr;
   world.channel = nullptr;
-  // The queue may be shut down, too; it ends after the calls.
+  // An application may shut the queue down while its calls wait; the queue ends after the calls.
   queue.Shutdown();
   SECTION("and they go on when there is a connection") {
     world.publish_ready({connection});

@@ -13,8 +13,8 @@
 namespace signalbox::test {
 namespace {
 
-// Runs `act` the first time that a call goes to its connection: after the last check of the
-// connection, and before anything is sent.
+// An interceptor that runs `act` when a call is sent for the first time: after the last check that
+// the connection is ready, and before anything is sent.
 class AtSending final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   explicit AtSending(std::function<void()> act) : act_(std::move(act)) {}
@@ -43,7 +43,7 @@ class AtSending final : public grpc::experimental::ClientInterceptorFactoryInter
   std::function<void()> act_;
 };
 
-// A channel with an interceptor of type Interceptor, which kills one of two servers.
+// A channel to two servers. An interceptor of type Interceptor kills one of the servers.
 template <typename Interceptor>
 struct Dying {
   using Interceptors =
@@ -60,7 +60,7 @@ struct Dying {
 
   EchoServer dying;
   EchoServer living;
-  std::function<void()> then;  ///< Called right after the death, if set.
+  std::function<void()> then;  ///< Called right after the server was killed, if set.
   ChannelWorld world{interceptors()};
   const ConnectionPtr dead = world.connect(dying.address());
   const ConnectionPtr alive = world.connect(living.address());
@@ -130,7 +130,8 @@ TEST_CASE("grpc_channel: a call whose connection has died holds no place while i
   CHECK(limit->in_flight() == 0);
 }
 
-// Threads that are interrupted in the middle of a call can meet this at any time.
+// A connection can always die between the pick and the sending, when the thread is interrupted
+// there.
 TEST_CASE("retried_call: a call whose connection died before it was sent is made again",
           "[channel][repick]") {
   Dying<AtSending> scene;
@@ -309,7 +310,7 @@ TEST_CASE("grpc_channel: a call that is given up without its status ends as a ca
   CHECK(world.stats->completed(grpc::StatusCode::CANCELLED) == 1);
 }
 
-// Holds the first call's batch back, and lets it go on from within the second call's.
+// An interceptor that holds the first call's batch back, and resumes it inside the second call's.
 class Resuming final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   explicit Resuming(std::function<void()> before) : before_(std::move(before)) {}
@@ -369,7 +370,8 @@ TEST_CASE("retried_call: a batch that goes on within another call's is not taken
   CHECK(world.stub->Unary(&other_context, request, &other_reply).ok());
   CHECK(other_reply.text() == "the other");
 
-  // The call was never sent, but its batch's content is unknown. So the call fails.
+  // The call was never sent. But the channel does not know what its batch contained, so it cannot
+  // send the batch again, and the call fails.
   void* tag = nullptr;
   bool ok = false;
   REQUIRE(queue.Next(&tag, &ok));

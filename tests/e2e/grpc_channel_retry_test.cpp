@@ -62,7 +62,7 @@ TEST_CASE("retried_call: starts no threads of the callback API for calls of the 
   const Api api = GENERATE(Api::kSync, Api::kAsync);
   const int failures = GENERATE(0, 2);
   INFO(to_string(api) << ", " << failures << " failures");
-  const int before = callback_threads();  // Threads of the test before may still be ending.
+  const int before = callback_threads();  // Threads of an earlier test may still be ending.
   RetryWorld world(rules_of(3));
   grpc::ClientContext context;
   EchoReply reply;
@@ -242,7 +242,7 @@ TEST_CASE("retried_call: holds its cluster and nothing else while it backs off",
     context.TryCancel();
   });
   world.wait_for_no_uses();
-  world.publish(nullptr);  // The gate is destroyed.
+  world.publish(nullptr);  // Destroys the snapshot, and with it the gate.
 }
 
 TEST_CASE("retried_call: a pick that fails is an attempt that failed; a drop ends the call",
@@ -320,7 +320,7 @@ TEST_CASE("retried_call: too many failures stop the retries of a target", "[chan
     EchoReply reply;
     return !world.stub->Unary(&context, request, &reply).ok();
   };
-  CHECK_FALSE(fails(failing(1)));  // 4, 3, 4
+  CHECK_FALSE(fails(failing(1)));  // Retry tokens: 4, 3, 4
   CHECK(fails(failing(9)));        // 4, 3, 2
   CHECK(fails(failing(1)));        // 1
   CHECK(world.stats->retries(RetryResult::kThrottled) == 1);
@@ -393,7 +393,7 @@ TEST_CASE("retried_call: bytes are made again for whoever calls with them and wa
   CHECK(previous_attempts_in(response) == 2);
 }
 
-// Stubs of an older build may expect a reply of another shape.
+// A stub that was built from an older .proto may expect a reply of another type.
 TEST_CASE("retried_call: a reply that does not parse is no reply", "[channel][retry][A6]") {
   using google::protobuf::ListValue;
   using google::protobuf::MessageLite;

@@ -33,7 +33,7 @@ std::string cookie_of(const ConnectionPtr& connection) {
       "session=", absl::Base64Escape(connection->address().str() + ";orders"), "; HttpOnly");
 }
 
-// Metadata as a transcript has it.
+// The text by which a transcript shows this cookie header.
 std::string told(const std::string& set_cookie) {
   return " set-cookie=" + absl::BytesToHexString(set_cookie);
 }
@@ -51,7 +51,7 @@ struct SessionWorld : ChannelWorld {
   SessionWorld(const SessionWorld&) = delete;
   SessionWorld& operator=(const SessionWorld&) = delete;
 
-  // The pick is ready, or comes while the call waits.
+  // `late`: the pick is published while the call waits; else it is ready.
   Transcript talk(const Way& way,
                   const Manner& manner,
                   bool late,
@@ -244,7 +244,8 @@ TEST_CASE("sessions: a failure that no policy covers has the cookie in its trail
   }
 }
 
-// The channel asks for the headers, to learn how the attempt ended, before the application does.
+// After a failed write the channel reads the headers itself, to learn how the attempt ended. The
+// application reads them later.
 TEST_CASE("sessions: the headers of a stream whose write failed have the cookie",
           "[channel][session][A55-21][A6]") {
   EchoServer server;
@@ -390,7 +391,8 @@ TEST_CASE("cookie jar: takes the filter's cookie and the server's, and sends the
   const auto connection = world.connect(server.address());
   world.publish(keeping({connection}));
   const absl::Status first = call_with_jar();
-  CHECK(first.code() == absl::StatusCode::kInvalidArgument);  // And the others were taken.
+  // One cookie is invalid; the jar stored the others.
+  CHECK(first.code() == absl::StatusCode::kInvalidArgument);
   CHECK_THAT(std::string(first.message()), Catch::Contains("has no '='"));
   CHECK(reply.text().empty());  // Not even an empty header.
   call_with_jar().IgnoreError();

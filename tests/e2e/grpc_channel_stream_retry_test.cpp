@@ -43,7 +43,7 @@ Manner three_messages(bool corked) {
           .corked = corked};
 }
 
-// The outcome of gRPC's own channel, to the same server.
+// The same call over gRPC's own channel, to the same server.
 Transcript converse_plainly(const Way& way, const Manner& manner, RetryWorld& world) {
   const auto channel = grpc::CreateChannel("ipv4:" + world.server.address().str(),
                                            grpc::InsecureChannelCredentials());
@@ -78,7 +78,7 @@ TEST_CASE("retried_call, streams: is made again until it succeeds, and only its 
   }
 }
 
-// A proxy forwards the metadata that it received.
+// A proxy copies received metadata into its own calls, also grpc-previous-rpc-attempts.
 TEST_CASE("retried_call, streams: the server hears how often it was tried, from nobody else",
           "[channel][retry][A6]") {
   Manner manner = three_messages(/*corked=*/false);
@@ -146,7 +146,8 @@ TEST_CASE("retried_call, streams: a server that dies amid its headers has begun 
   }
 }
 
-// gRPC cancels a call when a write fails, and reports no peer from then on.
+// After a failed write gRPC cancels the call and reports no peer, as for a call that was never
+// sent.
 TEST_CASE("retried_call, streams: those that the server had some of are no unsent calls",
           "[channel][retry][A6][race]") {
   for (int round = 0; round < 20; ++round) {
@@ -174,7 +175,8 @@ TEST_CASE("retried_call, streams: those that the server had some of are no unsen
         if (writer->Finish().error_code() == grpc::StatusCode::UNAVAILABLE) ++failed;
       });
     }
-    // One that is taken for unsent is picked again, and waits for another connection.
+    // If a call is mistaken for one that was never sent, it is picked again and waits. This
+    // publication then ends it with another status.
     const LatePublisher mistaken(world, [&] { world.publish_failure(absl::AbortedError("")); });
     for (std::thread& caller : callers)
       caller.join();
@@ -283,7 +285,8 @@ TEST_CASE("retried_call, streams: the server says when", "[channel][retry][A6]")
   }
 }
 
-// The server fails while the application writes, and no other operation of the call is under way.
+// The server fails the call while the application writes. No other operation of the call runs that
+// could report the failure.
 TEST_CASE("retried_call, streams: no message is lost that is written to a call that has ended",
           "[channel][retry][A6]") {
   const bool is_chat = GENERATE(false, true);
@@ -513,12 +516,12 @@ TEST_CASE("retried_call: a pick is told which endpoints its call has tried, wher
   CHECK(told == (by_option || by_route ? all : none));
 }
 
-// Counts the hooks of each kind; `hops`: continues on another thread.
+// An interceptor that counts its calls by hook. `hops`: it proceeds on another thread.
 class Counting final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   using Points = grpc::experimental::InterceptionHookPoints;
   static constexpr auto kPoints = static_cast<std::size_t>(Points::NUM_INTERCEPTION_HOOKS);
-  /// Of each hook; the last one is of the messages that could be read.
+  /// A count for each hook; the last count is of messages that could be read.
   using Counts = std::array<std::atomic<int>, kPoints + 1>;
 
   Counting(Counts& counts, bool hops) : counts_(counts), hops_(hops) {}

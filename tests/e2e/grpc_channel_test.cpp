@@ -251,7 +251,7 @@ TEST_CASE("grpc_channel: a prepared call that is never started leaves nothing be
   if (ready) world.publish_ready({world.connect(server.address())});
   grpc::CompletionQueue queue;
   {
-    // No unary call here: gRPC itself leaks a unary call's request.
+    // A stream, since gRPC itself leaks the request of a unary call that is never started.
     grpc::ClientContext context;
     const auto stream = world.stub->PrepareAsyncChat(&context, &queue);
   }

@@ -80,7 +80,7 @@ TEST_CASE("grpc_connector: who asks for TLS and cannot have it has no connection
           "[io][connector][tls][A29]") {
   Graveyard graveyard;
   Record record;
-  EchoServer server;  // The server would accept plaintext.
+  EchoServer server;  // The server accepts plaintext, so only the connector can refuse.
   GrpcConnectorOptions made = connector_options(graveyard);
   std::string why = "there are no certificates";
   SECTION("nobody has certificates") {}
@@ -99,7 +99,7 @@ TEST_CASE("grpc_connector: who asks for TLS and cannot have it has no connection
   CHECK(absl::StrContains(record.status().message(), why));
 }
 
-// The bytes of a client to a server that has sent it a DATA frame.
+// The bytes that a client sends to a server that has sent a DATA frame.
 std::string frames_of_client(MuteSocket& server) {
   using namespace std::string_literals;
   const int client = server.take_one();
@@ -300,7 +300,7 @@ TEST_CASE("grpc_connector: an attempt that is given up is told nothing", "[io][c
     auto attempt = connector.connect({mute.address()}, 2ms, record->events());
     if (round % 2 == 0) std::this_thread::yield();
     attempt.reset();
-    record.reset();  // A callback after this would be a use after free.
+    record.reset();  // A callback after this line would use freed memory.
   }
   CHECK(graveyard.size() == 0);
 }
@@ -351,7 +351,8 @@ TEST_CASE("grpc_connector: after a failure, a new attempt makes a new channel", 
 
 TEST_CASE("grpc_connector: keepalive pings for as long as a connection carries no data",
           "[io][connector][keepalive][A8]") {
-  // The server ends the connection at the third ping; by default gRPC sends two, and then no more.
+  // The server ends the connection at the third ping. By default gRPC sends two pings without data,
+  // and then stops.
   EchoServer strict(0, [](grpc::ServerBuilder& builder) {
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 3'600'000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 1);
@@ -389,7 +390,7 @@ TEST_CASE("grpc_connector: a handshake asks for the target's name, and never for
   CAPTURE(row.authority);
   Graveyard graveyard;
   Record record;
-  // The server reads the ClientHello first, which ends with its protocols and keys.
+  // The server reads until "h2" (ALPN), which comes near the end of the ClientHello.
   const test::TalkingSocket server("", "h2");
   GrpcConnectorOptions with_tls = connector_options(graveyard);
   with_tls.cluster_credentials = [](const UpstreamTls&) { return grpc::SslCredentials({}); };

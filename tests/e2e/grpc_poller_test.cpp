@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How often the poller looks for events. Tests only check that a pace occurs sooner or later, since
-// a busy machine makes every pace slower.
+// How often the poller looks for gRPC's events. Tests check only that a pace occurs sooner or
+// later, since a busy machine makes every pace slower.
 #include "actors/io/grpc_poller.hpp"
 
 #include <atomic>
@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kInARow = 3;
 
-// Whether so many consecutive pauses between looks are as expected, within half a minute.
+// Whether enough consecutive pauses between two looks satisfy `as_expected`, within half a minute.
 bool sees_pauses(const std::function<bool(Clock::duration pause)>& as_expected,
                  const std::function<void()>& meanwhile) {
   const auto limit = Clock::now() + std::chrono::seconds(30);
@@ -81,7 +81,8 @@ TEST_CASE("grpc_poller: looks in rarely while the application's calls serve the 
   const auto is_short = [](auto pause) { return pause < 40ms; };
   CHECK(sees_pauses([](auto pause) { return pause > 45ms; }, call));
 
-  // Four calls between two looks serve too little of the time.
+  // A thread in a call serves gRPC's events itself, so the poller can look less often. Four calls
+  // between two looks are too few for that.
   std::uint64_t looks = 0;
   CHECK(sees_pauses(is_short, [&] {
     if (std::exchange(looks, actors::GrpcPoller::looks()) == looks)
@@ -90,13 +91,13 @@ TEST_CASE("grpc_poller: looks in rarely while the application's calls serve the 
       call();
   }));
 
-  // Events make further events likely.
+  // Events that the poller finds make further events likely, so it looks often.
   {
     const News news;
     CHECK(sees_pauses(is_short, call));
   }
 
-  // Calls that have no connection serve nothing.
+  // Calls without a connection serve no events of gRPC.
   world.retry = lb::RetryRules({{absl::StatusCode::kResourceExhausted}, 3, 1ms, 4ms});
   world.publish_failure(absl::UnavailableError("nobody is there"));
   CHECK(sees_pauses(is_short, [&] {

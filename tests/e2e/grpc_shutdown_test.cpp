@@ -173,8 +173,8 @@ TEST_CASE("grpc_shutdown: after connections that the endpoint never answers",
     for (const Answer& answer : calls.finish())
       CHECK_FALSE(answer.ok());
   }
-  // The attempt to connect lasts for 20 s, or until the endpoint ends it: also then the process
-  // looks at its sockets.
+  // The attempt to connect ends after 20 s, or when the endpoint closes the connection. gRPC must
+  // shut down in both cases.
   const bool is_closed = GENERATE(true, false);
   INFO("the endpoint closes the connection: " << is_closed);
   if (is_closed) ::close(taken);
@@ -246,7 +246,7 @@ TEST_CASE("grpc_shutdown: a callback may destroy the last of all, and begin anew
       channel = nullptr;
       runtime = nullptr;
       if (is_restarted) {
-        // The end of what there was comes on meanwhile: each time a bit further.
+        // Meanwhile the ended runtime is torn down; each round leaves it a bit more time.
         for (int n = 0; n < 2 * i; ++n)
           world.start();
         const auto other = world.start();

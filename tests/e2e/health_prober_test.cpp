@@ -163,7 +163,7 @@ TEST_CASE("health_prober: TCP connects, says something, and looks for the answer
 
 TEST_CASE("health_prober: what this process lacks says nothing of the endpoint",
           "[io][health_prober]") {
-  // During its lifetime no file can be opened.
+  // During the lifetime of this object the process cannot open a file.
   class NoFiles {
    public:
     NoFiles() {

@@ -4,10 +4,10 @@
 //
 //   runtime ─▶ StreamLoadStats ─▶ [LoadServer] ─▶ what it was told to say, and its books
 //
-// It adds up all reports, as a control plane would: counts of one {cluster, EDS service, zone} over
-// all reports equal the calls, or something was lost or counted twice.
+// It adds up all reports, as a control plane would. The sum over all reports of one {cluster, EDS
+// service, zone} must equal the calls. Otherwise a call was lost or counted twice.
 //
-// It outlives the control plane that it serves calls of.
+// The LoadServer must outlive the ControlPlane on which it serves.
 
 #pragma once
 
@@ -40,7 +40,7 @@ struct MetricBook {
   double total = 0;
 };
 
-/// What was reported of a locality, or of all together.
+/// The sums of the reports of one locality, or of all localities.
 struct LoadBooks {
   std::uint64_t issued = 0;
   std::uint64_t succeeded = 0;
@@ -67,7 +67,7 @@ class LoadServer {
     };
   }
 
-  /// What the server says now, on all streams and on later ones.
+  /// From now on the server sends `response`, on open streams at once and on later streams.
   void say(std::string response) {
     const std::lock_guard lock(mutex_);
     response_ = std::move(response);
@@ -123,7 +123,7 @@ class LoadServer {
     return books;
   }
 
-  /// Dropped calls over all reports, by category. "": all of them, those of categories included.
+  /// Dropped calls over all reports, by category. Key "": all drops, with or without a category.
   std::map<std::string, std::uint64_t> drops(const std::string& cluster) const {
     std::map<std::string, std::uint64_t> drops;
     each_cluster(cluster, [&](const auto& stats) {
@@ -134,7 +134,7 @@ class LoadServer {
     return drops;
   }
 
-  /// Waits until so many calls that ended are reported. False: fewer came, or more.
+  /// Waits until at least `ended` ended calls are reported. False: fewer or more were reported.
   bool wait_for(std::uint64_t ended, const std::string& cluster = "") const {
     return eventually([&] {
              const LoadBooks all = books(cluster);

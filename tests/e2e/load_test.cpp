@@ -29,7 +29,7 @@ namespace {
 
 constexpr const char* kCall = "signalbox.demo.v1.Orders/Place";
 
-// Fails the calls from `first` on, so many of them.
+// Fails `failures` calls, from call number `first` on.
 class FailingOrders final : public demo::v1::Orders::Service {
  public:
   FailingOrders(int first, int failures) : first_(first), failures_(failures) {}
@@ -104,7 +104,7 @@ struct Load {
 
   std::string json_path() const { return folder.path("report.json"); }
 
-  // However slow the machine is, a measurement is valid here unless calls are dropped.
+  // With --max-lateness 1h a measurement is valid on a slow machine, too, unless calls are dropped.
   std::vector<std::string> command(const std::string& resources,
                                    std::vector<std::string> more) const {
     std::vector<std::string> words{SIGNALBOX_PROGRAM,
@@ -129,7 +129,7 @@ struct Load {
   }
 };
 
-// Waits until the load has told of its first second.
+// Waits until the load has printed the line of its first second.
 void await_first_second(tools::ChildProcess& load) {
   REQUIRE(eventually([&] {
     load.wait(std::chrono::milliseconds(20)).IgnoreError();  // Reads the streams.
@@ -324,7 +324,8 @@ TEST_CASE("load: calls begin at the time that --start-at names, and not before",
   CHECK(finished.status == 0);
   const std::int64_t off =
       load.report().at("started_unix_ms").get<std::int64_t>() - absl::ToUnixMillis(start);
-  CHECK(std::abs(off) <= 10);  // The two clocks are read one after the other.
+  // Both clocks are read one after the other, so a small difference is allowed.
+  CHECK(std::abs(off) <= 10);
 }
 
 TEST_CASE("load: a dry run prints the timeline and starts nothing", "[e2e][load]") {

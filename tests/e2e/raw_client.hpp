@@ -31,7 +31,7 @@ using Names = std::set<std::string>;
 inline constexpr const char* kAdsMethod =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 
-/// One stream; every operation is awaited.
+/// One stream. Each function returns when its operation is complete.
 class RawClient {
  public:
   explicit RawClient(const std::string& address, const std::string& method = kAdsMethod)
@@ -62,7 +62,7 @@ class RawClient {
     REQUIRE(next());
   }
 
-  /// Requests clusters.
+  /// Requests the clusters `names`.
   void ask(const Names& names, const std::string& version = "", const std::string& nonce = "") {
     envoy::service::discovery::v3::DiscoveryRequest request;
     request.set_type_url(std::string(xds::kClusterTypeUrl));

@@ -17,7 +17,7 @@
 
 namespace signalbox::test {
 
-inline constexpr char kForever[] = "3600000";  ///< As a pushback.
+inline constexpr char kForever[] = "3600000";  ///< A pushback of an hour, in ms.
 
 inline lb::RetryRules rules_of(std::uint32_t max_attempts,
                                Duration base = 1ms,
@@ -37,7 +37,7 @@ inline EchoRequest failing(int failures, int status = grpc::StatusCode::UNAVAILA
   return request;
 }
 
-/// As failing(), with UNAVAILABLE and a pushback.
+/// As failing(), with UNAVAILABLE and the server's pushback (grpc-retry-pushback-ms).
 inline EchoRequest failing_with(const std::string& pushback, int failures = 9) {
   EchoRequest request = failing(failures);
   request.set_pushback(pushback);
@@ -93,7 +93,7 @@ struct RetryWorld : ChannelWorld {
   ConnectionPtr connection;
 };
 
-/// Writes to a stream until a write fails; its one reply came before that. Returns the stream's
+/// Writes to a stream until a write fails, after the stream's only reply came. Returns the stream's
 /// status.
 inline grpc::StatusCode write_until_lost(Echo::Stub& stub, grpc::ClientContext& context) {
   EchoRequest request;

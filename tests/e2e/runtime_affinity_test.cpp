@@ -322,7 +322,7 @@ TEST_CASE("sessions: of a tiered aggregate stay on their host, whatever the draw
     CHECK_THAT(*told, Contains(b.address));
   }
 
-  // The leaf of one session's host gets no other calls any more.
+  // Now leaf "a" gets all calls without a session; sessions on leaf "b" stay.
   world.plane->update(resources(hosts_yaml("primary", {{a.address}})));
   REQUIRE(eventually([&] { return others(world.channel, 60) == Hosts{"a"}; }));
   CHECK(sessions.at("b")->call(20) == Hosts{"b"});
@@ -414,7 +414,7 @@ TEST_CASE("sessions: all attempts of a call go to its backend while that is usab
   }
   CHECK(calls(other) == elsewhere);
 
-  // The host goes while the call backs off, or just before that.
+  // The host dies while the call backs off, or just before the back-off.
   std::thread killer([&] {
     CHECK(eventually([&] { return calls(own) == begun + 41; }));
     own.stop();
@@ -455,7 +455,7 @@ TEST_CASE("sessions: ten drains under load lose no call, move no session, and ta
     for (const auto& session : sessions)
       CHECK(session->cookies() == 1);
 
-    // The sessions' time is over: EDS removes the host, and its process ends regularly.
+    // The drain is over: EDS removes the host, and its process ends in an orderly way.
     hosts.erase(hosts.begin());
     world.set(hosts);
     for (const auto& session : sessions) {
@@ -500,7 +500,7 @@ TEST_CASE("sessions: a cookie's cluster is chosen among the weighted ones of its
   }
   CHECK(begun == Hosts{"a", "b"});
 
-  // A cookie's cluster that its route does not name any more is ignored.
+  // A cookie may name a cluster. The cluster is ignored when the call's route does not name it.
   plane->update(resources(routes("cluster: d")));
   CHECK(eventually([&] { return others(channel) == Hosts{"b"}; }));
   for (const auto& session : sessions)

@@ -29,7 +29,7 @@ class AggregatePolicySwitch {
   AggregatePolicySwitch& operator=(const AggregatePolicySwitch&) = delete;
 };
 
-// One session calls often enough that round robin among two cannot miss one of them.
+// Makes the calls of one session. They are so many that round_robin over two backends meets both.
 std::set<std::string> backends_of_a_session(const std::shared_ptr<grpc::ChannelInterface>& channel,
                                             const std::string& cluster) {
   std::set<std::string> peers;
@@ -67,7 +67,7 @@ constexpr Expected kCases[] = {
 
 }  // namespace
 
-// The metric's service is the leaf, whatever cluster the route named (gRFC A89).
+// Metrics of calls below an aggregate name the leaf, not the route's cluster (gRFC A89).
 TEST_CASE("runtime: what is measured below an aggregate has the leaf's name",
           "[e2e][runtime][A75-52]") {
   const BackendProcess backend("leaf");
@@ -199,8 +199,8 @@ TEST_CASE(
   }
 }
 
-// Nothing is started again: the control plane's next word on the clusters is read under the
-// variable's value of that time, also where the aggregate's own resource is the same as before.
+// The variable is read when an update of the clusters is parsed, without a restart. That also holds
+// when the aggregate's own resource is unchanged.
 TEST_CASE("runtime: the environment's word on an aggregate's policy is heard at the next update",
           "[e2e][runtime][A75-8]") {
   const BackendProcess first("leaf");

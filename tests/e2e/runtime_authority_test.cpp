@@ -16,7 +16,7 @@
 namespace signalbox::test {
 namespace {
 
-// Sets a variable for one runtime; the runtime reads it with each response.
+// Sets the environment variable for one runtime. The runtime reads it with each response.
 class RewriteSwitch {
  public:
   explicit RewriteSwitch(const char* value) { ::setenv(kSwitch, value, 1); }

@@ -21,8 +21,8 @@ using namespace std::chrono_literals;
 
 constexpr int kTargets = 200;
 
-// A sanitized runtime asks for names more slowly than the control plane answers, so it needs more
-// requests.
+// A sanitized runtime subscribes to names more slowly than the control plane answers, so it sends
+// more requests.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr int kMostRequests = 100;
 #else
@@ -58,8 +58,9 @@ TEST_CASE(
 
 TEST_CASE("runtime: it ends soon, whatever the control plane floods it with",
           "[e2e][runtime][S11]") {
-  // The promise is 2 s, and the transport waits for its calls no longer than its constant says. The
-  // clock only shows that the end does not wait for the kernel as well, which takes 15 to 20 s.
+  // The runtime's end waits for the calls of the ADS transport as long as the constant says.
+  // Closing a socket can take the kernel 15 to 20 s, for which ~Runtime must not wait. kSoon lies
+  // between.
   STATIC_REQUIRE(actors::kMostWaitForCalls <= 2s);
   constexpr auto kSoon = 10s;
   const std::string frame = GENERATE(http2_ping(), http2_settings(), std::string());

@@ -50,7 +50,8 @@ TEST_CASE("runtime: no call notices that the control plane goes and comes back c
   for (const auto type : types) {
     INFO(type);
     REQUIRE(now.newest(type) != nullptr);
-    // Streams are listed in the order of their opening; the first one's last word counts.
+    // Streams are listed in the order of their opening. The second stream begins with the version
+    // that the first stream acknowledged last.
     CHECK(now.newest(type)->initial_version == known.newest(type)->acked_version);
     CHECK_FALSE(now.newest(type)->initial_version.empty());
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parsing holds no other work up. A custom filter's parser stands in for a response that takes long
-// to parse. It waits for work that must go on meanwhile.
+// Parsing a response blocks no other work. A custom filter's parser makes a response slow to parse:
+// it waits until the other work is done.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -55,7 +55,7 @@ std::string slow_listener(const std::string& name) {
   return listener_yaml(name, name, absl::StrCat("{name: slow, typed_config: ", kSlow, "}, "));
 }
 
-// Names without an authority are of one server, those of the authority "other" of another one.
+// The server of names without an authority, and the server of names with the authority "other".
 std::string bootstrap_of(const std::string& server, const std::string& other) {
   const auto only = [](const std::string& uri) {
     const nlohmann::json insecure{{"type", "insecure"}};
@@ -147,7 +147,8 @@ TEST_CASE("runtime: its end does not wait for the rest of a resource that is par
   const auto pass = [](const RawFilterConfig&) -> absl::StatusOr<CallFilterPtr> {
     return std::make_shared<const Passing>();
   };
-  // From the tenth route on each takes a moment: ~Runtime has all of these to say that it is here.
+  // From the tenth route on, parsing takes 1 ms for each route. ~Runtime must stop the parser
+  // before all routes are parsed.
   Door never;
   const auto count = [&](const RawFilterConfig&) -> absl::StatusOr<CallFilterPtr> {
     if (++parsed == 10) {

@@ -55,7 +55,7 @@ TEST_CASE("runtime: channels and runtimes share a cluster's limit of calls in fl
   const std::string why = "cluster limited: circuit breaker: 2 calls in flight, the limit";
   for (const auto& channel : {orders, invoices, elsewhere})
     check_refused(call(channel), why);
-  // A drop is final: waiting for a connection would not help.
+  // A drop is final, even for a wait_for_ready call: a new connection would not change it.
   check_refused(call(orders, {.wait_for_ready = true}), why);
   CHECK(backend.held() == 2);
   const std::vector<std::string> limited{"cluster=\"limited\""};
@@ -64,7 +64,7 @@ TEST_CASE("runtime: channels and runtimes share a cluster's limit of calls in fl
   CHECK(metric(*runtime, "signalbox_circuit_breaker_drops_total", limited) == 3.0);
   CHECK(metric(*other_runtime, "signalbox_circuit_breaker_drops_total", limited) == 1.0);
 
-  // Calls that are in flight still count under another limit.
+  // After the update the calls in flight still count against the new limit.
   plane->update(resources(limited_yaml("limited", 3)));
   CHECK(eventually([&] { return call(invoices).ok(); }));
   CHECK(eventually(

@@ -246,7 +246,7 @@ TEST_CASE("runtime: of one bad among many the dump and the metrics say the same"
       return state.key.type == type && state.status == status;
     });
   };
-  // The aggregate, and all its listed leaves but one.
+  // The aggregate and all of its leaves but c7 are ACKed; c7 is NACKed.
   REQUIRE(eventually([&] {
     return count(ResourceType::kCluster, ResourceStatus::kAcked) == kClusters &&
            count(ResourceType::kCluster, ResourceStatus::kNacked) == 1;

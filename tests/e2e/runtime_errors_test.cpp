@@ -236,7 +236,7 @@ TEST_CASE("runtime: with control plane and backend gone, the failed call's text 
     CHECK_THAT(std::string(pick.status().message()), Contains(part));
   CHECK_THAT(std::string(pick.status().message()), Contains("node ID: " + kNodeId));
 
-  // The control plane comes back: the note goes, and no configuration was applied for that.
+  // When the control plane is back, its error note disappears without a new configuration.
   REQUIRE(plane->start_again().ok());
   REQUIRE(eventually([&] {
     answer = call(channel);

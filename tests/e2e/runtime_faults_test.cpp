@@ -17,7 +17,7 @@ using Catch::Matchers::StartsWith;
 using Clock = std::chrono::steady_clock;
 
 const char kAll[] = "percentage: {numerator: 100}";
-// Practically for ever.
+// An hour stands for ever.
 const std::string kLongDelay = absl::StrCat("delay: {fixed_delay: 3600s, ", kAll, "}");
 const std::string kShortDelay = absl::StrCat("delay: {fixed_delay: 0.05s, ", kAll, "}");
 const std::string kByHeader =
@@ -156,7 +156,7 @@ TEST_CASE("faults: deadline and route timeout count while a call is delayed",
   INFO((by_route ? "the route's" : "the application's"));
   FaultyWorld world(kLongDelay,
                     by_route ? ", max_stream_duration: {max_stream_duration: 0.1s}" : "");
-  for (int i = 0; i < 2; ++i) {  // The first call finds no configuration.
+  for (int i = 0; i < 2; ++i) {  // The first call begins before there is a configuration.
     const Answer answer = call(world.channel, {.timeout = by_route ? kPatience : 100ms});
     CHECK(answer.status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
     if (i > 0) CHECK_THAT(answer.status.error_message(), Contains("while delayed by a filter"));

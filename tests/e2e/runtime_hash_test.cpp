@@ -136,8 +136,8 @@ TEST_CASE("runtime: least_request leaves out who is busy", "[e2e][runtime][A48]"
     REQUIRE(eventually([&] { return calls.running() == slow.held(); }));
   }
   REQUIRE(slow.held() == 5);
-  // A call goes to the busy backend only when it draws that backend twice: a quarter instead of
-  // half.
+  // A call goes to the busy backend only when both draws of the call give that backend: a quarter
+  // of the calls instead of half.
   int busy = 0;
   constexpr int kCalls = 400;
   for (int count = 0; count < kCalls; ++count) {

@@ -40,7 +40,7 @@ TEST_CASE("runtime: a response of 65 MiB is told, counted, and changes nothing",
   Traffic traffic(channel, 1);
   const auto endpoints = resources(endpoints_yaml("c", {{after.address}}));
   plane->update({padded(endpoints.at(0), 65 * kMiB)});
-  // Repeatedly: each stream brings the response.
+  // Each new stream brings the response again, so the rejections continue.
   CHECK(eventually([&] {
     return metric(*runtime, "signalbox_config_rejected_total", {"reason=\"limit\""}) >= 2.0;
   }));

@@ -44,7 +44,7 @@ class Variable {
 
 // --- backends ------------------------------------------------------------------
 
-// An item that begins with "fail" fails.
+// A backend that fails calls for an item that begins with "fail".
 class Backend {
  public:
   Backend() : server_(start_server(service_, address_)) {}
@@ -85,7 +85,7 @@ std::uint64_t calls_of(const std::vector<Backend>& backends) {
 
 // --- the world -----------------------------------------------------------------
 
-// The zones z0 and z1 of one priority.
+// An EDS resource with the zones z0 and z1 in one priority.
 std::string two_zones(const std::string& service,
                       const std::vector<std::string>& here,
                       const std::vector<std::string>& there) {
@@ -113,7 +113,7 @@ struct World {
     channel = runtime->channel("xds:///orders");
   }
 
-  // Calls until each of the backends has had a call, then `times` calls of `item`; all succeed.
+  // Calls until each backend has had a call; all calls succeed.
   void call_all(const std::vector<Backend>& backends) {
     REQUIRE(eventually([&] {
       REQUIRE(call(channel).ok());
@@ -131,8 +131,9 @@ struct World {
     }
   }
 
-  // As call_many(), by the Pick API, which is given the report that `item` describes: "cpu=0.8
-  // foo=1". gRPC's C++ API does not show a channel's calls the trailer with an endpoint's report.
+  // As call_many(), but by the Pick API, which gets the endpoint's report from the test. `item`:
+  // the report as text, "cpu=0.8 foo=1". gRPC's C++ API hides the trailer with an endpoint's
+  // report.
   void report_many(int times, const std::string& item) {
     LoadReport report;
     std::vector<LoadMetric> metrics;
@@ -297,7 +298,8 @@ TEST_CASE("load reports: clusters that the server does not name are not reported
   CHECK(world.server.reports(0) == 1);
   CHECK(world.told("asks for the load of clusters that are not in use here") == 1);
 
-  // It changes its mind, on the same stream: what was counted so far comes too.
+  // The server now asks for all clusters, on the same stream. Calls that were counted earlier are
+  // reported, too.
   world.server.say(kAll);
   CHECK(world.server.wait_for(world.succeeded));
   CHECK(world.server.opened() == 1);
@@ -368,7 +370,7 @@ TEST_CASE("load reports: drops by category, and those of the circuit breaker wit
   };
   World world(orders_yaml(
       endpoints, absl::StrCat(kSelf, ", circuit_breakers: {thresholds: [{max_requests: 1}]}")));
-  // Calls by what became of them.
+  // Counts the calls by their outcome.
   std::map<std::string, std::uint64_t> seen;
   const auto call_one = [&] {
     const Answer answer = call(world.channel);

@@ -75,7 +75,7 @@ TEST_CASE("runtime: a backend that answers errors is ejected, and serves again a
   const std::vector<std::string> of_c = {"cluster=\"c\""};
   const std::vector<std::string> ejected = {"cluster=\"c\"", "state=\"ejected\""};
 
-  // The failing backend gets calls like the others. After its ejection ten consecutive calls
+  // The failing backend gets calls like the others, until it is ejected. Then ten consecutive calls
   // succeed.
   REQUIRE(eventually([&] { return call(stub).status.error_code() == grpc::StatusCode::INTERNAL; }));
   REQUIRE(eventually([&] { return served_without_failure(stub, 10); }));
@@ -87,7 +87,8 @@ TEST_CASE("runtime: a backend that answers errors is ejected, and serves again a
   CHECK(served_without_failure(stub, 50));
   CHECK(eventually([&] { return ejections_told == 1; }));
 
-  // The ejection of an hour becomes a moment: new settings hold for ejected endpoints, too.
+  // The update shortens the ejection time from an hour to 1 ms. New settings also apply to
+  // endpoints that are ejected already.
   bad.heal();
   plane->update(resources(cluster_yaml("c", "", detecting("0.001s"))));
   CHECK(eventually([&] { return call(stub).cluster == "healed"; }));

@@ -100,8 +100,8 @@ TEST_CASE("runtime: under overload backends have what they can take, and the res
   }
   CHECK(others == std::vector<std::string>{});
   CHECK(served + refused == kBursts * 4 * kMost);
-  // A burst begins with no call in flight, and a call is refused only while kMost are in flight. So
-  // the backends always have as much to do as they can take.
+  // A burst begins when no call is in flight, and the breaker refuses a call only while kMost calls
+  // are in flight. So each burst serves at least kMost calls.
   CHECK(served >= kBursts * kMost);
   CHECK(refused > 0);
   CHECK(backends.most() <= kMost);

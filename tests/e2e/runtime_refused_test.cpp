@@ -23,8 +23,8 @@ using envoy::config::endpoint::v3::ClusterLoadAssignment;
 
 constexpr auto kLongPatience = std::chrono::minutes(5);
 
-// AddressSanitizer keeps freed memory, and the stack of each allocation: 100,000 endpoints took
-// half an hour and 8 GB.
+// AddressSanitizer keeps freed memory, and a stack trace for each allocation. With 100,000
+// endpoints the test took half an hour and 8 GB.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr int kRefused = 5'000;
 constexpr bool kIsMemoryOurs = false;
@@ -39,7 +39,7 @@ xds::ResourceBytes refused_endpoints(const std::string& refusing) {
   ClusterLoadAssignment assignment;
   assignment.set_cluster_name("c");
   auto* const locality = assignment.add_endpoints();
-  locality->mutable_locality()->set_region("r");  // As endpoints_yaml() has it.
+  locality->mutable_locality()->set_region("r");  // The same locality as that of endpoints_yaml().
   locality->mutable_locality()->set_zone("z0");
   locality->mutable_load_balancing_weight()->set_value(1);
   for (int i = 0; i < kRefused; ++i) {
@@ -101,7 +101,8 @@ TEST_CASE("runtime: after 100,000 refused endpoints two good ones serve, and the
   const auto good = resources(endpoints_yaml("c", {{one.address, two.address}}));
   const auto plane = start_plane(simple_yaml("orders", "c", {one.address, two.address}));
   RuntimeOptions options = options_for(plane->address());
-  // Each endpoint is tried once. Endpoints in back-off must go before their back-off ends.
+  // The back-off of an hour means that each endpoint is tried once. Endpoints must be removable
+  // while they back off.
   options.initial_backoff = 1h;
   options.max_backoff = 1h;
   const auto runtime = start_runtime(std::move(options));

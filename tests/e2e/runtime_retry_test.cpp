@@ -114,7 +114,7 @@ TEST_CASE("runtime: a route's retry policy is followed", "[e2e][runtime][retry][
   EchoRequest other = failing(1);
   other.set_status(grpc::StatusCode::INTERNAL);
   CHECK(echo(channel, other).status.error_code() == grpc::StatusCode::INTERNAL);
-  EchoRequest committed;  // The headers come first, and then the status.
+  EchoRequest committed;  // Sends headers first and then the status, so the call is not retried.
   committed.set_status(grpc::StatusCode::UNAVAILABLE);
   CHECK_FALSE(echo(channel, committed).status.ok());
   CHECK(server.service().calls == 9);
@@ -185,7 +185,7 @@ TEST_CASE("runtime: no call fails where one of two endpoints answers UNAVAILABLE
     const char* policy;
     const char* predicate;
     bool elsewhere;
-    bool apart;  // Each endpoint in a locality of its own.
+    bool apart;  // Each endpoint is in a locality of its own.
   };
 
   constexpr const char* kPrevious =
@@ -207,7 +207,7 @@ TEST_CASE("runtime: no call fails where one of two endpoints answers UNAVAILABLE
       row.predicate,
       "}");
   std::string endpoints = endpoints_yaml("c", {{broken.address()}, {server.address().str()}});
-  // Priorities become localities of one.
+  // Moves all localities to priority 0.
   if (row.apart) {
     endpoints = replaced(endpoints, "priority: 1", "priority: 0");
   } else {
@@ -304,7 +304,7 @@ TEST_CASE("runtime: the options of retries", "[e2e][runtime][retry][A6]") {
     const auto runtime = start_runtime(std::move(options));
     const auto one = runtime->channel("xds:///orders");
     const auto other = runtime->channel("xds:///orders");
-    // 4, 3, 2: the second failure is not retried.
+    // Retry tokens of "one": 4, 3, 2. With 2 of 4 left the second failure is not retried.
     CHECK_FALSE(echo(one, failing(9)).status.ok());
     CHECK(server.service().calls == 2);
     CHECK_FALSE(echo(other, failing(1)).status.ok());

@@ -303,7 +303,7 @@ TEST_CASE("router: a queued pick is woken by what it waits for", "[e2e][runtime]
   }
   CHECK(pick.connection()->address().str() == backend.address);
 
-  // A change from before is reported at once, on this thread.
+  // A change that came before on_change() is reported at once, on this thread.
   plane->update(resources(cluster_yaml("c", "", ", connect_timeout: 3s")));
   REQUIRE(router->wait(pick, Clock::now() + kPatience));
   bool told = false;
@@ -403,7 +403,7 @@ TEST_CASE("router: who waits without blocking is called", "[e2e][runtime][router
     const Pick pick = result.get();
     CHECK(pick.outcome() == PickOutcome::kFail);
     CHECK_THAT(std::string(pick.status().message()), Contains("shut down"));
-    // The callback comes before pick_async() returns, when the pick need not wait.
+    // When the pick need not wait, the callback is called before pick_async() returns.
     bool told = false;
     const auto registered = router->pick_async(
         {.path = kPath, .seed = 1}, never, [&](const Pick&) { told = true; }, OnFail::kWait);
@@ -427,7 +427,7 @@ TEST_CASE("router: a change that is cancelled is not told", "[e2e][runtime][rout
   CHECK(registered.cancel());
   CHECK_FALSE(registered.cancel());
   CHECK_FALSE(Registration().cancel());
-  // Without a callback there is nothing to cancel.
+  // A null callback is never called, so there is nothing to cancel.
   CHECK_FALSE(router->on_change(pick, nullptr).cancel());
   CHECK_FALSE(router->pick_async(args, Clock::now() + kPatience, nullptr).cancel());
   plane->set_resources(resources(simple_yaml("orders", "c", {backend.address})));
@@ -453,7 +453,7 @@ TEST_CASE("router: a pick outlives the runtime, and so does the router", "[e2e][
   std::promise<bool> woken;
   std::promise<void> changed;
   std::thread sleeper([&] {
-    // A publication may still come first; the end comes for certain.
+    // A publication may wake the pick first. The end of the runtime wakes it for certain.
     while (router->wait(waiting, Clock::now() + kPatience))
       router->repick(waiting, args);
     woken.set_value(false);

@@ -61,7 +61,7 @@ TEST_CASE("runtime: 200 calls in flight outlive the removal of their cluster",
   for (int i = 0; i < 20; ++i)
     CHECK(call(channel).cluster == "new");
 
-  // The calls refer to the cluster, so it is still in the tree.
+  // Running calls refer to the old cluster, so it is still in the policy tree.
   CHECK(calls.running() == 200);
   CHECK(subscribes(plane->record(), xds::kClusterTypeUrl, "old"));
   CHECK(metric(*runtime, "signalbox_policies") > policies);
@@ -109,7 +109,7 @@ TEST_CASE("runtime: a new cluster is routable with the very configuration that n
     REQUIRE(eventually([&] {
       return metric(*runtime, "signalbox_rpcs_completed_total", {label}).value_or(0) > 0;
     }));
-    // No call goes to the former cluster, once none is in flight there.
+    // Wait until no call to the former cluster is in flight: the client then unsubscribes from it.
     const std::string before = absl::StrCat("c", i - 1);
     REQUIRE(plane->wait_for(
         [&](const DiscoveryRecord& record) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions over real connections: a cookie leads back to its host, whichever runtime made it.
+// Sessions over real connections: a cookie leads back to its host, also in another runtime.
 #include <array>
 #include <chrono>
 #include <filesystem>
@@ -93,7 +93,8 @@ bool sees_all(const SessionWorld& world, const Router& router) {
   });
 }
 
-// To be held: the target ends, and its connections with it, when its last router does.
+// A router that has all connections. The caller must keep it: the target and its connections end
+// with their last router.
 std::shared_ptr<Router> ready_router(const SessionWorld& world, Runtime& runtime) {
   auto router = router_of(runtime);
   REQUIRE(sees_all(world, *router));
@@ -258,7 +259,7 @@ TEST_CASE(
   };
   const std::string& address = world.backends[0].address();
   const std::string whole = message(address);
-  // The rows below add a flaw to a message that is followed.
+  // The cookie without a flaw is followed. Each row below adds one flaw.
   REQUIRE(address_of(pick_with(*router, session(whole))) == address);
   REQUIRE(bad() == 0);
 
@@ -317,7 +318,7 @@ TEST_CASE("session: keys that cannot be used are told and counted, and the last 
     return metric(*runtime, "signalbox_config_rejected_total", {"reason=\"seal_keys\""});
   };
   const std::string counter = "signalbox_config_rejected_total{reason=\"seal_keys\"} ";
-  // Other users can read the file that the test writes. That is no reason to refuse it.
+  // The test's key file is readable by other users. The runtime warns and still uses the file.
   CHECK_THAT(logged.next(), Contains("/keys: others can read it, and so can make cookies"));
   CHECK_THAT(runtime->metrics_text(), Contains(counter + "0"));
   const std::string cookie = pick_with(*router_of(*runtime), "").set_cookie();
@@ -338,7 +339,8 @@ TEST_CASE("session: what is wrong with a client's cookie is logged, and without 
   const auto runtime = start_runtime(std::move(options));
   pick_with(*router_of(*runtime), "session=evil!\r\n");
   const auto [text, thread] = logged.next();
-  CHECK(thread != std::this_thread::get_id());  // The call does not wait for the log.
+  // The log runs on another thread, so a call does not wait for it.
+  CHECK(thread != std::this_thread::get_id());
   CHECK_THAT(text, Contains("xds:///orders: a call's cookie \"session\" is not used"));
   CHECK_FALSE(absl::StrContains(text, "evil"));
 }

@@ -223,7 +223,7 @@ TEST_CASE("runtime: ends at once in every phase of its start", "[e2e][runtime][s
     auto channel = runtime->channel("xds:///orders");
     Calls calls(channel);
     if (i % 2 == 0) calls.start(3, {.wait_for_ready = true});
-    // The attempt proceeds as far as chance and the round's number allow.
+    // How far the connection attempt gets depends on chance and on the round's number.
     for (int state = 0; state < i; ++state)
       channel->GetState(true);
     if (i % 3 == 0) channel = nullptr;

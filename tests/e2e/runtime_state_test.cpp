@@ -108,15 +108,16 @@ TEST_CASE("runtime: a primary that neither takes nor refuses is given up after f
   options.failover_timeout = std::chrono::milliseconds(300);
   const auto begin = std::chrono::steady_clock::now();
   const auto runtime = start_runtime(std::move(options));
-  const auto channel = runtime->channel("xds:///orders");  // Its gauges end with it.
+  // The channel's metrics exist while the channel exists.
+  const auto channel = runtime->channel("xds:///orders");
   const Answer answer = call(channel);
   const auto took = std::chrono::steady_clock::now() - begin;
   INFO(answer.text());
   CHECK(answer.cluster == "secondary");
   CHECK(took >= std::chrono::milliseconds(300));
-  // Far less than gRPC takes to give a connection up (20 s), and less than the default.
+  // The failover came much earlier than gRPC's connection timeout (20 s) and the default window.
   CHECK(took < std::chrono::seconds(8));
-  // The picker is published first; the count follows.
+  // The picker is published before the metric changes, so wait for the metric.
   CHECK(eventually(
       [&] { return metric(*runtime, "signalbox_priority_active", {"cluster=\"c\""}) == 1.0; }));
 }

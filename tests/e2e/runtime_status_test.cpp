@@ -139,7 +139,7 @@ TEST_CASE("runtime: a failover is in the status, with its reason, and so is the 
     });
   }));
 
-  // The near leaf gets an endpoint that works.
+  // The leaf "near" gets an endpoint that works.
   const BackendProcess back("near");
   plane->update(resources(endpoints_yaml("near", {{back.address}})));
   REQUIRE(eventually([&] { return active_of(runtime->status(), "all") == 0; }));
@@ -195,7 +195,7 @@ TEST_CASE("runtime: the admin pages show the status, and readiness",
              Contains("signalbox_rpcs_started_total") && !Contains("signalbox_build_info"));
   CHECK(get("/stats/prometheus").starts_with("# HELP"));
   plane->stop();
-  // Without its control plane the target goes on.
+  // The target serves on without its control plane.
   CHECK(eventually([&] { return !runtime->dump()->servers.at(0).connected; }));
   CHECK(get("/ready") == "LIVE\n");
 }

@@ -44,7 +44,7 @@ std::string error_of(RuntimeOptions options) {
 
 }  // namespace
 
-// In Debian's build abseil would end the process at the second line.
+// abseil's deadlock detection would end the process at the second line, in Debian's build.
 TEST_CASE("runtime: no time is spent on looking for deadlocks unless that is wanted",
           "[e2e][runtime][scale]") {
   const auto plane = start_plane("");
@@ -86,7 +86,7 @@ TEST_CASE("runtime: every call on a channel for a wrong target says what is wron
     }
     CHECK(channel->GetState(true) == GRPC_CHANNEL_TRANSIENT_FAILURE);
   }
-  // It is so after the runtime's end, too.
+  // The error is the same after the runtime's end.
   const auto channel = runtime->channel("orders");
   runtime = nullptr;
   CHECK_THAT(call(channel).status.error_message(), Contains("orders") && Contains("xds:"));

@@ -78,7 +78,7 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
     std::string yaml;
     CallOptions options;
     grpc::StatusCode code;
-    std::string text;  // For DOWN, HOLE and PLANE: the addresses.
+    std::string text;  // The texts DOWN, HOLE and PLANE stand for the addresses.
   };
 
   const BackendProcess backend("c");
@@ -228,7 +228,7 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
     INFO(row.name);
     const auto plane = start_plane(row.yaml);
     RuntimeOptions options = impatient(plane->address());
-    // Where the time is to be over first.
+    // In rows where the call's deadline should end the wait, the resource timer is made longer.
     if (row.options.timeout == hurried.timeout) options.resource_timeout = kPatience;
     const auto runtime = start_runtime(std::move(options));
     const auto channel = runtime->channel("xds:///orders");

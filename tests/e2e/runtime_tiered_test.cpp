@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kCalls = 4'000;
 
-/// The metrics of the aggregate "both": each tier's load in percent.
+/// The metric of the load, in percent, of one tier of the aggregate "both".
 std::optional<double> load(const Runtime& runtime, const std::string& leaf, int priority) {
   return metric(runtime,
                 "signalbox_tier_load_percent",
@@ -77,7 +77,8 @@ struct World {
   }
 };
 
-/// Each priority of so many percent health: the first priority's backend is `backends[first]`.
+/// An EDS resource; each priority has so many percent of healthy hosts, by weight. The healthy host
+/// of the first priority is `backends[first]`, that of the second the next one.
 std::string weighted_yaml(const std::string& service,
                           const std::vector<int>& percents,
                           const std::vector<std::unique_ptr<BackendProcess>>& backends,
@@ -119,7 +120,7 @@ std::string weighted_yaml(const std::string& service,
                                "], policy: {weighted_priority_health: true}"));
 }
 
-// Equal calls are drawn equally in every run.
+// A fixed seed: the same calls get the same draws in every run.
 std::unique_ptr<Runtime> start_tiered(const ControlPlane& plane) {
   RuntimeOptions options = options_for(plane.address());
   options.aggregate_mode = AggregateMode::kTiered;
@@ -196,7 +197,8 @@ TEST_CASE("runtime: real calls are spread as in the document's table",
   backends.reserve(names.size());
   for (const std::string& name : names)
     backends.push_back(std::make_unique<BackendProcess>(name));
-  // By weight: each priority has one endpoint that answers, and one that EDS calls UNHEALTHY.
+  // The percentages are weights: in each priority one endpoint answers, and EDS calls another one
+  // UNHEALTHY.
   const auto endpoints = [&](const Row& row) {
     return weighted_yaml("primary", row.primary, backends, 0) +
            weighted_yaml("secondary", row.secondary, backends, row.primary.size());

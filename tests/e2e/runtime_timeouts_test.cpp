@@ -53,7 +53,7 @@ std::string route_yaml(Setting header_max, Setting duration) {
                       "}}");
 }
 
-// One target for each setting of a listener; all routes in one configuration.
+// One target for each max_stream_duration of a listener. All routes are in one configuration.
 std::string all_yaml(const std::string& address) {
   std::string yaml = cluster_yaml("c") + endpoints_yaml("c", {{address}});
   for (const Setting listener : kAny) {
@@ -80,7 +80,7 @@ struct Row {
   const char* name;
   Setting application;
   Setting header_max;
-  std::vector<Setting> max_stream_duration;  // Alternatives; each one gives the same result.
+  std::vector<Setting> max_stream_duration;  // Alternatives: each value gives the same timeout.
   Setting effective;
 };
 
@@ -101,7 +101,7 @@ const std::vector<Row> kTable{
     {"less than grpc_timeout_header_max", minutes(5), minutes(10), kAll, minutes(5)},
 };
 
-// The resource that has the effective max_stream_duration.
+// Which resource sets the effective max_stream_duration.
 struct Place {
   Setting route;
   Setting listener;
@@ -116,8 +116,8 @@ std::vector<Place> places_of(Setting duration) {
   return places;
 }
 
-// The arrived timeout is the expected one, less the time on the way, and rounded up by gRPC to the
-// few digits of a timeout header.
+// The timeout at the server is the expected one minus the time on the way. gRPC also rounds it up
+// to the few digits of the grpc-timeout header.
 bool is_about(const std::optional<std::chrono::system_clock::duration>& left, Setting meant) {
   if (!left || !meant) return left.has_value() == meant.has_value();
   return *left < *meant + minutes(1) && *left > *meant - minutes(2);
@@ -135,7 +135,7 @@ TEST_CASE("runtime: the server is told the effective timeout, whoever set it",
   for (const Row& row : kTable) {
     for (const Setting duration : row.max_stream_duration) {
       for (const Place& place : places_of(duration)) {
-        const Way& way = ways()[calls++ % ways().size()];  // So each kind of call has many cases.
+        const Way& way = ways()[calls++ % ways().size()];  // Rows take the kinds of call in turn.
         Manner manner;
         manner.requests.emplace_back();
         manner.requests.front().set_times(1);

@@ -45,7 +45,7 @@ std::string tls_yaml(const std::string& names = "",
       "}}}");
 }
 
-// A control plane, and a runtime that has its certificates in a folder's files.
+// A control plane, and a runtime with a certificate provider that reads files of a folder.
 class TlsWorld {
  public:
   TlsWorld() {
@@ -176,7 +176,7 @@ TEST_CASE("runtime tls: a backend is trusted if its authority is", "[e2e][runtim
   }
 }
 
-// gRPC says no more than "certificate verify failed", and writes that to stderr as well.
+// gRPC's error is only "certificate verify failed"; it writes more to stderr.
 TEST_CASE("runtime tls: the error of a connection asks for what gRPC does not say",
           "[e2e][runtime][tls][A29]") {
   TlsWorld world;
@@ -267,8 +267,8 @@ TEST_CASE("runtime tls: one of the backend's names must be allowed", "[e2e][runt
 
   TlsWorld world;
   const auto backend = world.backend("orders", world.servers);
-  // All clusters have the same address. No call may use a connection that only another cluster's
-  // TLS allows.
+  // All clusters have the same address. A call must not use a connection that only the TLS settings
+  // of another cluster allow.
   const std::vector<Row> rows{
       {"exact", "{exact: \"spiffe://mesh/orders\"}", true},
       {"exact, another", "{exact: \"spiffe://mesh/users\"}", false},
@@ -442,7 +442,8 @@ TEST_CASE("runtime tls: a cluster that stays secured as it was keeps its connect
 TEST_CASE("runtime tls: fallback credentials are for clusters that say nothing of security",
           "[e2e][runtime][tls][A29]") {
   TlsWorld world;
-  // gRPC's own check is of the target's name; the address would not match.
+  // The fallback credentials have gRPC check the server's name against the target's name, "orders".
+  // The address would not match.
   world.fallback = grpc::SslCredentials({.pem_root_certs = world.others.certificate()});
   const auto of_fallback = world.backend("of-fallback", world.others, nullptr, "DNS:orders");
   const auto of_cluster = world.backend("of-cluster", world.servers);

@@ -77,8 +77,8 @@ std::string bootstrap_for(const std::string& server,
                           const std::string& node_id = kNodeId,
                           const std::vector<std::string>& server_features = {});
 RuntimeOptions options_for(const std::string& server, const std::string& node_id = kNodeId);
-/// As options_for(). `fails_on_data_errors`: whether a resource that is deleted or refused takes
-/// the last good one away (A88).
+/// As options_for(). `fails_on_data_errors`: whether a deleted or refused resource removes the last
+/// good one (A88).
 RuntimeOptions data_error_options(const std::string& server, bool fails_on_data_errors);
 std::unique_ptr<Runtime> start_runtime(RuntimeOptions options);
 
@@ -130,7 +130,7 @@ struct BackendProcess {
 /// Starts a server of `service` in this process and sets `address` to its address.
 std::unique_ptr<grpc::Server> start_server(grpc::Service& service, std::string& address);
 
-/// A backend in this process, which holds calls for the item "hold" until it is released.
+/// A backend in this process. It holds calls for the item "hold" until the test releases them.
 class HoldingBackend {
  public:
   explicit HoldingBackend(std::string cluster);
@@ -192,7 +192,7 @@ Answer call(const std::shared_ptr<grpc::ChannelInterface>& channel,
 /// Calls until a call fails, which must be UNAVAILABLE; returns the error text.
 std::string wait_for_failure(const std::shared_ptr<grpc::ChannelInterface>& channel);
 
-/// Calls that run beside the test's thread, through the callback API.
+/// Calls that run on gRPC's threads, through the callback API.
 class Calls {
  public:
   explicit Calls(const std::shared_ptr<grpc::ChannelInterface>& channel);

@@ -76,7 +76,8 @@ TEST_CASE("serve: what changes in the file is pushed, and what is wrong is not",
   const auto first = received(client);
   CHECK(names_in(first) == Names{"a"});
 
-  // If the wrong file had been served, the next response would be wrong.
+  // The last good file is still served. If the wrong one were served, the next response would show
+  // it.
   folder.write("resources.yaml", "resources: [{}]");
   REQUIRE(eventually([&] {
     // Collects the process's output.
@@ -120,12 +121,12 @@ TEST_CASE("serve: SIGHUP reads the file again and never stops it", "[e2e][tools]
   CHECK(names_in(received(client)) == Names{"a"});
   REQUIRE(complains(served, "1 resources"));
 
-  served.process.send_signal(SIGHUP);  // The same text: read, and nothing to send.
+  served.process.send_signal(SIGHUP);  // The file is unchanged, so nothing is sent.
   CHECK(complains(served, "1 resources", 2));
 
   folder.write("resources.yaml", "resources: [{}]");
   REQUIRE(complains(served, "the last good one is still served"));
-  served.process.send_signal(SIGHUP);  // Still wrong: said again.
+  served.process.send_signal(SIGHUP);  // The file is still wrong, so the error is written again.
   CHECK(complains(served, "the last good one is still served", 2));
 
   std::filesystem::remove(file);
@@ -189,7 +190,8 @@ TEST_CASE("serve: SIGINT ends it as SIGTERM does", "[e2e][tools]") {
 }
 
 TEST_CASE("serve: a backend ends with the process that started it", "[e2e][tools]") {
-  // The shell in between starts a backend, prints its process id, and is killed.
+  // A shell between the test and the backend starts the backend, prints its process id, and is
+  // killed.
   auto shell = start_program({"/bin/sh",
                               "-c",
                               std::string(SIGNALBOX_PROGRAM) +

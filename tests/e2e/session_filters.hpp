@@ -26,8 +26,8 @@ inline lb::FilterChainPtr session_chain(const std::string& cookie_path) {
   return lb::FilterChains(filters, {}).with({&no_overrides, &no_overrides, &no_overrides});
 }
 
-/// Each call begins a session with the picked endpoint. The first pick goes to the first
-/// connection, the second pick to the second. The last connection has all further picks.
+/// Each call begins a session with the picked endpoint. The nth pick goes to the nth connection;
+/// the last connection also has all further picks.
 inline ScriptedPicker::Script keeping(std::vector<ConnectionPtr> connections) {
   std::vector<std::string> hosts;
   hosts.reserve(connections.size());

@@ -31,7 +31,7 @@ Finished run(const Texts& environment, const Texts& arguments) {
   return run_program(all);
 }
 
-// No process listens at these sockets. The error of `signalbox dump` names the one that was asked.
+// The admin socket that `signalbox dump` asked. No process listens there, so the error names it.
 std::string asked(const Texts& environment, Texts arguments) {
   arguments.insert(arguments.begin(), "dump");
   const Finished finished = run(environment, arguments);

@@ -5,10 +5,10 @@
 //
 //   client ─▶ request ─▶ [SlowPlane] ─▶ 20 ms for each resource named ─▶ response
 //
-// It answers every request that asks for resources before it reads the next request. Without a
-// nonce it cannot know that it has answered already. Like real control planes it ignores requests
-// with an old nonce, since another request follows. It does not answer an ACK that asks for no
-// further resource.
+// It answers a request that names resources before it reads the next one. A request without a nonce
+// is always answered, since it cannot be matched with an earlier answer. Like real control planes
+// it ignores requests with an old nonce, since another request follows. It does not answer an ACK
+// that names no further resource.
 
 #pragma once
 

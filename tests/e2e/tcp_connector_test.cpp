@@ -54,7 +54,7 @@ TEST_CASE("tcp_connector: an endpoint is there while it takes connections", "[io
     record.forget_connection();
     attempt.reset();
     char byte = 0;
-    CHECK(::recv(taken, &byte, 1, 0) == 0);  // The connection's end, without a byte before it.
+    CHECK(::recv(taken, &byte, 1, 0) == 0);  // The connection ends before any byte comes.
     CHECK(graveyard.wait_for(1));
     ::close(taken);
   }
@@ -80,7 +80,7 @@ TEST_CASE("tcp_connector: IPv6 addresses are addresses", "[io][tcp]") {
   Graveyard graveyard;
   Record record;
   const auto connector = start(graveyard);
-  // The error depends on this machine's IPv6, but the address was understood.
+  // The error depends on this machine's IPv6, but must not be a parse error of the address.
   const auto attempt = connector->connect({Address("[::1]:1")}, 10s, record.events());
   REQUIRE(record.wait_for(1));
   CHECK_FALSE(absl::StrContains(record.status().message(), "no IP address"));
@@ -134,8 +134,9 @@ TEST_CASE("tcp_connector: who closes at once is not connected to again at once",
   CHECK(std::chrono::steady_clock::now() - begun >= TcpConnector::kStood);
 }
 
-// All three connections exist when the thread looks, so it knows of the other two when the first is
-// given up.
+// The first callback blocks the connector's thread while two more connections are made. The second
+// callback abandons the third attempt. The thread has the third attempt's event by then, and must
+// drop it.
 TEST_CASE("tcp_connector: an attempt that was given up is not heard of", "[io][tcp]") {
   Graveyard graveyard;
   Record given_up;

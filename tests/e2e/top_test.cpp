@@ -37,7 +37,7 @@ std::string metrics(int started) {
          "\r\nConnection: close\r\n\r\n" + body;
 }
 
-// Where the program last began to draw.
+// The last frame: what follows the last "cursor to the top left".
 std::string last_frame(const std::string& shown) {
   const auto at = shown.rfind("\x1b[H");
   return at == std::string::npos ? "" : shown.substr(at);
@@ -60,7 +60,7 @@ TEST_CASE("top: in a terminal it draws a table, follows the size, and ends with 
   CHECK(contains(program.shown(), "CLUSTER"));
   CHECK(contains(program.shown(), "control plane 1/1"));
 
-  // A rate: the counter grows between two looks.
+  // The program shows a rate, since the counter grew between two reads.
   process.say(metrics(1000));
   CHECK(program.eventually_shows([](const std::string& shown) {
     return !contains(last_frame(shown), "calls/s -") && contains(shown, "calls/s 0.0") &&
@@ -73,10 +73,10 @@ TEST_CASE("top: in a terminal it draws a table, follows the size, and ends with 
     return contains(frame, "\x1b[J") && !contains(frame, "control plane");
   }));
 
-  program.type("x");  // No key of it.
+  program.type("x");  // A key without a meaning.
   program.type("q");
   CHECK(program.finish() == 0);
-  // The terminal is as before: its own screen, and a cursor.
+  // The terminal is restored: the normal screen, and a visible cursor.
   const std::string& shown = program.shown();
   CHECK(shown.rfind("\x1b[?1049l") > shown.rfind("\x1b[H"));
   CHECK(shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l"));

@@ -136,7 +136,7 @@ void AdsModel::check_request(const AdsRequest& request) {
 }
 
 void AdsModel::start_deadlines(ResourceType type, const std::set<std::string>& names) {
-  // Of those that this stream was asked for already, time runs on.
+  // Names that this stream was asked for before keep their running deadline.
   for (auto& [key, entry] : entries_) {
     const bool is_new = key.type == type && names.contains(key.name) && !entry.asked;
     if (is_new && !entry.answered && !entry.content)

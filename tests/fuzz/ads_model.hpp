@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AdsModel — what watchers and the server must see of an xDS client, in as few words as possible.
+// AdsModel — what watchers and the server must see of an xDS client, in few words.
 //
 //   what happened (watch, response, stream lost, time) ─▶ [AdsModel] ─▶ what each watcher must have
 //   each request of the client ─────────────────────────▶ [AdsModel] ─▶ must it be so?
@@ -9,19 +9,21 @@
 // keys, the last good content of each, what is wrong with it.
 //
 // Rules
-//   M1  A response to what was asked is answered by its nonce, an ACK with its version or a NACK
-//       with the last accepted one. A NACK may wait, and a newer answer may take its place (A27,
-//       A46).
-//   M2  The names last asked for, of each type, are those that somebody watches; a change may wait
-//       for an answer, but no longer than kPatience.
-//   M3  Streams are opened a second apart at least, and while something is watched there is always
-//       one, or one to come (B8, A57).
+//   M1  Each response of a type that was asked for is answered with its nonce: an ACK with the
+//       response's version, or a NACK with the last accepted version. A NACK may be delayed, and a
+//       newer answer may replace it (A27, A46).
+//   M2  The names in the last request of a type are the watched names. A changed set may wait for
+//       a response, but no longer than kPatience.
+//   M3  Streams are opened at least a second apart. While something is watched, a stream is open or
+//       will be opened (B8, A57).
 //   M4  The node is in the first request of a stream and in no other.
-//   M5  A watcher has the last good content, and beside it an error exactly while something is
-//       wrong; without a good one it has the error of the resource, else that of the server (A88).
-//   M6  What was asked for on a live stream and is not mentioned for 15 s does not exist (A57);
-//       twice as long where that may pass (A88).
-//   M7  A version is sent only for types of which something was watched ever since it came, and
+//   M5  A watcher has the last good content of its resource, and an ambient error exactly while
+//       something is wrong. Without good content the watcher has the resource's error, or else the
+//       server's error (A88).
+//   M6  A resource that was requested on a live stream and is not sent for 15 s does not exist
+//       (A57). If timer_is_transient_error is set, the time is 30 s (A88).
+//   M7  A request has a version only if something of its type was watched, and requested, ever
+//       since that version was received.
 //       was asked for ever since.
 
 #pragma once
@@ -62,24 +64,24 @@ class AdsModel {
   void gone(WatcherId watcher);
   void opening(Instant now);
   void opened(Instant now);
-  /// By the server, or because of what it sent.
+  /// The stream ended, closed by the server or by the client because of what the server sent.
   void closed();
   void received(const SentResponse& response);
-  /// What came is no response, and the stream is over for that.
+  /// Received bytes are not a DiscoveryResponse, so the client ended the stream.
   void refused();
-  /// As far as `now` nothing else happened.
+  /// Only time passed, until `now`.
   void advance(Instant now);
 
   // --- what must be ---
-  /// Aborts where the client must not ask so.
+  /// Aborts when the client must not send this request now.
   void check_request(const AdsRequest& request);
-  /// Whether a watcher that was told this knows what it must.
+  /// Whether `told`, the last that the watcher was told, is what the rules demand.
   bool is_right(WatcherId watcher, const ResourceKey& key, const Told& told) const;
   std::string expected(const ResourceKey& key) const;
   std::set<std::string> watched(ResourceType type) const;
   bool is_watched(WatcherId watcher, const ResourceKey& key) const;
 
-  /// At the end of a step. `settled`: long enough ago for a NACK that waits.
+  /// At the end of a step. `settled`: enough time has passed for a delayed NACK.
   void check_subscriptions(bool settled);
 
   bool is_live() const { return live_; }
@@ -93,8 +95,9 @@ class AdsModel {
     std::set<WatcherId> watchers;
     std::optional<int> content;
     absl::StatusCode wrong = absl::StatusCode::kOk;
-    bool asked = false;     // On this stream.
-    bool answered = false;  // By its name, on this stream, since it was last asked for.
+    bool asked = false;  // On this stream.
+    // This stream sent the resource, by its name, since the last request for it.
+    bool answered = false;
     std::optional<Instant> deadline;
   };
 

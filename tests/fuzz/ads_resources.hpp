@@ -19,8 +19,8 @@ namespace signalbox::fuzz {
 struct SentResource {
   enum class Form : std::uint8_t {
     kValid,
-    kInvalid,  ///< Refused by its name.
-    kUnnamed,  ///< Refused, and nobody knows what it was.
+    kInvalid,  ///< Refused; the error names the resource.
+    kUnnamed,  ///< Refused; its name cannot be read.
   };
 
   std::string name;

@@ -137,7 +137,7 @@ void AdsWorld::advance(Duration duration) {
 }
 
 void AdsWorld::end() {
-  // The longest back-off, with what chance adds to it.
+  // Longer than the longest back-off with its jitter.
   advance(150s);
   check(true);
   SIGNALBOX_FUZZ_EXPECT(opening_ || model_.is_live() || !model_.is_anything_watched(),
@@ -166,7 +166,7 @@ void AdsWorld::tell_client(const ClientEvent& event) {
   run(client_.step(event, now_, WallTime()));
 }
 
-// What is sent has left when the step is over.
+// Messages count as written when the step is over.
 void AdsWorld::run(const AdsSessionEffects& effects) {
   std::vector<AdsBytesWritten> written;
   for (const AdsSessionEffect& effect : effects) {

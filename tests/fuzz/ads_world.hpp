@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AdsWorld — the real ClientCore and AdsSession on a clock that nobody waits for, beside AdsModel.
+// AdsWorld — the real ClientCore and AdsSession on a simulated clock, beside AdsModel.
 //
 //   an action ─▶ AdsModel
 //             └▶ ClientCore ◀─▶ AdsSession ─▶ requests ─▶ AdsModel: must it be so?
 //                    └▶ what watchers are told ──────────▶ AdsModel: is it all?
 //
-// Every message arrives at once and in order; after each action everything is quiet, and is
-// checked.
+// Every message arrives at once and in order. After each action nothing is in flight, and the
+// client is compared with the model.
 
 #pragma once
 
@@ -29,16 +29,16 @@ class AdsWorld {
   void watch(WatcherId watcher, const ResourceKey& key);
   void unwatch(WatcherId watcher, const ResourceKey& key);
   void watcher_gone(WatcherId watcher);
-  /// Both do nothing where there is no stream for it.
+  /// open_stream() and close_stream() do nothing when no stream can be opened or closed.
   void open_stream();
   void close_stream();
   void respond(const SentResponse& response);
-  /// Bytes that are no response: either they are as if they had not come, or the stream is over.
+  /// Sends bytes that are no response. The client ignores them or ends the stream.
   void respond_nonsense();
   void advance(Duration duration);
-  /// What a cancelled timer and an earlier stream may still bring.
+  /// Delivers late events, which must have no effect: of cancelled timers and of an earlier stream.
   void disturb();
-  /// Time passes, a stream comes up, and everybody leaves.
+  /// The end of a story: time passes, a stream is opened, and all watchers leave.
   void end();
 
  private:
@@ -54,9 +54,10 @@ class AdsWorld {
   AdsModel model_;
   xds::AdsSession session_;
   xds::ClientCore client_;
-  std::map<std::pair<bool, TimerId>, Instant> timers_;  // Of the client: true.
+  // Key: whether the timer is the client's (not the session's).
+  std::map<std::pair<bool, TimerId>, Instant> timers_;
   std::pair<bool, TimerId> last_cancelled_;
-  std::uint64_t stream_ = 0;  // The newest.
+  std::uint64_t stream_ = 0;  // The newest stream's number.
   bool opening_ = false;
   std::map<std::pair<WatcherId, ResourceKey>, Told> told_;
 };

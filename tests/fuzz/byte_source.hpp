@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ByteSource — bytes as a list of decisions: what a fuzzer changes in the bytes changes one of
-// them.
+// ByteSource — reads bytes as a list of decisions. A fuzzer that changes one byte changes one
+// decision.
 //
 //   bytes ─▶ below(3), below(256), one_of(names), … ─▶ a world, a list of actions
 //
-// When the bytes are used up every decision is the first choice, and is_empty() says so.
+// When no bytes are left, each decision is the first choice, and is_empty() returns true.
 
 #pragma once
 
@@ -17,7 +17,7 @@ namespace signalbox::fuzz {
 
 class ByteSource {
  public:
-  /// The bytes must outlive it.
+  /// The bytes must outlive the ByteSource.
   ByteSource(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}
 
   bool is_empty() const { return left_ == 0; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chance — a small seeded generator (splitmix64): the same seed, the same mutations, on any machine
-// and in any build.
+// Chance — a small seeded random generator (splitmix64). The same seed gives the same mutations on
+// any machine and in any build.
 
 #pragma once
 

@@ -21,7 +21,7 @@ ServerId FallbackModel::active(std::size_t authority) const {
   return options_.authorities[authority][places_[authority]];
 }
 
-// F1.
+// Rule F1 of the header: an authority uses its servers from the first to the active one.
 bool FallbackModel::uses(std::size_t authority, ServerId server) const {
   const auto& servers = options_.authorities[authority];
   const auto end = servers.begin() + static_cast<std::ptrdiff_t>(places_[authority]) + 1;
@@ -67,7 +67,7 @@ void FallbackModel::turn_to(std::size_t authority, std::size_t place) {
   }
 }
 
-// F4, F2.
+// Rules F4 and F2 of the header: moves to a better server, or falls back to the next one.
 void FallbackModel::choose(std::size_t authority) {
   const auto& servers = options_.authorities[authority];
   std::size_t& place = places_[authority];
@@ -79,7 +79,7 @@ void FallbackModel::choose(std::size_t authority) {
     turn_to(authority, place + 1);
 }
 
-// F8.
+// Rule F8 of the header: an authority without watched resources goes back to its best server.
 void FallbackModel::begin_anew() {
   for (std::size_t authority = 0; authority < kAuthorities; ++authority) {
     const bool is_watched = std::any_of(entries_.begin(), entries_.end(), [&](const auto& named) {
@@ -141,7 +141,7 @@ void FallbackModel::asked(ServerId server, ResourceType type, const std::set<Fal
   }
 }
 
-// F6.
+// Rule F6 of the header: the time after which a missing resource does not exist.
 void FallbackModel::update_deadline(const FallbackKey& key, Entry& entry) {
   const ServerId server = active(key.authority);
   const bool is_due = entry.asked.contains(server) && !entry.answered.contains(server);
@@ -166,7 +166,7 @@ void FallbackModel::answered(ServerId server,
                              ResourceType type,
                              const std::map<FallbackKey, Said>& said) {
   changed(server, true);
-  // F3.
+  // Rule F3 of the header: a valid resource of a better server makes that server active.
   for (const auto& [key, what] : said) {
     if (!what.content || !entries_.contains(key) || !uses(key.authority, server)) continue;
     const auto& servers = options_.authorities[key.authority];
@@ -194,7 +194,7 @@ void FallbackModel::answered(ServerId server,
   begin_anew();
 }
 
-// F7.
+// Rule F7 of the header: the servers that may take a resource's content away.
 void FallbackModel::refuse(ServerId server, const FallbackKey& key, Code wrong, bool is_loss) {
   Entry& entry = entries_.at(key);
   const bool may_speak = entry.origin == server || active(key.authority) == server;

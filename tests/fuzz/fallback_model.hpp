@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FallbackModel — which server serves, and what watchers know, in as few words as possible.
+// FallbackModel — which server is active, and what watchers know, in few words.
 //
 //   what happened (watch, failure, answer, time) ─▶ [FallbackModel] ─▶ who is asked for what
 //                                                                 └──▶ what each watcher has
@@ -9,16 +9,20 @@
 //
 // Rules
 //   F1  An authority uses its servers from the best one down to the active one, and asks each of
-//       them for all that is watched. Servers that nobody uses are left.
-//   F2  It falls back to the next one exactly when the active one has failed and something is
-//       watched that nothing is known of.
-//   F3  A valid resource of a better server makes that one active, wherever it is in the response.
-//   F4  When the active one has failed and a better one is well, that one is active.
-//   F5  A server's failure is told while it is the active one; what is cached stays (A57, A88).
-//   F6  What the active server was asked for on a live stream and does not send for 15 s does not
-//       exist (A57); twice as long where that may pass (A88). What others do moves no deadline.
-//   F7  A server takes away what it sent, or is asked for now as the active one (A88).
-//   F8  An authority of which nothing is watched begins anew, and so does a server that was left.
+//       them for all watched resources. Servers that no authority uses are disconnected.
+//   F2  An authority falls back to its next server exactly when the active one has failed and a
+//       watched resource has neither content nor error.
+//   F3  A valid resource from a better server makes that server active, wherever the resource is
+//       in the response.
+//   F4  When the active server has failed and a better one works, the better one becomes active.
+//   F5  Watchers learn of a server's failure while that server is active. Cached resources stay
+//       (A57, A88).
+//   F6  A resource that the active server was asked for on a live stream and does not send for
+//       15 s does not exist (A57). If the timeout is a transient error, the time is 30 s (A88).
+//       Other servers' responses move no deadline.
+//   F7  Only the server that sent a resource, and the active server, can remove it (A88).
+//   F8  An authority without watched resources goes back to its best server. A disconnected server
+//       is well again.
 
 #pragma once
 
@@ -59,8 +63,8 @@ struct FallbackKey {
 
 /// What a server says of one resource.
 struct Said {
-  std::optional<int> content;  ///< Of a valid one.
-  /// Otherwise what is wrong: UNAVAILABLE for one that is refused.
+  std::optional<int> content;  ///< Set when the server sends a valid resource.
+  /// Without content: the error. UNAVAILABLE stands for a refused resource.
   absl::StatusCode wrong = absl::StatusCode::kOk;
 };
 
@@ -72,11 +76,12 @@ class FallbackModel {
   void watch(WatcherId watcher, const FallbackKey& key);
   void unwatch(WatcherId watcher, const FallbackKey& key);
   void gone(WatcherId watcher);
-  /// All that the live stream of a server was asked for; nothing once it is gone.
+  /// `keys`: all resources of `type` that the server's live stream asks for; empty without a
+  /// stream.
   void asked(ServerId server, ResourceType type, const std::set<FallbackKey>& keys);
   void changed(ServerId server, bool well);
   void answered(ServerId server, ResourceType type, const std::map<FallbackKey, Said>& said);
-  /// As far as `now` nothing else happened.
+  /// Only time passed, until `now`.
   void advance(Instant now);
 
   // --- what must be ---
@@ -86,7 +91,7 @@ class FallbackModel {
 
   bool is_watched(WatcherId watcher, const FallbackKey& key) const;
   std::set<FallbackKey> wanted(ServerId server, ResourceType type) const;
-  /// Where what is in use came from, or is expected from.
+  /// The server that sent the resource in use, or that is expected to send it.
   ServerId serving(const FallbackKey& key) const;
   bool is_right(WatcherId watcher, const FallbackKey& key, const Told& told) const;
   std::string expected(const FallbackKey& key) const;
@@ -99,7 +104,7 @@ class FallbackModel {
     ServerId origin = 0;
     absl::StatusCode wrong = absl::StatusCode::kOk;
     std::set<ServerId> asked;     // On live streams.
-    std::set<ServerId> answered;  // By its name, on live streams.
+    std::set<ServerId> answered;  // Servers that sent it, by its name, on live streams.
     std::optional<Instant> deadline;
   };
 
@@ -114,7 +119,7 @@ class FallbackModel {
   void begin_anew();
 
   FallbackOptions options_;
-  std::array<std::size_t, kAuthorities> places_{};  // Of the active ones.
+  std::array<std::size_t, kAuthorities> places_{};  // By authority: the place of the active server.
   std::set<ServerId> failed_;
   std::map<FallbackKey, Entry> entries_;
   Instant now_;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::string_view kEast = "xdstp://east/envoy.config.";
 
-// Those of the second authority, east, have its name in theirs.
+// Resources of the second authority have new-style names with the authority "east".
 ResourceKey resource_key(const FallbackKey& key) {
   const bool is_cluster = key.type == ResourceType::kCluster;
   const absl::string_view type =
@@ -181,7 +181,7 @@ void FallbackWorld::end() {
 void FallbackWorld::tell(const ClientEvent& event) {
   for (const ClientEffect& effect : client_.step(event, now_, WallTime()))
     run(effect);
-  // What is asked of a live stream is sent at once.
+  // Requests on a live stream reach the server at once.
   for (const auto& [server, type] : std::exchange(to_report_, {}))
     report_asked(server, type);
 }

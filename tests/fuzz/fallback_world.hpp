@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FallbackWorld — the real ClientCore between servers that only exist here, beside FallbackModel.
+// FallbackWorld — the real ClientCore between simulated servers, beside FallbackModel.
 //
 //   an action ─▶ FallbackModel
 //             └▶ ClientCore ─▶ AskServer, LeaveServer ─▶ FallbackModel: must it be so?
 //                    └▶ what watchers are told, the dump ──▶ FallbackModel: is it all?
 //
-// In the place of each session stands a stream that is up or not. After each action everything is
-// quiet, and is checked.
+// A stream that is up or down replaces each AdsSession. After each action nothing is in flight, and
+// the client is compared with the model.
 
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace signalbox::fuzz {
 
-/// What a server sends of one resource: each once, in this order.
+/// The resources of one response, each once, in the order of the response.
 using Answer = std::vector<std::pair<FallbackKey, Said>>;
 
 class FallbackWorld {
@@ -35,17 +35,17 @@ class FallbackWorld {
   void watch(WatcherId watcher, const FallbackKey& key);
   void unwatch(WatcherId watcher, const FallbackKey& key);
   void watcher_gone(WatcherId watcher);
-  /// The stream comes up, and the server is told what is wanted.
+  /// Opens the server's stream; the server learns which resources are wanted.
   void connect(ServerId server);
-  /// What it was asked for is lost with its stream.
+  /// Ends the server's stream, and with it all requests of that stream.
   void fail(ServerId server);
-  /// The server is well again, and has sent nothing yet.
+  /// The server works again, but has sent nothing yet.
   void recover(ServerId server);
   void answer(ServerId server, ResourceType type, const Answer& answer);
   void advance(Duration duration);
-  /// What servers that were left, and timers that were cancelled, may still bring.
+  /// Delivers late events, which must have no effect: of disconnected servers and cancelled timers.
   void disturb();
-  /// Everybody leaves.
+  /// The end of a story: all watchers leave.
   void end();
 
  private:

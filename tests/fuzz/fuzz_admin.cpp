@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a request to the admin server, as far as signalbox itself reads them: the end of its
-// headers, their flaws, its path, its Host, and the queries of /explain and /stats.
+// Any bytes as a request to the admin server. Covers the parts that signalbox itself parses: the
+// end of the headers, their flaws, the path, Host, and the queries of /explain and /stats.
 //
 //   H1  The end of the headers is just after the first empty line, and more bytes do not move it.
 //   H2  Headers without a flaw have no NUL, no CR without LF, and at most one Host.
@@ -33,7 +33,7 @@
 namespace signalbox::fuzz {
 namespace {
 
-// An end of headers, found line by line.
+// The end of the headers, found line by line: the slow way, for comparison.
 std::optional<std::size_t> plain_end(absl::string_view bytes) {
   std::size_t begin = 0;
   for (std::size_t end = bytes.find('\n'); end != absl::string_view::npos;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes as a story: watchers come and go, streams open and close, responses come, time passes.
+// The bytes choose the steps of a story: watchers come and go, streams open and close, responses
+// come, time passes.
 // After every step the real client and session (AdsWorld) are compared with a model (AdsModel).
 
 #include <chrono>
@@ -30,7 +31,7 @@ constexpr WatcherId kWatchers[] = {1, 2, 3};
 constexpr Duration kDurations[] = {100ms, 1s, 5s, 15s, 150s};
 constexpr absl::StatusCode kCodes[] = {
     absl::StatusCode::kNotFound, absl::StatusCode::kPermissionDenied, absl::StatusCode::kInternal};
-// Most are valid.
+// Most resources are valid, so kValid has several entries.
 constexpr SentResource::Form kForms[] = {SentResource::Form::kValid,
                                          SentResource::Form::kValid,
                                          SentResource::Form::kValid,
@@ -42,7 +43,7 @@ ResourceKey make_key(ByteSource& bytes) {
   return {type, bytes.one_of(kNames)};
 }
 
-// A version may come again, a nonce never does.
+// Versions may repeat, but each nonce is new.
 SentResponse make_response(ByteSource& bytes, std::size_t number) {
   SentResponse response;
   response.type = bytes.one_of(kTypes);

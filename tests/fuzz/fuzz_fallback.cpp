@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes as a story of servers: they connect, fail, recover and answer, watchers come and go, time
-// passes. After every step the real client (FallbackWorld) is compared with a model.
+// The bytes choose the steps of a story: servers connect, fail, recover and answer, watchers come
+// and go, time passes. After every step the real client (FallbackWorld) is compared with a model.
 
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@ constexpr Duration kDurations[] = {1s, 10s, 15s, 30s};
 constexpr absl::StatusCode kWrong[] = {
     absl::StatusCode::kUnavailable, absl::StatusCode::kNotFound, absl::StatusCode::kInternal};
 
-// Some share servers, in another order or further down.
+// The server lists of the two authorities. Some lists share servers, at different places.
 const std::array<std::vector<ServerId>, kAuthorities> kLayouts[] = {
     {{{0, 1}, {1, 0}}},
     {{{0, 1, 2}, {2}}},

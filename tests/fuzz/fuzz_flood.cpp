@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as one entry of a message, again and again: what a response costs.
+// Any bytes as one entry of a message that is repeated many times: measures what a response costs.
 //
 //   place, entry ─▶ 256 KiB of entries at that place of a response ─▶ decode_response ─▶ C1, C2
 //
-// Inputs are short, and what is cheap once is dear a million times. Where the entry has "0000",
-// each repetition has another number there: patterns and names differ.
+// Inputs are short: the repetition makes a small cost visible. "0000" in the entry becomes another
+// number in each repetition, so that patterns and names differ.
 //
 //   C1  Memory is in proportion to the response's bytes.
-//   C2  So are allocations, and with them time.
+//   C2  Allocations are in proportion to the response's bytes. They stand for time.
 
 #include <cstdint>
 #include <string>
@@ -103,7 +103,8 @@ void check(const std::string& bytes) {
   options.limits.max_regexes = 64;
   options.limits.max_regexes_memory = std::size_t{1} << 20U;
   options.limits.max_resources = 1000;
-  (void)xds::decode_response(bytes, options);  // What is made once is no cost of these bytes.
+  // Allocates what is made once per process, which is no cost of these bytes.
+  (void)xds::decode_response(bytes, options);
   const testing::CountedMemory counted;
   (void)xds::decode_response(bytes, options);
   const std::size_t most = kBytesPerByte * bytes.size() + kSlack;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A virtual host and a call, both made of the bytes: RouteTable chooses the route that route_model
-// chooses, which takes the rules (gRFC A28, A63) one by one, and knows no RE2.
+// A virtual host and a call, both made of the bytes. RouteTable must choose the same route as
+// route_model, which tries the rules (gRFC A28, A63) one by one and does not use RE2.
 
 #include <optional>
 #include <string>
@@ -40,7 +40,7 @@ std::string make_text(ByteSource& bytes, const Letters& letters) {
   return text;
 }
 
-// Letters, dots, and stars behind one of them.
+// Letters and dots, each with a star behind it or not.
 std::string make_regex(ByteSource& bytes) {
   std::string regex;
   for (const char letter : make_text(bytes, kRegexLetters)) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cookie headers of a call, one on each line, and its session's cookie "s": what is found is
-// what a reader finds who knows no limits, unless there is more than may be looked at; what is read
-// of it is an address that can be written and read again; and nobody but us has sealed it.
+// The bytes are the cookie headers of a call, one on each line. The session's cookie is "s".
+//
+//   The cookie that is found is the one that a reader without limits finds, unless the headers
+//   exceed a limit. An address that is read from the cookie can be written and read again. No
+//   input passes as a sealed cookie, since only the holder of the key can seal one.
 
 #include <optional>
 #include <string>
@@ -39,7 +41,7 @@ class Lines final : public HeaderSource {
   std::vector<absl::string_view> lines_;
 };
 
-// All cookies, and none of the limits.
+// The reader without limits: finds all cookies.
 struct Jar {
   explicit Jar(const Lines& lines) {
     for (const absl::string_view line : lines.all()) {

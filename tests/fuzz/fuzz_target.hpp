@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FuzzTarget — what every program of this folder is made of: one function that eats bytes.
+// FuzzTarget — the interface of every program of this folder: one function that takes bytes.
 //
 //   libFuzzer (clang) ──▶ LLVMFuzzerTestOneInput ◀── replay.cpp (any compiler)
 //         │                                               │
 //         └────────▶ LLVMFuzzerCustomMutator ◀────────────┘   only where bytes alone lead nowhere
 //
-// A target is one source that defines the first function, and maybe the second. Linked with
-// libFuzzer it looks for what breaks it; linked with replay.cpp it is a test of its corpus. What
-// must hold is said by SIGNALBOX_FUZZ_EXPECT: a text on stderr, and abort().
+// A target is one source that defines the first function, and may define the second, where random
+// bytes seldom get far. Linked with libFuzzer it searches for failures; linked with replay.cpp it
+// is a test of its corpus. SIGNALBOX_FUZZ_EXPECT checks what must hold: it writes a text to stderr
+// and calls abort().
 
 #pragma once
 
@@ -30,7 +31,7 @@ std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data,
                                     std::size_t max_size,
                                     unsigned int seed);
 
-/// The same without knowledge of what the bytes mean. Libfuzzer's, or replay.cpp's.
+/// Changes bytes without knowing their meaning. libFuzzer or replay.cpp defines it.
 std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 }
 
@@ -47,7 +48,7 @@ inline absl::string_view text_of(const std::uint8_t* data, std::size_t size) {
 
 }  // namespace signalbox::fuzz
 
-/// `rule` says what must hold, `found` (evaluated only then) what was there instead.
+/// `rule`: what must hold. `found`: what was found instead; evaluated only on failure.
 #define SIGNALBOX_FUZZ_EXPECT(condition, rule, found) \
   do {                                                \
     if (!(condition)) {                               \

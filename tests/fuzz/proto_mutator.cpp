@@ -185,7 +185,8 @@ void ProtoMutator::mutate_any(Any& any) {
       any.set_type_url(donors_.type_url(chance_));
       return;
     case 2: {
-      // Something in a Resource or in itself, as deep as it goes.
+      // Wraps the resource in a Resource message; wrappers may be nested, as deep as the limit
+      // allows.
       Any wrapper;
       const Any before = any;
       any.set_type_url("type.googleapis.com/envoy.service.discovery.v3.Resource");
@@ -241,7 +242,7 @@ void ProtoMutator::mutate_list(Message& message, const Field& field) {
       return;
     case 3:
       if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field.is_map()) {
-        // One element is repeated, once or many times: duplicates, and lists beyond limits.
+        // Copies of one element make duplicates, and lists beyond limits.
         const int copies = chance_.one_in(8) ? 40 : 1;
         const int place = any_place();
         for (int i = 0; i < copies; ++i) {
@@ -297,11 +298,11 @@ void ProtoMutator::add(Message& message, const Field& field) {
     case FieldDescriptor::CPPTYPE_UINT32:
       return reflection.AddUInt32(&message, &field, static_cast<std::uint32_t>(number()));
     default:
-      return;  // No message of ours has a list of them.
+      return;  // No message of signalbox has a list of this type.
   }
 }
 
-// What was just made: a donor, or something of its own.
+// Fills a new sub-message: with a donor's content, or with changes of its own.
 void ProtoMutator::grow(Message& message) {
   if (depth_ >= kMaxDepth) return;
   const Message* donor =

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProtoMutator — changes messages where they have fields, not bytes.
+// ProtoMutator — changes fields of protobuf messages instead of bytes.
 //
-//   bytes ─▶ message ─▶ [ProtoMutator]: one field changed, somewhere down ─▶ bytes
+//   bytes ─▶ message ─▶ [ProtoMutator]: one field changed, at any depth ─▶ bytes
 //                           ▲
 //                        donors: every message that occurs in the resource seeds, by its type
 //
-// It goes down at random, into what an Any holds, too, and there sets, clears, adds, removes,
-// copies or swaps. Values are those at which code decides: limits, names that mean something, the
-// numbers around zero and around the end. A sub-message is often a donor, so that deep structures
-// appear whole. Bytes that are no message are mutated as bytes.
+// It descends at random, also into the messages that Anys hold, and sets, clears, adds, removes,
+// copies or swaps a field. Values are those at which code decides: limits, meaningful names,
+// numbers around zero and around the ends of their range. A new sub-message is often a donor, a
+// copy of a message of the seeds, so that deep structures appear whole. Bytes that do not parse are
+// mutated as bytes.
 
 #pragma once
 
@@ -32,7 +33,7 @@ class Donors {
  public:
   using Message = ::google::protobuf::Message;
 
-  /// It, and all below it.
+  /// Adds the message and all messages below it.
   void add(const Message& message);
 
   /// A message of that type; null: there is none.
@@ -50,12 +51,12 @@ class ProtoMutator {
  public:
   using Message = ::google::protobuf::Message;
 
-  /// `donors` must outlive it.
+  /// `donors` must outlive the mutator.
   ProtoMutator(const Donors& donors, std::uint64_t seed) : donors_(donors), chance_(seed) {}
 
   Chance& chance() { return chance_; }
 
-  /// One change.
+  /// Makes one change.
   void mutate(Message& message);
 
  private:
@@ -79,7 +80,7 @@ class ProtoMutator {
   int depth_ = 0;
 };
 
-/// What a LLVMFuzzerCustomMutator does: the bytes are a message of `prototype`'s type.
+/// The body of an LLVMFuzzerCustomMutator: the bytes are a message of `prototype`'s type.
 std::size_t mutate_bytes(const ::google::protobuf::Message& prototype,
                          const Donors& donors,
                          std::uint8_t* data,

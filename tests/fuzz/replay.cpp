@@ -6,14 +6,14 @@
 //
 // Usage: TARGET [--mutations N] [--seed S] FILE|FOLDER...
 //
-// Budgets, so that the corpus finds again what ./run fuzz found by its own:
+// Budgets, so that the corpus also catches the costs that `./run fuzz` once found:
 //
-//   memory   the growth of the most memory that was ever resident: by one input, and by all of them
-//   time     an input's CPU time, on which the load of the machine has no influence
+//   memory   the growth of the peak resident memory: by one input, and by all inputs
+//   time     an input's CPU time, which does not depend on the load of the machine
 //
-// The mutations are those of the target's own mutator, where it has one, and know no coverage: they
-// keep what was found from coming back, and the targets from rotting. Finding is `./run fuzz`.
-// What the target dies of is left in the working directory, in the file `crash-TARGET`.
+// Mutations come from the target's own mutator, if there is one, and ignore coverage. They catch
+// regressions and keep the targets working; `./run fuzz` searches for new failures. The input that
+// ends the process is written to the file `crash-TARGET` in the working directory.
 
 #include <algorithm>
 #include <csignal>
@@ -48,14 +48,14 @@ constexpr std::size_t kMaxPool = 4096;
 constexpr int kSignals[] = {SIGABRT, SIGSEGV, SIGFPE, SIGILL, SIGBUS, SIGPROF};
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr long kSanitizerFactor = 8;  // Shadow memory, and freed memory that is kept back.
+constexpr long kSanitizerFactor = 8;  // Sanitizers add shadow memory, and keep freed memory.
 #else
 constexpr long kSanitizerFactor = 1;
 #endif
-// fuzz.py has the same limits: of one allocation, and of the process.
+// fuzz.py has the same limits for one allocation and for the process.
 constexpr long kMostGrowthKiB = kSanitizerFactor * 64 * 1024;
 constexpr long kMostResidentKiB = kSanitizerFactor * 512 * 1024;
-// fuzz.py has 1 s of the clock. Slow builds need more.
+// fuzz.py allows 1 s of wall-clock time. Slow builds need more.
 constexpr int kMostSeconds = 20;
 
 Chance byte_chance{0};
@@ -81,14 +81,14 @@ void keep_input(int signal) {
   ::raise(signal);
 }
 
-// The most that was ever resident, also in the process that started this one. It never falls.
+// The peak resident memory, which never falls. It includes that of the process before exec.
 long most_resident_kib() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
   return used.ru_maxrss;
 }
 
-// SIGPROF comes after so much CPU time of this process; 0: it does not come.
+// The kernel sends SIGPROF after so much CPU time of this process; 0: never.
 void limit_time(int seconds) {
   const itimerval most{{}, {seconds, 0}};
   ::setitimer(ITIMER_PROF, &most, nullptr);
@@ -140,7 +140,7 @@ Bytes mutated(Bytes input, Chance& chance) {
   return input;
 }
 
-// What was mutated is mutated again: that is how inputs grow.
+// Mutated inputs are mutated again, so that inputs grow.
 void run_mutations(std::vector<Bytes> pool, std::size_t count, std::uint64_t seed) {
   Chance chance(seed);
   pool.emplace_back();

@@ -33,7 +33,7 @@ using xds::DecodedResponse;
 using xds::parse_resource;
 using xds::ParseOptions;
 
-// Of texts that are no UTF-8 protobuf tells the world.
+// Stops protobuf from logging texts that are not UTF-8.
 const ::google::protobuf::LogSilencer silence;
 
 const ParseOptions& everything() {
@@ -197,7 +197,7 @@ void check_received(const DecodedResponse& response) {
       xds::is_utf8(response.nack_detail), "R2: a NACK is UTF-8", response.nack_detail);
   const auto counted =
       std::accumulate(received.rejected.begin(), received.rejected.end(), std::uint64_t{0});
-  // Of several that have one name, each may have been refused for itself.
+  // Several resources with one name become one invalid name, but each refusal may be counted.
   SIGNALBOX_FUZZ_EXPECT((counted > 0) == (invalid > 0) && counted >= invalid,
                         "R1: what is refused is counted",
                         absl::StrCat(counted, " counted, ", invalid, " invalid"));
@@ -208,7 +208,7 @@ void check_received(const DecodedResponse& response) {
   }
 }
 
-// In a response of its own.
+// Rule R7 of the header: the resource as the only one of a response.
 void check_answer(ResourceType type, absl::string_view bytes, const ReceivedResource& alone) {
   DiscoveryResponse proto;
   proto.set_type_url(std::string(xds::type_url_of(type)));

@@ -19,7 +19,7 @@ constexpr ResourceType kTypes[] = {ResourceType::kListener,
                                    ResourceType::kCluster,
                                    ResourceType::kEndpoints};
 
-// Finds our messages for the API's type URLs.
+// Resolves Envoy's type URLs to signalbox's own copies of the messages.
 class ApiFinder final : public protobuf::TextFormat::Finder {
  public:
   const protobuf::Descriptor* FindAnyType(const Message&,

@@ -16,7 +16,7 @@ namespace signalbox::fuzz {
 /// An empty message of the resource's type.
 const ::google::protobuf::Message& resource_prototype(ResourceType type);
 
-/// All seeds, and for each type a response that holds those of the type.
+/// All seeds, and for each resource type a response with all seeds of that type.
 const Donors& seed_donors();
 
 }  // namespace signalbox::fuzz

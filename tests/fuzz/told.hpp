@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Told — what a watcher was told last of one resource, as a number and two codes.
+// Told — what a watcher was last told about one resource, as a number and two status codes.
 //
 //   ResourceChanged, AmbientErrorChanged ─▶ [note] ─▶ Told ─▶ a model: is_right?
 //   change_watches ─▶ a world: who watches what
@@ -22,11 +22,12 @@ namespace signalbox::fuzz {
 
 struct Told {
   std::optional<int> content;
-  absl::StatusCode error = absl::StatusCode::kOk;    ///< Without content.
-  absl::StatusCode ambient = absl::StatusCode::kOk;  ///< Beside it.
+  absl::StatusCode error = absl::StatusCode::kOk;  ///< The error of a resource without content.
+  /// The ambient error of a resource with content.
+  absl::StatusCode ambient = absl::StatusCode::kOk;
 };
 
-/// Whether `told` is all there is to know: the content, what is wrong with the resource, and
+/// Whether `told` is right for the resource's content, the error of the resource itself, and
 /// whether its server has failed.
 inline bool is_right(const Told& told,
                      const std::optional<int>& content,
@@ -40,7 +41,7 @@ inline bool is_right(const Told& told,
   }
   if (wrong != Code::kOk) return told.error == wrong;
   if (server_failed) return told.error == Code::kUnavailable;
-  // An error of the server that has passed is not taken back: there is nothing to put in its place.
+  // A server's error that has passed stays told, since no other news replaces it.
   return told.error == Code::kOk || told.error == Code::kUnavailable;
 }
 
@@ -71,8 +72,8 @@ inline void note(Told& told, const AmbientErrorChanged& changed) {
   told.ambient = changed.status.code();
 }
 
-/// The first four actions on either world: two to watch what `make_key` draws, one to unwatch it,
-/// one in which the watcher goes.
+/// The first four actions of both worlds: two watch a resource drawn by `make_key`, the third
+/// unwatches one, and in the fourth the watcher leaves.
 template <typename World, typename MakeKey>
 void change_watches(World& world, std::size_t action, WatcherId watcher, MakeKey&& make_key) {
   if (action == 3) return world.watcher_gone(watcher);

@@ -8,8 +8,9 @@
 //   deliberate_race destroy_used      an object is destroyed, but not by the thread that saw that
 //                                     it is not used
 //
-// The annotations of the cell must not hide any of them. The threads take turns by relaxed marks,
-// which order nothing: what is not ordered by the cell is a race each time, however long the pause.
+// ThreadSanitizer must report the last three although the cell has annotations. The threads take
+// turns by relaxed atomics, which order no memory access. So an access that the cell does not order
+// is a race in every run, however long the pause between the threads.
 
 #include <atomic>
 #include <cstdio>
@@ -43,7 +44,7 @@ std::unique_ptr<Snapshot> numbered(std::uint64_t sequence) {
   return snapshot;
 }
 
-// A reader has been there, and has gone, before the writer goes on.
+// Runs `writer` after a reader has read the cell and has finished.
 template <typename Writer>
 void after_a_reader(const SnapshotCell& cell, const Writer& writer) {
   std::uint64_t seen = 0;
@@ -78,7 +79,8 @@ struct Cluster final : Tracked {
   int calls = 0;
 };
 
-// The right way asks in_use(), which acquires what the last Use released.
+// `ask`: asks in_use() before destroying, which is right: in_use() acquires what the last Use
+// released.
 void destroy_tracked(bool ask) {
   auto cluster = std::make_unique<Cluster>();
   Use use(*cluster);

@@ -41,7 +41,7 @@ class World {
     selector_ = lb::make_config_selector(config, clusters_);
   }
 
-  // Each time one endpoint goes or comes.
+  // Publishes a new tree; each time one endpoint disconnects or reconnects.
   void publish() {
     const std::string address(1, static_cast<char>('a' + turn_ % 7));
     turn_ / 7 % 2 == 0 ? tree_.up(address) : tree_.down(address);
@@ -101,7 +101,7 @@ TEST_CASE("router: explanations beside picks and publications", "[lb][router][ex
       }
     });
   }
-  // To the end, and until somebody has been told something.
+  // Runs all publications, and goes on until 100 explanations were made.
   for (int i = 1; i < kPublications || explained < 100; ++i) {
     world.publish();
     while (world.reclaimed() < world.turn() - 64)

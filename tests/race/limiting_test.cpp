@@ -34,15 +34,16 @@ void raise(std::atomic<std::int64_t>& highest, std::int64_t seen) {
 
 }  // namespace
 
-// Threads take as many as they get and put them back, in bursts that begin on one thread and end on
-// another. What they hold is counted beside it, by one number for all.
+// Threads take slots of the limit and give them back, in bursts that begin on one thread and end on
+// another. One atomic number counts the taken slots beside the limit's own count.
 TEST_CASE("request_limit: is kept under threads, and nothing is lost",
           "[lb][cluster_impl][race][A32][A37-29]") {
   const std::uint32_t most = GENERATE(1U, 5U, 130U, 400U);
   const RequestLimit limit;
   std::atomic<std::int64_t> inside{0};
   std::atomic<std::int64_t> highest{0};
-  std::atomic<std::int64_t> owed{0};  // Taken by one thread, to be put back by any.
+  // Slots that a thread has taken; any thread may give them back.
+  std::atomic<std::int64_t> owed{0};
   on_threads([&](int thread) {
     for (int round = 0; round < 300; ++round) {
       const int burst = 1 + (round * 7 + thread * 13) % 150;

@@ -24,7 +24,8 @@ using testing::all_to;
 using testing::answering;
 using testing::to;
 
-// How many objects are there, and a plain number that a destroyed one no longer has.
+// Counts the objects of one kind. A CountedConnection also has a plain number, which its destructor
+// overwrites.
 struct Census {
   std::atomic<int> born{0};
   std::atomic<int> died{0};
@@ -53,7 +54,7 @@ class CountedConnection final : public Connection {
   volatile std::uint64_t mark_ = kAlive;
 };
 
-// A cluster reference is final: its statistics tell when it has gone.
+// ClusterRef is a final class, so its statistics count its life: they are destroyed with it.
 std::shared_ptr<const CallStats> counted_stats(const std::shared_ptr<Census>& census) {
   ++census->born;
   return {new CallStats, [census](const CallStats* stats) {
@@ -83,7 +84,7 @@ class World {
     handle()->retire(cell_->exchange(std::move(snapshot)), [this] { ++reclaimed_; });
   }
 
-  // Nothing is published any more, and nothing leads anywhere.
+  // Publishes an empty snapshot, after which no pick finds a route.
   void close() {
     handle()->retire(cell_->exchange(std::make_unique<lb::Snapshot>()), [this] { ++reclaimed_; });
     selector_.reset();
@@ -164,7 +165,7 @@ TEST_CASE("router: what a pick holds lives as long as the pick, S1", "[lb][route
   }
   for (int i = 1; i < kPublications; ++i) {
     world->publish();
-    // No farther ahead of the reclaimer than a runtime gets.
+    // Publications are at most 64 ahead of the reclaimer, as in a runtime.
     while (world->reclaimed() < i - 64)
       std::this_thread::yield();
   }
@@ -176,7 +177,7 @@ TEST_CASE("router: what a pick holds lives as long as the pick, S1", "[lb][route
   CHECK(world->clusters().born > kPublications / 8);
 
   world->close();
-  // A snapshot counts as reclaimed after what it held is gone.
+  // A snapshot counts as reclaimed only after its objects are destroyed.
   while (world->connections().alive() != 0 || world->clusters().alive() != 0 ||
          world->reclaimed() <= kPublications) {
     std::this_thread::yield();
@@ -205,7 +206,7 @@ TEST_CASE("router: a pick outlives cell, clusters and reclaimer", "[lb][router][
   for (std::thread& thread : threads)
     thread.join();
   CHECK(broken == 0);
-  // The next runtime of the process destroys what is left.
+  // The reclaimer outlives a world: the next runtime of the process makes it destroy the leftovers.
   World next;
   next.publish();
 }

@@ -40,7 +40,7 @@ Address host(int number) {
   return Address(absl::StrCat("10.0.0.", number, ":80"));
 }
 
-// What picks ask for; only how often is of interest.
+// Counts the asks of picks (requests to connect or create a subchannel) and drops them.
 class CountedAsks final : public AskTarget {
  public:
   void tell(const PickAsk& /*ask*/) const override { ++asks; }
@@ -93,7 +93,7 @@ class World {
                                 [this] { ++reclaimed_; });
   }
 
-  // As the subchannel map does, beside the picks: no mark says what is yet to come.
+  // As the subchannel map does beside the picks: no mark has a time of use in the future.
   bool look_at(const SessionMarks& marks) const {
     return std::ranges::all_of(marks, [this](const auto& marked) {
       const SessionMark& mark = *marked.second.mark;
@@ -164,7 +164,7 @@ int make_calls(const lb::Router& router, World& world, int seed, const std::atom
   int broken = 0;
   for (int i = seed; !done.load(std::memory_order_relaxed); ++i) {
     world.tick();
-    const std::string own = host(i % (kHosts + 1)).str();  // The last one is nobody's.
+    const std::string own = host(i % (kHosts + 1)).str();  // The last number is no host's.
     TestHeaders::List list;
     if (i % 7 != 0) list.emplace_back("cookie", "s=" + base64(own + ";c"));
     const TestHeaders headers(std::move(list));
@@ -176,7 +176,8 @@ int make_calls(const lb::Router& router, World& world, int seed, const std::atom
       if (!pick.set_cookie().empty()) ++broken;
       continue;
     }
-    // The connection is there, and the cookie is its address's, whoever replaced what was picked.
+    // The pick has a connection, and its cookie names that connection's address, although hosts and
+    // connections are replaced meanwhile.
     const std::string there = pick.connection()->address().str();
     const bool stays = i % 7 != 0 && there == own;
     const std::string expected = stays ? "" : there + ";c";
@@ -202,7 +203,7 @@ TEST_CASE("sessions: picks, marks and snapshots, beside each other",
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] { broken += make_calls(world.router(), world, i << 24, done); });
   }
-  const SessionMarksPtr marks = world.published_marks();  // Tables that follow have the same.
+  const SessionMarksPtr marks = world.published_marks();  // Later tables have the same marks.
   threads.emplace_back([&] {
     while (!done.load(std::memory_order_relaxed)) {
       if (!world.look_at(*marks)) ++broken;
@@ -210,7 +211,7 @@ TEST_CASE("sessions: picks, marks and snapshots, beside each other",
   });
   for (int i = 1; i < kPublications; ++i) {
     world.publish();
-    // No farther ahead of the reclaimer than a runtime gets.
+    // Publications are at most 64 ahead of the reclaimer, as in a runtime.
     while (world.reclaimed() < i - 64)
       std::this_thread::yield();
   }

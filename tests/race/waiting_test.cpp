@@ -28,7 +28,7 @@ class Sleeper final : public channel::Waiter {
     changed_.notify_all();
   }
 
-  /// False: nobody came, which is a lost wake-up.
+  /// False: no wake-up came in 30 s, so one was lost.
   bool sleep() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return woken_; });
@@ -40,7 +40,8 @@ class Sleeper final : public channel::Waiter {
   bool woken_ = false;
 };
 
-// As Router::wait() and channel/grpc/queued_call.cpp wait: in the list first, then another look.
+// Waits as Router::wait() and channel/grpc/queued_call.cpp do: enters the list first, and looks at
+// the snapshot's sequence again after that.
 bool wait_for_newer(channel::WaitList& waiting, const lb::Router& router, std::uint64_t seen) {
   bool arrived = true;
   while (arrived && router.sequence() == seen && !waiting.is_closed()) {
@@ -86,7 +87,8 @@ TEST_CASE("wait_list: no publication is missed, and its end wakes all", "[channe
   CHECK(waiting->size() == 0);
 }
 
-// Each waits for one publication, and every other one is cancelled while it may be called.
+// Each waiter waits for one publication. Every other waiter is cancelled, perhaps while it is
+// called.
 TEST_CASE("once_waiter: calls once or is cancelled, never both, and is never forgotten",
           "[channel][race]") {
   const auto cell = std::make_shared<lb::SnapshotCell>();

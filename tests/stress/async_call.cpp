@@ -10,7 +10,7 @@
 namespace signalbox::stress {
 namespace {
 
-// One operation at a time; the call owns itself until the last one is complete.
+// A call with one operation at a time. The call owns itself until the last operation is complete.
 class OneAtATime : public AsyncCall, public CallBody {
  public:
   using CallBody::CallBody;
@@ -57,7 +57,8 @@ class AsyncUnary final : public OneAtATime {
   Response response_;
 };
 
-// Write all, say so, read all, finish: of it what the stream can do. Chats take turns.
+// Writes all messages, WritesDone, reads all replies, Finish: those of the four that the kind of
+// stream has. A chat writes and reads in turn.
 template <typename Outgoing, typename Incoming, typename Stream>
 class AsyncStream final : public OneAtATime {
  public:

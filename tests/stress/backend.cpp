@@ -58,7 +58,7 @@ class Backend::Service final : public Load::Service {
     return {static_cast<grpc::StatusCode>(request.status()), ""};
   }
 
-  // Nobody tells when a call is cancelled: it looks now and then.
+  // The synchronous server API does not report cancellation, so the handler polls for it.
   void hold(grpc::ServerContext& context, const Request& request) {
     const auto end =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(request.hold_ms());

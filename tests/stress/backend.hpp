@@ -22,14 +22,14 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  /// "ip:port"; the same for good.
+  /// "ip:port"; it never changes.
   std::string address() const;
 
   bool is_up() const { return server_ != nullptr; }
 
-  /// Ends its calls, and returns when they are over.
+  /// Ends the server's calls, and returns when they are over.
   void stop();
-  /// Does nothing if somebody else has the port meanwhile: then it may be tried again.
+  /// Does nothing if another process has the port meanwhile; start() may then be called again.
   void start();
 
   int calls() const;

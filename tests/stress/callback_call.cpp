@@ -10,7 +10,7 @@
 namespace signalbox::stress {
 namespace {
 
-// Owns itself until gRPC is done with it.
+// A reactor that deletes itself when gRPC is done with it (OnDone).
 template <typename Reactor>
 class SelfOwned : public Reactor, public CallBody {
  public:
@@ -90,7 +90,7 @@ class CallbackFeed final : public SelfOwned<grpc::ClientReadReactor<Reply>> {
   void OnDone(const grpc::Status& status) override { over(status); }
 };
 
-// Writes and reads at once.
+// Writes and reads at the same time.
 template <typename Outgoing, typename Incoming>
 class CallbackChat final : public SelfOwned<grpc::ClientBidiReactor<Outgoing, Incoming>> {
  public:
@@ -129,7 +129,7 @@ Call& own(const Means& means, const Plan& plan) {
   return owned;
 }
 
-// Reading begins with the call; writing too.
+// Both reading and writing begin with the call.
 template <typename Call>
 void start_chat(Call& call) {
   call.StartRead(&call.reply);

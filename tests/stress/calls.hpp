@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls — one plan carried out through one of gRPC's APIs, and its end told to the ledger.
+// Calls — carry out one Plan through one of gRPC's APIs, and report the end to the Ledger.
 //
 //   channel, Plan ─▶ run_sync | AsyncCall on a queue | start_callback ─▶ Ledger::end
-//                        └ the context is shared with the Canceller, who may be the last to let go
+//                        └ the Canceller shares the context, and may be its last owner
 
 #pragma once
 
@@ -20,7 +20,7 @@ namespace signalbox::stress {
 
 using ChannelPtr = std::shared_ptr<grpc::ChannelInterface>;
 
-/// To and from the bytes that generic stubs send and receive.
+/// Conversions to and from the bytes that generic stubs send and receive.
 grpc::ByteBuffer to_wire(const Request& request);
 Reply from_wire(const grpc::ByteBuffer& bytes);
 
@@ -30,22 +30,22 @@ struct Means {
   Canceller& canceller;
 };
 
-/// The part of a call that its API does not matter for.
+/// The part of a call that is the same for all APIs.
 class CallBody {
  public:
   CallBody(const Means& means, const Plan& its_plan) : plan(its_plan), means_(means) {}
 
-  /// Enters it, and sets its deadline and its cancellation. `self` owns this.
+  /// Enters the call in the ledger, and sets deadline and cancellation. `self` owns this object.
   void begin(const std::shared_ptr<CallBody>& self);
 
-  /// What it sends: a Request, or what a generic stub carries.
+  /// The message to send: a Request, or its bytes for a generic stub.
   template <typename Message>
   Message outgoing() const {
     if constexpr (std::is_same_v<Message, Request>) return plan.request();
     if constexpr (std::is_same_v<Message, grpc::ByteBuffer>) return to_wire(plan.request());
   }
 
-  /// Whether `reply` is what the server was asked for; counts it.
+  /// Checks that `reply` is what the server was asked for, and counts it.
   void got(const Reply& reply);
 
   void got(const grpc::ByteBuffer& reply) { got(from_wire(reply)); }
@@ -66,25 +66,25 @@ class CallBody {
   bool wrong_ = false;
 };
 
-/// Returns when it has ended.
+/// Makes a call through the synchronous API; returns when the call has ended.
 void run_sync(const Means& means, const ChannelPtr& channel, const Plan& plan);
 
 /// What a completion queue's tags point to.
 class AsyncCall {
  public:
   virtual ~AsyncCall() = default;
-  /// One of its operations is complete. It may be gone then.
+  /// An operation of the call is complete. The call may delete itself in here.
   virtual void proceed(bool ok) = 0;
 };
 
-/// Goes on as the queue's tags, which are AsyncCalls, are complete. A unary call needs the queue
-/// for nothing more once this has returned.
+/// Starts a call, which continues as `queue` returns its tags (AsyncCalls). A unary call starts
+/// no further operation on the queue once this function has returned.
 void start_async(const Means& means,
                  const ChannelPtr& channel,
                  const Plan& plan,
                  grpc::CompletionQueue& queue);
 
-/// Goes on in gRPC's own threads.
+/// Starts a call, which continues on gRPC's own threads.
 void start_callback(const Means& means, const ChannelPtr& channel, const Plan& plan);
 
 }  // namespace signalbox::stress

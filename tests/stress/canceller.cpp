@@ -39,7 +39,7 @@ void Canceller::run() {
       continue;
     }
     {
-      // This may be the last to let go of the context, which is to happen without the lock.
+      // `due` may be the context's last owner; the context must be destroyed without the lock.
       const auto due = due_.extract(first);
       lock.unlock();
       if (const auto context = due.mapped()()) context->TryCancel();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Canceller — one thread that cancels contexts at their time: before, while or after they run.
+// Canceller — one thread that cancels contexts at planned times: before, during or after the call.
 
 #pragma once
 

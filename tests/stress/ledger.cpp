@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::size_t kEnough = 50;
 
-// gRPC carries deadlines from one clock to another, and to the server, by readings at two moments;
-// where a thread is preempted between them, on a busy machine, a deadline is that much earlier: by
-// this part of how late the machine may be, 150 ms of 30 s.
+// gRPC converts a deadline between clocks, and sends it to the server, by reading two clocks one
+// after the other. A thread that is preempted between the two readings makes the deadline earlier.
+// How much earlier is allowed: this fraction of the slack, 150 ms of 30 s.
 constexpr int kEarlyPartOfSlack = 200;
 
-// What a stopped backend's calls may still see of it.
+// For so long after a backend's stop, calls may still end because of it.
 constexpr milliseconds kAftermath{1'000};
 
 std::string name_of(grpc::StatusCode code) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ledger — every call is entered when it begins and crossed out when it ends; what breaks a rule
-// is kept as a sentence.
+// Ledger — every call is entered when it begins and removed when it ends. A broken rule is kept as
+// a sentence.
 //
 //   calls ─▶ begin, end ─▶ [Ledger] ─▶ overdue(), broken(), totals()
 //
 // Rules
-//   L1  A call ends once, and not later than its deadline and a generous slack.
-//   L2  A status has a reason: OK comes with the whole answer, CANCELLED after a cancellation or
-//       the end of a backend, DEADLINE_EXCEEDED after the deadline or the route's timeout, another
-//       code if the server was asked for it. UNAVAILABLE always may be.
+//   L1  A call ends once, and no later than its deadline plus a generous slack.
+//   L2  A status has a reason: OK comes with the whole answer, CANCELLED after a cancellation or a
+//       backend's stop, DEADLINE_EXCEEDED after the deadline or the route's timeout, another code
+//       if the server was asked for it. UNAVAILABLE is always allowed.
 
 #pragma once
 
@@ -32,23 +32,24 @@ class Ledger {
   explicit Ledger(milliseconds slack) : slack_(slack) {}
 
   void begin(const Plan& plan);
-  /// `whole`: the server's whole answer has come. `origin`: where gRPC says that it failed.
+  /// `whole`: the server's whole answer was received. `origin`: where gRPC says that the call
+  /// failed.
   void end(const Plan& plan, const grpc::Status& status, bool whole, const std::string& origin);
-  /// Nobody will read its status.
+  /// The application will not read the call's status.
   void abandon(const Plan& plan);
 
-  /// A backend went, now: calls may end CANCELLED for it.
+  /// A backend stops now, so calls may end CANCELLED.
   void backend_stopped() { last_stop_ = Clock::now().time_since_epoch().count(); }
 
   void report(std::string sentence);
 
   std::size_t open() const;
-  /// Returns when no more than `calls` are open, or after a moment.
+  /// Returns when at most `calls` calls are open, or after a short while.
   void wait_for_room(std::size_t calls) const;
-  /// Reports the calls that should have ended; false: there are none.
+  /// Reports the calls that should have ended; returns false if there are none.
   bool find_overdue();
   std::vector<std::string> broken() const;
-  /// Lines for people: what ended how.
+  /// Lines for people: how many calls ended in which way.
   std::string totals() const;
 
  private:
@@ -57,7 +58,7 @@ class Ledger {
     Clock::time_point begun;
   };
 
-  /// Takes the call out. Empty: it is not in.
+  /// Removes and returns the call's entry; empty if there is none.
   std::vector<Entry> cross_out(const Plan& plan);
   std::string wrong_with(const Entry& entry, const grpc::Status& status, bool whole) const;
 

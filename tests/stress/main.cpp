@@ -39,7 +39,7 @@ class Stress {
  public:
   explicit Stress(const Options& options);
 
-  /// True: nothing was broken, and all has ended.
+  /// True if no rule was broken and all calls have ended.
   bool run();
 
  private:
@@ -75,7 +75,7 @@ Stress::Stress(const Options& options)
       ledger_(std::chrono::seconds(options.slack_seconds)),
       world_(ledger_, random_()) {}
 
-// `work(random)` again and again until the end.
+// Starts a thread that repeats `work(random)` until the end.
 template <typename Work>
 void Stress::add_thread(Work work) {
   threads_.emplace_back([this, work, random = Random(random_())]() mutable {
@@ -84,7 +84,7 @@ void Stress::add_thread(Work work) {
   });
 }
 
-// Starting threads wait while too much is open: what is open ends by itself.
+// Threads that start calls wait here while too many calls are open; open calls end by themselves.
 void Stress::make_room() const {
   while (!ending_ && ledger_.open() > kOpenCalls)
     ledger_.wait_for_room(kOpenCalls);
@@ -95,7 +95,7 @@ void Stress::call_async(Random& random, Api api, grpc::CompletionQueue& queue) {
   start_async(means_, world_.channel(random), draw_plan(random, api), queue);
 }
 
-// Queues that are shut down while their calls wait or run.
+// Uses completion queues that are shut down while their calls wait or run.
 void Stress::call_short_queues(Random& random) {
   make_room();
   grpc::CompletionQueue queue;
@@ -198,7 +198,7 @@ bool Stress::run() {
     in_time = false;
   }
   if (!in_time) {
-    // Threads may hang in what has not ended: nothing can be taken down in order.
+    // Threads may hang in calls that have not ended, so an orderly shutdown is impossible.
     tell();
     std::_Exit(1);
   }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PickUser — a data plane of its own: picks, waits, picks again, holds its receipts, some of them
-// longer than the runtime lives, and reports every call that it started.
+// PickUser — a data plane without gRPC. It picks, waits, picks again, and keeps its picks, some of
+// them longer than the runtime lives. It reports every call that it started.
 //
 // Rules
-//   P1  A pick is whole: kComplete has a connection and a cluster, the others have no connection.
-//   P2  on_change() calls once, at the latest when the runtime ends; never, where it was cancelled.
+//   P1  A pick that is kComplete has a connection and a cluster; other picks have no connection.
+//   P2  on_change() calls its callback once, at the latest when the runtime ends. It does not call
+//       a cancelled callback.
 
 #pragma once
 
@@ -26,10 +27,10 @@ class PickUser {
  public:
   PickUser(Ledger& ledger, std::uint64_t seed) : ledger_(ledger), random_(seed) {}
 
-  /// One call.
+  /// Makes one call.
   void call(const RouterPtr& router);
 
-  /// Once all runtimes are gone: what was held ends, and what was to be called has been.
+  /// After all runtimes have ended: ends the kept picks, and checks that all callbacks were called.
   void finish();
 
   std::uint64_t completed() const { return completed_; }

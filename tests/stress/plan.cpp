@@ -63,7 +63,7 @@ Plan draw_plan(Random& random, Api api) {
   plan.id = ++calls;
   plan.api = api;
   plan.shape = static_cast<Shape>(below(random, 4));
-  // A generic stub knows calls of one message, and chats.
+  // The generic stubs support unary calls and bidirectional streams only.
   const bool generic = api == Api::kGenericAsync || api == Api::kGenericCallback;
   if (generic && plan.shape != Shape::kUnary) plan.shape = Shape::kChat;
   plan.deadline = draw_deadline(random);
@@ -71,7 +71,7 @@ Plan draw_plan(Random& random, Api api) {
   plan.messages = below(random, 4);
   plan.hold_ms = one_in(random, 3) ? below(random, 60) : 0;
   plan.status = one_in(random, 10) ? static_cast<int>(grpc::StatusCode::FAILED_PRECONDITION) : 0;
-  // The server learns the status from a message.
+  // A message tells the server the status, so the call must send one.
   if (plan.status != 0) plan.messages = std::max(plan.messages, 1);
   switch (below(random, 6)) {
     case 0:

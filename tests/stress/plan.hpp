@@ -26,15 +26,16 @@ struct Plan {
   std::uint64_t id = 0;
   Api api = Api::kSync;
   Shape shape = Shape::kUnary;
-  milliseconds deadline{0};  ///< From the start; may be over already.
+  milliseconds deadline{0};  ///< From the call's start; may lie in the past.
   bool wait_for_ready = false;
-  int messages = 1;  ///< Of each direction that streams.
+  int messages = 1;  ///< In each direction that is a stream.
   int hold_ms = 0;
-  int status = 0;  ///< What the server is asked to end the call with.
+  int status = 0;  ///< The status with which the server is asked to end the call.
   bool cancel_first = false;
   std::optional<milliseconds> cancel_after;
-  bool outlive = false;  ///< Who cancels keeps the context, so that it cancels what has ended.
-  bool abandon = false;  ///< Nobody reads the status (synchronous streams).
+  /// The canceller keeps the context, and so may cancel a call that has ended.
+  bool outlive = false;
+  bool abandon = false;  ///< The application does not read the status (synchronous streams only).
 
   Request request() const;
   std::string to_string() const;

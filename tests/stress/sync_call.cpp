@@ -24,7 +24,7 @@ void unary(CallBody& body, Load::Stub& stub) {
   body.end(status);
 }
 
-// Precondition: a client-streaming call is whole with its one reply.
+// The answer of a client-streaming call is whole when its one reply has come.
 void collect(CallBody& body, Load::Stub& stub) {
   Reply reply;
   const auto stream = stub.Collect(&body.context, &reply);

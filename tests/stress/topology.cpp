@@ -36,7 +36,7 @@ std::string listener(const std::string& name) {
                       "}}]}}}\n");
 }
 
-// A cluster that may not exist, an aggregate, or two by weight.
+// A route action: a cluster that may not exist, an aggregate, or two weighted clusters.
 std::string action(Random& random) {
   const std::string one = cluster_name(below(random, kClusters));
   const std::string timeout =
@@ -150,7 +150,7 @@ std::vector<xds::ResourceBytes> draw_resources(Random& random,
   std::string yaml = "resources:\n";
   for (const std::string& target : targets()) {
     const std::string name = target.substr(target.rfind('/') + 1);
-    if (one_in(random, 20)) continue;  // A listener that is not there.
+    if (one_in(random, 20)) continue;  // This target has no listener.
     absl::StrAppend(&yaml, listener(name), routes(random, name));
   }
   absl::StrAppend(&yaml, aggregate(random));

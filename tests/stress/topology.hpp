@@ -12,7 +12,7 @@
 
 namespace signalbox::stress {
 
-/// Some routes let their calls take no longer.
+/// The timeout that some routes set for their calls.
 inline constexpr milliseconds kRouteTimeout{200};
 
 /// "xds:///t0" and so on.

@@ -51,7 +51,8 @@ World::~World() {
   end_runtimes();
 }
 
-// What is down is up again soon: calls are to meet the end of things, not their absence.
+// A server that is down is soon started again: calls should meet the moment of a server's end, not
+// its absence.
 void World::disturb() {
   if (!plane_is_up_ && one_in(random_, 3)) return toggle_plane();
   const int event = below(random_, 24);
@@ -65,7 +66,7 @@ void World::disturb() {
 
 void World::publish() {
   ++events_["configurations"];
-  std::vector<std::string> addresses{"127.0.0.1:1"};  // Refuses.
+  std::vector<std::string> addresses{"127.0.0.1:1"};  // An address that refuses connections.
   for (const auto& backend : backends_)
     addresses.push_back(backend->address());
   plane_->set_resources(draw_resources(random_, addresses));
@@ -123,7 +124,7 @@ RouterPtr World::router(Random& random) {
   return life.routers[random() % life.routers.size()];
 }
 
-// Now and then all of a target is let go of for a moment.
+// Replaces a target's channel. Now and then no channel or router of the target exists for a moment.
 void World::renew_channel() {
   ++events_["channels renewed"];
   Life& life = some_life(random_);
@@ -141,7 +142,7 @@ void World::renew_channel() {
   set(life.runtime->channel(target), *life.runtime->router(target));
 }
 
-// The old one ends here or elsewhere, before or after its channels are let go of.
+// The old runtime ends on this thread or on another one, before or after its channels are released.
 void World::renew_life() {
   ++events_["runtimes ended"];
   Life old = begin_life();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// World — what the calls of the stress are made in, and what is done to it meanwhile.
+// World — the servers, runtimes and channels that the stress test's calls use, and their changes.
 //
 //   disturb() ─▶ publish, stop and start backends and the control plane, renew channels, end and
 //                begin runtimes ─▶ [World] ◀─ channel(), router() ◀─ calls, picks
@@ -31,21 +31,21 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// One event, drawn from the seed. By one thread.
+  /// Does one event, drawn from the seed. Only one thread may call it.
   void disturb();
 
-  /// Some channel, some router: for as long as the caller wants, whatever becomes of its runtime.
+  /// A random channel or router. The caller may keep it longer than its runtime lives.
   ChannelPtr channel(Random& random);
   RouterPtr router(Random& random);
 
-  /// Ends all runtimes. What was counted must then add up, once all calls and picks have ended.
+  /// Ends all runtimes. Once all calls and picks have ended, check_counters() checks their metrics.
   void end_runtimes();
   void check_counters();
 
   std::string totals() const;
 
  private:
-  /// One runtime and what the application holds of it.
+  /// One runtime, and the channels and routers that the application holds of it.
   struct Life {
     std::unique_ptr<Runtime> runtime;
     std::vector<ChannelPtr> channels;
@@ -67,9 +67,10 @@ class World {
   std::vector<std::unique_ptr<Backend>> backends_;
   std::unique_ptr<tools::ControlPlane> plane_;
   bool plane_is_up_ = true;
-  std::vector<std::shared_ptr<prometheus::Collectable>> metrics_;  ///< Of all runtimes ever.
+  /// Of all runtimes that ever ran.
+  std::vector<std::shared_ptr<prometheus::Collectable>> metrics_;
   std::vector<std::thread> endings_;
-  std::mutex mutex_;  ///< Guards the lives.
+  std::mutex mutex_;  ///< Guards the list of lives.
   std::vector<Life> lives_;
 };
 
