@@ -9,7 +9,7 @@
 //     while another endpoint is READY (decision 32).
 //   - An address that EDS names twice is a NACK (A27), so an address has no more weight for being
 //     named twice. The endpoint's weight and its locality's weight are the only weights.
-//   - Load reports ("Move Load Reporting into xds_cluster_impl Policy") are not built.
+//   - "Move Load Reporting into xds_cluster_impl Policy": runtime_load_reports_test (tests/e2e).
 //   - GRPC_XDS_EXPERIMENTAL_ENABLE_RING_HASH is not read: the policy is always there.
 
 #include <algorithm>

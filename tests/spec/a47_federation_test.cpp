@@ -5,7 +5,7 @@
 //
 // Not here:
 //   - xDS-enabled servers and server_listener_resource_name_template: signalbox has no servers.
-//   - "LRS Server Representation": load reports are not built.
+//   - "LRS Server Representation": runtime_load_reports_test (tests/e2e).
 //   - "CDS Resource Validation": a37_validation_test has the service name of a cluster with an
 //     xdstp name (A37-36).
 //   - The document keeps one value where a name has a context parameter twice, and says that its

@@ -8,7 +8,7 @@
 // health (unit tests of subchannel_map).
 //
 // Not here:
-//   - weighted_round_robin is not built.
+//   - weighted_round_robin: a58_weighted_round_robin_test.
 //   - A new list starts no pass from its beginning: an attempt at an address that stays goes
 //     on, and so does its delay. Lists that come quickly therefore hold no address up (decision
 //     35).
