@@ -260,6 +260,9 @@ struct WeightedRoundRobinConfig {
   /// The metrics to use without an application_utilization (A114): "mem_utilization",
   /// "named_metrics.queue", … Unknown names are never reported.
   std::vector<std::string> metric_names_for_computing_utilization = {};
+  /// How often endpoints report their load, each on a stream of its own (enable_oob_load_report).
+  /// nullopt: reports come with responses.
+  std::optional<Duration> oob_reporting_period = std::nullopt;
 
   friend bool operator==(const WeightedRoundRobinConfig&,
                          const WeightedRoundRobinConfig&) = default;
