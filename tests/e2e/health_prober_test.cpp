@@ -10,18 +10,19 @@
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
 #include <grpcpp/health_check_service_interface.h>
-#include <sys/resource.h>
 
 #include "actors/io/grpc_connector.hpp"
 #include "tests/e2e/attempt_record.hpp"
 #include "tests/e2e/echo_server.hpp"
 #include "tests/support/happened.hpp"
+#include "tests/support/no_descriptors.hpp"
 #include "tests/support/talking_socket.hpp"
 
 namespace signalbox::actors {
 namespace {
 
 using namespace std::chrono_literals;
+using test::NoDescriptors;
 using test::TalkingSocket;
 
 /// A prober, and its answers.
@@ -163,30 +164,12 @@ TEST_CASE("health_prober: TCP connects, says something, and looks for the answer
 
 TEST_CASE("health_prober: what this process lacks says nothing of the endpoint",
           "[io][health_prober]") {
-  // During the lifetime of this object the process cannot open a file.
-  class NoFiles {
-   public:
-    NoFiles() {
-      ::getrlimit(RLIMIT_NOFILE, &before_);
-      const rlimit none{0, before_.rlim_max};
-      ::setrlimit(RLIMIT_NOFILE, &none);
-    }
-
-    ~NoFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
-    NoFiles(const NoFiles&) = delete;
-    NoFiles& operator=(const NoFiles&) = delete;
-
-   private:
-    rlimit before_{};
-  };
-
   TalkingSocket server("", "");
   Probing probing;
   REQUIRE(probing.probe(server.address(), by(HealthCheck::Tcp{})).outcome == ProbeOutcome::kPassed);
   ProbeAnswer answer;
   {
-    const NoFiles none;
+    const NoDescriptors none;
     answer = probing.again();
   }
   CHECK(answer.outcome == ProbeOutcome::kUndone);
