@@ -25,6 +25,7 @@
 #include "tools/demo_script.hpp"
 #include "tools/drill_log.hpp"
 #include "tools/drill_report.hpp"
+#include "tools/metrics_text.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -164,7 +165,7 @@ int play_control_plane_drill(const DemoOptions& options, DemoStage& stage) {
       !status.ok()) {
     return end_early(status);
   }
-  std::cout << live_header(stage.leaves(), "connected") << std::endl;
+  std::cout << live_header(stage.leaves(), "connected") << "\n" << std::flush;
   Narrator narrator([&drill](auto since_start, auto interval) {
     return drill.live_line_of(since_start, interval);
   });
@@ -183,10 +184,7 @@ int play_control_plane_drill(const DemoOptions& options, DemoStage& stage) {
   const DrillResult result = drill.result();
   return publish(options,
                  stage,
-                 {.table = table(result),
-                  .data = to_json(result),
-                  .failure = why_failed(result),
-                  .notes = {}});
+                 {.table = table(result), .data = to_json(result), .failure = why_failed(result)});
 }
 
 }  // namespace signalbox::tools

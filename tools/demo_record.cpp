@@ -8,15 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "tools/peer.hpp"
-
 namespace signalbox::tools {
 namespace {
 
 using std::chrono::nanoseconds;
 
 constexpr const char* kSide = "signalbox";
-constexpr std::size_t kMostMessages = 1000;
 constexpr std::int64_t kHoldNs = nanoseconds(Collector::kHold).count();
 
 // A threshold that is missed when `measured` is not 0.
@@ -48,7 +45,7 @@ void DemoRecord::add(const FinishedCall& call) {
                         .code = static_cast<std::uint8_t>(call.code),
                         .is_closed_loop = call.is_closed_loop};
   recorder_.sent({.due_ns = ended.due_ns, .sent_ns = ended.sent_ns});
-  if (!call.ok) count_message(call.error);
+  if (!call.ok) messages_.add(call.error);
   waiting_.push_back(ended);
   if (ended.ended_ns - passed_on_ns_ > 2 * kHoldNs) pass_on(ended.ended_ns - kHoldNs);
 }
@@ -85,7 +82,8 @@ LoadReport DemoRecord::finish(CallTime end,
   report.configuration = std::move(configuration);
   report.configuration.duration_s = report.ran_s;
   report.faults = std::move(acts_);
-  report.sides.push_back(recorder_.finish(nanoseconds(ran_ns), kMostLatenessP99Ns, messages_));
+  report.sides.push_back(
+      recorder_.finish(nanoseconds(ran_ns), kMostLatenessP99Ns, messages_.counts()));
   const bool has_failed = !verdict.failure.empty();
   report.thresholds = {
       none_may("failed otherwise > 0", verdict.failed_other),
@@ -102,20 +100,9 @@ std::int64_t DemoRecord::since_begin(CallTime time) const {
 }
 
 std::uint32_t DemoRecord::endpoint_of(const std::string& peer) {
-  std::string address = address_of_peer(peer);
-  if (address.empty()) return EndedCall::kNoEndpoint;
-  const auto next = static_cast<std::uint32_t>(endpoints_.size() + 1);
-  const auto [known, is_new] = endpoints_.emplace(address, next);
-  if (is_new) recorder_.add_endpoint(std::move(address));
-  return known->second;
-}
-
-void DemoRecord::count_message(const std::string& error) {
-  if (const auto known = messages_.find(error); known != messages_.end()) {
-    ++known->second;
-  } else if (messages_.size() < kMostMessages) {
-    messages_.emplace(error, 1);
-  }
+  EndpointNumbers::Found found = endpoints_.find(peer);
+  if (found.new_address) recorder_.add_endpoint(*std::move(found.new_address));
+  return found.number;
 }
 
 // Gives the collector the calls that ended by then, in the order of their ends.

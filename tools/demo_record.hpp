@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "tools/load/ended_call.hpp"
 #include "tools/load/recorder.hpp"
 #include "tools/load/report.hpp"
+#include "tools/load/tallies.hpp"
 
 namespace signalbox::tools {
 
@@ -59,16 +59,15 @@ class DemoRecord {
  private:
   std::int64_t since_begin(CallTime time) const;
   std::uint32_t endpoint_of(const std::string& peer);
-  void count_message(const std::string& error);
   void pass_on(std::int64_t until_ns);
 
   const CallTime begin_;
   LoadRecorder recorder_;
   Collector collector_;
-  std::vector<EndedCall> waiting_;                  // Calls that collector_ does not have yet.
-  std::int64_t passed_on_ns_ = 0;                   // When waiting_ was passed on last.
-  std::map<std::string, std::uint32_t> endpoints_;  // By address.
-  std::map<std::string, std::uint64_t> messages_;
+  std::vector<EndedCall> waiting_;  // Calls that collector_ does not have yet.
+  std::int64_t passed_on_ns_ = 0;   // When waiting_ was passed on last.
+  EndpointNumbers endpoints_;
+  MessageCounts messages_;
   std::vector<LoadFault> acts_;
 };
 

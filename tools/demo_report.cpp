@@ -4,10 +4,8 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 
 namespace signalbox::tools {
 namespace {
@@ -171,21 +169,6 @@ std::string live_line(std::chrono::nanoseconds since_start,
                         state ? absl::StrCat(*state) : "?",
                         static_cast<double>(counts.latency.percentile(99)) / 1e6);
   return line;
-}
-
-std::optional<int> metric_value(const std::string& text,
-                                absl::string_view name,
-                                absl::string_view label,
-                                absl::string_view value) {
-  const std::string wanted = absl::StrCat(label, "=\"", value, "\"");
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (!absl::StartsWith(line, absl::StrCat(name, "{")) || !absl::StrContains(line, wanted))
-      continue;
-    double number = 0;
-    const auto space = line.find_last_of(' ');
-    if (absl::SimpleAtod(line.substr(space + 1), &number)) return static_cast<int>(number);
-  }
-  return std::nullopt;
 }
 
 }  // namespace signalbox::tools

@@ -66,11 +66,4 @@ std::string live_line(std::chrono::nanoseconds since_start,
                       const CallCounts& counts,
                       std::optional<int> state);
 
-/// The value of metric `name` with `label` = `value`, from Prometheus' text format; nullopt: `text`
-/// has none.
-std::optional<int> metric_value(const std::string& text,
-                                absl::string_view name,
-                                absl::string_view label,
-                                absl::string_view value);
-
 }  // namespace signalbox::tools

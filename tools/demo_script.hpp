@@ -73,8 +73,8 @@ int end_early(int signal);
 struct DemoOutcome {
   std::string table;
   nlohmann::json data;
-  std::string failure;             ///< Empty: all went well.
-  std::vector<std::string> notes;  ///< For the page.
+  std::string failure;                  ///< Empty: all went well.
+  std::vector<std::string> notes = {};  ///< For the page.
 };
 
 /// Prints the table, and writes the data if --json names a file, and the page if --html does.

@@ -167,7 +167,7 @@ int play_tiered_drill(const DemoOptions& options, DemoStage& stage) {
     return end_early(status);
   }
   // The column "computed" has the first cluster's computed share, beside the measured shares.
-  std::cout << live_header(stage.leaves(), "computed") << std::endl;
+  std::cout << live_header(stage.leaves(), "computed") << "\n" << std::flush;
   Narrator narrator([&drill](auto since_start, auto interval) {
     return drill.live_line_of(since_start, interval);
   });
@@ -181,10 +181,7 @@ int play_tiered_drill(const DemoOptions& options, DemoStage& stage) {
   const TierResult result = drill.result();
   return publish(options,
                  stage,
-                 {.table = table(result),
-                  .data = to_json(result),
-                  .failure = why_failed(result),
-                  .notes = {}});
+                 {.table = table(result), .data = to_json(result), .failure = why_failed(result)});
 }
 
 }  // namespace signalbox::tools

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/metrics_text.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -87,6 +88,20 @@ absl::StatusOr<std::vector<MetricSample>> parse_metrics_text(absl::string_view t
     samples.push_back(*std::move(sample));
   }
   return samples;
+}
+
+std::optional<int> metric_value(absl::string_view text,
+                                absl::string_view name,
+                                const std::string& label,
+                                absl::string_view value) {
+  const auto samples = parse_metrics_text(text);
+  if (!samples.ok()) return std::nullopt;
+  const auto found = std::ranges::find_if(*samples, [&](const MetricSample& sample) {
+    const auto labelled = sample.labels.find(label);
+    return sample.name == name && labelled != sample.labels.end() && labelled->second == value;
+  });
+  if (found == samples->end()) return std::nullopt;
+  return static_cast<int>(found->value);
 }
 
 }  // namespace signalbox::tools

@@ -2,11 +2,12 @@
 //
 // metrics_text — reads the text that Prometheus reads, as a list of samples.
 //
-//   GET /metrics ─▶ text ─▶ [parse_metrics_text] ─▶ samples ─▶ top_view
+//   GET /metrics ─▶ text ─▶ [parse_metrics_text] ─▶ samples ─▶ top_view, demo
 
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,5 +26,12 @@ struct MetricSample {
 
 /// Comments are left out, and so are timestamps. INVALID_ARGUMENT names the first bad line.
 absl::StatusOr<std::vector<MetricSample>> parse_metrics_text(absl::string_view text);
+
+/// The value of the first sample `name` with `label` = `value`, without its fraction; nullopt: the
+/// text has none, or has a bad line.
+std::optional<int> metric_value(absl::string_view text,
+                                absl::string_view name,
+                                const std::string& label,
+                                absl::string_view value);
 
 }  // namespace signalbox::tools

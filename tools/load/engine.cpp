@@ -10,8 +10,6 @@
 #include <grpcpp/support/slice.h>
 #include <sys/prctl.h>
 
-#include "tools/peer.hpp"
-
 namespace signalbox::tools {
 namespace {
 
@@ -19,10 +17,8 @@ using std::chrono::nanoseconds;
 
 constexpr auto kLook = std::chrono::milliseconds(50);  // How often a wait looks for stop().
 constexpr auto kTakerLook = std::chrono::milliseconds(100);
-constexpr std::size_t kMostMessages = 1000;
 
-// Reading a thread's CPU clock is a system call, so only one call in kSampleEvery
-// is measured.
+// Reading a thread's CPU clock is a system call, so only one call in kSampleEvery is measured.
 constexpr std::uint64_t kSampleEvery = 32;
 
 nanoseconds thread_cpu() {
@@ -232,7 +228,9 @@ void LoadEngine::take(Call& call) {
   {
     const OwnCpu cpu(static_cast<std::uint64_t>(ended.ended_ns), taker_cpu_ns_);
     ended.endpoint = endpoint_of(peer);
-    if (!call.status.ok()) count_message(call.status);
+    if (!call.status.ok())
+      messages_.add(absl::StrCat(
+          "code ", static_cast<int>(call.status.error_code()), ": ", call.status.error_message()));
     while (!ended_.push(ended) && !cancelling_)
       std::this_thread::yield();
   }
@@ -246,17 +244,6 @@ void LoadEngine::take(Call& call) {
   --in_flight_;
 }
 
-void LoadEngine::count_message(const grpc::Status& status) {
-  std::string message =
-      absl::StrCat("code ", static_cast<int>(status.error_code()), ": ", status.error_message());
-  const auto known = messages_.find(message);
-  if (known != messages_.end()) {
-    ++known->second;
-  } else if (messages_.size() < kMostMessages) {
-    messages_.emplace(std::move(message), 1);
-  }
-}
-
 // The sender has ended, so only this thread changes calls.
 void LoadEngine::cancel_busy() {
   for (const auto& call : calls_) {
@@ -265,18 +252,12 @@ void LoadEngine::cancel_busy() {
 }
 
 std::uint32_t LoadEngine::endpoint_of(const std::string& peer) {
-  const auto [known, is_new_peer] = endpoints_.try_emplace(peer, EndedCall::kNoEndpoint);
-  if (!is_new_peer) return known->second;
-  std::string address = address_of_peer(peer);
-  if (address.empty()) return EndedCall::kNoEndpoint;
-  const auto next = static_cast<std::uint32_t>(by_address_.size() + 1);
-  const auto [found, is_new] = by_address_.try_emplace(address, next);
-  known->second = found->second;
-  if (is_new) {
+  EndpointNumbers::Found found = endpoints_.find(peer);
+  if (found.new_address) {
     const std::lock_guard lock(mutex_);
-    new_endpoints_.push_back(std::move(address));
+    new_endpoints_.push_back(*std::move(found.new_address));
   }
-  return known->second;
+  return found.number;
 }
 
 }  // namespace signalbox::tools

@@ -24,7 +24,6 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -38,6 +37,7 @@
 #include "tools/load/report.hpp"
 #include "tools/load/ring.hpp"
 #include "tools/load/schedule.hpp"
+#include "tools/load/tallies.hpp"
 
 namespace signalbox::tools {
 
@@ -91,7 +91,7 @@ class LoadEngine {
   std::chrono::nanoseconds own_cpu() const;
 
   /// The status messages of failed calls, and how many calls had each. Precondition: is_done().
-  const std::map<std::string, std::uint64_t>& messages() const { return messages_; }
+  const std::map<std::string, std::uint64_t>& messages() const { return messages_.counts(); }
 
  private:
   struct Call;
@@ -104,7 +104,6 @@ class LoadEngine {
   void send(Clock::time_point due, std::uint64_t number);
   void take_all();
   void take(Call& call);
-  void count_message(const grpc::Status& status);
   void cancel_busy();
   std::uint32_t endpoint_of(const std::string& peer);
   std::int64_t since_start(Clock::time_point time) const;
@@ -131,10 +130,8 @@ class LoadEngine {
   std::atomic<std::int64_t> taker_cpu_ns_ = 0;
 
   // For the taker thread. drain() also reads and empties new_endpoints_.
-  std::unordered_map<std::string, std::uint32_t>
-      endpoints_;  // By peer's name; two may be one address.
-  std::unordered_map<std::string, std::uint32_t> by_address_;
-  std::map<std::string, std::uint64_t> messages_;
+  EndpointNumbers endpoints_;
+  MessageCounts messages_;
   std::mutex mutex_;  // Guards new_endpoints_.
   std::vector<std::string> new_endpoints_;
 

@@ -46,6 +46,14 @@ RankedPlace place_of(const char* cluster, std::uint32_t rank) {
   return {.place = {.cluster = cluster, .priority = 0}, .rank = rank};
 }
 
+// A call to the near cluster, which is killed at 500 ms; the far cluster is the next.
+void kill_near_after_a_call(DemoRecord& record) {
+  record.place("127.0.0.1:1", place_of("near", 0));
+  record.place("127.0.0.1:2", place_of("far", 1000));
+  record.add(call_of(100ms, 1ms));
+  record.act_begins(at(500ms), kill_near());
+}
+
 LoadReport finished(DemoRecord& record, const DemoVerdict& verdict = {}) {
   return record.finish(at(2s), {.target = "xds:///orders", .rate = "10"}, verdict);
 }
@@ -55,10 +63,7 @@ LoadReport finished(DemoRecord& record, const DemoVerdict& verdict = {}) {
 TEST_CASE("demo_record: a kill has the calls that it lost, and the next cluster's first answer",
           "[tools][demo][load]") {
   DemoRecord record(kBegin, 2);
-  record.place("127.0.0.1:1", place_of("near", 0));
-  record.place("127.0.0.1:2", place_of("far", 1000));
-  record.add(call_of(100ms, 1ms));
-  record.act_begins(at(500ms), kill_near());
+  kill_near_after_a_call(record);
   record.add(failed_call(490ms, 20ms));
   record.add(call_of(510ms, 30ms, "ipv4:127.0.0.1:2"));
   record.act_begins(at(900ms),
@@ -87,10 +92,7 @@ TEST_CASE("demo_record: a kill has the calls that it lost, and the next cluster'
 TEST_CASE("demo_record: calls that come out of order are counted by the order of their ends",
           "[tools][demo][load]") {
   DemoRecord record(kBegin, 2);
-  record.place("127.0.0.1:1", place_of("near", 0));
-  record.place("127.0.0.1:2", place_of("far", 1000));
-  record.add(call_of(100ms, 1ms));
-  record.act_begins(at(500ms), kill_near());
+  kill_near_after_a_call(record);
   record.add(call_of(510ms, 80ms, "ipv4:127.0.0.1:2"));  // Ended at 590 ms.
   record.add(call_of(510ms, 10ms, "ipv4:127.0.0.1:2"));  // Ended at 520 ms.
   record.add(call_of(1500ms, 1ms));

@@ -106,18 +106,6 @@ TEST_CASE("demo_report: what is shown fits 80 columns", "[tools][demo]") {
   }
 }
 
-TEST_CASE("demo_report: reads a gauge from Prometheus' text", "[tools][demo]") {
-  const std::string text =
-      "# TYPE signalbox_priority_active gauge\n"
-      "signalbox_priority_active{cluster=\"orders-primary\"} 0\n"
-      "signalbox_priority_active{cluster=\"orders\"} 2\n"
-      "signalbox_priority_active{cluster=\"gone\"} -1\n";
-  CHECK(metric_value(text, "signalbox_priority_active", "cluster", "orders") == 2);
-  CHECK(metric_value(text, "signalbox_priority_active", "cluster", "gone") == -1);
-  CHECK_FALSE(metric_value(text, "signalbox_priority_active", "cluster", "other"));
-  CHECK_FALSE(metric_value(text, "signalbox_priority", "cluster", "orders"));
-}
-
 TEST_CASE("demo_report: the notes have what a load report lacks", "[tools][demo]") {
   DemoResult result = good_result();
   result.failed_in_flight = 3;

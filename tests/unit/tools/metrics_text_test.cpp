@@ -46,4 +46,16 @@ TEST_CASE("metrics text: the first bad line is named", "[tools][top]") {
   CHECK(samples.status().message().find('\x1b') == absl::string_view::npos);
 }
 
+TEST_CASE("metrics text: reads a gauge from Prometheus' text", "[tools][demo]") {
+  const std::string text =
+      "# TYPE signalbox_priority_active gauge\n"
+      "signalbox_priority_active{cluster=\"orders-primary\"} 0\n"
+      "signalbox_priority_active{cluster=\"orders\"} 2\n"
+      "signalbox_priority_active{cluster=\"gone\"} -1\n";
+  CHECK(metric_value(text, "signalbox_priority_active", "cluster", "orders") == 2);
+  CHECK(metric_value(text, "signalbox_priority_active", "cluster", "gone") == -1);
+  CHECK_FALSE(metric_value(text, "signalbox_priority_active", "cluster", "other"));
+  CHECK_FALSE(metric_value(text, "signalbox_priority", "cluster", "orders"));
+}
+
 }  // namespace signalbox::tools
