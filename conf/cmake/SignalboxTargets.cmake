@@ -16,8 +16,9 @@ foreach(linker mold lld)
   endif()
 endforeach()
 
-# Debug information costs half of the build time: line tables are enough to read a backtrace.
-string(REPLACE "-g" "-g1" CMAKE_CXX_FLAGS_DEBUG "${CMAKE_CXX_FLAGS_DEBUG}")
+# Full debug information takes half of the build time, and line tables are enough to read a backtrace. -Og compiles in
+# nine tenths of the time of -O0, and its objects are half as large and run faster (decision 131).
+string(REPLACE "-g" "-g1 -Og" CMAKE_CXX_FLAGS_DEBUG "${CMAKE_CXX_FLAGS_DEBUG}")
 
 # What is built knows its sources by their place in the project, wherever it was built.
 add_compile_options("-fmacro-prefix-map=${CMAKE_BINARY_DIR}/=build/" "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
