@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan of a file of resources, as a program asks for it.
+// The public plan(): a program's plan of the resources in a file.
 #include "signalbox/plan.hpp"
 
 #include <cstdlib>
