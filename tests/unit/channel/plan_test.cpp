@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The public plan(): a program's plan of the resources in a file.
+// plan_file() and plan_text(), as a program calls them.
 #include "signalbox/plan.hpp"
 
 #include <cstdlib>
