@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HttpPeer — a client of an HTTP server on 127.0.0.1. The test writes every byte that it sends.
+// HttpPeer — a client of an HTTP server on 127.0.0.1. It sends exactly the bytes of the test.
 
 #pragma once
 

@@ -23,8 +23,7 @@ using testing::RouterFixture;
 
 const Instant kNow{1h};
 
-// A pick without a timer: it notes the time limits that it would set a timer for, and the test ends
-// the pick.
+// A pick that notes its time limits instead of setting a timer. The test ends the pick.
 class TestPick final : public WaitingPick {
  public:
   template <typename... Args>

@@ -273,7 +273,7 @@ TEST_CASE("lrs session: a server that does not read delays reports, and loses no
   world.call(2);
   world.wait(seconds(60));
   CHECK(world.sent.size() == sent);
-  world.written();  // The report that was sent before.
+  world.written();  // The transport has written the first report.
   CHECK(world.settled == 1);
   CHECK(world.last_issued() == 2);  // The next report was due, so it follows at once.
   world.written();

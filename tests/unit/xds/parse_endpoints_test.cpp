@@ -455,7 +455,7 @@ TEST_CASE("parse_endpoints: the address of a proxy is validated where it is aske
         "EDS resource \"orders\": " + kFirst + "." + error);
   CHECK(error_of(parsed("", proxy("x"), options)) ==
         "EDS resource \"orders\": endpoints[0]." + error);
-  // Without the option the metadata is not read.
+  // The option is off, so the metadata is not read.
   CHECK(parsed(proxy("x"), proxy("x"), {}).resource.ok());
 }
 

@@ -206,7 +206,7 @@ TEST_CASE("limits: what goes beyond is refused by the limit's name, and nothing 
     const auto beyond = row.parse(row.most + 1, limits);
     CHECK(beyond.rejection == Rejection{RejectionReason::kLimit, row.limit});
     CHECK(error_of(beyond).find(absl::StrCat("(limit ", row.limit, ")")) != std::string::npos);
-    // With a higher limit, the same value is valid.
+    // A higher limit makes the same value valid.
     limits.*row.member = row.most + 1;
     if (row.member != &Limits::max_regex_memory)
       CHECK(row.parse(row.most + 1, limits).resource.ok());

@@ -99,7 +99,7 @@ TEST_CASE("parse_resource: a Resource lends its name to what has none", "[xds][p
   CHECK(received.name == "outer");
   CHECK(error_of(received) ==
         "Resource \"outer\": CDS resource must be a Cluster, found 1 bytes that are not");
-  // So does a Resource around a Resource without a name.
+  // An outer Resource lends its name to an inner Resource without a name, too.
   const std::string twice = serialise<Wrapper>("name: \"outer\" resource { [" + kWrapper +
                                                "] { resource { " + undecodable_cluster() + "} } }");
   CHECK(parse_resource(ResourceType::kCluster, kWrapper, twice).name == "outer");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cost of a response or a resource file, counted by this program's operator new: peak memory
-// and allocations. No clock is read: allocations stand for time.
+// and allocations. No clock is read: the number of allocations stands for the time.
 #include <atomic>
 #include <cstddef>
 #include <memory>
