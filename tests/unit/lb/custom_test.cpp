@@ -265,7 +265,7 @@ TEST_CASE("custom: a picker's answer is passed on", "[lb][custom][pick]") {
   const auto connection = std::make_shared<const Connection>(Address{"a"});
   CHECK(std::get<Complete>(picked(make_connection_picker(connection)).outcome).connection ==
         connection.get());
-  // It need not know where uses are counted.
+  // A custom picker may leave `uses` unset: it is set for the picker.
   Complete bare;
   bare.connection = connection.get();
   const PickResult counted = picked(std::make_shared<const AnsweringPicker>(answer(bare)));
