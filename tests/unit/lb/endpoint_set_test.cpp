@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases that round_robin's tests do not reach: localities by pointer, the report on a member, the
-// tracker of a member's calls.
+// Cases that round_robin's tests do not reach: replaced and shared localities, the data of a READY
+// endpoint, addresses that endpoints share, counters of calls.
 #include "lb/leaf/endpoint_set.hpp"
 
 #include <string>

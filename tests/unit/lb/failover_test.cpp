@@ -231,7 +231,7 @@ TEST_CASE("failover: it comes after ten seconds however much the silent priority
     orders.tree.advance(99ms);
     orders.set("first", absl::StrCat("a", change % 2 == 0 ? "" : ",more", ",a", change));
     orders.apply();
-    if (change % 3 == 0) orders.tree.down(absl::StrCat("a", change));  // One of several refuses.
+    if (change % 3 == 0) orders.tree.down(absl::StrCat("a", change));  // One of them refuses.
     REQUIRE(orders.tree.pick("orders") == "queue");
   }
   orders.tree.advance(100ms - 1ns);

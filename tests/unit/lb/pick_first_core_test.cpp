@@ -108,8 +108,8 @@ class History {
     if (first_.state() == kReady) RC_ASSERT(held_.size() == 1U);
   }
 
-  /// From now on one address answers, another ("b") stays silent until its timeout, and all others
-  /// refuse.
+  /// From now on one address answers. Address "b", unless it is that one, refuses late. All others
+  /// refuse at once.
   void settle() {
     const Texts list{"a", "b", "[c]"};
     const std::string good = list[below(list.size())];

@@ -171,7 +171,7 @@ TEST_CASE("picker pace: an urgent need overtakes the timer", "[lb][picker_pace]"
   pace.need(Need::kMayWait);
   CHECK(pace.burst_ended(at(1ms), 0ns) == timer(4ms));
   pace.need(Need::kNow);
-  pace.need(Need::kMayWait);  // Does not weaken the need.
+  pace.need(Need::kMayWait);  // A weaker need changes nothing.
   CHECK(pace.awaits_burst());
   CHECK_FALSE(pace.waits());
   CHECK(pace.burst_ended(at(2ms), 0ns) == kBuild);

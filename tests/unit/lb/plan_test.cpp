@@ -281,7 +281,7 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
   all.panic_threshold = 50;
   CHECK(planned(three_zones(), all).failing.tiered == PlannedShare{0, kAllCalls});
 
-  // Hosts that EDS calls unhealthy can be reached: loads go by the number of hosts.
+  // Hosts that EDS calls unhealthy can be reached. In panic, loads go by the number of hosts.
   const PlanInput unwell = aggregate(
       {leaf("primary", {{{}, {}, {locality("a", {endpoint("u:1", HealthStatus::kUnhealthy)})}}}),
        leaf("secondary",

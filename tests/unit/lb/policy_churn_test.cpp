@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Days of a whole tree: clusters come and go, priorities flap, hosts move. At the end exactly the
-// needed objects exist; without a configuration, none.
+// needed objects exist. Without a configuration no object exists.
 #include <map>
 #include <random>
 #include <string>

@@ -281,7 +281,7 @@ TEST_CASE_METHOD(RouterFixture,
   const absl::Status other = absl::DataLossError("x");
   publish(all_to(to("a")), answering([&](const PickArgs&) { return result(Fail{other}); }));
   CHECK_FALSE(absl::StrContains(router.pick(kCall).status().message(), "is old"));
-  // A call that waits is told nothing, one that was failing forgets it.
+  // A call that waits has no error, and so no notes.
   publish(all_to(to("a")), answering([](const PickArgs&) { return result(Queue{}); }));
   CHECK(router.pick(kCall).status().ok());
 }

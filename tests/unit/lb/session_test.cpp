@@ -263,7 +263,7 @@ TEST_CASE_METHOD(TwoBackends,
   backends["a"][1].is_usable = true;
   router.repick(pick, {"/s/M"});
   CHECK(host_in(pick.set_cookie()) == "10.0.0.2:80;a");
-  CHECK(counted("a", CookieSet::kNew) == 1);  // One response, one cookie.
+  CHECK(counted("a", CookieSet::kNew) == 1);  // One cookie for all attempts of the call.
 }
 
 TEST_CASE_METHOD(TwoBackends,
@@ -597,7 +597,7 @@ TEST_CASE_METHOD(TwoBackends,
                  "[lb][session][A33]") {
   configure_filters(all_to(to("a")),
                     {filter("session", session_by("s")), filter("fault", delaying(1s))});
-  CookieHeader headers("s=" + base64("10.0.0.2:80"));  // It names no cluster, so it has to be decoded.
+  CookieHeader headers("s=" + base64("10.0.0.2:80"));  // Unknown text, so it is decoded.
   Pick pick = router.pick({"/s/M", &headers, 7});
   REQUIRE(pick.delay() == 1s);
   headers.cookie.assign(headers.cookie.size(), 'x');

@@ -72,7 +72,8 @@ TEST_CASE("stride_scheduler: a weight counts between a tenth and ten times the m
 }
 
 TEST_CASE("stride_scheduler: shares follow weights within 0.5 %", "[lb][wrr][A58][property]") {
-  // Weights within the limits of the mean. A whole period gives exact shares but for rounding.
+  // The weights are within the limits around the mean. Shares in a whole period are exact but for
+  // rounding.
   CHECK(test::holds("shares", 60, [](const std::vector<std::uint16_t>& any) {
     if (any.size() < 2) return;
     Weights weights;

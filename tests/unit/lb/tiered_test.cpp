@@ -279,7 +279,7 @@ TEST_CASE("tiered: its state is that of the leaves with a share", "[lb][tiered]"
   CHECK(say(kFailure, kReady, kIdle) == kReady);
   CHECK(say(kFailure, kFailure, kReady) == kFailure);
   CHECK(fixture.policy.published()->status.message() == "cluster two: it failed");
-  CHECK(say(kConnecting, kFailure, kReady) == kFailure);  // A failed leaf that connects stays failed.
+  CHECK(say(kConnecting, kFailure, kReady) == kFailure);  // A failed leaf that tries stays failed.
   CHECK(say(kReady, kFailure, kReady) == kReady);
 }
 
