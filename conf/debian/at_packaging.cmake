@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# What cpack reads before it makes the packages: the maintainer, the time, and the versions that the archives were
-# compiled against.
+# Variables that cpack reads before it makes the packages: the maintainer, the time, and the
+# versions of the libraries that the archives were compiled against.
 #
 #   DEBFULLNAME, DEBEMAIL    the maintainer, as for Debian's devscripts
-#   SOURCE_DATE_EPOCH        the time of all files and of the changelog; by default that of the last commit
+#   SOURCE_DATE_EPOCH        the time of all files and of the changelog; by default the time of the
+#                            last commit
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH conf)
 cmake_path(GET conf PARENT_PATH CPACK_SIGNALBOX_SOURCE)
 
@@ -32,7 +33,8 @@ endif()
 
 # --- what libsignalbox-dev depends on --------------------------------------------------------------
 
-# "2:1.51.1-3" gives ">= 2:1.51" and "<< 2:1.52~". CAF changes its soname with every version, so three numbers count.
+# The version "2:1.51.1-3" gives ">= 2:1.51" and "<< 2:1.52~". For CAF, three numbers count, because
+# each version of CAF has another soname.
 function(signalbox_series package result)
   execute_process(COMMAND dpkg-query -W "-f=\${Version}" "${package}" OUTPUT_VARIABLE version ERROR_QUIET)
   set(numbers "[0-9]+(\\.[0-9]+)?")
