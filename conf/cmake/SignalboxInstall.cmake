@@ -3,7 +3,7 @@
 #
 #   bin/signalbox                       the command
 #   lib/libsignalbox_*.a                an archive per folder, as they are (decision 19)
-#   lib/cmake/signalbox, lib/pkgconfig  find_package(signalbox CONFIG), pkg-config --static signalbox
+#   lib/cmake/signalbox, lib/pkgconfig  for find_package(signalbox CONFIG) and pkg-config --static
 #   include/signalbox-M.N/signalbox/    the public headers and the headers that they include: see
 #                                       install_headers.cmake
 #   share/doc/signalbox                 the documents, and all files that they link to or name
@@ -34,7 +34,7 @@ install(EXPORT signalboxCommandTargets NAMESPACE signalbox:: DESTINATION "${sign
 
 # --- headers ---
 #
-# The headers that the public headers include are found at installation, so no list can become stale.
+# The headers that the public headers include are found at installation: no list can become stale.
 
 install(CODE "
   set(source \"${PROJECT_SOURCE_DIR}\")

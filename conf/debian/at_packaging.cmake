@@ -8,7 +8,7 @@
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH conf)
 cmake_path(GET conf PARENT_PATH CPACK_SIGNALBOX_SOURCE)
 
-# --- the maintainer --------------------------------------------------------------------------------
+# --- the maintainer -------------------------------------------------------------------------------
 
 set(name "$ENV{DEBFULLNAME}")
 set(address "$ENV{DEBEMAIL}")
@@ -20,7 +20,7 @@ if(address STREQUAL "")
 endif()
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${name} <${address}>")
 
-# --- the time --------------------------------------------------------------------------------------
+# --- the time -------------------------------------------------------------------------------------
 
 if("$ENV{SOURCE_DATE_EPOCH}" STREQUAL "")
   execute_process(COMMAND git -C "${CPACK_SIGNALBOX_SOURCE}" log -1 --format=%ct
@@ -31,7 +31,7 @@ if("$ENV{SOURCE_DATE_EPOCH}" STREQUAL "")
   set(ENV{SOURCE_DATE_EPOCH} "${seconds}")
 endif()
 
-# --- what libsignalbox-dev depends on --------------------------------------------------------------
+# --- what libsignalbox-dev depends on -------------------------------------------------------------
 
 # The version "2:1.51.1-3" gives ">= 2:1.51" and "<< 2:1.52~". For CAF, three numbers count, because
 # each version of CAF has another soname.

@@ -22,7 +22,7 @@ function(signalbox_compress)
   signalbox_run(gzip -9n ${ARGN})
 endfunction()
 
-# --- the command and its man pages -----------------------------------------------------------------
+# --- the command and its man pages ----------------------------------------------------------------
 
 set(command "${staged}/tools${prefix}/bin/signalbox")
 set(manual "${staged}/tools${prefix}/share/man/man1")
@@ -32,13 +32,13 @@ file(GLOB pages "${manual}/*.1")
 signalbox_compress(${pages})
 signalbox_run("${CPACK_SIGNALBOX_STRIP}" --remove-section=.comment --remove-section=.note "${command}")
 
-# --- the archives ----------------------------------------------------------------------------------
+# --- the archives ---------------------------------------------------------------------------------
 
 file(GLOB_RECURSE archives "${staged}/dev${prefix}/*.a")
 signalbox_run("${CPACK_SIGNALBOX_STRIP}" --strip-debug --enable-deterministic-archives --remove-section=.comment
   --remove-section=.note ${archives})
 
-# --- the documents ---------------------------------------------------------------------------------
+# --- the documents --------------------------------------------------------------------------------
 
 # Debian systems already have a copy of this licence. A symbolic link keeps the links in the
 # documents valid.
