@@ -11,11 +11,13 @@ option(SIGNALBOX_FAST_BUILD "Precompile headers" ON)
 add_compile_options(-pthread)
 set(CMAKE_CXX_COMPILE_OPTIONS_PIE "${CMAKE_CXX_COMPILE_OPTIONS_PIC}")
 
-# ccache caches a source with a precompiled header only under these two assumptions: no source uses
+# Two checkouts share the objects in ccache, because it makes their paths relative (decision 143).
+# It caches a source with a precompiled header only under these two assumptions: no source uses
 # __TIME__, and the macros that a source defines do not change its precompiled header.
 if(SIGNALBOX_FAST_BUILD AND SIGNALBOX_CCACHE AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL SIGNALBOX_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER
-    "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${SIGNALBOX_CCACHE}")
+    "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${PROJECT_SOURCE_DIR};CCACHE_NOHASHDIR=1"
+    "CCACHE_SLOPPINESS=pch_defines,time_macros;${SIGNALBOX_CCACHE}")
 endif()
 
 # signalbox_precompiled(NAME LIBRARY...): conf/pch/NAME.hpp, which includes headers of these
@@ -30,7 +32,7 @@ function(signalbox_precompiled name)
   target_compile_features(signalbox_pch_${name} PRIVATE cxx_std_20)
   target_include_directories(signalbox_pch_${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(signalbox_pch_${name} PRIVATE ${ARGN})
-  target_precompile_headers(signalbox_pch_${name} PRIVATE "${PROJECT_SOURCE_DIR}/conf/pch/${name}.hpp")
+  target_precompile_headers(signalbox_pch_${name} PRIVATE <conf/pch/${name}.hpp>)
 endfunction()
 
 # signalbox_use_precompiled(TARGET NAME)

@@ -23,8 +23,10 @@ endforeach()
 string(REPLACE "-g" "-g1 -Og" CMAKE_CXX_FLAGS_DEBUG "${CMAKE_CXX_FLAGS_DEBUG}")
 
 # Binaries contain the paths of sources in the project, and so do not depend on the folder of the
-# build.
-add_compile_options("-fmacro-prefix-map=${CMAKE_BINARY_DIR}/=build/" "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+# build. ccache makes these paths relative to the build folder.
+file(RELATIVE_PATH to_sources "${CMAKE_BINARY_DIR}" "${PROJECT_SOURCE_DIR}")
+add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=" "-ffile-prefix-map=${to_sources}/="
+  "-ffile-prefix-map=${CMAKE_BINARY_DIR}/=build/")
 
 if(SIGNALBOX_SANITIZER)
   add_compile_options(-fsanitize=${SIGNALBOX_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
