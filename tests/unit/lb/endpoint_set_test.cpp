@@ -200,7 +200,7 @@ TEST_CASE("endpoint_set: 10,000 endpoints that share an address leave it one by 
   CHECK(count_of<AcquireSubchannel>(effects) == kMany + 1);
 
   // A READY endpoint keeps one address and gives up the shared address. The shared subchannel is
-    // released with the last endpoint that gives it up.
+  // released with the last endpoint that gives it up.
   for (std::size_t at = 0; at + 1 < kMany; ++at) {
     effects.clear();
     set.observe(ready(("own" + std::to_string(at)).c_str()), effects);
