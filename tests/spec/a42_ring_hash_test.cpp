@@ -799,7 +799,7 @@ TEST_CASE("A42: after a failure the policy connects one endpoint after another u
 TEST_CASE("A42: an endpoint that fails at once does not stop the search",
           "[spec][lb][ring_hash][A42]") {
   RingHashHarness leaf({"a", "b,x", "c"});
-  // "x" is held for the endpoint "a,x" before "x,a" needs it.
+  // "x" is already held, and in back-off, for the endpoint "a,x" when "x,a" needs it.
   leaf.list(Strings{"a,x", "x,a", "c"});
   leaf.want("a");
   leaf.idle("a");
