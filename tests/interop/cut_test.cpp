@@ -83,7 +83,7 @@ TEST_CASE("interop: a response that is cut short changes nothing, and comes whol
   CHECK(traffic.finish() == std::vector<std::string>{});
   INFO(to_string(plane.wire()));
   CHECK(proxy.cuts() == 1);
-  // Had the first one been whole, nobody would have come again.
+  // The second stream shows that the cut broke the first one.
   CHECK(plane.wire().streams_opened == 2);
   CHECK(plane.wire().nacks().empty());
 }

@@ -25,7 +25,7 @@ sockaddr_in loopback(int port) {
   return name;
 }
 
-// -1 where nobody listens.
+// Returns a connected socket, or -1 when the connection fails.
 int connect_to(const std::string& address) {
   int port = 0;
   if (!absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port)) return -1;

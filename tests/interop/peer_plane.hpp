@@ -5,8 +5,8 @@
 //   yaml ─▶ set() ─▶ [control_plane, Go] ◀─ ADS ─ Runtime
 //            wire() ◀─ what went over its streams, in order
 //
-// Its port is reserved for as long as this lives: whoever calls it while the process does not run
-// is refused, and a process that starts again gets the same one.
+// PeerPlane reserves its port until its destructor runs. While the process does not run,
+// connections to the port are refused. A restarted process gets the same port.
 
 #pragma once
 
@@ -86,7 +86,7 @@ class PeerPlane {
   void start();
   void kill();  ///< Sends SIGKILL; returns when the process has ended.
 
-  /// Returns when it is set, whether or not anybody has been told.
+  /// Returns when the snapshot is set. Clients may not have received it yet.
   void set(const std::string& version,
            const std::string& yaml,
            const std::map<std::string, std::string>& versions = {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An independent control plane that changes its mind faster than anybody needs to follow.
+// An independent control plane sends updates faster than a client can apply each of them.
 #include <map>
 
 #include "absl/strings/str_cat.h"

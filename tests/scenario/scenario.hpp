@@ -7,8 +7,8 @@
 //   policy NAME POLICY               from the next eds on: the priorities' policy: round_robin, …
 //   limit NAME CALLS                 from the next eds on: at most CALLS calls in flight
 //   drop NAME CATEGORY PERCENT       from the next eds on: the share of calls dropped
-//   detect NAME                      from the next eds on: who fails more than half of ten calls is
-//                                    ejected for 30 s, of all endpoints half
+//   detect NAME                      from the next eds on: an endpoint that fails more than half of
+//                                    ten calls is ejected for 30 s; at most half of all endpoints
 //   idle NAME 10s                    from the next eds on: the time that sessions keep a host
 //   keep NAME draining               from the next eds on: sessions also keep DRAINING hosts
 //   standby COUNT                    from the next start of a policy on: connected priorities
