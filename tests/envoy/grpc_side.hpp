@@ -17,7 +17,7 @@
 
 namespace signalbox::test {
 
-/// A server on a free port of loopback, for as long as it lives.
+/// A server on a free port of 127.0.0.1. The destructor stops it.
 class GrpcBackend {
  public:
   GrpcBackend();
@@ -41,15 +41,15 @@ class GrpcBackend {
 };
 
 struct Answer {
-  std::string backend;     ///< Its address; empty: the call failed.
-  std::string set_cookie;  ///< Of the answer's headers or trailers.
+  std::string backend;     ///< The address of the backend that answered; empty: the call failed.
+  std::string set_cookie;  ///< The response's set-cookie, from its headers or its trailers.
   std::string error;
 };
 
 /// gRPC's own channel, to one address.
 std::shared_ptr<grpc::ChannelInterface> plain_channel(const std::string& address);
 
-/// `cookie`: the value of the header; empty: the call has none.
+/// `cookie`: the value of the call's header "cookie"; empty: the call has no such header.
 Answer call_once(grpc::ChannelInterface& channel,
                  const std::string& cookie,
                  std::chrono::seconds at_most);

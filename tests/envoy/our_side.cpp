@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// signalbox_envoy_side: runs signalbox for a driver that puts the same questions to Envoy.
+// signalbox_envoy_side: runs signalbox for a driver that compares the answers with Envoy's.
 //
 //   stdin: commands, a line of JSON each ─▶ [runtime over a resource file] ─▶ stdout: answers
 //
@@ -14,11 +14,11 @@
 //   {"do": "call", "target": "xds:///…" | ADDRESS, "cookie": C}
 //     → {"backend", "set_cookie", "error"}
 //
-// A pick has a "backend" only where it is complete. "serve" starts gRPC servers, and "call" is a
-// gRPC call.
+// A pick has a "backend" only if it is complete, and a "cluster" only if a route took its call.
+// "serve" starts gRPC servers, and "call" makes a gRPC call.
 //
-// "start" makes a new runtime, and with it new targets. The program ends with its stdin. Exit
-// status: 0 all commands were answered, 1 a command was wrong.
+// "start" replaces the runtime and its targets. The program ends when its stdin ends. Exit status:
+// 0 all commands were answered, 1 a command was wrong or failed.
 #include <iostream>
 #include <map>
 #include <memory>
@@ -183,7 +183,7 @@ int run() {
   std::string line;
   while (std::getline(std::cin, line)) {
     const json answer = side.answer(json::parse(line));
-    // Texts of failures need not be UTF-8.
+    // An error text may hold bytes that are not UTF-8, and JSON allows only UTF-8.
     std::cout << answer.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
   }
   return 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A29, the client's part in the document's order: from the bootstrap and a Cluster, as a
-// control plane sends it, to the check of a server's names. tests/e2e/runtime_tls_test has the
-// handshakes, and shows that no connection is in plaintext.
-// tests/unit/actors/cluster_credentials_test has files that change.
+// gRFC A29, the client's part, in the document's order: a cluster's transport_socket, the
+// bootstrap's certificate providers, and the check of the names in a server's certificate.
+// tests/e2e/runtime_tls_test has the handshakes, and shows that no connection is in plaintext.
+// tests/unit/actors/cluster_credentials_test has certificate files that change.
 
 #include <chrono>
 #include <string>
@@ -58,7 +58,7 @@ ReceivedResource cluster(const std::string& more) {
   return received(proto_of(more).SerializeAsString());
 }
 
-// Serialised fields that the linked protobuf messages do not name.
+// Serialised fields for tests to append: the linked protobuf messages lack these two fields.
 const std::string kSni("\x12\x01s", 3);
 const std::string kSocketMatches("\xda\x02\x00", 3);
 

@@ -17,7 +17,6 @@ namespace {
 using namespace signalbox::testing;
 using namespace std::chrono_literals;
 
-// Counts the calls of select().
 class CountingSelector final : public ConfigSelector {
  public:
   explicit CountingSelector(ConfigSelectorPtr inner) : inner_(std::move(inner)) {}

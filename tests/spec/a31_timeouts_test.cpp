@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A31, "Supported Fields": the limits of a call's time, in the document's order.
+// gRFC A31, "Supported Fields": the limits of a call's duration, in the document's order.
 
 #include <chrono>
 
@@ -104,7 +104,7 @@ TEST_CASE("A31: the table of effective timeouts", "[spec][A31][A31-27]") {
     const char* row;
     Setting application;
     Setting header_max;
-    std::vector<Setting> max_stream_duration;  // Alternatives; each one gives the same result.
+    std::vector<Setting> max_stream_duration;  // The row holds for each of these values.
     Setting effective;
   };
 

@@ -17,7 +17,8 @@ namespace {
 using namespace signalbox::testing;
 using namespace std::chrono_literals;
 
-// A channel with fault filters on its calls, and with pickers that count.
+// A channel with one fault filter. `picked` counts the picks that reach its picker. A call that is
+// delayed at the moment, or aborted, does not reach it.
 struct Channel : RouterFixture {
   Channel() { faults.active = std::make_shared<const RequestLimit>(); }
 

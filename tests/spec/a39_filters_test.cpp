@@ -16,7 +16,8 @@ namespace {
 
 using namespace signalbox::testing;
 
-// A channel with pickers that complete every pick.
+// A channel with a picker that completes every pick. `trace` gets the name of each traced() filter
+// that runs, and "pick" for each pick.
 struct Channel : RouterFixture {
   void configure(const XdsConfig& config) {
     publish(config, answering([this](const PickArgs&) {

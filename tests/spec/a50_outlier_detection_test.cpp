@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRFC A50, as A61 and A75 have changed it: whole trees, cluster_manager to round_robin.
+// gRFC A50, as A61 and A75 changed it. The tests run whole policy trees, from cluster_manager down
+// to round_robin.
 #include <algorithm>
 
 #include <catch2/catch.hpp>
@@ -15,8 +16,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// Ejects an endpoint that fails more than half of its calls, given ten calls or more. At most
-/// three of six endpoints are ejected.
+/// Ejects an endpoint that fails more than half of its calls. Only endpoints with ten calls or more
+/// are judged, and only if there are three or more of them. At most half of all are ejected.
 OutlierDetection detection() {
   OutlierDetection settings;
   settings.max_ejection_percent = 50;

@@ -4,9 +4,10 @@
 // of a cluster becomes a configuration, and wrr_locality makes a target of each locality.
 //
 // Not here:
-//   - gRPC's JSON between both sides: a policy list becomes an LbConfig.
-//   - "CDS Load Balancer": the document has an aggregate's policy apply to its leaves. By A75 each
-//     leaf keeps its own policy (a75_tree_test).
+//   - The JSON to which gRPC's xDS client converts a policy list. signalbox converts the list
+//     directly to an LbConfig.
+//   - "CDS Load Balancer": in the document an aggregate's policy applies to its leaves. A75 changed
+//     this: each leaf keeps its own policy (a75_tree_test).
 //   - The fields of ring_hash and least_request: a42_ring_hash_test, a48_least_request_test.
 //   - A warning about a locality with different weights in two priorities: each priority has a
 //     wrr_locality of its own, so no weight is discarded.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A55, "StatefulSessionFilter Processing", as A60 and A61 change it: the cookie's half of
-// session affinity, in the document's order. a55_override_host_test has the endpoints' half.
+// gRFC A55, "StatefulSessionFilter Processing", as A60 and A61 change it, in the document's order:
+// how calls' cookies are read and set. a55_override_host_test shows how the policy
+// xds_override_host finds the endpoint of a cookie.
 // tests/unit/xds/parse_http_filter_test has the configurations that are refused.
 
 #include <algorithm>
@@ -64,8 +65,8 @@ SCENARIO("A55: Envoy's configuration, as the document has it", "[spec][A55-39]")
 }
 
 // A model of an Envoy proxy (CookieBasedSessionState). It reads its own protobuf message in the
-// cookie. Without one, the whole text is an address. It sets a cookie when the call goes to another
-// host.
+// cookie. If there is none, the whole text is an address. The proxy sets a cookie when the call
+// goes to another host than the cookie names.
 class EnvoyProxy {
  public:
   explicit EnvoyProxy(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {}
@@ -77,7 +78,7 @@ class EnvoyProxy {
     if (is_known) return wish;
     const std::string& host = hosts_[next_++ % hosts_.size()];
     std::string text;
-    // Seconds since the start of the proxy's machine.
+    // Envoy counts the time of expiry from the start of its machine: here one hour.
     lb::write_envoy_cookie(host, "", 3'600, text);
     cookie = "s=" + base64(text);
     return host;
@@ -105,8 +106,8 @@ SCENARIO("A55: a session whose calls go through Envoy and through us by turns ke
 
   const auto row = GENERATE(values<Row>({
       {"gRPC's form, and Envoy is first", CookieForm::kGrpc, true, 0},
-      // Envoy does not read gRPC's form, so it sets a cookie of its own form, and follows it from
-      // then on.
+      // Envoy cannot read gRPC's form, so it chooses a host itself and sets a cookie in its own
+      // form. signalbox and Envoy both follow that cookie from then on.
       {"gRPC's form, and we are first", CookieForm::kGrpc, false, 1},
       {"Envoy's form, and Envoy is first", CookieForm::kEnvoy, true, 0},
       {"Envoy's form, and we are first", CookieForm::kEnvoy, false, 0},

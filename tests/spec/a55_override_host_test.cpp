@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A55, "LB policy changes" (xds_override_host), in the document's order: whole trees,
-// cluster_manager to round_robin, and calls with cookies.
+// gRFC A55, "LB policy changes" (xds_override_host), in the document's order. The tests run whole
+// policy trees, from cluster_manager down to round_robin, and make calls with cookies.
 
 #include <algorithm>
 #include <map>
@@ -24,7 +24,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// One cluster "orders" with all addresses up.
+/// One cluster "orders". Its addresses are silent until up().
 struct Orders : SessionTree {
   using SessionTree::SessionTree;
 
@@ -253,7 +253,8 @@ SCENARIO("A55: the policy stands above the cluster's priorities", "[spec][lb][A5
   CHECK(std::ranges::count(policies, path + "/child priority") == 1);
 }
 
-// Holds for every set of endpoints, and for every endpoint that comes or goes.
+// A case is a random list of changes, each of which adds or removes one of eight endpoints. After
+// each change the sessions of all present endpoints are visited.
 TEST_CASE("A55: one endpoint more or less moves no other endpoint's sessions",
           "[spec][lb][A55-44]") {
   const auto spec = [](const std::set<int>& hosts) {

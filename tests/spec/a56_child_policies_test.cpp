@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A56 with each real policy below a priority, for all states of its hosts.
+// gRFC A56 with each real policy as the child of three priorities, for all combinations of their
+// hosts' states.
 
 #include <algorithm>
 #include <map>
@@ -41,8 +42,8 @@ class Priorities {
 
   void advance(Duration time) { tree_.advance(time); }
 
-  /// An address, "queue" or "fail". Picks several times, since a pick may first ask for a
-  /// connection.
+  /// The outcome of the last of several picks: an address, "queue" or "fail". One pick is not
+  /// enough, because the first ones may only ask for a connection.
   std::string answer() {
     std::string last;
     for (int i = 0; i < 4; ++i)
@@ -51,7 +52,8 @@ class Priorities {
     return last.substr(0, last.find(' '));
   }
 
-  /// Waits for the failover windows of all priorities. A waiting call picks again at every change.
+  /// Lets the failover windows of all priorities pass. Picks after each window, as a waiting call
+  /// does: a policy such as ring_hash connects only when a pick asks.
   void wait() {
     answer();
     for (std::size_t window = 0; window < kAddresses.size(); ++window) {

@@ -488,7 +488,8 @@ SCENARIO("A56: endpoints that move up into a failed priority serve without a bre
     tree.up("b");
     world.eds("c", {"east:a", "west:b"}, policy.config);
     tree.apply(manager_of({"c"}), world.config());
-    // Calls that ask for a connection wait for it, and never fail.
+    // With some policies a pick first asks for a connection, and is queued. So these policies get
+    // more picks until none is queued.
     const auto reached = [&] {
       Texts answers = tree.reached("c");
       for (int again = 0; policy.connects_when_asked && again < 4 && has(answers, "queue"); ++again)

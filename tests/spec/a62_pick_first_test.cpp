@@ -4,11 +4,12 @@
 // document's order. a61_dualstack_test has Happy Eyeballs.
 //
 // Not here:
-//   - IDLE_TIMEOUT: a channel without calls does not go IDLE. It keeps its connection, and an
-//     address that failed is tried for ever.
+//   - IDLE_TIMEOUT: a signalbox channel without calls does not go IDLE. It keeps its connection. It
+//     tries a failed address again for ever.
 //   - The service config's shuffleAddressList: signalbox has no service config.
-//   - GRPC_EXPERIMENTAL_PICKFIRST_LB_CONFIG is not read: the field and the policy are always there.
-//   - With A113, which is on by default, a shuffled order follows the endpoints' weights.
+//   - GRPC_EXPERIMENTAL_PICKFIRST_LB_CONFIG is not read: xDS may always configure pick_first.
+//   - A113, which is on by default: endpoints of larger weight tend to come first in a shuffled
+//     order (tests/unit/lb/address_order_test).
 
 #include <algorithm>
 #include <cmath>
@@ -73,7 +74,7 @@ Strings texts(const std::vector<Address>& addresses) {
   return texts;
 }
 
-// Six standard deviations for this number of draws.
+// Six standard deviations of how often an outcome of probability `share` occurs in `runs` draws.
 double margin(int runs, double share) {
   return 6 * std::sqrt(runs * share * (1 - share));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the control plane's answers to picks: the dependency manager, and the whole policy tree
-// below its configuration. Other implementations have crashed in these cases (B1, B2).
+// The dependency manager and the whole policy tree together: the tests give the control plane's
+// answers, and check the picks. Other implementations have crashed in these cases (B1, B2).
 
 #include <algorithm>
 #include <map>
@@ -68,7 +68,7 @@ class Answers {
       if (next == order.end()) break;
       give(answers[*next].key, answers[*next].resource);
     }
-    // The timers of A57.
+    // The missing resources never come, so A57's timers report that they do not exist.
     while (world_.config == nullptr) {
       const auto next =
           std::ranges::find_if(order, [&](std::size_t at) { return is_open(answers[at].key); });
@@ -248,8 +248,8 @@ TEST_CASE("B2: hosts that move between priorities, and priorities that come and 
   struct Row {
     const char* when;
     std::vector<Step> steps;
-    /// Connections made until the end. A host out of use loses its connection, unless it moves into
-    /// use.
+    /// The number of connections made to each host, over all steps. A host keeps its connection
+    /// while a priority that serves, or that served lately, has the host.
     std::map<std::string, int> connections;
   };
 
@@ -336,8 +336,8 @@ TEST_CASE(
     // Served addresses, and the number of connections made to each.
     std::map<std::string, int> served;
     for (int update = 0; update < 15; ++update) {
-      // Each host is in a random priority, or in none; localities are named by priority, or by
-      // host.
+      // Each host is in a random priority, or in none. Its locality is its own ("of-a"), or one of
+      // three that hosts share.
       std::vector<std::map<std::string, Names>> drawn(1 + draw(4));
       for (const std::string& host : hosts) {
         if (draw(4) == 0) continue;

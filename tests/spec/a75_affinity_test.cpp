@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A75, "Stateful Session Affinity Changes", in the document's order: whole trees and
-// subchannel maps in virtual time, and calls with cookies.
-// tests/unit/lb/override_host_picker_test.cpp has a table of picks; session_keeper_test.cpp has the
-// map's keeper of sessions.
+// gRFC A75, "Stateful Session Affinity Changes", in the document's order. The tests run whole
+// policy trees and subchannel maps in virtual time, and make calls with cookies.
+// tests/unit/lb/override_host_picker_test.cpp has a table of picks. session_keeper_test.cpp tests
+// which hosts a subchannel map keeps for sessions.
 
 #include <algorithm>
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRFC A75 and what it builds on (A37, A31): whole trees, cluster_manager to round_robin.
+// gRFC A75, and the parts of A37 and A31 that it builds on. The tests run whole policy trees, from
+// cluster_manager down to round_robin.
 #include <catch2/catch.hpp>
 
 #include "tests/support/printed.hpp"
@@ -17,7 +18,7 @@ bool has(const Texts& texts, const std::string& text) {
   return std::ranges::count(texts, text) != 0;
 }
 
-/// An aggregate "orders" of "primary" (a) and "secondary" (b).
+/// An aggregate "orders" of the leaves "primary" (endpoint a) and "secondary" (endpoint b).
 struct Orders {
   XdsWorld world;
   TreeHarness tree;
@@ -31,7 +32,7 @@ struct Orders {
   void apply() { tree.apply(manager_of({"orders"}), world.config()); }
 };
 
-/// The configuration, with EDS drop_overload in `cluster`.
+/// Returns `config` with these drop categories in the EDS resource of `cluster`.
 XdsConfigPtr with_drops(const XdsConfigPtr& config,
                         const std::string& cluster,
                         std::vector<DropCategory> drops) {

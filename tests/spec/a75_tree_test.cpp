@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A75, "Changes to the LB policy tree": from the control plane's answers to the drawn tree,
-// and to the behaviour that the tree's shape makes possible.
+// gRFC A75, "Changes to the LB policy tree". The tests give the control plane's answers, and check
+// the drawn policy tree and the behaviour that follows from its shape.
 
 #include <string>
 #include <vector>
@@ -42,7 +42,7 @@ struct Orders {
 
   Orders() { world.route_to({"orders"}); }
 
-  /// An EDS cluster; one locality per priority, named after the priority's place.
+  /// Sets an EDS cluster with one locality per priority. The region is "r0" for priority 0.
   void eds_leaf(const std::string& name,
                 const std::vector<Names>& priorities,
                 const LbConfigPtr& policy = default_lb_policy()) {
@@ -325,7 +325,8 @@ SCENARIO("A37: once failed over to a name, EDS leaves that keep trying cause no 
   GIVEN("an hour in which the EDS leaves' hosts come and go") {
     for (int minute = 0; minute < 60; ++minute) {
       for (const char* address : {"a", "b", "c", "d"}) {
-        // The back-off ends and the next attempt fails: no host is READY long enough to serve.
+        // up() also ends the host's back-off. The host is down again before the next pick, so it
+        // serves no call.
         orders.tree.up(address);
         orders.tree.down(address);
       }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A81 in the document's order: from the bootstrap, the environment, routes and endpoints, as a
-// control plane sends them, to the :authority of a call. tests/e2e/runtime_authority_test shows the
-// :authority at a backend, and the precedence of the application's choice.
+// gRFC A81 in the document's order: how the bootstrap, the environment, routes and endpoints decide
+// the :authority of a call. tests/e2e/runtime_authority_test shows the :authority at a backend, and
+// that the application's own choice has precedence.
 
 #include <map>
 #include <memory>
@@ -32,7 +32,7 @@ const Environment kOn{{"GRPC_EXPERIMENTAL_XDS_AUTHORITY_REWRITE", "true"}};
 const std::string kTrusted = "\"trusted_xds_server\"";
 const std::string kRewrite = "auto_host_rewrite { value: true }";
 
-// The parse options of a resource from the bootstrap's only server.
+// The options for resources of a bootstrap's only server, which has these server_features.
 xds::ParseOptions options_of(const std::string& features, const Environment& environment) {
   const auto bootstrap = xds::parse_bootstrap(
       absl::StrCat("{\"xds_servers\": [{\"server_uri\": \"cp:1\", \"channel_creds\": [{\"type\": "
@@ -68,7 +68,7 @@ bool rewrites(const std::string& action,
   return std::get<ForwardAction>(config->virtual_hosts.at(0).routes.at(0).action).auto_host_rewrite;
 }
 
-// The localities of an EDS resource with one endpoint.
+// The only locality of an EDS resource. Its only endpoint has this hostname.
 LocalityPtr locality(const std::string& hostname, const xds::ParseOptions& options) {
   const std::string text = absl::StrCat(
       "cluster_name: \"orders\" endpoints { locality { region: \"r\" } load_balancing_weight { "
@@ -80,7 +80,8 @@ LocalityPtr locality(const std::string& hostname, const xds::ParseOptions& optio
   return xds::value_of<Endpoints>(resource).priorities.at(0).localities.at(0);
 }
 
-// A call to the only endpoint of a locality; `authority` is the value before the call.
+// Makes a call to the only endpoint of a locality, over a route with this action, and returns the
+// :authority that the pick chose. A pick must overwrite the value that its caller had before.
 struct Call {
   std::string over(const std::string& action, const LocalityPtr& to) {
     const ChosenEndpoint chosen{to, &to->endpoints.front(), nullptr};

@@ -16,7 +16,7 @@ namespace {
 
 using Numbers = std::vector<std::uint32_t>;
 
-// A priority of 100 hosts with this number of healthy hosts, as in the document's tables.
+// One priority of 100 hosts for each number of healthy hosts, as in the document's tables.
 std::vector<PriorityHealth> percent(const Numbers& healthy) {
   std::vector<PriorityHealth> priorities;
   for (const std::uint32_t hosts : healthy)
@@ -62,8 +62,9 @@ std::uint32_t normalized_total_health(const std::vector<PriorityHealth>& priorit
   return std::min(100U, sum);
 }
 
-// The load of each cluster by the document's own formula (ENV-12, ENV-13): from healthy hosts
-// alone, and rounded once for each cluster. `sizes`: the number of priorities of each cluster.
+// The load of each cluster by the document's own formula (ENV-12, ENV-13). The formula counts only
+// healthy hosts, and rounds once for each cluster. `sizes`: the number of priorities of each
+// cluster.
 Numbers cluster_priority_loads(const std::vector<PriorityHealth>& priorities,
                                const std::vector<std::size_t>& sizes) {
   const Numbers scores_of_all = scores(priorities);
@@ -225,9 +226,10 @@ TEST_CASE("ENV: a priority panics below the threshold, while all together are no
   CHECK(panics({20, 40}, 0) == std::vector<bool>{false, false});
   CHECK(healthy_loads(priority_loads(percent({20, 40}), 30)) == Numbers{34, 66});
   const std::vector<PriorityHealth> degraded{{10, 30, 100}, {20, 0, 100}};
-  CHECK_FALSE(priority_loads(degraded, 40)[0].panic);  // 10 and 30 are fit.
+  CHECK_FALSE(priority_loads(degraded, 40)[0].panic);  // 10 healthy, 30 degraded: 40 are fit.
   CHECK(priority_loads(degraded, 41)[0].panic);
-  // Two thirds and a third sum to all hosts; one of 200 and one of 200 sum to 1 %.
+  // Healthy and degraded hosts are added before rounding: 2/3 and 1/3 are 100 %, 1/200 and 1/200
+  // are 1 %.
   const std::vector<PriorityHealth> thirds{{2, 1, 3, 20}};
   CHECK(normalized_total_health(thirds) == 19);
   CHECK_FALSE(priority_loads(thirds, 100)[0].panic);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Envoy's aggregate cluster, in the document's order, through the real policies: the calls of each
-// tier, and the tiers that are connected. env_priority_load_test has the arithmetic.
+// Envoy's aggregate cluster, in the document's order, with the real policies: the share of calls
+// that each tier gets, and which tiers are connected. env_priority_load_test has the arithmetic.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -61,7 +61,7 @@ SCENARIO("ENV: each cluster keeps its own kind, policy and settings; a tier stan
   orders.world.dns("legacy", "legacy/0.0");
   orders.tree.up("legacy/0.0");
   orders.apply({"primary", "secondary", "legacy"});
-  // Primary's first priority can take 46 of the calls; the others go to the next priority.
+  // Primary's first priority takes 46 % of the calls (1/3 × 140 %), and the next takes the others.
   CHECK(orders.shares() == Shares{{"primary/0", 46}, {"primary/1", 54}});
   CHECK("\n" + draw_tree(orders.tree.policies("m")) == R"(
 cluster_manager
@@ -114,7 +114,7 @@ SCENARIO("ENV: what a call drew is cluster and priority; its host is one of thes
   orders.leaf("secondary", {{2, 0, 2}});
   orders.apply({"primary", "secondary"});
   CHECK(orders.shares() == Shares{{"primary/0", 35}, {"primary/1", 35}, {"secondary/0", 30}});
-  // A fully healthy tier has all calls; the same draw leads to the same tier each time.
+  // A tier spreads its calls over all of its healthy hosts. Equal draws lead to the same tier.
   CHECK(orders.tree.reached("orders") ==
         Names{"primary/0.0", "primary/1.0", "secondary/0.0", "secondary/0.1"});
   for (const std::uint64_t seed : seeds_of_all_draws()) {
@@ -308,7 +308,7 @@ SCENARIO("ENV: degraded hosts have what healthy ones leave; the rest of rounding
     CHECK(number < 30);
   }
   CHECK(by_health == std::map<std::string, int>{{"healthy", 58}, {"degraded", 42}});
-  // Healthy hosts have precedence (ENV-18).
+  // Draws 0 to 57 belong to the healthy tiers, the later draws to the degraded tiers (ENV-18).
   CHECK(orders.tree.pick("orders", seeds_of_all_draws()[57]).starts_with("complete primary/2."));
   const std::string next = orders.tree.pick("orders", seeds_of_all_draws()[58]);
   REQUIRE(next.starts_with("complete primary/0."));
@@ -397,7 +397,7 @@ SCENARIO("ENV: where every priority panics calls go by health, as Envoy's docume
   orders.leaf("primary", {{2, 0, 8}});
   orders.leaf("secondary", {{3, 0, 7}});
   orders.apply({"primary", "secondary"});
-  // Envoy's code shares by numbers of hosts. The shares are the same here.
+  // Envoy's code shares by numbers of hosts, and would give 50 and 50.
   CHECK(orders.shares() == Shares{{"primary/0", 40}, {"secondary/0", 60}});
   CHECK(orders.tree.reached("orders").size() == 20);
 }
@@ -428,7 +428,8 @@ SCENARIO("ENV: panic counts the hosts that it may use", "[spec][tiered][ENV-29]"
   lb::PolicyOptions options;
   options.panic_threshold = 50;
   TieredTree orders(options);
-  // Three of primary's four hosts drain, so panic may use one. It may use all of secondary's three.
+  // Three of primary's four hosts drain, so in panic its calls go to one host. Secondary's calls go
+  // to all of its three hosts.
   for (int number = 0; number < 4; ++number)
     orders.tree.up(TieredTree::host("primary", 0, number));
   orders.world.eds("primary", {"z0:primary/0.0-,primary/0.1!,primary/0.2!,primary/0.3!"});
@@ -436,8 +437,8 @@ SCENARIO("ENV: panic counts the hosts that it may use", "[spec][tiered][ENV-29]"
   orders.apply({"primary", "secondary"});
   CHECK(orders.shares() == Shares{{"primary/0", 25}, {"secondary/0", 75}});
   THEN("whether a priority panics is judged without them") {
-    // Four of primary's 10 hosts drain, and 3 of the other 6 are fit. Secondary has too few fit
-    // hosts to make up for it.
+    // Four of primary's 10 hosts drain. 3 of the other 6 are fit: the 50 % that the threshold asks.
+    // Secondary has so few fit hosts that the scores do not sum to 100, so panic is possible.
     std::string hosts =
         "z0:primary/0.0,primary/0.4,primary/0.5,primary/0.6-,primary/0.7-,primary/0.8-";
     for (int number = 0; number < 9; ++number)
@@ -723,7 +724,7 @@ SCENARIO("ENV: the mode is the cluster's, else the runtime's, and may change wit
   orders.apply();
   CHECK(orders.shares() == spread);
   WHEN("a mode is not READY yet") {
-    // The leaves' subchannel maps are new, too, and no host is connected yet.
+    // The leaves of the new mode have new subchannel maps, so none of their hosts is connected yet.
     for (const char* host : {"primary/0.0", "secondary/0.0", "secondary/0.1"})
       orders.tree.silence(host);
     orders.tree.up("primary/0.0");
@@ -738,7 +739,7 @@ SCENARIO("ENV: the mode is the cluster's, else the runtime's, and may change wit
 
 namespace {
 
-/// A tree with the filter of sessions, and calls with cookies of the tree's hosts.
+/// A tree with the filter of sessions in its listener, and calls with a cookie that names hosts.
 struct Sessions : TieredTree {
   explicit Sessions(lb::PolicyOptions options = {}) : TieredTree(std::move(options)) {
     world.sessions(true);
@@ -746,7 +747,7 @@ struct Sessions : TieredTree {
 
   enum class Cookie { kRead, kKnownAtSight };
 
-  /// "complete secondary/0.1 (hit)".
+  /// The outcome of a call with a cookie that names `hosts`: "complete secondary/0.1 (hit)".
   std::string visit(const std::string& hosts,
                     std::uint64_t seed,
                     bool strict = false,

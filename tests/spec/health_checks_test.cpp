@@ -6,8 +6,8 @@
 // Not here:
 //   - The requests of probes by HTTP, gRPC and TCP: health_prober_test, over real sockets.
 //   - Every setting out of range: parse_health_check_test.
-//   - Not read (decision 62): no_traffic_interval and the intervals of edges, reuse_connection,
-//     tls_options, alt_port.
+//   - Fields that signalbox does not read (decision 62): no_traffic_interval, unhealthy_interval,
+//     the *_edge_interval fields, reuse_connection, tls_options, alt_port.
 //
 // Different from Envoy: an endpoint counts as fit until its first probe ends. Envoy gives it no
 // calls until then.

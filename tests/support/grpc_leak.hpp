@@ -20,7 +20,9 @@ class GrpcLeak {
   GrpcLeak(const GrpcLeak&) = delete;
   GrpcLeak& operator=(const GrpcLeak&) = delete;
 
-  ~GrpcLeak() {}  // Else compilers without the sanitizer call an object of this type unused.
+  // Not defaulted: without the sanitizer, compilers would warn that an object of this type is
+  // unused.
+  ~GrpcLeak() {}
 
 #if defined(__SANITIZE_ADDRESS__)
  private:

@@ -19,7 +19,7 @@ namespace signalbox::testing {
 
 struct LargeMetrics {
   std::shared_ptr<metrics::Instruments> instruments;
-  std::vector<EndpointCallsPtr> endpoints;  ///< Held, as a runtime's policies hold them.
+  std::vector<EndpointCallsPtr> endpoints;  ///< Held here, as a runtime's policies hold them.
 };
 
 /// Every target calls every cluster. Each cluster has two priorities, and has seen calls of five

@@ -43,7 +43,7 @@ inline std::string host_in(absl::string_view set_cookie) {
   return absl::Base64Unescape(value, &text) ? text : absl::StrCat("? ", set_cookie);
 }
 
-/// A router that gives every call the filters "session" (its cookie is "s") and router.
+/// A router. Its calls pass the filter "session" that the test configures, and the router filter.
 struct SessionFixture : RouterFixture {
   /// One endpoint: its addresses, the address in use first.
   struct Backend {
@@ -165,9 +165,10 @@ struct SessionFixture : RouterFixture {
   std::map<std::string, std::deque<Backend>> backends;
   Instant now{std::chrono::hours(1)};
   std::vector<std::string> warnings;
-  std::vector<std::string> asked;       ///< The clusters of all picks.
-  std::vector<std::string> wishes;      ///< The hosts in the cookie of each call.
-  std::optional<lb::SessionArgs> last;  ///< Of the last pick. `hosts` dangle after the pick.
+  std::vector<std::string> asked;   ///< The clusters of all picks.
+  std::vector<std::string> wishes;  ///< The hosts in the cookie of each call.
+  /// The session arguments of the last pick. Their `hosts` dangle after the pick.
+  std::optional<lb::SessionArgs> last;
 };
 
 }  // namespace signalbox::testing
