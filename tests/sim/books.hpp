@@ -25,7 +25,7 @@ class Books {
  public:
   explicit Books(const metrics::Instruments& instruments) : families_(instruments.collect()) {}
 
-  /// The sum over the series that begin with these labels' values.
+  /// The sum over the series that have these values in their first labels.
   double sum(metrics::Metric metric, const metrics::LabelValues& first_labels = {}) const;
 
   /// The sum over the series of calls that routes sent to `cluster`, for all leaves below the
@@ -37,10 +37,10 @@ class Books {
   /// The number of series.
   std::size_t count(metrics::Metric metric) const;
 
-  /// The value of each series. Keys: its labels.
+  /// The value of each series. Keys: the values of all its labels.
   std::map<metrics::LabelValues, double> series(metrics::Metric metric) const;
 
-  /// The value of each series. Keys: the series' label at index `place`.
+  /// The value of each series. Keys: the value of its label at index `place`.
   std::map<std::string, double> by_label(metrics::Metric metric, std::size_t place) const;
 
  private:

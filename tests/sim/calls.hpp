@@ -127,10 +127,11 @@ class Calls {
   /// The counts of each cluster that calls were routed to.
   const std::map<std::string, CallCounts>& counts() const { return counts_; }
 
-  /// The number of running calls for each leaf cluster, by the host that a call runs on.
+  /// For each leaf cluster, the number of calls that run on its hosts.
   const std::map<std::string, std::int64_t>& in_flight() const { return in_flight_; }
 
-  /// All calls that were begun so far, and how they ended, by the leaf of their host.
+  /// For each leaf cluster, the number of calls that were begun on its hosts so far, and how they
+  /// ended.
   const std::map<std::string, testing::CallLoad>& loads() const { return loads_; }
 
   /// The number of times that in_flight() has changed so far.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults — fires those faults of the menu that need no opportunity (Opportunity::kNow), such as the
-// death of an actor.
+// Faults — fires those faults of the menu that strike at random times (Opportunity::kNow), such as
+// the death of an actor.
 //
 //   FakeFaults (menu, dice) ─▶ [Faults]: from time to time ─▶ fakes, stage, world
 //
-// The fakes fire the other faults, at a response, connection, message or call.
+// The fakes fire the other faults (Opportunity::kThere): at a response, connection, message or
+// call.
 
 #pragma once
 

@@ -2,11 +2,11 @@
 //
 // Probes — health checks of the simulated backends; some backends flap.
 //
-//   health_checker ─▶ [Probes] ◀─ the backend's state, and the hours in which it flaps
+//   health_checker ─▶ [Probes] ◀─ the backend's state, and the times at which it flaps
 //
-// Some addresses fail their probes for about two seconds at a time. Whether an address does so is
-// computed from seed, address and time, and not drawn at random. So probes change no other random
-// number of the seed.
+// In a fifth of all intervals of two seconds, a backend fails its probes although it is up. The
+// intervals of each backend are computed from seed, address and time, and not drawn at random. So
+// probes change no other random number of the seed.
 
 #pragma once
 
@@ -26,7 +26,7 @@ class Probes final : public actors::HealthProber {
 
   std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) override;
 
-  /// No backend flaps from now on.
+  /// From now on every backend that is up passes its probes.
   void end_flapping() { is_flapping_ = false; }
 
  private:

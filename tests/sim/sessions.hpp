@@ -74,9 +74,9 @@ std::set<std::string> may_stay_in(const SessionCookieText& cookie,
                                   const TargetModel& target,
                                   const Topology& topology);
 
-/// At rest, for all calls with kept endings. A session stays on its host while the host is usable
-/// (A55-25 … 35, A75-41 … 48), and with its cluster while the route names it (A60). Responses carry
-/// the right cookies (A55-21 … 24).
+/// Checks, at rest, all calls with kept endings (Calls::probe). A session stays on its host while
+/// the host is usable (A55-25 … 35, A75-41 … 48). It stays with its cluster while the route names
+/// the cluster (A60). Responses carry the right cookies (A55-21 … 24).
 void sessions_stay_where_they_may(const Calls& calls,
                                   const TargetModel& target,
                                   const Topology& topology,

@@ -51,8 +51,8 @@ class Stage {
   /// until then.
   bool step(Instant end);
 
-  /// Chooses an actor at random. For this long the actor runs only when no other actor can run, as
-  /// if it were on a slow thread.
+  /// Chooses an actor at random. For this long the actor runs only when no other actor can run and
+  /// no timer is due, as if it were on a slow thread.
   void starve_somebody(Duration duration, FakeChance& dice);
 
   /// For this long no actor runs, while time and the fakes go on: as if the process got no CPU

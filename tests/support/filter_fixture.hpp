@@ -37,7 +37,7 @@ inline HttpFilterConfig scripted(std::string text, std::function<void(FilterCall
                       std::make_shared<const ScriptedFilter>(std::move(script))};
 }
 
-/// A custom filter that ends the call with its text.
+/// A custom filter that ends the call with ABORTED and this text.
 inline HttpFilterConfig ending(const std::string& text) {
   return scripted(text, [text](FilterCall& call) { call.end(absl::AbortedError(text)); });
 }

@@ -27,7 +27,8 @@ inline constexpr auto kFailure = ConnectivityState::kTransientFailure;
 /// An effect in a few words: "start a", "publish READY", "timer failover/a 10s", …
 std::string to_text(const LbEffect& effect);
 std::string to_text(const Observation& observation);
-/// Whether the effect only reports priorities to the status. Texts leave such effects out.
+/// Whether the effect only tells the runtime's status about priorities. The texts of step() and the
+/// other functions leave such effects out.
 bool is_for_status(const LbEffect& effect);
 /// An affinity result in words: "hit", "unknown host", …
 std::string to_text(AffinityResult result);

@@ -46,8 +46,8 @@ class TerminalProgram {
   /// All bytes that were read so far.
   const std::string& shown() const { return shown_; }
 
-  /// Reads until the program ends. Returns its exit status, 128 + n after signal n; nothing: it
-  /// still runs.
+  /// Reads until the program ends. Returns its exit status, or 128 + n if signal n ended it;
+  /// nullopt: it still runs after kPatience.
   std::optional<int> finish();
 
  private:

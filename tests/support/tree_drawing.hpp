@@ -8,8 +8,8 @@
 //                                                  │ └ …
 //                                                  └ two: cds
 //
-// A child is drawn with its name, unless the name is "child", as an only child's is. A locality is
-// drawn as the part of its name that is set.
+// A child is drawn with its name, unless the name is "child": many policies give their only child
+// this name. A locality is drawn as those parts of its name that are set: "east" for a zone alone.
 
 #pragma once
 
@@ -18,7 +18,8 @@
 
 namespace signalbox::test {
 
-/// `policies`: "path name" of each policy, parents included. Lines end in '\n'.
+/// `policies`: path and kind of each policy ("m/orders cds"), parents included. Every line of the
+/// result ends in '\n'.
 std::string draw_tree(const std::vector<std::string>& policies);
 
 }  // namespace signalbox::test

@@ -24,7 +24,7 @@ namespace signalbox::test {
 /// wrr_locality over round_robin: the default policy of a cluster here.
 LbConfigPtr default_lb_policy();
 
-/// Settings that few clusters have.
+/// Settings of a cluster that most tests leave at these defaults.
 struct ClusterExtras {
   std::optional<OutlierDetection> outlier_detection = std::nullopt;
   std::uint32_t max_concurrent_requests = 1024;
@@ -75,7 +75,8 @@ class XdsWorld {
   std::vector<LocalityPtr> localities_;  ///< All localities of all configurations so far.
 };
 
-/// A cluster_manager over cds, one for each of `clusters`.
+/// A cluster_manager with one child cds for each of `clusters` and of `retiring`. No route can
+/// choose the clusters in `retiring` any more: only earlier calls hold them (A31-14).
 LbConfigPtr manager_of(const std::vector<std::string>& clusters,
                        const std::vector<std::string>& retiring = {});
 
