@@ -20,7 +20,7 @@ import urllib.request
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
-import framed_page  # noqa: E402  (the line above says where it is)
+import framed_page  # noqa: E402  (the line above adds its folder)
 from browser_session import Session  # noqa: E402
 from framed_page import CHROMIUM, PATIENCE, browser  # noqa: E402
 

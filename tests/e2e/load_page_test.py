@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
-from framed_page import CHROMIUM, browser, measured  # noqa: E402  (the line above says where it is)
+from framed_page import CHROMIUM, browser, measured  # noqa: E402  (the line above adds its folder)
 
 SIGNALBOX = WRITER = ""
 SHOTS: Path | None = None

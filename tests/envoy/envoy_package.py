@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements.txt"
 
 sys.path.append(str(HERE.parents[1] / "conf"))
-import virtual_environment  # noqa: E402  (the line above says where it is)
+import virtual_environment  # noqa: E402  (the line above adds its folder)
 
 
 def envoy_program(venv: Path) -> Optional[Path]:

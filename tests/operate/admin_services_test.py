@@ -22,7 +22,7 @@ TARGET = "xds:///orders"
 PATIENCE = 60  # Seconds, for one answer.
 
 sys.path.append(str(HERE.parents[1] / "conf"))
-import virtual_environment  # noqa: E402  (the line above says where it is)
+import virtual_environment  # noqa: E402  (the line above adds its folder)
 
 SIGNALBOX = ""
 
