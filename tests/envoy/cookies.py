@@ -13,8 +13,8 @@ that mix both need the same behaviour.
                   alone: does it stay on its host?
     attributes    The attributes of Set-Cookie, such as Path.
 
-For HTTP, signalbox' Pick API is compared with HTTP/1.1 through Envoy. For gRPC, signalbox' drop-in
-channel is compared with a channel of gRPC's own through Envoy."""
+For HTTP, signalbox's Pick API is compared with HTTP/1.1 through Envoy. For gRPC, signalbox's
+drop-in channel is compared with a channel of gRPC's own through Envoy."""
 
 import base64
 import contextlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the shares of calls in each health state of an aggregate: those that `signalbox plan`
-predicts, those of signalbox' picks, and those of requests through Envoy.
+predicts, those of signalbox's picks, and those of requests through Envoy.
 
     STATES ─┬▶ plan ──────▶ a share for each group of hosts ◀─ five sigma ─┬─ picks: always as planned
             ├▶ our side ──▶ picks ────────────────────────────────────────┘

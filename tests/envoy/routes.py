@@ -104,7 +104,7 @@ def envoy_resources(worlds: list[World], backends: dict) -> dict:
 
 def without_unread_fields(virtual_hosts: list[dict]) -> list[dict]:
     """Empties the messages that signalbox recognises but does not read. Resource files may not
-    contain unknown fields, and signalbox' messages have no fields there."""
+    contain unknown fields, and signalbox's messages have no fields there."""
     hosts = copy.deepcopy(virtual_hosts)
     for route in (route for host in hosts for route in host["routes"]):
         for action in ("direct_response", "redirect"):

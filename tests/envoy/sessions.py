@@ -4,7 +4,7 @@
     MODES (http or grpc, strict or lax) × CLUSTERS ─┬▶ envoy_resources: a listener for each, STATIC clusters
                                                     └▶ our_resources: a listener for each, EDS clusters
 
-A listener's name is `<protocol>.<strict|lax>.<cluster>`. It is also the name of signalbox' target.
+A listener's name is `<protocol>.<strict|lax>.<cluster>`. It is also the name of signalbox's target.
 The clusters of a protocol share backends: host n of a cluster is backend `first` + n."""
 
 from dataclasses import dataclass
