@@ -47,7 +47,7 @@ class Side:
     call: Callable  # (listener, value of the header Cookie or "", path) -> Answer
 
 
-# --- cookies as others write them ------------------------------------------------------------------
+# --- cookies as other programs write them ---------------------------------------------------------
 
 
 def varint(number: int) -> bytes:
@@ -118,7 +118,7 @@ def presented_cookies(host: str, cluster: str, other: str = "127.0.0.1:1") -> di
     return cookies
 
 
-# --- what is seen ----------------------------------------------------------------------------------
+# --- observations ---------------------------------------------------------------------------------
 
 
 def meet_two_hosts(side: Side, listener: str) -> None:
@@ -185,7 +185,7 @@ def attributes(set_cookie: str) -> list[str]:
     return sorted(part.strip() for part in rest.split(";"))
 
 
-# --- sides -----------------------------------------------------------------------------------------
+# --- sides ----------------------------------------------------------------------------------------
 
 
 def our_side(protocol: str, ours: OurSide) -> Side:
@@ -232,7 +232,7 @@ class EnvoySide:
         return Answer(answer["backend"], answer["set_cookie"])
 
 
-# --- the comparison --------------------------------------------------------------------------------
+# --- the comparison -------------------------------------------------------------------------------
 
 
 def compare_presented(judge: Judge, mode: str, ours: Side, envoy: Side, addresses: list[str]) -> None:

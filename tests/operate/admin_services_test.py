@@ -5,8 +5,9 @@
 
 Usage: admin_services_test.py --venv FOLDER --signalbox PROGRAM
 
-The packages are pinned in requirements.txt. If they cannot be installed, the test prints SKIPPED
-and passes; with CI=true it fails. """
+The packages are pinned in requirements.txt. If they cannot be installed, the test prints SKIPPED;
+with CI=true it fails.
+"""
 import argparse
 import os
 import re

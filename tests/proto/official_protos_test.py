@@ -9,7 +9,8 @@ xDS API.
 
 Our messages may leave fields out. Their other fields must have the official names, numbers, types,
 labels, oneofs and enum values. The first run makes a virtual environment with the pinned package.
-The test then runs itself again inside this environment. """
+The test then runs itself again inside this environment.
+"""
 
 import argparse
 import importlib

@@ -4,8 +4,9 @@ are wider than the page.
 
     HTML ─▶ a frame of a file of its own ─▶ the script of that file measures ─▶ measured()
 
-The pages may allow no script, and the browser's window has a least width. A frame has neither
-limit. """
+Pages may forbid scripts of their own, and a browser window has a least width. A frame avoids both
+limits.
+"""
 import html
 import json
 import re

@@ -9,7 +9,8 @@ take a few seconds.
 
 The checked files are those that git tracks, and new ones that it does not ignore. Without git, all
 files are checked except those in build folders. Exit status: 0 no violation, 1 violations, 2 the
-rules cannot be read. """
+rules cannot be read.
+"""
 
 import argparse
 import collections

@@ -24,8 +24,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// The kinds of panels that the dashboard uses. Other kinds are errors, because the options of a kind
-// that is not registered are not checked.
+// The kinds of panels that the dashboard uses. Other kinds are errors, because the options of kinds
+// that are not registered are not checked.
 var kinds = map[string]bool{"heatmap": true, "stat": true, "state-timeline": true, "table": true, "timeseries": true}
 
 func check(file string) error {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Adds the example policy to signalbox by the lines of docs/develop.md, and compiles all sources
-that use these lines.
+that depend on the set of policies.
 
   docs/develop.md: four lines   ─┐
   docs/custom_policy.md: quorum ─┴▶ copies of the files that change ─▶ the compiler, without linking
