@@ -17,7 +17,7 @@ from typing import Callable
 class Command:
     words: tuple[str, ...]
     times: int = 1
-    # What a successful run adds to the count. None: a successful run adds nothing.
+    # The number that a successful run adds to the count. None: it adds nothing.
     worth: float | None = None
     # A pattern that finds the count in the output, in place of `worth`. Its group is a number. If
     # it matches several times, the smallest number counts.
