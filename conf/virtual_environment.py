@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a virtual environment from a requirements file, by version and hash.
+"""Makes a Python virtual environment from a requirements file that pins versions and hashes.
 
   virtual_environment.py FOLDER REQUIREMENTS
 
-The environment is made once, and again when the requirements change; a set-up that was cut short counts as none.
-Exit status: 0 it is there, 2 it cannot be made.
+The environment is made once, and again when the requirements change. It is also made again if its
+set-up was interrupted. Exit status: 0 the environment exists, 2 it cannot be made.
 """
 
 import subprocess
@@ -20,7 +20,7 @@ def is_complete(venv: Path, requirements: Path) -> bool:
 
 
 def set_up(venv: Path, requirements: Path) -> Optional[str]:
-    """None: the environment is there. Otherwise the reason why it is not."""
+    """Makes the environment if it is not complete. Returns why it failed; None: success."""
     if is_complete(venv, requirements):
         return None
     commands = (

@@ -92,7 +92,7 @@ while(waiting)
   endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${document}")
   file(READ "${document}" text)
-  string(REPLACE "](" "link:" text "${text}") # A list of CMake's must not hold brackets.
+  string(REPLACE "](" "link:" text "${text}") # CMake does not split lists inside of brackets.
   string(REGEX MATCHALL "link:[A-Za-z0-9_./-]+" links "${text}")
   foreach(link IN LISTS links)
     string(SUBSTRING "${link}" 5 -1 linked)

@@ -5,7 +5,8 @@
 #
 #   channel/include/signalbox/*.hpp ──▶ signalbox/*.hpp        lb/pick/router.hpp ──▶ signalbox/lb/router.hpp
 #
-# Run by `cmake --install` with source, staging and destination (from the prefix) set.
+# `cmake --install` runs this script with three variables: source, staging, and destination. The
+# destination is relative to the prefix.
 cmake_minimum_required(VERSION 3.25)
 file(GLOB waiting RELATIVE "${source}/channel/include" "${source}/channel/include/signalbox/*.hpp")
 file(REMOVE_RECURSE "${staging}")
@@ -25,7 +26,7 @@ while(waiting)
     if(EXISTS "${source}/${included}")
       string(REPLACE "${include}" "#include \"signalbox/${included}\"" text "${text}")
     elseif(NOT EXISTS "${source}/channel/include/${included}")
-      continue() # Somebody else's: abseil's, say.
+      continue() # A header of another project, such as abseil.
     endif()
     if(NOT included IN_LIST seen)
       list(APPEND seen "${included}")

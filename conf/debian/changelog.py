@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes Debian's changelog of CHANGELOG.md. The changes of [Unreleased] and those of the packaged version are one entry,
-as they are in one package; each older version is an entry of its own.
+"""Makes Debian's changelog from CHANGELOG.md. The changes of [Unreleased] and those of the packaged
+version are in one package, so they are one entry. Each older version has its own entry.
 
     ## [0.1.0] - 2026-11-26          signalbox (0.1.0-0upstream1) unstable; urgency=medium
     ### Added                 ─▶       [ Added ]
@@ -27,7 +27,7 @@ class Version(NamedTuple):
 
 
 def versions_of(text: str) -> list[Version]:
-    """The newest first."""
+    """The versions of CHANGELOG.md, the newest first."""
     found = list(HEADING.finditer(text))
     ends = [heading.start() for heading in found[1:]] + [len(text)]
     versions = []

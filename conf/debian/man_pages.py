@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the man pages of the `signalbox` command from its --help: a page per command, as --help is a text per command.
-A new command has a page without a change here.
+"""Makes the man pages of the `signalbox` command from its --help. Each command has its own help,
+and gets its own page. A new command gets a page without a change here.
 
     signalbox load merge --help ─▶ description, usage, groups of options, paragraphs ─▶ signalbox-load-merge.1
 
@@ -25,7 +25,8 @@ class Entry(NamedTuple):
 
 
 class Help(NamedTuple):
-    """The parts of one --help. `paragraphs` are what stands below the groups, as lists of lines."""
+    """The parts of one --help. `groups` are the lists of arguments, options and subcommands.
+    `paragraphs` are the other texts after the usage; each is a list of lines."""
 
     what: str
     usage: str
@@ -34,7 +35,7 @@ class Help(NamedTuple):
 
 
 def entries_of(lines: list[str]) -> list[Entry]:
-    """An entry's text begins at COLUMN, on the line of the name or on the next one."""
+    """An entry's text begins at COLUMN, on the line of the entry's name or on the next line."""
     entries: list[Entry] = []
     for line in lines:
         if line[2:3].strip():
@@ -83,13 +84,13 @@ def roff(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Text with what stands between backticks in bold."""
+    """The text in roff. Words between backticks become bold."""
     parts = [part if i % 2 == 0 else rf"\fB{roff(part)}\fR" for i, part in enumerate(re.split(r"`([^`\n]+)`", text))]
     return "".join(roff(part) if i % 2 == 0 and part else part for i, part in enumerate(parts))
 
 
 def lines_of(paragraph: list[str]) -> list[str]:
-    """Lines that are indented stay as they are; the others flow."""
+    """The paragraph in roff. Indented lines keep their line breaks; other lines are filled."""
     page: list[str] = []
     literal = False
     for line in paragraph:

@@ -10,7 +10,7 @@ find_program(PYTHON3 python3 REQUIRED)
 set(here "${CMAKE_CURRENT_LIST_DIR}")
 set(staged "${CPACK_TEMPORARY_INSTALL_DIRECTORY}")
 set(prefix "${CPACK_PACKAGING_INSTALL_PREFIX}")
-string(TIMESTAMP date "%Y-%m-%d" UTC) # Of SOURCE_DATE_EPOCH.
+string(TIMESTAMP date "%Y-%m-%d" UTC) # CMake uses SOURCE_DATE_EPOCH, not the current time.
 
 function(signalbox_run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)

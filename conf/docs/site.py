@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the site of the documents. The site works without a network.
+"""Builds the website of the documents. The website works without a network.
 
     README.md and all that it links to, docs/ ─▶ build/docs/pages ─┐
     requirements.txt ─▶ build/docs/venv, by version and hash ──────┴▶ mkdocs --strict ─▶ build/docs/site
 
-conf/virtual_environment.py makes the environment. Exit status: 0 the site is built, 1 a
-document is wrong (a broken link, a missing anchor), 2 the packages cannot be had.
+conf/virtual_environment.py makes the environment. Exit status: 0 the website is built, 1 a document
+is wrong (a broken link, a missing anchor), 2 the packages cannot be installed.
 """
 
 import argparse
@@ -22,20 +22,21 @@ HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
 REQUIREMENTS = HERE / "requirements.txt"
 sys.path.append(str(CHECKOUT / "conf"))
-import virtual_environment  # noqa: E402  (the line above says where it is)
+import virtual_environment  # noqa: E402  (the line above adds its folder)
 
 FIRST = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
 
 
 def links_of(text: str) -> list[str]:
-    """The relative links of a page, without anchors; code is no link."""
+    """The relative links of a page, without their anchors. Code is not searched for links."""
     text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"`[^`\n]*`", "", text)
     return [link for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", text) if "://" not in link]
 
 
 def pages() -> list[Path]:
-    """The first pages, all of docs/, and what these link to. mkdocs reports a link to a missing file."""
+    """The pages in FIRST, all pages of docs/, and the files that these pages link to. Links to
+    missing files are skipped here, because mkdocs reports them."""
     waiting = [Path(name) for name in FIRST]
     waiting += [path.relative_to(CHECKOUT) for path in sorted((CHECKOUT / "docs").rglob("*.md"))]
     found: dict[Path, None] = {}
@@ -64,7 +65,7 @@ def lay_out(folder: Path) -> int:
 
 
 def loaded_from_a_network(site: Path) -> Iterator[str]:
-    """What a browser would fetch from another host to show a page."""
+    """Findings: addresses on other hosts that a browser would load to show a page."""
     loads = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=[\"']?((?:https?:)?//[^\"'\s>]+)")
     imports = re.compile(r"(?:@import|url\()\s*[\"']?((?:https?:)?//[^\"')]+)")
     for page in sorted(site.rglob("*.html")):

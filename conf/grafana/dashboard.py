@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The dashboard as a table: a row for each question, a panel for each answer.
+"""The Grafana dashboard as a table: a row for each subject, a panel for each question.
 
     ROWS ─▶ panels, left to right, top to bottom ─▶ signalbox.json, which Grafana imports
 

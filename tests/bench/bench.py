@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./run bench: signalbox and the peer (gRPC's own xds:/// channel), measured in turn.
+"""./run bench: measures signalbox ("ours") and the peer (gRPC's own xds:/// channel) in turn.
 
     rows ─▶ for each experiment: a world; pairs of runs (ours, peer, peer, ours, …) ─▶ Comparison ─▶ table, JSON
 
-Progress goes to stderr, the table to stdout. README.md in this folder says what each row measures."""
+Progress goes to stderr, and the table goes to stdout. README.md in this folder explains each
+row."""
 
 import argparse
 import json
@@ -25,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FULL = Scale(pairs=15, seconds=2.0)
 QUICK = Scale(pairs=5, seconds=1.0)
 FILES = 11_000
-REPEATS = 2  # How often a disturbed pair is measured again.
+REPEATS = 2  # The most repetitions of a disturbed pair.
 
 
 def say(text: str) -> None:
@@ -53,7 +54,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if options.seconds is not None and not 0 < options.seconds <= 600:
         parser.error(f"--seconds: expected more than 0 and at most 600, got {options.seconds:g}")
     if options.json is not None:
-        # An unusable file is reported now, not after minutes of measuring.
+        # An unusable file is reported now, not after minutes of measurements.
         existed = options.json.exists()
         try:
             with options.json.open("a", encoding="utf-8"):
@@ -66,12 +67,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def sides_of(pair: int) -> tuple[str, ...]:
-    """ours, peer, peer, ours, …: neither side is always the second."""
+    """The order of the sides in a pair. It alternates (ours, peer, peer, ours, …), because a fixed
+    order could favour one side."""
     return SIDES if pair % 2 == 0 else SIDES[::-1]
 
 
 def medians(plan: Plan, runs: list[dict]) -> list[str]:
-    """The lines about what no row has as its number."""
+    """Output lines with the medians of the rows' notes."""
     lines = []
     for row in plan.rows:
         for note in row.notes:
@@ -82,8 +84,9 @@ def medians(plan: Plan, runs: list[dict]) -> list[str]:
 
 
 def run_pair(experiment: Experiment, pair: int, names: str) -> tuple[dict[str, Optional[dict]], list[str]]:
-    """Both sides, and what disturbed earlier tries. A disturbed pair is measured again, both sides of it: the two
-    sides of a pair must have run one right after the other."""
+    """Measures both sides. Returns their numbers, and a line for each failed measurement. If one
+    side fails, both sides are measured again, because the sides of a pair must run right after each
+    other."""
     disturbed: list[str] = []
     while True:
         try:
@@ -154,7 +157,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def end_by_signal(number: int, _frame) -> None:
-    # A second signal must not disturb the end of the processes.
+    # A second signal must not interrupt the clean-up of the processes.
     for other in SIGNALS:
         signal.signal(other, signal.SIG_IGN)
     sys.exit(128 + number)

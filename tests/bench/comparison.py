@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pairs of measurements say: ratio, spread, whether a target is met; as a table and as data.
+"""The results of pairs of measurements: ratio, spread, and verdict on the target; as table and
+JSON.
 
     (ours, peer) × n ─▶ [Comparison] ─▶ table row, JSON row
 
-ratio is the median of the ratios of the pairs, spread their interquartile range (p75 - p25). A pair's two sides ran
-one right after the other, so what disturbs the machine for longer than that disturbs both. Where one is one too many
-(Exactly), the pairs are added up instead: a median would hide what happens in a few of them."""
+ratio is the median of the pairs' ratios. spread is the interquartile range of these ratios (p75 -
+p25). The two sides of a pair run right after each other, so a longer disturbance of the machine
+affects both sides. For the target Exactly, the numbers of all pairs are added instead, because a
+median would hide failures in a few of the pairs."""
 
 import math
 import statistics
@@ -17,7 +19,7 @@ Pair = tuple[float, Optional[float]]
 
 @dataclass(frozen=True)
 class Target:
-    """A bound of the ratio: at most it, or at least it."""
+    """A bound of the ratio: an upper bound, or with `at_least` a lower one."""
 
     bound: float
     at_least: bool = False
@@ -31,7 +33,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Exactly:
-    """What ours must be, in all pairs together."""
+    """The value that the sum of our numbers over all pairs must have."""
 
     count: int
 
@@ -41,7 +43,7 @@ class Exactly:
 
 @dataclass(frozen=True)
 class AtLeast:
-    """What ours must at least be, whatever the peer's is."""
+    """A lower bound of our number. The peer's number does not matter."""
 
     bound: float
 
@@ -53,7 +55,8 @@ Bound = Union[Target, Exactly, AtLeast]
 
 
 def ratio_of(ours: float, peer: float) -> float:
-    """Of two counts of zero neither is worse; more than zero is infinitely more."""
+    """The ratio of two counts. Two zeros give 1, because neither side is worse. If only the peer's
+    count is zero, the ratio is infinite."""
     if peer == 0:
         return 1.0 if ours == 0 else math.inf
     return ours / peer
@@ -61,7 +64,7 @@ def ratio_of(ours: float, peer: float) -> float:
 
 @dataclass
 class Comparison:
-    """The pairs of one row. Where the peer cannot do a thing, its half of every pair is None."""
+    """The pairs of one row. If the peer lacks the feature, its number is None in every pair."""
 
     name: str
     unit: str
@@ -120,7 +123,8 @@ class Comparison:
 
 
 def rounded(value: Optional[float]) -> Optional[float]:
-    """Six significant digits; null for what JSON has no number for."""
+    """The value with six significant digits. None (JSON's null) replaces infinity and NaN, which
+    JSON cannot express."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.6g}")

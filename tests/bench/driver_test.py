@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The driver's arithmetic, its words and what it refuses; no benchmark is run."""
+"""Tests of the driver: its arithmetic, output, and refused arguments. No benchmark is run."""
 
 import json
 import math
@@ -150,7 +150,7 @@ class EdsUpdateTest(unittest.TestCase):
 
 
 class Disturbed(Experiment):
-    """Fails as often as it is told to, at the second side of a pair."""
+    """Fails the given number of times, always at the second side of a pair."""
 
     def __init__(self, failures: int, is_repeatable: bool = True) -> None:
         self.failures, self.is_repeatable, self.sides = failures, is_repeatable, []

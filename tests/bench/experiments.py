@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a pair is measured: an Experiment has a world of its own, runs one side at a time in it, and yields the numbers
-that one row or several are made of.
+"""How a pair is measured. An Experiment has its own World, and runs one side at a time in it. One
+experiment yields the numbers of one or more rows.
 
     with Experiment: prepare(world) ─▶ run("ours"), run("peer"), run("peer"), run("ours") … ─▶ dicts of numbers"""
 
@@ -26,24 +26,24 @@ PEERS_POLICIES = ("ROUND_ROBIN",)
 
 @dataclass(frozen=True)
 class Scale:
-    """Of a whole run: how many pairs, and how long a side measures."""
+    """The number of pairs in the whole run, and the seconds for which each side measures."""
 
     pairs: int
     seconds: float
 
 
 class Experiment:
-    """What every experiment has."""
+    """The base class of all experiments."""
 
     # Whether run() may be called again after a failure. run() must then leave the world unchanged.
     is_repeatable = False
 
     def prepare(self, world: World, scale: Scale) -> str:
-        """Starts what all of its pairs share. Returns what there is to say about the load."""
+        """Starts the processes that all pairs share. Returns a description of the load."""
         raise NotImplementedError
 
     def run(self, side: str, pair: int) -> Optional[dict]:
-        """None: this side cannot do it."""
+        """Measures one side. None: this side lacks the feature."""
         raise NotImplementedError
 
 
@@ -83,8 +83,8 @@ class Calls(Experiment):
 
 
 class ManyRoutes(Calls):
-    """A pick among 10,000 routes, each call another one's: ours. In the peer's place stands our own pick with a single
-    route: what routes cost is the ratio."""
+    """Picks among 10,000 routes; each call matches another route. The peer is signalbox with a
+    single route, so the ratio is the cost of the routes."""
 
     ROUTES = 10_000  # Including the route of the calls.
 
@@ -105,8 +105,8 @@ class ManyRoutes(Calls):
 
 
 class Sessions(Calls):
-    """A pick of a session, which stays on its host by its cookie: ours. In the peer's place stands our own pick of the
-    same endpoints without one: what the session costs is the ratio."""
+    """Picks for a session, which its cookie keeps on its host. The peer is signalbox with the same
+    endpoints and no session, so the ratio is the cost of the session."""
 
     def __init__(self, endpoints: int) -> None:
         super().__init__("pick", endpoints)
@@ -126,9 +126,10 @@ class Sessions(Calls):
 
 
 class Tiered(Calls):
-    """A pick in tiered mode, which first draws the cluster and the priority: ours. In the peer's place stands our own
-    pick of a plain cluster of the same endpoints: what the draw and the way through the aggregate cost is the ratio. So
-    many of the first cluster are UNHEALTHY that about an eighth of the calls spills to the second."""
+    """Picks in tiered mode, which first draws a cluster and a priority. The peer is signalbox with
+    a plain cluster of the same endpoints, so the ratio is the cost of the draw and of the
+    aggregate. Enough endpoints of the first cluster are UNHEALTHY that about an eighth of the calls
+    goes to the second cluster."""
 
     UNHEALTHY_SHARE = 0.3
 
@@ -155,7 +156,7 @@ class Tiered(Calls):
 
 
 class CallsAtRate(Calls):
-    """The same at a rate that leaves a fifth of the machine idle, whichever side runs."""
+    """Calls at a fixed rate, at which each side leaves at least a fifth of the machine idle."""
 
     # Calls accumulate while the machine stalls. The default limit of 1,024 calls in flight (A32)
     # would then fail calls, but this row does not measure the limit.
@@ -185,8 +186,8 @@ class CallsAtRate(Calls):
 
 
 def without_call_metrics(experiment: type[Calls]) -> type[Calls]:
-    """The same calls on both sides by signalbox. In the peer's place it does not count calls: what counting costs is
-    the ratio."""
+    """The same calls by signalbox on both sides. The peer is signalbox without call metrics, so the
+    ratio is the cost of these metrics."""
 
     class OursWithout(experiment):
         def prepare(self, world: World, scale: Scale) -> str:
@@ -199,8 +200,9 @@ def without_call_metrics(experiment: type[Calls]) -> type[Calls]:
 
 
 class LoadReports(CallsAtRate):
-    """Calls to a cluster that has its load reported: ours. In the peer's place stands our own call to the same endpoints
-    without reports: what counting costs is the ratio. The control plane takes no reports, so none are sent."""
+    """Calls to a cluster with load reports (LRS). The peer is signalbox with the same endpoints and
+    no reports, so the ratio is the cost of counting. The control plane accepts no reports, so none
+    are sent."""
 
     def __init__(self) -> None:
         super().__init__(2)
@@ -215,7 +217,7 @@ class LoadReports(CallsAtRate):
 
 
 class ControlPlaneKill(Calls):
-    """The control plane is killed under load, and comes back: no call has to notice."""
+    """The control plane is killed under load, and comes back. No call may be affected."""
 
     RATE = 1000
     is_repeatable = False  # A failed run may leave the world without a control plane.
@@ -249,12 +251,13 @@ class ControlPlaneKill(Calls):
 
 
 class Overload(Calls):
-    """Four times as many calls as the backends can serve, with a circuit breaker that knows what they can."""
+    """Four times as many calls as the backends can serve. The limit of the circuit breaker matches
+    the capacity of the backends."""
 
     AT_ONCE = 16
     WORK_MS = 20.0
     TIMES = 4
-    IN_LINE = 4  # Calls that wait at the backend, so that it is not idle until the next call comes.
+    IN_LINE = 4  # The calls that wait at the backend, so that it is not idle between two calls.
 
     def __init__(self) -> None:
         super().__init__("overload", 2)
@@ -281,7 +284,7 @@ def overload_numbers(seen: dict, capacity: float) -> dict:
 
 
 class QueuedCalls(Experiment):
-    """Calls that are made before there is any endpoint, and wait for the first connection."""
+    """Calls that begin before the cluster has an endpoint, and wait for the first connection."""
 
     CALLS = 1000
 
@@ -309,12 +312,12 @@ class QueuedCalls(Experiment):
 
 
 class EdsUpdate(Experiment):
-    """Two of 10,000 connected endpoints change: an ordinary one, and one in a locality that takes nearly all calls. The
-    second endpoint's first call therefore comes as soon as the client can send it one."""
+    """Two of 10,000 connected endpoints change. One of them is in a locality that takes nearly all
+    calls, so it gets its first call as soon as the client can send calls to it."""
 
     RATE = 200
     UPDATES = 3
-    WEIGHT = 10_000  # The weight of the measured endpoint's locality. The other one's is 1.
+    WEIGHT = 10_000  # The weight of the measured endpoint's locality. The other locality has 1.
 
     def prepare(self, world: World, scale: Scale) -> str:
         self._world = world
@@ -351,7 +354,8 @@ class EdsUpdate(Experiment):
 
 
 def eds_update_numbers(seen: dict, set_ns: list[int]) -> dict:
-    """From what the client saw and when the plane set the endpoints, on one clock."""
+    """The row's numbers. The instants in `seen` (of the client) and `set_ns` (when the control
+    plane set the endpoints) are of the same clock."""
     served = [(served - change) / 1e6 for served, change in zip(seen["served_ns"], set_ns)]
     if min(served) < 0:
         raise MeasurementFailed("the new endpoint served before it was set")
@@ -360,7 +364,7 @@ def eds_update_numbers(seen: dict, set_ns: list[int]) -> dict:
 
 
 class ColdStart(Calls):
-    """A process starts, with 10,000 endpoints."""
+    """A client process starts, and its cluster has 10,000 endpoints."""
 
     def __init__(self) -> None:
         super().__init__("cold_start", ENDPOINTS)
@@ -371,7 +375,7 @@ class ColdStart(Calls):
 
 
 class ManyTargets(Experiment):
-    """A process opens 200 targets at once, each with a cluster of its own."""
+    """A process opens 200 targets at once. Each target has its own cluster."""
 
     TARGETS = 200
 
@@ -393,8 +397,9 @@ class ManyTargets(Experiment):
 
 
 class HostileResponse(Experiment):
-    """A response that is made to cost much is decoded until its NACK is known: ours. The peer cannot be asked for that.
-    In its place stand the limits that are promised: the ratio is the used part of a limit."""
+    """Decodes a response that was built to be expensive, up to its NACK. This cannot be measured
+    with the peer. The peer's numbers are the promised limits, so the ratio is the used part of a
+    limit."""
 
     is_repeatable = True
 
@@ -413,7 +418,7 @@ class HostileResponse(Experiment):
 
 
 class Scrape(Experiment):
-    """GET /metrics of 100 clusters of 100 endpoints: ours. In the peer's place stands the promised limit."""
+    """GET /metrics of 100 clusters of 100 endpoints. The peer's number is the promised limit."""
 
     LIMIT_MS = 50.0
     is_repeatable = True
@@ -446,7 +451,7 @@ class Refused(Experiment):
 
 
 class Failover(Experiment):
-    """An aggregate cluster: every backend of its first cluster is killed under load, and comes back."""
+    """Every backend of an aggregate's first cluster is killed under load, and comes back."""
 
     RATE = 2000
     PRIMARY = ("127.0.1.1", "127.0.1.2")
@@ -507,7 +512,8 @@ class Failover(Experiment):
 
 
 def failover_numbers(seen: dict, killed: int, listening: int) -> dict:
-    """From what the client saw and when the driver struck, on one clock."""
+    """The row's numbers. The instants in `seen` (of the client), `killed` and `listening` (of the
+    driver) are of the same clock."""
     failures = seen["failures_ns"]
     if any(instant < killed for instant in failures):
         raise MeasurementFailed("calls failed before any backend was killed")

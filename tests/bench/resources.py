@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The xDS resources of a benchmark's world, in the API's own JSON names. The target is `xds:///bench`."""
+"""The xDS resources of a benchmark's World, as protobuf JSON. The target is `xds:///bench`."""
 
 from typing import Iterable, Optional
 
@@ -16,8 +16,8 @@ QUICK_RETRIES = {**RETRIES, "retry_back_off": {"base_interval": "0.001s", "max_i
 
 def route_to(cluster: str, target: str = "bench", before: Iterable[dict] = (),
              retry_policy: Optional[dict] = None, filters: Iterable[dict] = ()) -> list[dict]:
-    """A listener and its routes: every call of the demo's service goes to this cluster, and so do those that one of
-    the matches `before` takes. `filters`: those before the router."""
+    """A listener and its routes. Calls of the demo's service, and calls that match one of `before`,
+    go to this cluster. `filters` are the HTTP filters before the router."""
     matches = [*before, {"prefix": "/signalbox.demo.v1.Orders/"}]
     retry = {} if retry_policy is None else {"retry_policy": retry_policy}
     return [
@@ -33,7 +33,7 @@ def route_to(cluster: str, target: str = "bench", before: Iterable[dict] = (),
 
 
 def session_filter(cookie: str) -> dict:
-    """Keeps sessions on their hosts by a cookie of this name."""
+    """The filter that keeps sessions on their hosts by a cookie of this name."""
     return {"name": "envoy.filters.http.stateful_session", "typed_config": {
         "@type": ENVOY + "extensions.filters.http.stateful_session.v3.StatefulSession",
         "session_state": {"name": "envoy.http.stateful_session.cookie", "typed_config": {
@@ -42,7 +42,8 @@ def session_filter(cookie: str) -> dict:
 
 
 def mixed_matches(count: int) -> list[dict]:
-    """By turns a prefix, a whole path and a regular expression. Number n takes /bench.v1.Service<n>/Get."""
+    """Route matches: a prefix, a whole path and a regular expression in turn. Match n matches
+    /bench.v1.Service<n>/Get."""
     kinds = (lambda n: {"prefix": f"/bench.v1.Service{n}/"},
              lambda n: {"path": f"/bench.v1.Service{n}/Get"},
              lambda n: {"safe_regex": {"regex": f"/bench\\.v1\\.Service{n}/[A-Z][a-z]+"}})
@@ -50,19 +51,19 @@ def mixed_matches(count: int) -> list[dict]:
 
 
 def eds_cluster(name: str, addresses: list[Address], lb_policy: str = "ROUND_ROBIN") -> list[dict]:
-    """A cluster of one locality."""
+    """A cluster with one locality."""
     return weighted_cluster(name, [(1, addresses)], lb_policy)
 
 
 def limited_cluster(name: str, addresses: list[Address], max_requests: int) -> list[dict]:
-    """The same with so many calls in flight at the most."""
+    """A cluster with one locality and a limit for the calls in flight."""
     cluster, endpoints = eds_cluster(name, addresses)
     return [{**cluster, "circuit_breakers": {"thresholds": [{"max_requests": max_requests}]}}, endpoints]
 
 
 def weighted_cluster(name: str, localities: list[tuple[int, list[Address]]],
                      lb_policy: str = "ROUND_ROBIN") -> list[dict]:
-    """A cluster of localities, each with its weight and its endpoints; `lb_policy` within each."""
+    """A cluster of localities with weights and endpoints. `lb_policy` picks within a locality."""
     return [
         {"@type": ENVOY + "config.cluster.v3.Cluster", "name": name, "type": "EDS",
          "eds_cluster_config": {"eds_config": {"ads": {}}}, "lb_policy": lb_policy},
@@ -76,7 +77,7 @@ def weighted_cluster(name: str, localities: list[tuple[int, list[Address]]],
 
 
 def partly_healthy_cluster(name: str, healthy: list[Address], unhealthy: list[Address]) -> list[dict]:
-    """A cluster with one locality. EDS says that some of its endpoints are UNHEALTHY."""
+    """A cluster with one locality; EDS reports the endpoints in `unhealthy` as UNHEALTHY."""
     cluster, endpoints = eds_cluster(name, healthy + unhealthy)
     for endpoint in endpoints["endpoints"][0]["lb_endpoints"][len(healthy):]:
         endpoint["health_status"] = "UNHEALTHY"
@@ -84,7 +85,7 @@ def partly_healthy_cluster(name: str, healthy: list[Address], unhealthy: list[Ad
 
 
 def aggregate_cluster(name: str, clusters: list[str], mode: Optional[str] = None) -> dict:
-    """`mode`: of signalbox alone: priority or tiered."""
+    """`mode` is signalbox's own setting: priority or tiered; None: unset."""
     metadata = {} if mode is None else {"metadata": {"filter_metadata": {"signalbox": {"aggregate_mode": mode}}}}
     return {"@type": ENVOY + "config.cluster.v3.Cluster", "name": name, "lb_policy": "ROUND_ROBIN", "cluster_type": {
         "name": "envoy.clusters.aggregate", "typed_config": {
@@ -92,5 +93,5 @@ def aggregate_cluster(name: str, clusters: list[str], mode: Optional[str] = None
 
 
 def loopback(count: int, port: int, network: str = "127.1") -> list[Address]:
-    """So many addresses on one port: 127.1.0.1, 127.1.0.2, …"""
+    """`count` addresses with the same port: 127.1.0.1, 127.1.0.2, …"""
     return [(f"{network}.{number // 250}.{number % 250 + 1}", port) for number in range(count)]

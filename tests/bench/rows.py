@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows, and the experiments that yield their numbers. To add a row: a Row here, and, where no experiment has its
-number yet, an Experiment."""
+"""The rows, and the experiments that yield their numbers. To add a row, add a Row here. If no
+experiment yields the row's number yet, add an Experiment, too."""
 
 from dataclasses import dataclass
 from typing import Callable, Optional
@@ -23,7 +23,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment and the rows that it yields."""
+    """An experiment, and the rows that get their numbers from it."""
 
     make: Callable[[], Experiment]
     rows: tuple[Row, ...]

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmarks end to end, as short as they can be: what comes out has the promised form, and nothing is left
-running. No speed is judged: any machine, any build. Usage: smoke_test.py BUILD-FOLDER"""
+"""Runs the benchmarks end to end, as short as possible. The output must have the promised form, and
+no process may remain. Speed is not judged, so any machine and any build will do.
+
+Usage: smoke_test.py BUILD-FOLDER"""
 
 import json
 import signal
@@ -65,7 +67,7 @@ class SmokeTest(unittest.TestCase):
             driver.send_signal(signal.SIGINT)
             driver.stderr.read()
             self.assertEqual(driver.wait(30), 130)
-        # The kernel ends processes that the driver had only just started.
+        # The kernel ends the processes that the driver started just before its own end.
         deadline = time.monotonic() + 30
         while any(map(is_running, children)) and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of a benchmark: a real control plane, real backends, and a client for each measurement.
+"""The processes of a benchmark: real control plane, real backends, a client for each measurement.
 
     resources (JSON) ─▶ `signalbox serve` ─▶ xDS ─▶ signalbox_bench_client ─▶ `signalbox backend` × n
 
-Everything runs in processes of its own, listens on a free port, and ends with the World: at the end of its `with`
-block, or, should the driver itself be killed, by the kernel (PR_SET_PDEATHSIG)."""
+Servers listen on free ports. All processes end at the end of the World's `with` block. If the
+driver is killed, the kernel ends them (PR_SET_PDEATHSIG)."""
 
 import json
 import os
@@ -21,7 +21,7 @@ CLIENT_SECONDS = 180
 
 
 class MeasurementFailed(Exception):
-    """A process did not start, a call failed, or a number that has to be there is not."""
+    """A process did not start, a call failed, or a required number is missing."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Programs:
 
 
 class Process:
-    """A program that writes lines of JSON; its stderr is kept for the case that it fails."""
+    """A program that writes lines of JSON. Its stderr is kept, to be shown if the program fails."""
 
     def __init__(self, argv: list, environment: Optional[dict] = None) -> None:
         self.argv = [str(word) for word in argv]
@@ -54,7 +54,7 @@ class Process:
             raise MeasurementFailed(f"{self.argv[0]}: {error.strerror}") from None
 
     def read(self, seconds: float) -> dict:
-        """The next line."""
+        """The next line of the program's output, decoded."""
         line = self._read_line(time.monotonic() + seconds)
         try:
             return json.loads(line)
@@ -62,7 +62,7 @@ class Process:
             raise MeasurementFailed(f"{self._name()} wrote {line!r} {self.errors()}".rstrip()) from None
 
     def write_line(self) -> None:
-        """An empty line for its stdin: go on."""
+        """Writes an empty line to the program's stdin, which tells the program to go on."""
         try:
             self.popen.stdin.write(b"\n")
             self.popen.stdin.flush()
@@ -70,7 +70,7 @@ class Process:
             raise MeasurementFailed(f"{self._name()} has ended {self.errors()}".rstrip()) from None
 
     def finish(self, seconds: float) -> None:
-        """Waits for its end, which has to be a good one."""
+        """Waits for the program's end. Exit statuses other than 0 are errors."""
         try:
             status = self.popen.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -113,14 +113,14 @@ class Process:
 
 
 def wait_readable(processes: list[Process], deadline: float) -> Optional[Process]:
-    """The first of them that has written something, or has ended; None when the time is over."""
+    """A process that has written output or has ended. None: none did before the deadline."""
     outputs = {process.popen.stdout: process for process in processes}
     ready = select.select(list(outputs), [], [], max(0.0, deadline - time.monotonic()))[0]
     return outputs[ready[0]] if ready else None
 
 
 class World:
-    """A folder, a control plane, backends; clients come and go."""
+    """A temporary folder, a control plane, backends, and a client for each measurement."""
 
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
@@ -138,17 +138,17 @@ class World:
         self._folder.cleanup()
 
     def launch_backend(self, listen: str, cluster: str, *more: object) -> Process:
-        """Not ready before it has written a line."""
+        """Starts a backend without waiting. The backend is ready when it has written a line."""
         return self._start([self._programs.signalbox, "backend", "--listen", listen, "--name", listen, "--cluster",
                             cluster, "--parent", os.getpid(), *more])
 
     def start_backend(self, listen: str, cluster: str, *more: object) -> tuple[Process, int]:
-        """With the port it listens on."""
+        """Starts a backend and waits until it is ready. Returns the process and its port."""
         process = self.launch_backend(listen, cluster, *more)
         return process, int(process.read(START_SECONDS)["address"].rpartition(":")[2])
 
     def serve(self, resources: list[dict]) -> None:
-        """Starts the control plane; clients that start from now on use it."""
+        """Starts the control plane. Clients that start after this call use it."""
         self._resources.write_text(json.dumps({"resources": resources}), encoding="utf-8")
         # Other connections of this machine do not use this address. They cannot take the port while
         # the control plane is away.
@@ -157,7 +157,8 @@ class World:
         self._write_bootstrap(self._address)
 
     def serve_in_turn(self, worlds: list[list[dict]]) -> Process:
-        """As serve(), the first of them. A line to the process: the next one; its answer: the instant."""
+        """Starts a control plane that serves the first list of resources. For each line on its
+        stdin it sets the next list, and answers with the instant."""
         paths = [Path(self._folder.name) / f"world{number}.json" for number in range(len(worlds))]
         for path, resources in zip(paths, worlds):
             path.write_text(json.dumps({"resources": resources}), encoding="utf-8")
@@ -172,7 +173,7 @@ class World:
             "node": {"id": "bench"}}), encoding="utf-8")
 
     def start_control_plane(self) -> None:
-        """Where it was, once it has been there."""
+        """Starts the control plane: first on a free port, later on the same port again."""
         self._control_plane = self._start([self._programs.signalbox, "serve", "--resources", self._resources,
                                            "--listen", self._address, "--parent", os.getpid()])
         self._address = self._control_plane.read(START_SECONDS)["address"]
@@ -190,7 +191,7 @@ class World:
         return self._start(argv, environment)
 
     def measure(self, side: str, measure: str, **options) -> dict:
-        """A client from its start to its end; what it has measured."""
+        """Runs a client to its end. Returns what the client has measured."""
         client = self.start_client(side, measure, **options)
         try:
             result = client.read(CLIENT_SECONDS)

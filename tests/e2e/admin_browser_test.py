@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The admin pages of a demo in headless Chromium, at three moments: healthy, failed over, back. And the page of a plan.
+"""Tests the admin pages of a demo in headless Chromium at three moments: healthy, failed over, and
+recovered. Also tests the HTML page of `signalbox plan`.
 
     signalbox demo --admin ─▶ HTML, style ─▶ a frame of 400 and of 1,400 pixels ─▶ its text, and what sticks out
                                         ├──▶ the page itself, by its address: no refusal by its own policy
@@ -20,7 +21,7 @@ import urllib.request
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
-import framed_page  # noqa: E402  (the line above says where it is)
+import framed_page  # noqa: E402  (the line above adds its folder)
 from browser_session import Session  # noqa: E402
 from framed_page import CHROMIUM, PATIENCE, browser  # noqa: E402
 
@@ -102,7 +103,7 @@ class Browser(unittest.TestCase):
 
     @staticmethod
     def walk(session: Session, demo: str) -> list[tuple[str, str]]:
-        """Address and text after each step through the pages and the browser's history."""
+        """Follows links and the browser's history. Returns address and text after each step."""
         seen = []
         for step in (lambda: session.open(f"{demo}/"), lambda: session.follow("/clusters"), lambda: session.go(-1),
                      lambda: session.go(1), lambda: session.go(-1), lambda: session.follow("/")):
@@ -179,7 +180,7 @@ class Browser(unittest.TestCase):
 
 
 def luminance(colour: str) -> float:
-    """0 (black) to 255 (white), of a browser's "rgb(…)"."""
+    """The luminance of a colour that a browser writes as "rgb(…)": 0 (black) to 255 (white)."""
     red, green, blue = map(int, re.fullmatch(r"rgb\((\d+), (\d+), (\d+)\)", colour).groups())
     return 0.299 * red + 0.587 * green + 0.114 * blue
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a load report with three faults: the page in headless Chromium, and the numbers of all four.
+"""Tests the four files of a load report with three faults: the HTML page in headless Chromium, and
+the numbers in all files.
 
     WRITER ─▶ JSON ─▶ signalbox load merge ─▶ HTML, JSON, JUnit, .hdr
                                                └▶ Chromium, 400 and 1,400 pixels wide, behind a proxy that counts
@@ -20,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
-from framed_page import CHROMIUM, browser, measured  # noqa: E402  (the line above says where it is)
+from framed_page import CHROMIUM, browser, measured  # noqa: E402  (the line above adds its folder)
 
 SIGNALBOX = WRITER = ""
 SHOTS: Path | None = None
@@ -33,7 +34,7 @@ PAINTED = """{painted: [...page.querySelectorAll("canvas")].map(canvas => canvas
 
 
 class CountingProxy:
-    """Notes what a browser asks for, and answers nothing."""
+    """A proxy that records the browser's requests, and answers none of them."""
 
     def __enter__(self):
         self.asked = asked = []
@@ -59,7 +60,7 @@ class CountingProxy:
         self.thread.join()
 
     def asked_by_page(self):
-        """Without what Chromium asks its maker for, on its own."""
+        """The requests without those that Chromium sends to Google of its own accord."""
         return [path for path in self.asked
                 if not re.search(r"\.(google|googleapis|gvt1|gstatic)\.com[:/]", path)]
 

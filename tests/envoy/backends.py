@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny HTTP/1.1 backends on loopback: one process, one listening socket for each address, each on a free port.
+"""Small HTTP/1.1 backends in one process. Each loopback address in argv gets a backend on a free
+port.
 
-    argv: ADDRESS… ─▶ [backends] ─▶ stdout: one line of JSON, {"ADDRESS": PORT, …}; ends with its stdin
+    argv: ADDRESS… ─▶ [backends] ─▶ stdout: one line of JSON, {"ADDRESS": PORT, …}
 
-Each answer's header `x-host` is the backend's own "address:port". Requests have no body, and may be pipelined."""
+The process ends when its stdin ends. The header `x-host` of each answer is the backend's
+"address:port". Requests have no body, and may be pipelined."""
 
 import asyncio
 import json
@@ -13,7 +15,7 @@ import socket
 import sys
 
 END_OF_REQUEST = b"\r\n\r\n"
-DESCRIPTORS = 16384  # A connection of Envoy for each host of each cluster, and the listening sockets.
+DESCRIPTORS = 16384  # Enough for Envoy's connections to all hosts, and the listening sockets.
 
 
 class Backend(asyncio.Protocol):

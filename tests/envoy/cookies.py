@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions in a mixed fleet: what Envoy and signalbox do with each other's cookies, in four modes.
+"""Compares what Envoy and signalbox do with each other's session cookies, in four modes. Fleets
+that mix both need the same behaviour.
 
     a cookie, a host ─▶ [Side of signalbox] ─┐
                      └▶ [Side of Envoy] ─────┴▶ the host that answers, the cookie that is set ─▶ Judge
 
-    presented     a cookie that is written here goes to each side: is its host kept, is it replaced?
-    alternating   a session begins on one side, its calls go to both by turns, as a client's would: does its host stay?
-    tiers         a session begins on each side, over an aggregate with loads 70/30, and stays on that side: does its
-                  host stay, too?
-    attributes    the text of Set-Cookie around the value
+    presented     Each side gets a cookie that this file writes: does the session stay on its host,
+                  and does the side set a new cookie?
+    alternating   A session begins on one side, and its calls go to both sides in turn: does it stay
+                  on its host?
+    tiers         A session of an aggregate with loads 70/30 begins on each side and uses that side
+                  alone: does it stay on its host?
+    attributes    The attributes of Set-Cookie, such as Path.
 
-HTTP: the Pick API, beside HTTP/1.1 through Envoy. gRPC: the drop-in channel, beside gRPC's own through Envoy."""
+For HTTP, signalbox's Pick API is compared with HTTP/1.1 through Envoy. For gRPC, signalbox's
+drop-in channel is compared with a channel of gRPC's own through Envoy."""
 
 import base64
 import contextlib
@@ -24,8 +28,8 @@ from differences import Judge
 from peer import Envoy
 from sides import Backends, OurSide, Programs
 
-REPEATS = 8  # More than the hosts of any cluster, so round robin cannot stay on one host.
-DRAWS = 60  # For calls that draw a tier. All draws give the same host with chance 0.7 ** 60.
+REPEATS = 8  # More than any cluster has hosts, so round robin cannot stay on one host.
+DRAWS = 60  # Calls that draw a tier. All of them draw the same tier with probability 0.7 ** 60.
 ALTERNATIONS = 100
 SESSIONS = 5  # One more than the cluster has hosts.
 PATIENCE = 30
@@ -43,11 +47,11 @@ class Side:
     call: Callable  # (listener, value of the header Cookie or "", path) -> Answer
 
 
-# --- cookies as others write them ------------------------------------------------------------------
+# --- cookies as other programs write them ---------------------------------------------------------
 
 
 def varint(number: int) -> bytes:
-    """Protobuf's."""
+    """The number as a varint of protobuf."""
     written = bytearray()
     while number > 127:
         written.append(number & 127 | 128)
@@ -71,7 +75,8 @@ FAR_FUTURE = number_field(2, 1 << 40)
 
 
 def two_forms(grpcs: str, envoys: str) -> bytes:
-    """gRPC's readers find one host in it, Envoy's the other: "1" and ":" are tags of fields that Envoy does not have."""
+    """A cookie in which gRPC reads the host `grpcs`, and Envoy reads `envoys`. Envoy skips gRPC's
+    text, because "1" and ":" are tags of fields that Envoy's message does not have."""
     ip, _, port = grpcs.partition(":")
     assert len(ip) == len("127.0.0.1"), "eight bytes, the field of the first tag, stand before the colon"
     skipped = ord(port[0])
@@ -79,7 +84,8 @@ def two_forms(grpcs: str, envoys: str) -> bytes:
 
 
 def presented_cookies(host: str, cluster: str, other: str = "127.0.0.1:1") -> dict[str, str]:
-    """Values of the header Cookie that name `host`, or seem to."""
+    """Values of the header Cookie, by case. Most of them name `host`; the others are wrong in one
+    way, or lack a usable cookie."""
     address = text_field(1, host)
     values = {
         "envoy": encoded(address),
@@ -112,11 +118,11 @@ def presented_cookies(host: str, cluster: str, other: str = "127.0.0.1:1") -> di
     return cookies
 
 
-# --- what is seen ----------------------------------------------------------------------------------
+# --- observations ---------------------------------------------------------------------------------
 
 
 def meet_two_hosts(side: Side, listener: str) -> None:
-    """The first calls may all go to the first connected host. This makes calls until a second host has answered."""
+    """Makes calls until two hosts have answered. At first only one host may be connected."""
     met: set[str] = set()
     deadline = time.monotonic() + 10
     while len(met) < 2 and time.monotonic() < deadline:
@@ -124,7 +130,7 @@ def meet_two_hosts(side: Side, listener: str) -> None:
 
 
 def what_becomes(side: Side, listener: str, cookie: str, host: str, path: str) -> str:
-    """Of calls with one cookie."""
+    """Whether repeated calls with this cookie stay on `host`, and whether a new cookie is set."""
     repeats = DRAWS if listener.endswith(sessions.TIERS) else REPEATS
     answers = [side.call(listener, cookie, path) for _ in range(repeats)]
     failed = sum(not answer.backend for answer in answers)
@@ -141,12 +147,12 @@ def what_becomes(side: Side, listener: str, cookie: str, host: str, path: str) -
 
 
 def cookie_of(set_cookie: str) -> str:
-    """As a client sends it back."""
+    """The name and value of a Set-Cookie header, as a client sends them back."""
     return set_cookie.partition(";")[0]
 
 
 def alternate(listener: str, first: Side, second: Side) -> str:
-    """The worst that happens to sessions which `first` began."""
+    """The worst outcome of several sessions that `first` begins and both sides serve in turn."""
     most_moves = 0
     for _ in range(SESSIONS):
         moves = moves_of_a_session(listener, first, second)
@@ -159,7 +165,8 @@ def alternate(listener: str, first: Side, second: Side) -> str:
 
 
 def moves_of_a_session(listener: str, first: Side, second: Side) -> int | None:
-    """By turns, its cookie as a client keeps it. None: a call failed."""
+    """How often a session changes its host while both sides serve it in turn. The session's cookie
+    is replaced as a client would replace it. None: a call failed."""
     answer = first.call(listener, "", "/")
     host, cookie, moves = answer.backend, cookie_of(answer.set_cookie), 0
     for number in range(ALTERNATIONS):
@@ -178,7 +185,7 @@ def attributes(set_cookie: str) -> list[str]:
     return sorted(part.strip() for part in rest.split(";"))
 
 
-# --- sides -----------------------------------------------------------------------------------------
+# --- sides ----------------------------------------------------------------------------------------
 
 
 def our_side(protocol: str, ours: OurSide) -> Side:
@@ -225,7 +232,7 @@ class EnvoySide:
         return Answer(answer["backend"], answer["set_cookie"])
 
 
-# --- the comparison --------------------------------------------------------------------------------
+# --- the comparison -------------------------------------------------------------------------------
 
 
 def compare_presented(judge: Judge, mode: str, ours: Side, envoy: Side, addresses: list[str]) -> None:

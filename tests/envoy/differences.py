@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What signalbox does otherwise than Envoy, on purpose: the rows of differences.json, and the judge that goes by them.
+"""The intended differences between signalbox and Envoy (the rows of differences.json), and the
+judge that compares both sides by these rows.
 
     (case, what signalbox does, what Envoy does) ─▶ [Judge] ─▶ complaints
 
-    a row's cases  they differ, and signalbox does what the row says: well; else a complaint
-    any other      they are equal: well; else a complaint
+    a case with a row      The sides must differ, and signalbox must do what the row says.
+    a case without a row   The sides must be equal.
 
-A row is a complaint, too, if none of its cases was compared: so no row outlives its reason.
+A row without a compared case is a complaint, too, so outdated rows are found.
 
-A row: {"part": …, "reason": …, "envoy": a sentence, "cases": {CASE: what signalbox does, …}}. A case may be a pattern
-("*/a60"): then all that it stands for differ, and signalbox does the same in all of them."""
+A row is {"part": …, "reason": …, "envoy": a sentence, "cases": {CASE: what signalbox does, …}}. A
+case may be a pattern ("*/a60"). The row then holds for all cases that match the pattern."""
 
 import fnmatch
 import json
@@ -27,7 +28,7 @@ class Row:
 
 
 def load_rows(part: str) -> list[Row]:
-    """One for each case or pattern."""
+    """The rows of one part of the comparison: one for each case or pattern."""
     return [Row(pattern, ours, row["reason"])
             for row in json.loads(TABLE.read_text(encoding="utf-8")) if row["part"] == part
             for pattern, ours in row["cases"].items()]
@@ -49,11 +50,13 @@ class Judge:
         self.complaints.append(f"{self._part}/{case}: {what}")
 
     def wanted(self, case: str, envoys):
-        """What signalbox is to do: as its row says, else as Envoy."""
+        """What signalbox must do: what the row of this case says. Without a row: what Envoy
+        does."""
         return next((row.ours for row in self._rows_of(case)), envoys)
 
     def compare(self, case: str, ours, envoys, differ: bool | None = None) -> None:
-        """`differ`: where equality of values does not say it."""
+        """`differ` says whether the sides differ. None: they differ if their values are not
+        equal."""
         self._judged.add(case)
         if differ is None:
             differ = ours != envoys

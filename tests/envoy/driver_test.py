@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the comparison with Envoy judges by: the table, five sigma, and that it is the same in each run. No Envoy is run."""
+"""Tests of the rules by which signalbox is compared with Envoy: the table of differences, the limit
+of five sigma, and equal inputs in each run. No Envoy is run."""
 
 import json
 import subprocess
@@ -93,7 +94,7 @@ class Cookies(unittest.TestCase):
         both = cookies.two_forms("127.0.0.1:45678", "127.0.0.2:1")
         self.assertTrue(both.startswith(b"127.0.0.1:45678;"))
         self.assertTrue(both.endswith(b"127.0.0.2:1"))
-        # Field 6 of eight bytes, field 7 of as many as its first byte says, field 1.
+        # Field 6 has eight bytes. The first byte of field 7 is its length. Field 1 follows.
         field_7 = 1 + 8
         self.assertEqual(both[field_7 + 2 + both[field_7 + 1]], 0x0A)
 

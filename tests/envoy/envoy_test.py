@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""signalbox beside a real Envoy, in the same situations: a part of the comparison for each run.
+"""Compares signalbox with a real Envoy in the same situations; each run does one part of this.
 
-    set_up                                           a virtual environment in the build folder, with Envoy
-    health_states, cookies, health_checks, routes    a module each: run(programs) ─▶ complaints
+    set_up                                           makes a virtual environment with Envoy
+    health_states, cookies, health_checks, routes    a module for each part: run(programs) ─▶ complaints
 
-Exit status: 0 all is as it should be, 1 it is not. A line that begins with SKIPPED says that Envoy could not be had; in CI
-(CI=true) that is a failure."""
+Exit status: 0 no complaints, 1 complaints. If Envoy cannot be installed, the test is skipped, and a
+line begins with SKIPPED. With CI=true this is a failure."""
 
 import argparse
 import importlib

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Active health checks, transition by transition: the same answers to Envoy's probes and to ours.
+"""Compares active health checks: the probes of Envoy and of signalbox get the same answers, and the
+endpoint's health is compared before each answer.
 
-    SCRIPTS ─▶ a probed backend each ─▶ before each answer: healthy or not?
-                 ├─ Envoy: its admin page says (first of all scripts)
-                 └─ signalbox: a pick is led there, or fails
+    SCRIPTS ─▶ a probed backend for each script ─▶ before each answer: is the endpoint healthy?
+                 ├─ Envoy: its admin page says so
+                 └─ signalbox: a pick chooses the endpoint, or fails
 
-Each script has a cluster of its own with one endpoint."""
+All scripts run with Envoy first. Each script has its own cluster with one endpoint."""
 
 import threading
 import time
@@ -19,7 +20,7 @@ from states import HTTP_MANAGER, ROUTER, TYPE
 
 AT_LEAST_SCRIPTS = 12
 INTERVAL = "0.1s"
-SETTLE_SECONDS = 10.0  # The longest time for a probe's result to pass the actors and reach picks.
+SETTLE_SECONDS = 10.0  # The longest time from a probe's result to picks that follow it.
 POLL_SECONDS = 0.01
 
 
@@ -83,7 +84,7 @@ def load_assignment(script: Script, backend: ProbedBackend) -> dict:
 def envoy_resources(backends: list[ProbedBackend]) -> dict:
     clusters = []
     for script, backend in zip(SCRIPTS, backends):
-        # Without calls Envoy probes once a minute, and after a change at once.
+        # By default Envoy probes a cluster without calls only once a minute.
         check = {**health_check(script), "no_traffic_interval": INTERVAL, "reuse_connection": False}
         cluster = {"name": script.name, "type": "STATIC", "connect_timeout": "20s", "health_checks": [check],
                    "load_assignment": load_assignment(script, backend)}
@@ -151,7 +152,9 @@ def seen_by_envoy(programs: Programs, judge: Judge) -> list[list[str]]:
 
 
 def seen_by_us(programs: Programs, judge: Judge, wanted_states: list[list[str]]) -> list[list[str]]:
-    """A state is looked at until it is the wanted one, or for SETTLE_SECONDS: the backend holds its answer meanwhile."""
+    """The health of each script's endpoint, as picks see it before each answer. A result takes time
+    to reach picks, so picks are repeated until they give the wanted state, at most for
+    SETTLE_SECONDS. The backend delays its next answer until then."""
     asking = threading.Lock()
     with OurSide(programs) as ours:
         def state_of(script: Script) -> str:
@@ -172,14 +175,14 @@ def seen_by_us(programs: Programs, judge: Judge, wanted_states: list[list[str]])
         ours.start(our_resources(backends), "tcp")
         for backend in backends:
             backend.start()
-        for script in SCRIPTS:  # Endpoints are connected to, and probed, once they are wanted.
+        for script in SCRIPTS:  # The first pick makes signalbox connect and probe the endpoint.
             state_of(script)
         wait_for(backends, judge, "signalbox")
     return [backend.seen for backend in backends]
 
 
 def before(script: Script) -> str:
-    """The case of what the endpoint is before its first probe is answered."""
+    """The name of the case for the endpoint's health before its first answer."""
     return f"{script.name}/before"
 
 

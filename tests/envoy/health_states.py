@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares of calls in each health state of an aggregate: `signalbox plan`, real picks of signalbox, requests through Envoy.
+"""Compares the shares of calls in each health state of an aggregate: those that `signalbox plan`
+predicts, those of signalbox's picks, and those of requests through Envoy.
 
     STATES ─┬▶ plan ──────▶ a share for each group of hosts ◀─ five sigma ─┬─ picks: always as planned
             ├▶ our side ──▶ picks ────────────────────────────────────────┘
             └▶ Envoy ─────▶ requests to real backends ──── five sigma ────── as planned, or a row of differences.json
 
-A group is the hosts of one leaf, one priority and one health status; calls that find no host are one more."""
+A group is all hosts with the same leaf, priority and health status. Calls that find no host are
+also a group."""
 
 import collections
 import math
@@ -31,7 +33,7 @@ def group_of(state: states.State, address: str) -> str:
 
 
 def planned_shares(state: states.State, planned: dict) -> dict[str, float]:
-    """In percent, without groups that get nothing."""
+    """The planned share of each group in percent, without the groups that get no calls."""
     shares = collections.Counter()
     shares[FAILED] += planned["failing"]["tiered"]["now"]
     for cluster in planned["clusters"]:
@@ -50,7 +52,7 @@ def by_group(state: states.State, counts: dict[str, int]) -> dict[str, int]:
 
 
 def differs(shares: dict[str, float], counts: dict[str, int]) -> bool:
-    """Some group's count is more than five standard deviations from its share."""
+    """Whether any group's count is more than five standard deviations from its share."""
     calls = sum(counts.values())
     for group in shares.keys() | counts.keys():
         share = min(1.0, shares.get(group, 0.0) / 100)

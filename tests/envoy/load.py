@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests through Envoy, by the thousand: pipelined on one connection, answers counted by the backend that gave them."""
+"""Sends thousands of pipelined requests through Envoy, and counts the answers of each backend."""
 
 import collections
 import re
@@ -12,7 +12,8 @@ HOST = re.compile(rb"\r\nx-host: ([^\r]*)\r\n")
 
 
 def count_answers(port: int, path: str, requests: int) -> collections.Counter:
-    """How many answers each backend gave ("address:port"); of Envoy's own, how many had each status ("503")."""
+    """The numbers of answers, by backend ("address:port"). Answers by Envoy itself are counted by
+    their status ("503")."""
     counts = collections.Counter()
     window = WINDOW
     while (left := requests - counts.total()) > 0:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Envoy as a process of the test: configured by one value, listening on free ports of loopback.
+"""A real Envoy as a child process. One dict configures it, and it listens on free loopback ports.
 
     configuration (a dict) ─▶ [Envoy] ─▶ admin: clusters, listeners' ports
                                   └────▶ its listeners
 
-It ends with the `with` block. Nothing of it outlives the test: no hot restart, no shared memory, no fixed port."""
+Envoy ends with the `with` block. It uses no hot restart, no shared memory and no fixed port, so
+nothing remains after the test."""
 
 import http.client
 import json
@@ -18,7 +19,8 @@ POLL_SECONDS = 0.05
 
 
 class EnvoyFailed(Exception):
-    """Envoy refused its configuration, ended, or did not answer in time; the text has its last words."""
+    """Envoy refused its configuration, ended, or did not answer in time. The message has the end of
+    its log."""
 
 
 class Envoy:
@@ -58,7 +60,7 @@ class Envoy:
         self._folder.cleanup()
 
     def wait_until_live(self) -> None:
-        """Its clusters are initialised, and its listeners accept connections."""
+        """Waits until Envoy's clusters are initialised and its listeners accept connections."""
         self._wait_for(self._is_live)
 
     def admin(self, path: str) -> dict:
@@ -68,7 +70,7 @@ class Envoy:
         return json.loads(body)
 
     def listener_ports(self) -> dict[str, int]:
-        """By the listener's name."""
+        """The ports of the listeners, by name."""
         statuses = self.admin("/listeners?format=json")["listener_statuses"]
         return {status["name"]: status["local_address"]["socket_address"]["port_value"] for status in statuses}
 

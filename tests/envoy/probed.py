@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backend that is probed, and answers by a script: HTTP, TCP payloads, or gRPC's health service, without a library.
+"""A backend that answers health checks by a script: HTTP, TCP payloads, or gRPC's health service.
+It uses no library for these protocols.
 
-    probe n ─▶ [ProbedBackend] ─▶ see(n): what the prober thinks of this backend now, before the answer
+    probe n ─▶ [ProbedBackend] ─▶ see(n): the prober's current opinion of the backend, before the answer
             ◀─ answer n of the script
 
-A prober never has two probes under way, so what is seen at probe n + 1 is what answer n made of the backend: no time is
-measured. Probes go to a port of their own; on the endpoint's own port connections are taken, and nothing is said.
+A prober sends a probe only after the last one has ended. Its opinion at probe n + 1 is therefore
+the result of answer n, and the test need not measure time. Probes use their own port. The
+endpoint's port accepts connections, but never answers.
+
+The steps of a script:
 
     HTTP   a status (200), or one of HEADERS; "garbage", "reset", "silent"
     TCP    bytes, after which the connection stays open; "reset"
@@ -25,11 +29,12 @@ SERVING_STATUSES = {"UNKNOWN": 0, "SERVING": 1, "NOT_SERVING": 2, "SERVICE_UNKNO
 PREFACE_LENGTH = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 DATA, HEADERS_FRAME, SETTINGS, PING = 0, 1, 4, 6
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
-STATUS_200 = b"\x88"  # An index of HPACK's static table.
+STATUS_200 = b"\x88"  # The index of ":status: 200" in HPACK's static table.
 
 
 class ProbedBackend(threading.Thread):
-    """Runs until the script is over; then `seen` has one more entry than the script has answers."""
+    """Runs until the script is over. `seen` then has one entry for each answer of the script, and
+    one for the probe after the last answer."""
 
     def __init__(self, protocol: str, script: tuple, see: Callable[[int], str]) -> None:
         super().__init__(daemon=True)
@@ -60,7 +65,7 @@ class ProbedBackend(threading.Thread):
         return len(self.seen) > len(self._script)
 
     def _next_step(self) -> Step:
-        """Called when a probe has come."""
+        """Records the prober's opinion at a new probe. Returns the answer to this probe."""
         number = len(self.seen)
         self.seen.append(self._see(number))
         return self._script[number] if number < len(self._script) else "reset"
@@ -70,7 +75,7 @@ class ProbedBackend(threading.Thread):
             return
         step = self._next_step()
         if step == "silent":
-            connection.recv(1)  # Until the prober has enough of it.
+            connection.recv(1)  # Returns when the prober gives up.
         elif step == "garbage":
             connection.sendall(b"\x00\x01\x02 this is no HTTP\r\n\r\n")
         elif step != "reset":
@@ -87,7 +92,7 @@ class ProbedBackend(threading.Thread):
             reset(connection)
         else:
             connection.sendall(step)
-            connection.recv(1)  # Until the prober closes it.
+            connection.recv(1)  # Returns when the prober closes the connection.
 
     def _answer_grpc(self, connection: socket.socket) -> None:
         read_exactly(connection, PREFACE_LENGTH)
@@ -122,7 +127,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def header_field(name: str, value: str) -> bytes:
-    """A literal, neither indexed nor Huffman coded."""
+    """A literal header field of HPACK, without indexing and Huffman coding."""
     return b"\x00" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
 
 
@@ -140,7 +145,7 @@ def reset(connection: socket.socket) -> None:
 
 
 def read_until(connection: socket.socket, end: bytes) -> bytes:
-    """Empty: the prober closed the connection before."""
+    """The bytes up to `end`. Empty: the prober closed the connection before `end`."""
     came = b""
     while not came.endswith(end):
         data = connection.recv(4096)
@@ -151,7 +156,8 @@ def read_until(connection: socket.socket, end: bytes) -> bytes:
 
 
 def read_exactly(connection: socket.socket, length: int) -> bytes:
-    """Empty: the prober closed the connection before, or nothing was asked for."""
+    """The next `length` bytes. Empty: `length` is 0, or the prober closed the connection
+    earlier."""
     came = b""
     while len(came) < length:
         data = connection.recv(length - len(came))

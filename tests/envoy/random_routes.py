@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Route configurations and calls by chance, but always the same: all of them follow from a seed.
+"""Random route configurations and calls. A seed determines all of them, so each run has the same.
 
     seed, number ─▶ [RandomWorld] ─▶ virtual hosts with routes; calls: authority, path, headers
 
-What the words of a matcher and those of a call are made of is small, so that they meet. Everything here means the same to
-Envoy and to gRPC: what does not is one of the special worlds of routes.py, with a row in differences.json."""
+Matchers and calls draw from the same few words, so that many calls match. Envoy and gRPC agree on
+the meaning of everything here. The cases in which they differ are the special worlds of routes.py,
+with rows in differences.json."""
 
 import random
 from dataclasses import dataclass
@@ -116,7 +117,7 @@ class RandomWorld:
             return {"direct_response": {"status": 204}}
         if kind < 0.08:
             return {"redirect": {"path_redirect": "/elsewhere"}}
-        if kind < 0.3:  # Only one of them has a weight: no draw.
+        if kind < 0.3:  # Only one cluster has a weight, so the choice is not random.
             entries = [{"name": cluster, "weight": 0} for cluster in self._chance.sample(CLUSTERS, 3)]
             self._chance.choice(entries)["weight"] = self._chance.choice((1, 100, 4294967295))
             return {"route": {"weighted_clusters": {"clusters": entries}}}

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which cluster a call goes to: the same route configurations for Envoy and signalbox, call by call.
+"""Compares the clusters that Envoy and signalbox choose for the same calls and route
+configurations.
 
-    100 random worlds, and special ones ─┬▶ Envoy: a listener each; the backend that answers says the cluster
-                                         └▶ signalbox: a listener for each authority; the pick says it
+    100 random worlds, and special ones ─┬▶ Envoy: a listener for each world; the answering backend shows the cluster
+                                         └▶ signalbox: a listener for each authority; the pick names the cluster
 
-    SPECIAL   what gRFC A28 wants otherwise than Envoy does it: a row of differences.json each
-    SHARES    weights and fractions between 0 and all: within five sigma of what the configuration says"""
+    SPECIAL   worlds in which gRFC A28 differs from Envoy; each has a row in differences.json
+    SHARES    worlds with weights and fractions; the shares of calls must be within five sigma"""
 
 import collections
 import copy
@@ -21,14 +22,15 @@ from states import HTTP_MANAGER, ROUTER, TYPE
 
 SEED = 23
 WORLDS = 100
-CALLS = 40  # Of each world.
-REQUESTS = 4000  # Of each of SHARES.
+CALLS = 40  # Calls for each random world.
+REQUESTS = 4000  # Requests for each world of SHARES.
 NO_CLUSTER = "none"
 PATIENCE = 30
 
 
 def special(name: str, match: dict, *calls: tuple, other: dict | None = None) -> World:
-    """What matches goes to c0, all else to c1. A call: path and headers."""
+    """A world with two routes. Calls that match go to c0, or as `other` says; all others go to c1.
+    A call is a path and headers."""
     routes = [{"match": match, **(other or {"route": {"cluster": "c0"}})},
               {"match": {"prefix": ""}, "route": {"cluster": "c1"}}]
     return World(name, [{"name": "all", "domains": ["*"], "routes": routes}],
@@ -101,7 +103,8 @@ def envoy_resources(worlds: list[World], backends: dict) -> dict:
 
 
 def without_unread_fields(virtual_hosts: list[dict]) -> list[dict]:
-    """A resource file has no field that signalbox does not read: what answers itself is an action that we do not have."""
+    """Empties the messages that signalbox recognises but does not read. Resource files may not
+    contain unknown fields, and signalbox's messages have no fields there."""
     hosts = copy.deepcopy(virtual_hosts)
     for route in (route for host in hosts for route in host["routes"]):
         for action in ("direct_response", "redirect"):
@@ -128,7 +131,7 @@ def our_resources(worlds: list[World], backends: dict) -> list[dict]:
 
 
 def our_answers(ours: OurSide, world: World) -> list[str]:
-    """The cluster of each call."""
+    """The cluster of each call, as picks name it."""
     answers = [""] * len(world.calls)
     for authority in world.authorities():
         numbers = [number for number, call in enumerate(world.calls) if call.authority == authority]

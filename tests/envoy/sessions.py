@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clusters and listeners with sessions that both sides are configured with, in four modes.
+"""The clusters and listeners with sessions, in four modes. Both sides get the same ones.
 
     MODES (http or grpc, strict or lax) × CLUSTERS ─┬▶ envoy_resources: a listener for each, STATIC clusters
                                                     └▶ our_resources: a listener for each, EDS clusters
 
-A listener's name is `<protocol>.<strict|lax>.<cluster>`, and it is signalbox' target, too. Clusters of a protocol share its
-backends: host n of every cluster is backend n."""
+A listener's name is `<protocol>.<strict|lax>.<cluster>`. It is also the name of signalbox's target.
+The clusters of a protocol share backends: host n of a cluster is backend `first` + n."""
 
 from dataclasses import dataclass
 from typing import Optional
@@ -20,11 +20,12 @@ MODES = tuple((protocol, strict) for protocol in PROTOCOLS for strict in ("lax",
 
 @dataclass(frozen=True)
 class Sessions:
-    """A cluster: its hosts' health statuses, and which of them sessions may stay on."""
+    """A cluster: the health statuses of its hosts, and the statuses in which a session may stay on
+    its host."""
 
     hosts: tuple
     override_statuses: Optional[tuple] = None  # None: unset.
-    first: int = 0  # Its first host is this backend.
+    first: int = 0  # The number of the first host's backend.
 
 
 CLUSTERS = {
@@ -38,12 +39,13 @@ CLUSTERS = {
 }
 BACKENDS = 6
 TIERS = "tiers"
-UNDER_A_PATH = "under_a_path"  # A listener with routes to the cluster "well". Its cookies are for PATH alone.
+# A listener with routes to the cluster "well". Its cookies are for PATH alone.
+UNDER_A_PATH = "under_a_path"
 PATH = "/shop"
 
 
 def listener_names() -> list[tuple[str, str, str]]:
-    """Protocol, strictness, the cluster that is called or UNDER_A_PATH."""
+    """The three parts of each listener's name. The third part is a cluster, or UNDER_A_PATH."""
     called = [name for name in CLUSTERS if not name.startswith("tier")] + [TIERS]
     return [(*mode, name) for mode in MODES for name in called] + [("http", "lax", UNDER_A_PATH)]
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes beside Envoy: signalbox (a program that is asked, and the command), and the HTTP backends.
+"""The other processes of the comparison: signalbox_envoy_side, the `signalbox` command, and the
+HTTP backends.
 
     driver ─ JSON lines ─▶ signalbox_envoy_side      driver ─▶ signalbox plan      Backends ─▶ ports
 
-All of them end with their `with` block."""
+signalbox_envoy_side and the backends end with their `with` blocks."""
 
 import json
 import subprocess
@@ -17,7 +18,7 @@ PATIENCE = 60
 
 
 class SideFailed(Exception):
-    """A process of ours ended, or refused what it was asked; the text has its last words."""
+    """A process of ours ended or refused a command. The message has its last output."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Programs:
 
 
 class LineProcess:
-    """A program that answers a line with a line."""
+    """A program that answers each line on its stdin with a line on its stdout."""
 
     def __init__(self, argv: list) -> None:
         self._name = Path(str(argv[0])).name
@@ -72,11 +73,11 @@ class OurSide(LineProcess):
         try:
             self.write(json.dumps({"do": do, **arguments}))
         except BrokenPipeError:
-            pass  # read() says why.
+            pass  # read() reports the reason.
         return self.read()
 
     def start(self, resources: list[dict], transport: str, envoy_cookies: bool = False) -> Path:
-        """A runtime over these resources; the file that they stand in."""
+        """Starts a runtime with these resources. Returns the file of the resources."""
         path = Path(self._folder.name) / "resources.json"
         path.write_text(json.dumps({"resources": resources}), encoding="utf-8")
         self.ask("start", resources=str(path), transport=transport, envoy_cookies=envoy_cookies)
@@ -84,7 +85,7 @@ class OurSide(LineProcess):
 
 
 class Backends(LineProcess):
-    """HTTP backends on these addresses of loopback; `ports` by address."""
+    """HTTP backends on these loopback addresses. `ports` has the port of each address."""
 
     def __init__(self, addresses: list[str]) -> None:
         super().__init__([sys.executable, HERE / "backends.py", *addresses])
@@ -92,7 +93,7 @@ class Backends(LineProcess):
 
 
 def plan(programs: Programs, resources: Path, cluster: str) -> dict:
-    """`signalbox plan` for an aggregate in tiered mode."""
+    """The output of `signalbox plan` for an aggregate in tiered mode."""
     done = subprocess.run(
         [programs.signalbox, "plan", "--resources", resources, "--cluster", cluster, "--mode", "tiered", "--json"],
         capture_output=True, text=True, check=False, timeout=PATIENCE)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The health states of aggregate clusters, as data, and as both sides are told of them.
+"""The health states of aggregate clusters, as data and as the resources of both sides.
 
     STATES ─┬▶ envoy_resources ─▶ Envoy: a listener, one route for each state, STATIC clusters with health statuses
             └▶ our_resources ───▶ a resource file: one listener for each state, EDS clusters
 
-A host's address says where it stands: 127.<20 + leaf>.<priority>.<1 + number>. States share backends, as a state has
-clusters of its own."""
+A host's address is 127.<20 + leaf>.<priority>.<1 + number>, so it names the host's place. States
+have separate clusters, and share backends."""
 
 from dataclasses import dataclass
 from typing import Iterator, Optional
@@ -19,7 +19,7 @@ HTTP_OPTIONS = TYPE + "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 @dataclass(frozen=True)
 class Hosts:
-    """So many hosts of a priority in each EDS health status."""
+    """A priority: the number of its hosts in each EDS health status."""
 
     healthy: int = 0
     unhealthy: int = 0
@@ -27,7 +27,7 @@ class Hosts:
     degraded: int = 0
     timeout: int = 0
     unknown: int = 0
-    weights: tuple = ()  # Of the first hosts in this order of statuses; 1 for the others.
+    weights: tuple = ()  # The weights of the first hosts, in the order above. Others have weight 1.
 
     def statuses(self) -> list[str]:
         return [status.upper() for status in ("healthy", "unhealthy", "draining", "degraded", "timeout", "unknown")
@@ -37,16 +37,18 @@ class Hosts:
 @dataclass(frozen=True)
 class State:
     name: str
-    leaves: tuple  # Of tuples of Hosts: the priorities of a leaf.
-    panic: Optional[int] = 0  # healthy_panic_threshold of the aggregate and its leaves, in percent; None: unset.
-    leaf_panic: Optional[int] = None  # The leaves' own, where it differs.
+    leaves: tuple  # For each leaf, a tuple of its priorities (Hosts).
+    # healthy_panic_threshold of the aggregate and its leaves, in percent; None: unset.
+    panic: Optional[int] = 0
+    leaf_panic: Optional[int] = None  # The threshold of the leaves, if they have another one.
     factor: Optional[int] = None  # overprovisioning_factor of all leaves; None: unset.
     by_weight: bool = False  # weighted_priority_health
-    nested: bool = False  # The first two leaves stand below an aggregate of their own.
+    nested: bool = False  # The first two leaves are below an inner aggregate.
 
 
 def percent(*healthy: int, of: int = 100) -> tuple:
-    """Priorities with so many of `of` hosts healthy, the others unhealthy."""
+    """Priorities of `of` hosts. `healthy` has each priority's number of healthy hosts; the other
+    hosts are unhealthy."""
     return tuple(Hosts(healthy=number, unhealthy=of - number) for number in healthy)
 
 
@@ -132,7 +134,7 @@ NO_SCORE = (
     State("nothing_healthy", (tens(0), tens(0))),
     State("score_0_first_healthy", (percent(1, of=150), tens(0))),
     State("score_0_second_healthy", (tens(0), percent(1, of=150))),
-    # Envoy and signalbox agree here: the first of several has all calls, not the last one.
+    # Envoy and signalbox agree here: the first leaf of several gets all calls, not the last one.
     State("score_0_both_healthy", (percent(1, of=150), percent(1, of=150))),
     State("score_0_second_priority_healthy", (percent(0, 1, of=150), percent(1, of=150))),
     State("score_0_first_degraded", ((Hosts(degraded=1, unhealthy=149),), tens(0))),
@@ -152,7 +154,7 @@ def address_of(leaf: int, priority: int, number: int) -> str:
 
 
 def place_of(address: str) -> tuple[int, int, int]:
-    """Leaf, priority, number."""
+    """The leaf, priority and number in a host's address."""
     _, leaf, priority, number = (int(part) for part in address.partition(":")[0].split("."))
     return leaf - 20, priority, number - 1
 
@@ -163,7 +165,7 @@ def status_of(state: State, address: str) -> str:
 
 
 def addresses() -> list[str]:
-    """All that any state has."""
+    """The addresses of the hosts of all states."""
     return sorted({address_of(leaf, priority, number)
                    for state in STATES
                    for leaf, priorities in enumerate(state.leaves)
@@ -204,7 +206,8 @@ def panic_settings(threshold: Optional[int]) -> dict:
 
 
 def aggregates(state: State) -> Iterator[tuple[str, list[str]]]:
-    """Names of aggregates, the routed one first, and of what they list."""
+    """The state's aggregates, each with the clusters that it lists. The first aggregate is the
+    routed one."""
     leaves = [leaf_name(state, leaf) for leaf in range(len(state.leaves))]
     if not state.nested:
         yield state.name, leaves
@@ -229,7 +232,8 @@ def envoy_resources(ports: dict) -> dict:
             clusters.append({
                 "name": leaf_name(state, leaf), "type": "STATIC", "connect_timeout": "5s",
                 "load_assignment": load_assignment(state, leaf, ports), **panic_settings(threshold),
-                # Hundreds of hosts in dozens of clusters: unused connections are closed soon.
+                # Hundreds of hosts in dozens of clusters would keep too many connections, so unused
+                # connections are closed early.
                 "typed_extension_protocol_options": {HTTP_OPTIONS.removeprefix(TYPE): {
                     "@type": HTTP_OPTIONS, "explicit_http_config": {"http_protocol_options": {}},
                     "common_http_protocol_options": {"idle_timeout": "2s"}}}})

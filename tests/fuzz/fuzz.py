@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./run fuzz: the targets of this folder under libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer.
+"""./run fuzz: runs the fuzz targets of this folder with libFuzzer, AddressSanitizer and
+UndefinedBehaviorSanitizer.
 
     SECONDS, targets ─▶ two at a time, an equal share each ─▶ Outcome ─▶ table, JSON
 
-Progress goes to stderr, the table to stdout. What a target finds while it runs is kept below the build folder: units
-that reach new code in fuzz-corpus/TARGET, where the next run goes on, what broke it in fuzz-findings/. README.md in
-this folder says what each target checks."""
+Progress goes to stderr, and the table goes to stdout. In the build folder, fuzz-corpus/TARGET keeps
+inputs that reach new code, and the next run begins with them. fuzz-findings/ keeps inputs that
+broke a target. README.md in this folder explains what each target checks."""
 
 import argparse
 import concurrent.futures
@@ -71,7 +72,8 @@ INTERRUPTED = 72  # libFuzzer's exit status after SIGINT or SIGTERM.
 
 
 def outcome_of(target: str, program: Path, log: str, status: int, seconds: float) -> Outcome:
-    """What libFuzzer said at its end, and before it if it had none."""
+    """The outcome of a target, from libFuzzer's log. The statistics at the end of the log may be
+    missing, so the progress lines are read, too."""
 
     def last(pattern: str) -> int:
         found = re.findall(pattern, log, re.MULTILINE)
@@ -87,7 +89,7 @@ def outcome_of(target: str, program: Path, log: str, status: int, seconds: float
 
 
 def summary_of(log: str) -> list[str]:
-    """The lines that say what was found, without the stacks."""
+    """The first six lines of the log that describe findings, without the stacks."""
     return [line for line in log.splitlines() if re.match(r"fuzz: BROKEN|  found: |SUMMARY: |.*runtime error: ", line)][:6]
 
 
@@ -105,7 +107,7 @@ def table(outcomes: list[Outcome]) -> str:
 
 
 class Fuzzing:
-    """One `./run fuzz`: the processes that it started and what they told."""
+    """The fuzz processes of one `./run fuzz`, and their logs."""
 
     def __init__(self, build: Path, seed: int) -> None:
         self.build = build

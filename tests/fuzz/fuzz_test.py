@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of `./run fuzz` with programs that only say what libFuzzer would; nothing is fuzzed."""
+"""Tests the driver of `./run fuzz` with programs that only print what libFuzzer would print."""
 
 import contextlib
 import io

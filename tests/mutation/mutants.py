@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The menu of mutations, on text: no file, no process.
+"""The mutations that are made to sources. This file only works on text; mutate.py does the rest.
 
     text of a source ─▶ code without comments and strings ─▶ menu, line by line ─▶ Mutant ─▶ apply ─▶ text"""
 
@@ -29,9 +29,9 @@ NO_CODE = re.compile(r"^(?:\S|\s*(?:$|static_assert\b|template\b|using\b|return;
 @dataclass(frozen=True)
 class Mutant:
     path: str
-    line: int  # From 1.
+    line: int  # The first line is 1.
     kind: str
-    before: str  # The whole line.
+    before: str  # The whole line; so is `after`.
     after: str
 
     def __str__(self) -> str:
@@ -39,12 +39,13 @@ class Mutant:
 
 
 def blanked(text: str) -> str:
-    """The code, with comments and strings as blanks: every character stays where it was."""
+    """The code with spaces in place of comments and strings. All other characters keep their
+    places."""
     return TOKEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
 def enumerators_of(texts: list[str]) -> dict[str, list[str]]:
-    """Of each enumeration that the sources name: its values, in order of the alphabet."""
+    """The values of each enumeration that the sources use, in alphabetical order."""
     found: dict[str, set[str]] = {}
     for text in texts:
         for scope, value in ENUMERATOR.findall(blanked(text)):
@@ -53,7 +54,8 @@ def enumerators_of(texts: list[str]) -> dict[str, list[str]]:
 
 
 def closing(code: str, start: int) -> int | None:
-    """Where the parenthesis ends that was opened just before `start`."""
+    """The position of the parenthesis that closes the one just before `start`. None: it is on
+    another line."""
     depth = 1
     for at in range(start, len(code)):
         depth += {"(": 1, ")": -1}.get(code[at], 0)
@@ -63,7 +65,7 @@ def closing(code: str, start: int) -> int | None:
 
 
 def changed_lines(line: str, code: str, starts_statement: bool, values: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
-    """(kind, the new line) for all that the menu does to one line."""
+    """(kind, new line) of each mutation of one line."""
 
     def swapped(start: int, end: int, text: str) -> str:
         return line[:start] + text + line[end:]
@@ -93,7 +95,7 @@ def changed_lines(line: str, code: str, starts_statement: bool, values: dict[str
 
 
 def mutants_of(path: str, text: str, values: dict[str, list[str]]) -> list[Mutant]:
-    """All that the menu does to a source, in its order."""
+    """All mutants of a source, in the order of its lines."""
     found = []
     before = ";"  # The last line of code.
     for number, (line, code) in enumerate(zip(text.split("\n"), blanked(text).split("\n")), 1):

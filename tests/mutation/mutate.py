@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do the tests of the cores notice a change? Mutants of lb, xds/client, xds/depend and xds/parse, drawn by seed.
+"""Finds out whether the tests of the cores notice changes. A seed draws mutants of lb, xds/client,
+xds/depend and xds/parse; the tests should kill each mutant.
 
     sources ─▶ mutants.py: the menu ─▶ seed ─▶ one mutant ─▶ build ─▶ tests that cover it ─▶ killed, or a survivor
                                                 └ in build/mutation/tree, a worktree of HEAD: never in the checkout
 
-Progress goes to stderr, survivors to stdout. Exit status: 0 enough were killed, 1 too many survived, 2 it could not be
-run as asked, 130 interrupted."""
+Progress goes to stderr, and survivors go to stdout. Exit status: 0 enough mutants were killed, 1
+too many survived, 2 the run was not possible, 130 it was interrupted."""
 
 import argparse
 import random
@@ -20,12 +21,12 @@ from mutants import Mutant, apply, enumerators_of, mutants_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CORES = ("lb", "xds/client", "xds/depend", "xds/parse")
-TEST_SECONDS = 300  # A mutant may loop for ever.
-MOST_DRAWS = 20  # Draws for each wanted mutant, because some do not compile.
+TEST_SECONDS = 300  # The limit for a test, because a mutant may loop for ever.
+MOST_DRAWS = 20  # The most draws for each wanted mutant, because some mutants do not compile.
 
 
 class CannotRun(Exception):
-    """It could not be run as asked."""
+    """The tests do not build, or fail without a mutant."""
 
 
 def say(text: str) -> None:
@@ -37,7 +38,7 @@ def read(path: Path) -> str:
 
 
 def programs_in(root: Path, folder: str) -> dict[str, list[str]]:
-    """The test programs of a folder's CMake list, and their sources."""
+    """The test programs in the folder's CMakeLists.txt, with their sources."""
     found = {}
     for name, body in re.findall(r"signalbox_test\((\w+)([^)]*)\)", read(root / folder / "CMakeLists.txt")):
         found[name] = [f"{folder}/{source}" for source in re.findall(r"\b\w+\.cpp\b", body)]
@@ -45,7 +46,8 @@ def programs_in(root: Path, folder: str) -> dict[str, list[str]]:
 
 
 def programs_for(root: Path, path: str) -> list[list[str]]:
-    """The test programs that cover a source, in rounds: those that include its header, then all that link it."""
+    """The test programs that cover a source, in two rounds. The programs that include its header
+    come first. The second round has all others that link it."""
     layer = path.split("/")[0]
     programs = {**programs_in(root, f"tests/unit/{layer}"), **programs_in(root, "tests/spec")}
     header = path.removesuffix(".cpp") + ".hpp"
@@ -57,7 +59,7 @@ def programs_for(root: Path, path: str) -> list[list[str]]:
 
 
 def draw(root: Path, seed: int) -> list[Mutant]:
-    """Every mutant there is, in the order of a seed."""
+    """All mutants of the cores, shuffled by the seed."""
     listed = subprocess.run(["git", "-C", root, "ls-files", "--", *CORES], check=True, capture_output=True, text=True)
     texts = {path: read(root / path) for path in listed.stdout.splitlines() if path.endswith(".cpp")}
     values = enumerators_of(list(texts.values()))
@@ -67,7 +69,7 @@ def draw(root: Path, seed: int) -> list[Mutant]:
 
 
 class Tree:
-    """A worktree of its own, with a build of its own."""
+    """A git worktree of HEAD with its own build, so the checkout is never changed."""
 
     def __init__(self, checkout: Path) -> None:
         self.path = checkout / "build" / "mutation" / "tree"
@@ -76,14 +78,14 @@ class Tree:
         git = ["git", "-C", str(checkout)]
         head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
         if (self.path / ".git").exists():
-            # Also removes the remains of an interrupted run.
+            # This also undoes the mutation of an interrupted run.
             subprocess.run(["git", "-C", self.path, "checkout", "--quiet", "--force", "--detach", head], check=True)
         else:
             subprocess.run([*git, "worktree", "prune"], check=True)
             subprocess.run([*git, "worktree", "add", "--quiet", "--detach", self.path, head], check=True)
 
     def succeeds(self, *words: str) -> bool:
-        """The output is in the log."""
+        """Runs a command in the worktree. Its output replaces the log."""
         with self.log.open("wb") as log:
             return subprocess.run(words, cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False).returncode == 0
 
@@ -95,7 +97,7 @@ class Tree:
                              "--timeout", str(TEST_SECONDS), "-R", f"^({'|'.join(names)})$")
 
     def prepare(self, names: list[str]) -> None:
-        """Builds the tests, which must pass without a mutant."""
+        """Builds and runs the tests, which must pass without a mutant."""
         say(f"building {len(names)} test programs in {self.path}")
         if not self.succeeds("cmake", "--preset", "debug", "-DSIGNALBOX_BUILD_TESTS=ON") or not self.build(names):
             raise CannotRun(f"the tests do not build; see {self.log}")
@@ -103,12 +105,13 @@ class Tree:
             raise CannotRun(f"the tests fail without a mutant; see {self.log}")
 
     def try_out(self, mutant: Mutant) -> str:
-        """"killed", "survived", or "no code" for what does not compile."""
+        """Builds and tests a mutant. Returns "killed", "survived", or, if it does not compile, "no
+        code"."""
         source = self.path / mutant.path
         text = read(source)
         try:
             source.write_text(apply(mutant, text), encoding="utf-8")
-            # The mutated object is built first: a mutant that does not compile ends here at once.
+            # The mutated object is built first, to drop a mutant that does not compile at once.
             if not self.succeeds("ninja", "-C", str(self.build_folder), f"{source}^"):
                 return "no code"
             for names in programs_for(self.path, mutant.path):

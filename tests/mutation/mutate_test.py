@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The mutator on a small text, and its judgement; nothing is built."""
+"""Tests the mutations of a small text, and the verdict on a run. Nothing is built."""
 
 import argparse
 import contextlib

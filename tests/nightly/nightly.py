@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./run nightly: everything that is too long for a pull request, and one report of it.
+"""./run nightly: runs the tests that take too long for a pull request, and reports all results.
 
     parts.py ─▶ plan.py: how much ─▶ builds, commands ─▶ Result ─▶ state.json ─▶ report.py: text, JSON, HTML
 
-Progress goes to stderr, the report to stdout. Each part's output is kept in build/nightly/logs. What is done stands in
-build/nightly/state.json after each part; --resume goes on from there."""
+Progress goes to stderr, and the report goes to stdout. The output of each part is kept in
+build/nightly/logs. After each part the results are written to build/nightly/state.json; --resume
+continues from this file."""
 
 import argparse
 import datetime
@@ -26,8 +27,8 @@ from plan import (FULL_HOURS, Failure, Result, amount_of, count_of, counts, is_d
 from report import Night, as_data, as_html, as_text, has_failed
 
 ROOT = Path(__file__).resolve().parents[2]
-LEAST_PATIENCE = 4 * 3600.0  # Seconds for one command; grows with the hours.
-MOST_FAILURES = 10  # A part ends after so many failures: further runs would tell nothing new.
+LEAST_PATIENCE = 4 * 3600.0  # The least limit for one command, in seconds; longer nights have more.
+MOST_FAILURES = 10  # A part ends after this many failures, because more would tell nothing new.
 
 
 def say(text: str) -> None:
@@ -39,7 +40,7 @@ def now() -> str:
 
 
 def commit_of(root: Path) -> str:
-    """The commit, and a hash of what is not committed."""
+    """The commit, and a hash of uncommitted changes, if there are any."""
     def git(*words: str) -> bytes:
         return subprocess.run(["git", "-C", root, *words], check=True, capture_output=True).stdout
 
@@ -105,7 +106,8 @@ class Runner:
         return self.logs / f"{part.name}.log"
 
     def call(self, part: Part, words: list[str], environment: dict[str, str]) -> tuple[int | None, str]:
-        """Exit status, None where patience ended, and the output."""
+        """Runs a command. Returns its exit status and output. None: the command exceeded its
+        time."""
         with self.log_of(part).open("r+b") as log:
             begin = log.seek(0, os.SEEK_END)
             try:
@@ -140,7 +142,7 @@ def results_in(state: Path) -> dict[str, Result]:
 
 
 def write(path: Path, text: str) -> None:
-    """At once or not at all: an interrupted night must leave a state that can be read."""
+    """Replaces a file atomically, so that an interrupted night leaves a readable state."""
     new = path.with_name(path.name + ".new")
     new.write_text(text, encoding="utf-8")
     new.replace(path)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of `./run nightly`: scaling, resume, gates and reports. Its commands here are one-line shell programs."""
+"""Tests the driver of `./run nightly`: scaling, resume, gates and reports. Its commands here are
+one-line shell programs."""
 
 import contextlib
 import io

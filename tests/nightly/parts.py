@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a night: S1 to S18 of the reliability plan, and what the project checks beside them.
+"""The parts of a night: S1 to S18 of the reliability plan, and further checks of the project.
 
-    Part ─▶ builds, and commands(amount) ─▶ nightly.py runs them ─▶ count, of which `gate` is wanted
+    Part ─▶ builds, and commands(amount) ─▶ nightly.py runs them ─▶ count, which must reach `gate`
 
-A part without commands has no runner yet. `beyond` says what the plan wants and the part does not do: such a gate is
-reached in part only. In a command {seed} is the night's seed plus the number of the run."""
+A part without commands has no runner yet. `beyond` names the requirements of the plan that the part
+does not check, so its gate can be reached only in part. In a command, {seed} stands for the night's
+seed plus the number of the run."""
 
 import sys
 from dataclasses import dataclass
@@ -16,9 +17,10 @@ from typing import Callable
 class Command:
     words: tuple[str, ...]
     times: int = 1
-    # What a successful run adds to the count. None: a successful run adds nothing.
+    # The number that a successful run adds to the count. None: it adds nothing.
     worth: float | None = None
-    # In place of `worth`: a pattern for the output. Its group is a number; the smallest one counts.
+    # A pattern that finds the count in the output, in place of `worth`. Its group is a number. If
+    # it matches several times, the smallest number counts.
     counted: str = ""
     forbidden: str = ""  # A run that prints this text has failed, even with exit status 0.
     environment: tuple[tuple[str, str], ...] = ()
@@ -31,7 +33,7 @@ class Part:
     gate: int = 1
     unit: str = "runs"
     commands: Callable[[int], list[Command]] | None = None
-    builds: tuple[tuple[str, tuple[str, ...]], ...] = ()  # Presets, and the targets of each.
+    builds: tuple[tuple[str, tuple[str, ...]], ...] = ()  # Presets, each with its targets.
     beyond: str = ""
 
 
@@ -49,7 +51,7 @@ def simulated(preset: str, seeds: int, *words: str) -> Command:
 
 
 def rounds(amount: int, each: int, **programs: tuple[str, str]) -> list[Command]:
-    """So many runs of test programs that `amount` is reached, where one run is worth `each`."""
+    """Enough runs of each test program to reach `amount`. One run is worth `each`."""
     return [program("release", f"{folder}/{name}", tag, times=ceil(amount / each), worth=each)
             for name, (folder, tag) in programs.items()]
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a night does and what it has shown: no process, no file, no clock.
+"""The amount of work in a night, and the verdicts on its results. This file uses no process, file
+or clock.
 
     Part, hours ─▶ amount_of ─▶ commands ─▶ (nightly.py) ─▶ Result ─▶ verdict_of ─▶ report.py"""
 
@@ -22,7 +23,7 @@ class Failure:
 
 @dataclass
 class Result:
-    """What became of one part. It stands in the state file until the report is made."""
+    """The result of one part. The state file keeps it."""
 
     part: str
     amount: int
@@ -43,18 +44,19 @@ def result_as_data(result: Result) -> dict:
 
 
 def amount_of(part: Part, hours: float) -> int:
-    """The part's count in a night of so many hours; at least one."""
+    """The count that a part should reach in a night of `hours`; at least one."""
     return max(1, ceil(part.gate * hours / FULL_HOURS))
 
 
 def is_done(part: Part, amount: int, commit: str, seed: int, before: Result | None) -> bool:
-    """Is it the same work? A failure is done, too: a second run must not hide it."""
+    """Whether `before` is the result of the same work. Failed work is done, too, because a second
+    run must not hide the failure."""
     return before is not None and (before.part, before.amount, before.commit, before.seed) == (
         part.name, amount, commit, seed)
 
 
 def count_of(command: Command, output: str, status: int) -> float:
-    """What one run of a command adds to the count."""
+    """The number that one run of a command adds to the part's count."""
     if command.counted:
         numbers = re.findall(command.counted, output, re.MULTILINE)
         return min((float(number.replace(",", "")) for number in numbers), default=0.0)
@@ -66,7 +68,7 @@ def counts(command: Command) -> bool:
 
 
 def why_failed(command: Command, output: str, status: int) -> str:
-    """Empty: the run went well."""
+    """The reason why a run failed. Empty: it succeeded."""
     if status != 0:
         return f"exit status {status}"
     if command.forbidden and command.forbidden in output:

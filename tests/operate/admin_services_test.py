@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gRPC admin services of a running demo, asked by unmodified Python stubs.
+"""Calls the gRPC admin services of a running demo with unmodified Python stubs.
 
     signalbox demo --grpc-admin ◀─ xds-protos (CSDS), grpcio-channelz, grpcio-health-checking
 
 Usage: admin_services_test.py --venv FOLDER --signalbox PROGRAM
 
-The packages are pinned in requirements.txt. Without them the test is SKIPPED; with CI=true that is a failure.
+The packages are pinned in requirements.txt. If they cannot be installed, the test prints SKIPPED;
+with CI=true it fails.
 """
 import argparse
 import os
@@ -19,16 +20,17 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements.txt"
 TARGET = "xds:///orders"
-PATIENCE = 60  # Seconds, for one answer.
+PATIENCE = 60  # The limit for one answer, in seconds.
 
 sys.path.append(str(HERE.parents[1] / "conf"))
-import virtual_environment  # noqa: E402  (the line above says where it is)
+import virtual_environment  # noqa: E402  (the line above adds its folder)
 
 SIGNALBOX = ""
 
 
 def enter(venv: Path) -> None:
-    """Returns inside the virtual environment: replaces this process where it is outside."""
+    """Returns only inside the virtual environment. Outside of it, makes the environment and
+    replaces this process by one inside it."""
     if Path(sys.prefix).resolve() == venv.resolve():
         return
     wrong = virtual_environment.set_up(venv, REQUIREMENTS)
@@ -41,7 +43,7 @@ def enter(venv: Path) -> None:
 
 
 def until(ask, is_right):
-    """The first answer that is right, or the last one when patience ends."""
+    """The first right answer, or the last answer if none is right for PATIENCE seconds."""
     end = time.monotonic() + PATIENCE
     while True:
         answer = ask()
@@ -90,7 +92,7 @@ class AdminServices(unittest.TestCase):
         self.assertEqual(caught.exception.code(), code, caught.exception.details())
 
     def await_serving(self):
-        """Follows a Watch until the target can send calls."""
+        """Reads a Watch of the health service until the target is SERVING."""
         from grpc_health.v1 import health_pb2
 
         for answer in self.stubs()[2].Watch(health_pb2.HealthCheckRequest(service=TARGET), timeout=PATIENCE):
@@ -210,7 +212,8 @@ class AdminServices(unittest.TestCase):
                          channelz_pb2.GetServerRequest(server_id=number))
 
     def assert_grpcdebug_can_read(self, channelz):
-        """grpcdebug reads these messages without asking whether they are there, and crashes when one is not."""
+        """The messages that grpcdebug reads must be set, because grpcdebug crashes if one is
+        not."""
         from grpc_channelz.v1 import channelz_pb2
 
         def check_trace(kind, one):

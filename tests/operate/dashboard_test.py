@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus, which has the history of two demos, answers each query of the dashboard and of the rules.
+"""A real Prometheus with the history of two demos must answer each query of the dashboard and
+rules.
 
-One demo kills backends, and its route retries. The other one kills its control plane. Environment: SIGNALBOX is the command;
-PROMTOOL and PROMETHEUS are Debian's programs. Without these it prints a line that begins with SKIPPED; in CI (CI=true) that
-is a failure."""
+The first demo kills backends, and its route retries. The second demo kills its control plane. The
+environment variables SIGNALBOX, PROMTOOL and PROMETHEUS name the programs. Without promtool and
+Prometheus the test prints a line that begins with SKIPPED; with CI=true it fails."""
 
 import os
 import re
@@ -22,7 +23,7 @@ sys.path.insert(0, str(CHECKOUT / "conf/grafana"))
 import dashboard  # noqa: E402
 
 BACKENDS, PLANE = "demo:1", "demo:2"
-# Values of series that a demo does not have. A series here that a demo does have is an error.
+# Values for series that no demo has. It is an error to list a series that a demo has.
 NOT_IN_A_DEMO = {
     'signalbox_certificate_expiry_timestamp_seconds{role="endpoint_identity"}': "2000000000",
     'signalbox_metric_series_overflow_total{metric="signalbox_picks_total"}': "1",
@@ -53,7 +54,7 @@ def watch_demos(signalbox: Path, folder: Path) -> History:
     def watch(*arguments, **more) -> None:
         try:
             watch_demo(signalbox, *arguments, history, **more)
-        except Exception as error:  # Raised below, in the thread of the test.
+        except Exception as error:  # The test's thread raises it below.
             wrong.append(error)
 
     demos = [
@@ -61,7 +62,7 @@ def watch_demos(signalbox: Path, folder: Path) -> History:
             BACKENDS, ["--seconds", 5, "--rps", 200, "--resources", resources_that_retry(folder)])),
         threading.Thread(target=watch, args=(
             PLANE, ["--drill", "control-plane", "--kill-seconds", 1, "--stop-seconds", 0, "--rps", 50]),
-            # The demo runs until its ADS stream has ended and it is connected again.
+            # The demo runs until its ADS stream has ended and a new stream is connected.
             kwargs={"enough": lambda: history.times_above_0(PLANE, "signalbox_xds_streams_total") > 2
                     and history.value(PLANE, "signalbox_xds_connected") == 1}),
     ]
@@ -92,7 +93,7 @@ class TheHistoryOfADemo(unittest.TestCase):
         make_blocks(Path(os.environ["PROMTOOL"]), cls.history, folder)
         cls.server = cls.enterClassContext(prometheus(Path(os.environ["PROMETHEUS"]), folder, RULES))
         cls.wrong_rules = cls.server.wait_for_rules()
-        # The last step of a query must not be before the evaluation of the rules.
+        # A query's last step must come after the rules were evaluated.
         cls.end = max(cls.end, cls.server_time() + 1)
 
     @classmethod
@@ -125,7 +126,8 @@ class TheHistoryOfADemo(unittest.TestCase):
             found = set(SELECTOR.findall("\n".join(line for line in lines if not line.lstrip().startswith("#"))))
             self.assertTrue(found)
             for selector in sorted(found):
-                if not selector.startswith("signalbox_calls_total{code=~"):  # All calls of a demo may succeed.
+                # All calls of a demo may succeed.
+                if not selector.startswith("signalbox_calls_total{code=~"):
                     self.check(path.name, f"count({selector})")
 
     def test_what_is_written_here_is_in_no_demo(self) -> None:

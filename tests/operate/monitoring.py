@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Prometheus that has the history of demos.
+"""Records the metrics of demos, and starts a Prometheus with this history.
 
     signalbox demo ─ /metrics, again and again ─▶ History ─ OpenMetrics ─▶ promtool ─ blocks ─▶ Prometheus ─ HTTP ─▶ answers
 
-All processes end with their `with` block."""
+All processes end with their `with` blocks."""
 
 import contextlib
 import json
@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Callable, Iterator
 
 PATIENCE = 120
-EVERY = 0.25  # Seconds between two scrapes.
+EVERY = 0.25  # The interval between scrapes and between polls, in seconds.
 SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
 
 
 class Failed(Exception):
-    """A process did not do what it was started for; the text has its last words."""
+    """A process failed. The message has the end of its output."""
 
 
 def fetch(url: str) -> str:
@@ -33,7 +33,8 @@ def fetch(url: str) -> str:
 
 
 class History:
-    """Samples of many scrapes, by series. `job` and `instance` are added, as Prometheus adds them."""
+    """The samples of many scrapes, by series. The labels `job` and `instance` are added to each
+    series, as Prometheus does."""
 
     def __init__(self) -> None:
         self._series: dict[str, list[tuple[float, str]]] = {}
@@ -52,11 +53,11 @@ class History:
                 self._series.setdefault(f"{name}{{{mine}}}", []).append((when, value))
 
     def value(self, instance: str, metric: str) -> float:
-        """The sum of the metric's newest values."""
+        """The sum of the newest values of the metric's series."""
         return sum(float(samples[-1][1]) for samples in self._of(instance, metric))
 
     def times_above_0(self, instance: str, metric: str) -> int:
-        """How often a series of the metric was seen above 0."""
+        """The number of the metric's samples above 0."""
         return sum(float(value) > 0 for samples in self._of(instance, metric) for _, value in samples)
 
     def _of(self, instance: str, metric: str) -> list[list[tuple[float, str]]]:
@@ -93,7 +94,7 @@ def running(argv: list, **more) -> Iterator[subprocess.Popen]:
 
 def watch_demo(signalbox: Path, instance: str, arguments: list, history: History,
                enough: Callable[[], bool] = lambda: False) -> None:
-    """Scrapes a demo until it ends, or until it was seen to have done enough."""
+    """Runs a demo, and scrapes it until it ends or `enough` is true."""
     with running([signalbox, "demo", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as demo:
         url = re.fullmatch(r"metrics on (http://\S+)\n", demo.stdout.readline())
         if url is None:
@@ -121,7 +122,7 @@ def watch_demo(signalbox: Path, instance: str, arguments: list, history: History
 
 
 class Prometheus:
-    """Over blocks of a history, with rules that it evaluates as time goes on."""
+    """A running Prometheus, asked through its HTTP API."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -137,12 +138,12 @@ class Prometheus:
         return answer["data"]
 
     def values(self, expr: str, begin: float, end: float, step: float) -> int:
-        """How many numbers the expression has between the two times."""
+        """The number of values other than NaN that the expression has between the two times."""
         found = self.ask("query_range", query=expr, start=begin, end=end, step=step)["result"]
         return sum(value != "NaN" for series in found for _, value in series["values"])
 
     def wait_for_rules(self) -> dict[str, str]:
-        """Until each rule was evaluated; what went wrong, by rule."""
+        """Waits until each rule was evaluated. Returns the errors, by rule."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             rules = [rule for group in self.ask("rules")["groups"] for rule in group["rules"]]

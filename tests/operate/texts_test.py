@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the files of conf/prometheus and conf/grafana and the runbooks say of each other."""
+"""Tests that conf/prometheus, conf/grafana and the runbooks agree with each other."""
 
 import re
 import sys

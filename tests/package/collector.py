@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A collector of OpenTelemetry that keeps the spans it gets over OTLP/HTTP, in JSON."""
+"""An OpenTelemetry collector that accepts spans as JSON over OTLP/HTTP, and keeps them."""
 
 import http.server
 import json
@@ -7,7 +7,7 @@ import threading
 
 
 class Collector:
-    """Runs while its `with` block does."""
+    """The collector runs until the end of its `with` block."""
 
     def __init__(self) -> None:
         self.spans: list[dict] = []

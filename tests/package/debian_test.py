@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian packages that cpack makes of this build tree: what they hold, what they depend on, their man pages, their
-changelog, and what lintian says of them."""
+"""Tests the Debian packages that cpack makes of this build tree: their files, dependencies, man
+pages and changelog, and lintian's findings."""
 
 import gzip
 import os
@@ -27,7 +27,8 @@ OF_THE_PREFIX = "pkg-config-unavailable-for-cross-compilation"
 
 
 def make(folder: Path) -> dict[str, Path]:
-    """By package name. Packed fast, as the packages are not kept."""
+    """Makes the packages. Returns their files, by package name. gzip replaces the slower xz,
+    because the packages are not kept."""
     run("cpack", "-G", "DEB", "-B", folder, "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", cwd=BUILD,
         SOURCE_DATE_EPOCH=SECONDS, **MAINTAINER)
     shutil.rmtree(folder / "_CPack_Packages")
@@ -172,7 +173,8 @@ class DebianTest(unittest.TestCase):
         self.assertEqual([], tags)
 
     def with_one_archive(self) -> Path:
-        """libsignalbox-dev with the smallest archive only: lintian takes minutes for all members of those of a debug build."""
+        """A copy of libsignalbox-dev with only its smallest archive. lintian would take minutes for
+        all archives of a debug build."""
         tree = self.folder / "one archive"
         shutil.copytree(self.dev, tree, symlinks=True)
         archives = sorted(tree.rglob("*.a"), key=lambda p: p.stat().st_size)

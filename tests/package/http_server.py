@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server of HTTP/1.1 on a free port of the loopback, which it prints: answers GET with its name and the path, with
-status 503 where the path ends with /busy, and with the cookies it was sent where it ends with /cookies. It sets one itself. Usage: http_server.py NAME [PORT]"""
+"""An HTTP/1.1 server on a loopback port, which it prints. By default the port is a free one.
+
+The body of an answer has the server's name and the path. If the path ends with /cookies, the
+request's cookies follow. The status is 503 if the path ends with /busy. Each answer sets a cookie.
+
+Usage: http_server.py NAME [PORT]"""
 
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

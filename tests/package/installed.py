@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the package share: the built tree, installed and then moved; and programs run to their end."""
+"""Helpers of the package tests: they install the build tree, move it, and run programs."""
 
 import os
 import shutil
@@ -13,7 +13,8 @@ PATIENCE = 300  # Seconds. Only a broken program takes so long.
 
 
 def run(*argv: object, cwd: Path | None = None, fails: bool = False, **environment: object) -> str:
-    """Everything it printed. It must succeed, or with `fails` must not."""
+    """Runs a program to its end. Returns its output. The program must succeed, or, with `fails`,
+    fail."""
     env = {**os.environ, **{name: str(value) for name, value in environment.items()}}
     answer = subprocess.run([str(a) for a in argv], cwd=cwd, env=env, text=True, timeout=PATIENCE, check=False,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -23,12 +24,14 @@ def run(*argv: object, cwd: Path | None = None, fails: bool = False, **environme
 
 
 def outside() -> tempfile.TemporaryDirectory:
-    """A folder that is no part of the checkout; its name holds a space."""
+    """A temporary folder outside of the checkout. A space in its name tests the quoting of
+    paths."""
     return tempfile.TemporaryDirectory(prefix="signalbox package ")
 
 
 def install(folder: Path) -> Path:
-    """Installs for one prefix by way of DESTDIR, then moves the whole: the new prefix."""
+    """Installs for a prefix with DESTDIR, then moves the installation. Returns the new prefix. The
+    move shows that the package is relocatable."""
     stage = folder / "stage"
     run("cmake", "--install", BUILD, "--prefix", "/opt/signalbox", DESTDIR=stage)
     if [p.name for p in stage.iterdir()] != ["opt"]:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The package as a stranger gets it: installed, moved, and used from a folder that knows nothing of the checkout."""
+"""Tests the package as a user gets it: installed, moved, and used from a folder outside of the
+checkout."""
 
 import base64
 import contextlib
@@ -89,7 +90,8 @@ SHOP_ENDPOINT = """
 
 
 def shop(**clusters: list[int]) -> str:
-    """Each cluster with its ports, the first preferred."""
+    """The shop's resources with these clusters. Each port of a cluster is a priority, the first one
+    the highest."""
     text = SHOP
     for name, ports in clusters.items():
         text += SHOP_CLUSTER.replace("CLUSTER", name)
@@ -105,7 +107,7 @@ def world_of(file: Path) -> dict[str, str]:
 
 
 def results(printed: str) -> list[str]:
-    """The lines of a program, without the notice on stderr that its target is served."""
+    """A program's output lines without signalbox's notices, which run() mixes with them."""
     return [line for line in printed.splitlines() if not line.startswith("signalbox: notice: ")]
 
 
@@ -244,7 +246,8 @@ class PackageTest(unittest.TestCase):
         self.shop_over_http(source / "build/http_client")
 
     def collect_spans(self, traced_call: Path, endpoint: str, world: dict[str, str]) -> None:
-        """The example's spans of one call, as the collector gets them (gRFCs A72, A121)."""
+        """Checks the spans of one call, as the example sends them to a collector (gRFCs A72,
+        A121)."""
         with Collector() as collector:
             method = "consumer.v1.Hello/Greet"
             self.assertEqual(["OK"], results(run(traced_call, collector.url, "xds:///hello", f"/{method}", **world)))
@@ -311,7 +314,8 @@ class PackageTest(unittest.TestCase):
             first.wait()
             self.assertEqual("200 second /orders/7", get("/orders/7"))
             start("first", first_port)
-            while ask(visitor, "new", "/orders/8") != "200 first /orders/8":  # After its back-off, a second or two.
+            # The back-off takes a second or two.
+            while ask(visitor, "new", "/orders/8") != "200 first /orders/8":
                 self.assertIsNone(visitor.poll())
             cookie = base64.b64encode(f"127.0.0.1:{second_port};orders".encode()).decode()
             self.assertEqual(f"200 second /orders/cookies seen=yes; shopper={cookie}", get("/orders/cookies"))
@@ -331,7 +335,7 @@ class PackageTest(unittest.TestCase):
                 process.kill()
 
     def build_by_hand(self, source: Path) -> Path:
-        """With pkg-config, which quotes the prefix's space, and g++."""
+        """Compiles with g++ and the flags of pkg-config, which quotes the space in the prefix."""
         def ask(*what: str) -> str:
             return run("pkg-config", *what, "signalbox", PKG_CONFIG_PATH=self.prefix / "lib/pkgconfig")
 

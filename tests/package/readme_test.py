@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The code of the documents: the quick start pasted block by block into a shell in an empty folder, the lines for
-embedding compiled, and each recipe's output compared, all with the installed package.
+"""Tests the code in the documents with the installed package. The blocks of the quick start are
+pasted into a shell in an empty folder, the code for embedding is compiled, and the output of each
+recipe is compared.
 
     sh block ─▶ the shell, which ends with the first command that fails        text block ─▶ a line that must come
 """
@@ -37,7 +38,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(text: str, mark: str) -> list[Block]:
-    """The fenced blocks between the marks, in order."""
+    """The fenced code blocks between the marks, in order."""
     between = re.search(rf"<!-- {mark}: begin -->\n(.*?)<!-- {mark}: end -->", text, re.DOTALL)
     if between is None:
         raise AssertionError(f"nothing is marked {mark}")
@@ -45,7 +46,8 @@ def blocks_of(text: str, mark: str) -> list[Block]:
 
 
 class Shell:
-    """A bash that is pasted to. It and all that it started end with the `with`."""
+    """A bash process that reads pasted text. The end of the `with` block ends it and all processes
+    that it started."""
 
     def __init__(self, folder: Path, patience: float = PATIENCE, **environment: object) -> None:
         self.patience = patience
@@ -103,7 +105,7 @@ def play(blocks: list[Block], shell: Shell) -> None:
 
 
 def without_chance(table: str) -> list[str]:
-    """The lines of a table of `signalbox dump` without the ports and times of that run."""
+    """The lines of a table of `signalbox dump` without ports and ages, which differ in each run."""
     text = re.sub(r"127\.0\.0\.\d+:\d+", "HOST:PORT", table)
     text = re.sub(r"\b\d+[smhd]\b", "AGE", text)
     return [re.sub(" +", " ", line) for line in text.splitlines()]
@@ -140,7 +142,8 @@ class ReadmeTest(unittest.TestCase):
 
     def refuse_a_taken_port(self, server: Path) -> None:
         with socket.socket() as taken:
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # It would share the port.
+            # A server that sets SO_REUSEPORT, too, could listen on this port.
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
@@ -210,7 +213,7 @@ class ReadmeTest(unittest.TestCase):
 
 
 class ShellTest(unittest.TestCase):
-    """That the quick start's test can fail."""
+    """Tests that the test of the quick start can fail."""
 
     def played(self, text: str) -> None:
         with outside() as folder, Shell(Path(folder), patience=2) as shell:
@@ -250,7 +253,7 @@ service Orders { rpc Place(PlaceRequest) returns (PlaceReply); }
 message PlaceRequest {}
 message PlaceReply {}
 """
-# The code of the reader's own server.
+# The server of a reader: the text of the document goes into this code.
 EMBED_CPP = """
 #include <chrono>
 #include <string>

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares every message, field and enum value below xds/proto with the official descriptors of the xDS API.
+"""Compares every message, field and enum value below xds/proto with the official descriptors of the
+xDS API.
 
     our .proto files ─ protoc ─▶ FileDescriptorSet ─┐
                                                      ├─▶ differences, one a line; exit 1 when there is any
     PyPI package xds-protos ─ import ─▶ descriptors ─┘
 
-Ours may leave fields out; what they have must agree in name, number, type, label, oneof and enum values. The first run makes a
-virtual environment with the pinned package and runs itself again inside it.
+Our messages may leave fields out. Their other fields must have the official names, numbers, types,
+labels, oneofs and enum values. The first run makes a virtual environment with the pinned package.
+The test then runs itself again inside this environment.
 """
 
 import argparse
@@ -26,7 +28,8 @@ AT_LEAST_MESSAGES = 51  # A comparison of fewer messages must not pass.
 
 
 def enter_venv(venv):
-    """Returns inside the virtual environment: makes it if need be, and replaces this process where we are outside of it."""
+    """Returns only inside the virtual environment. Outside of it, makes the environment if
+    necessary, and replaces this process by one inside it."""
     python = venv / "bin" / "python"
     if pathlib.Path(sys.prefix).resolve() == venv.resolve():
         return
@@ -50,7 +53,7 @@ def our_files(protoc, root):
 
 
 def official_file(path):
-    """The official FileDescriptorProto, or None where the package has no such file."""
+    """The official FileDescriptorProto. None: the package has no such file."""
     from google.protobuf import descriptor_pb2, descriptor_pool
 
     try:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One headless Chromium that a test drives: addresses, links, back, pictures.
+"""A headless Chromium that a test controls: it opens addresses, follows links, goes back, and takes
+pictures.
 
     Session ─ JSON, each text ended by a NUL ─▶ the browser's descriptors 3 and 4 (--remote-debugging-pipe)
 
@@ -20,7 +21,8 @@ ABOVE_THREE_AND_FOUR = 10
 
 
 class Session:
-    """Close it, or use it in a `with` statement. `errors`: what the browser complained about, CSP included."""
+    """A running browser, which ends at close() or at the end of a `with` block. `errors` has the
+    errors that the browser reported, such as violations of the CSP."""
 
     def __init__(self, width: int = 1400, height: int = 1000) -> None:
         self.errors: list[str] = []
@@ -62,7 +64,7 @@ class Session:
         self._profile.cleanup()
 
     def open(self, address: str) -> None:
-        """As when a user types the address."""
+        """Opens an address as if a user had typed it."""
         failed = self.tell("Page.navigate", url=address, transitionType="typed").get("errorText")
         if failed:
             raise AssertionError(f"{address}: {failed}")
@@ -80,7 +82,7 @@ class Session:
         self._wait_until_loaded(target)
 
     def go(self, steps: int) -> None:
-        """-1: the button "back"; 1: "forward"."""
+        """Moves in the history: -1 is the button "back", 1 is "forward"."""
         history = self.tell("Page.getNavigationHistory")
         entry = history["entries"][history["currentIndex"] + steps]
         self.tell("Page.navigateToHistoryEntry", entryId=entry["id"])
@@ -93,7 +95,7 @@ class Session:
         return self.evaluate("document.body.innerText")
 
     def picture(self) -> bytes:
-        """PNG of what is visible."""
+        """A PNG of the visible part of the page."""
         return base64.b64decode(self.tell("Page.captureScreenshot", format="png")["data"])
 
     def evaluate(self, script: str):
@@ -103,7 +105,7 @@ class Session:
         return answer["result"].get("value")
 
     def tell(self, method: str, **parameters) -> dict:
-        """A command of the DevTools protocol, and its result."""
+        """Sends a command of the DevTools protocol. Returns its result."""
         self._number += 1
         command = {"id": self._number, "method": method, "params": parameters}
         if self._page is not None:

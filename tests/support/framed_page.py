@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page in headless Chromium, in a frame of any width: its text, and what sticks out.
+"""Measures a page in headless Chromium, in a frame of any width: its text, and the elements that
+are wider than the page.
 
     HTML ─▶ a frame of a file of its own ─▶ the script of that file measures ─▶ measured()
 
-The pages may allow no script, and the browser's window has a least width. A frame has neither limit.
+Pages may forbid scripts of their own, and a browser window has a least width. A frame avoids both
+limits.
 """
 import html
 import json
@@ -14,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-PATIENCE = 120  # Seconds, for one run of the browser.
+PATIENCE = 120  # The limit for one run of the browser, in seconds.
 
 # A word on two lines is broken. Long words may be broken, and a line may end after a hyphen or a
 # slash.
@@ -65,8 +67,9 @@ def browser(*arguments: str) -> subprocess.CompletedProcess:
 
 
 def measured(page: str, width: int, *, inside: str, more: str = "{}", dark: bool = False) -> dict:
-    """The page as a browser lays it out in a frame of this width. `inside`: whether element `e` has to stay inside the
-    page, in JavaScript. `more`: what else to find out about `page`, an object. `dark`: the reader prefers dark pages."""
+    """Measures the page in a frame of this width. `inside` is JavaScript that says whether the
+    element `e` must stay inside the page. `more` is a JavaScript object with further results about
+    `page`. `dark` is the reader's preference for dark pages."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "measure.html")
         file.write_text(MEASURE % (width, html.escape(page), inside, more), encoding="utf-8")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""clang-tidy on the named sources, as many at a time as there are cores. One that passed before is skipped as long as
-all that the compiler sees of it is the same: its preprocessed text with comments, its flags, the checks, the tool.
+"""Runs clang-tidy on the named sources, one process for each core. A source that has passed is
+skipped until its result could change: until its preprocessed text with comments, its flags, the
+checks or the tool differ.
 
   clang_tidy.py --root CHECKOUT --database build/debug/compile_commands.json [--tool CLANG-TIDY] FILE…
 """
@@ -35,7 +36,7 @@ def read_commands(database: Path, root: Path) -> dict:
 
 
 def key_of(entry: dict, checks: bytes) -> str:
-    """What this source is to clang-tidy, as a hash."""
+    """A hash of everything that determines clang-tidy's result for this source. Empty: none."""
     words = shlex.split(entry["command"])
     output = words.index("-o")
     words = [word for word in words[:output] + words[output + 2:] if word not in ("-c", "-MD")]
@@ -66,7 +67,8 @@ def main() -> int:
     checks = version + (root / ".clang-tidy").read_bytes()
 
     def check(name: str) -> str:
-        """'' for a source without a command, 'kept', 'passed', or what clang-tidy says."""
+        """Runs clang-tidy on one source. Returns 'passed', 'kept' (it passed before), the text of
+        clang-tidy's warnings, or '' if the build does not compile the source."""
         if name not in commands:
             return ""
         key = key_of(commands[name], checks)

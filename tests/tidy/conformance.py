@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The key from requirements to code to tests: docs/conformance.md.
+"""Makes docs/conformance.md, which maps requirements to code and tests, and checks its data.
 
     docs/conformance.txt: id, sentence, where ─┐
     tests/: tags such as [A75-42] ─────────────┴▶ docs/conformance.md: a table for each document
 
-The house rules (tidy.py) fail on an id without a sentence, a sentence without a test, a place that does not exist, and a
-stale page. `--write` writes the page. Exit status: 0 no violation, 1 violations."""
+The house rules (tidy.py) report an id without a sentence, a sentence without a test, a place that
+does not exist, and a stale page. `--write` writes the page. Exit status: 0 no violation, 1
+violations."""
 
 import argparse
 import re
@@ -54,7 +55,7 @@ def place_of(text: str) -> Place:
 
 
 def read_data(text: str) -> tuple[list[Table], list[Finding]]:
-    """The tables, and what is wrong with the form of the rows."""
+    """The tables, and findings about malformed rows."""
     tables: list[Table] = []
     findings: list[Finding] = []
     for number, row in enumerate(text.splitlines(), 1):
@@ -72,7 +73,7 @@ def read_data(text: str) -> tuple[list[Table], list[Finding]]:
 
 
 def order_of(name: str) -> list[int]:
-    """A28 comes before A100, A37-2 before A37-10."""
+    """The sort key of an id: A28 comes before A100, and A37-2 before A37-10."""
     return [int(number) for number in re.findall(r"\d+", name)]
 
 
@@ -98,18 +99,19 @@ def check_rows(tables: list[Table]) -> Iterator[Finding]:
 
 # --- places --------------------------------------------------------------------------------------
 
-# For the path of a file, the names of functions, types, members and constants that it declares.
+# Returns the functions, types, members and constants that the file with this path declares.
 Declared = Callable[[str], set[str]]
 
 
 def lacks(place: Place, declared: Declared) -> list[str]:
-    """The names that are not there. `Type::function` and `on(Event)` are two names each."""
+    """The place's names that its file does not declare. `Type::function` and `on(Event)` count as
+    two names each."""
     known = declared(place.path)
     return [name for name in place.names if not known.issuperset(re.findall(r"\w+", name))]
 
 
 def elsewhere(names: list[str], sources: list[str], declared: Declared) -> str:
-    """Where the names may be now."""
+    """Hints at other sources that declare the missing names."""
     hints = []
     for name in names:
         found = [path for path in sources if not lacks(Place(path, [name]), declared)]
@@ -134,7 +136,7 @@ def check_places(tables: list[Table], texts: dict[str, str], declared: Declared)
 
 
 class Citations(NamedTuple):
-    tests: dict[str, list[str]]  # The test files with a tag of the id, by id.
+    tests: dict[str, list[str]]  # The test files that have the id's tag, by id.
     first: dict[str, tuple[str, int]]  # The path and line of the first citation, by id.
 
 
@@ -205,7 +207,7 @@ def check_conformance(texts: dict[str, str], declared: Declared) -> Iterator[Fin
     findings = [*wrong, *check_rows(tables), *check_places(tables, texts, declared), *check_citations(tables, citations)]
     yield from findings
     page = page_of(tables, citations)
-    # If the data are wrong, a page made of them would be wrong, too.
+    # The page is not compared if the data are wrong, because it would be wrong, too.
     if not findings and texts.get(PAGE) != page and (tables or PAGE in texts):
         lines = texts.get(PAGE, "").splitlines()
         line = next((at for at, row in enumerate(page.splitlines()) if lines[at:at + 1] != [row]), len(lines))
@@ -213,7 +215,8 @@ def check_conformance(texts: dict[str, str], declared: Declared) -> Iterator[Fin
 
 
 def main() -> int:
-    from tidy import HERE, Source, Violation, declared_by, list_files, read_text  # tidy.py includes this file.
+    # This import is not at the top, because tidy.py imports this file.
+    from tidy import HERE, Source, Violation, declared_by, list_files, read_text
 
     parser = argparse.ArgumentParser(description=f"Checks {PAGE}, or writes it.")
     parser.add_argument("--root", type=Path, default=HERE.parent.parent, help="the checkout (default: this one)")

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The house rules for documents: links lead somewhere, README stays short, a decision is a page of twenty lines,
-docs/configure.md names every xDS field, the glossary has the terms of the public headers, and the README.md of a folder
-names the folder's headers.
+"""The house rules for documents:
+
+- Links lead to existing files and headings.
+- README.md stays short, and a decision has at most twenty lines.
+- docs/configure.md names every xDS field.
+- The glossary has the terms of the public headers.
+- The README.md of a folder names the folder's headers.
 
     *.md ─▶ without code ─▶ links: file and anchor;   sizes;   docs/decisions/NNNN-title.md: form, index;   fields
     terms.txt ─▶ a row in the glossary of ARCHITECTURE.md, and a use in channel/include
     *.hpp ─▶ the tables of the next README.md
 
-Anchors are those of code forges: a heading in lower case, without punctuation, with hyphens for spaces. The site
-(conf/docs) makes the same ones."""
+Anchors follow the rule of code forges: a heading in lower case, without punctuation, with hyphens
+for spaces. The website (conf/docs) makes the same anchors."""
 
 import fnmatch
 import functools
@@ -26,7 +30,7 @@ DECISION = re.compile(r"docs/decisions/(\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*\.md")
 DECISIONS, DECISION_INDEX = "docs/decisions/", "docs/decisions/README.md"
 DECISION_LINES, DECISION_COLUMNS = 20, 110
 CONFIGURE, PROTOS = "docs/configure.md", "xds/proto/"
-# Messages that carry resources. Their fields are no configuration.
+# Protos of messages that carry resources or reports. Their fields are not configuration.
 ENVELOPES = ("/service/discovery/", "/service/status/", "/endpoint/v3/load_report.proto", "/admin/v3/", "/google/rpc/", "/typed_struct.proto")
 FIELD = re.compile(r"^[ \t]*(?:repeated[ \t]+)?(?:map<[^>]+>|[\w.]+)[ \t]+([a-z_0-9]+)[ \t]*=[ \t]*\d+;", re.MULTILINE)
 CELL = re.compile(r"^\|([^|\n]*)\|", re.MULTILINE)  # The first cell of a table's row.
@@ -36,7 +40,7 @@ MOST_BYTES = {"README.md": 6 * 1024, "CONTRIBUTING.md": 5 * 1024}
 
 
 def without_code(text: str) -> str:
-    """Every line stays where it was."""
+    """The text without code and comments. Every line keeps its number."""
 
     def blank(match: re.Match) -> str:
         return "\n" * match[0].count("\n")
@@ -104,7 +108,7 @@ def check_decision(path: str, text: str, texts: dict[str, str]) -> Iterator[Find
 
 
 def check_fields(path: str, text: str, texts: dict[str, str]) -> Iterator[Finding]:
-    """Every field of the messages that signalbox has is named where users look for it."""
+    """docs/configure.md names every field of signalbox's configuration messages."""
     if path != CONFIGURE:
         return
     named = set(re.findall(r"\w+", text))
@@ -118,7 +122,8 @@ def check_fields(path: str, text: str, texts: dict[str, str]) -> Iterator[Findin
 
 @functools.lru_cache(maxsize=None)
 def files_named(readme: str) -> frozenset[str]:
-    """The names in the first column of its tables: `a`, `a.hpp`, `a` (+ `_b`) for a_b, `*_a`, or `folder/` for all in it."""
+    """The names in the first columns of the tables of a README.md. A name is `a`, `a.hpp`, `a` (+
+    `_b`) for a_b, a pattern `*_a`, or `folder/` for all its files."""
     names: set[str] = set()
     for cell in CELL.findall(readme):
         said = [name.removesuffix(".hpp") for name in CODE.findall(cell)]
@@ -129,7 +134,8 @@ def files_named(readme: str) -> frozenset[str]:
 
 
 def check_file_table(path: str, texts: dict[str, str]) -> Iterator[Finding]:
-    """The next README.md above a header, but for the checkout's own, has a row for it."""
+    """The nearest README.md above a header has a row for the header. The README.md of the checkout
+    does not count."""
     folder = posixpath.dirname(path)
     while folder and f"{folder}/README.md" not in texts:
         folder = posixpath.dirname(folder)
@@ -144,7 +150,7 @@ def check_file_table(path: str, texts: dict[str, str]) -> Iterator[Finding]:
 
 
 def glossary_terms(text: str) -> set[str]:
-    """The terms in bold in the first column of the table."""
+    """The terms in bold in the first column of the glossary."""
     _, _, glossary = text.partition("\n## Glossary\n")
     cells = [line.split("|")[1] for line in glossary.splitlines() if line.startswith("| **")]
     return {term for cell in cells for term in re.findall(r"\*\*([^*]+)\*\*", cell)}

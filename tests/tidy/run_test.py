@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The front door: what ./run asks of apt-get, cmake and ctest, and what it refuses. The tools are fakes on PATH that
-write down how they were called; the checkout is a copy, and its path has a space."""
+"""Tests ./run: its calls of apt-get, cmake and ctest, and the arguments that it refuses. The tools
+are fakes on PATH that record their calls. The checkout is a copy, and its path has a space."""
 
 import os
 import shlex
@@ -59,7 +59,8 @@ class RunTest(unittest.TestCase):
         self.elsewhere.mkdir()
 
     def run_it(self, *arguments: str, **environment: str) -> tuple[int, str, list[str]]:
-        """Exit status, everything printed, and the fakes' notes."""
+        """Runs ./run. Returns its exit status, its output, and the calls that the fakes
+        recorded."""
         notes = self.here / "notes"
         notes.write_text("", encoding="utf-8")
         kept = {name: value for name, value in os.environ.items() if name not in ("SIGNALBOX_SKIP_SETUP", "SIGNALBOX_FAST_BUILD")}

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The house rules that neither compiler nor formatter can see, on text, in well under a second.
+"""The house rules that neither the compiler nor the formatter can check. They read only text, and
+take a few seconds.
 
     files of the checkout ─▶ rules as data (*.txt) and the checks below ─▶ path:line: what; advice
                          ├─▶ documents: documents.py ────────────────────────────────────────▲
                          └─▶ requirements: conformance.py ───────────────────────────────────▲
 
-Looks at what git tracks and at what it would track; without git, at everything but build folders.
-Exit status: 0 no violation, 1 violations, 2 the rules cannot be read.
+The checked files are those that git tracks, and new ones that it does not ignore. Without git, all
+files are checked except those in build folders. Exit status: 0 no violation, 1 violations, 2 the
+rules cannot be read.
 """
 
 import argparse
@@ -44,14 +46,14 @@ class Violation(NamedTuple):
 
 
 class RulesError(Exception):
-    """A row of the rules that says nothing we understand."""
+    """A row of a rule file is malformed."""
 
 
 # --- files ---------------------------------------------------------------------------------------
 
 
 def list_files(root: Path) -> list[str]:
-    """Paths from the root, with `/`, sorted."""
+    """The files to check: sorted paths relative to the root, with `/`."""
     if (root / ".git").exists():
         ask = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         answer = subprocess.run(ask, capture_output=True, check=False)
@@ -69,7 +71,7 @@ def read_text(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        return None  # A binary file has no style.
+        return None  # A binary file is not checked.
 
 
 TOKEN = re.compile(
@@ -82,7 +84,8 @@ TOKEN = re.compile(
 
 
 def strip(text: str, strings_too: bool) -> str:
-    """The text without comments (and string literals); every line stays where it was."""
+    """The text without comments, and with `strings_too` without literals. Lines keep their
+    numbers."""
 
     def blank(match: re.Match) -> str:
         if match["comment"] is None and not strings_too:
@@ -106,7 +109,7 @@ def rows_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def load_allowed_words(text: str) -> dict[tuple[str, str], int]:
-    """The checkout's words.txt: (file, kind of finding) to how many of it."""
+    """The allowed numbers of findings in the checkout's words.txt, by file and kind of finding."""
     allowed = {}
     for number, row in enumerate(text.splitlines(), 1):
         if not row.strip() or row.startswith("#"):
@@ -119,7 +122,7 @@ def load_allowed_words(text: str) -> dict[tuple[str, str], int]:
 
 
 def is_under(path: str, place: str) -> bool:
-    """Is the path in this folder, or this file whatever its ending?"""
+    """Whether the path is in this folder, or is this file with any ending."""
     return path == place or path.startswith((place + "/", place + "."))
 
 
@@ -129,7 +132,7 @@ class Word(NamedTuple):
 
 
 class IncludeTable:
-    """includes.txt: which folder may include which headers."""
+    """The table in includes.txt: the headers that each folder may include."""
 
     def __init__(self, text: str) -> None:
         self.words: dict[str, Word] = {}
@@ -165,14 +168,15 @@ class IncludeTable:
                 raise RulesError(f"includes.txt: {place}: unknown {set(allowed) - known}")
 
     def spelled_out(self, word: str) -> list[str]:
-        """`folder/*`: a folder and the rows of the folders in it."""
+        """The folders that a word of a row stands for: `folder/*` is the folder and all folders in
+        it."""
         if not word.endswith("/*"):
             return [word]
         return [folder for folder in self.folders if f"{folder}/".startswith(word[:-1])] or [word]
 
     @functools.lru_cache(maxsize=None)
     def folder_of(self, path: str) -> str | None:
-        """The longest folder of the table that holds this path."""
+        """The innermost folder of the table that contains this path."""
         return max((f for f in self.folders if path.startswith(f + "/")), key=len, default=None)
 
     def allowed(self, path: str) -> list[str]:
@@ -251,7 +255,7 @@ NO_FUNCTION = {"alignas", "decltype", "explicit", "noexcept", "requires"}
 
 
 class Part:
-    """What stands in a namespace or a class."""
+    """A definition or declaration in a namespace or a class."""
 
     def __init__(self, kind: str, head: str, start: int, end: int) -> None:
         self.kind = kind  # "function": a definition; "scope"; "statement": any declaration.
@@ -261,7 +265,7 @@ class Part:
 
     @functools.cached_property
     def function(self) -> str | None:
-        """The name of a function in snake_case that is declared or defined here."""
+        """The name of the function that the part declares or defines. It must be in snake_case."""
         if self.kind == "scope" or "(" not in self.head or FOREIGN.search(self.head):
             return None
         head = self.head.split(" = ")[0]
@@ -282,19 +286,20 @@ class Part:
 
     @functools.cached_property
     def announced(self) -> str | None:
-        """The type of a declaration that is nothing else: `class A;`."""
+        """The type of a forward declaration such as `class A;`."""
         match = ANNOUNCED.fullmatch(self.head) if self.kind == "statement" else None
         return match and match[1]
 
     @functools.cached_property
     def defined(self) -> str | None:
-        """`Block` of `struct UseCounter::Block {`."""
+        """The type that the part defines: `Block` for `struct UseCounter::Block {`."""
         match = DEFINED.search(self.head) if self.kind == "scope" and not NAMESPACE.match(self.head) else None
         return match and match[1]
 
 
 def parts_of(code: str) -> Iterator[Part]:
-    """`code` has no comments and no directives. Bodies of functions and initializers are passed over."""
+    """The parts of `code`, which has no comments and no directives. The insides of functions and
+    initializers are skipped."""
     open_braces: list[tuple[str, int, str]] = []
     nested = 0  # The number of open braces in a function or an initializer.
     begin = 0
@@ -311,7 +316,7 @@ def parts_of(code: str) -> Iterator[Part]:
             if match[0] == "{":
                 is_type = TYPE.match(head) and not AFTER_PARAMETERS.search(head)
                 kind = "scope" if NAMESPACE.match(head) or is_type else "function" if "(" in head else "value"
-                # After `b_{1}` of a member initializer list the constructor's body comes later.
+                # `b_{1}` in a member initializer list is a value. The constructor's body follows.
                 if head.endswith("=") or not text[-1:].isspace():
                     kind = "value"
                 open_braces.append((kind, start, head))
@@ -333,7 +338,7 @@ def parts_of(code: str) -> Iterator[Part]:
 
 
 class Source:
-    """One text file and what of it is code."""
+    """A text file, and its code if it is C++."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -352,7 +357,8 @@ class Source:
 
     @functools.cached_property
     def declared(self) -> set[str]:
-        """The names in the heads of functions, types and statements; bodies of functions do not count."""
+        """The words in the declarations of functions, types and variables, without function
+        bodies."""
         return {word for part in self.parts for word in WORD.findall(part.head)} if self.is_cpp else set()
 
     @functools.cached_property
@@ -361,7 +367,7 @@ class Source:
 
     @functools.cached_property
     def includes(self) -> list[tuple[int, str, bool]]:
-        """(line, header, quoted)"""
+        """The includes: (line, header, whether it is in quotes)."""
         pattern = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
         code = strip(self.text, strings_too=False)
         return [(line_of(code, m.start()), m[2], m[1] == '"') for m in pattern.finditer(code)]
@@ -395,7 +401,8 @@ def check_includes(source: Source, table: IncludeTable) -> Iterator[Violation]:
 
 
 def check_grants(sources: list[Source], table: IncludeTable) -> Iterator[Violation]:
-    """Some file that holds a row's grant includes what it grants; of `folder/*`, one folder is enough."""
+    """Every grant of the table is used by a file that has it. For `folder/*`, one folder is
+    enough."""
     used = set()
     for source in sources:
         folder = table.folder_of(source.path) if source.is_cpp else None
@@ -434,7 +441,7 @@ def check_bans(source: Source, bans: list[Ban]) -> Iterator[Violation]:
 
 
 def check_opening(source: Source) -> Iterator[Violation]:
-    """SPDX line; a header's overview; `#pragma once` right after it."""
+    """A file begins with the SPDX line. In a header, an overview follows, then `#pragma once`."""
     name = PurePosixPath(source.path).name
     endings = (".hpp", ".cpp", ".proto", ".py", ".sh", ".cmake")
     if not (name.endswith(endings) or name in ("CMakeLists.txt", "run")):
@@ -465,13 +472,13 @@ COLUMNS = 100  # The limit of .clang-format, which does not change comments (Ref
 
 
 def corners_of(line: str) -> list[int]:
-    """The columns from which a drawing's line goes down."""
+    """The columns at which a line of a drawing has a corner with a line downwards."""
     return [] if line.isascii() else [at for at, sign in enumerate(line) if sign in "┌┐"]
 
 
 def check_comments(source: Source) -> Iterator[Violation]:
-    """Comments are no wider than code. No line of a drawing or an invariant looks as if a formatter had broken or
-    shifted it."""
+    """Comments are no wider than code. Drawings and invariants must not have been broken or shifted
+    by a formatter."""
     if not source.is_cpp:
         return
     above = None
@@ -519,7 +526,7 @@ def check_functions(source: Source) -> Iterator[Violation]:
 
 
 def check_listed(source: Source, cmake_lists: dict[str, str]) -> Iterator[Violation]:
-    """Some CMakeLists.txt from the file's folder upwards names it, by its path from there."""
+    """A CMakeLists.txt in the source's folder or above names the source, by its relative path."""
     if not source.path.endswith(".cpp"):
         return
     path = PurePosixPath(source.path)
@@ -535,12 +542,13 @@ def check_listed(source: Source, cmake_lists: dict[str, str]) -> Iterator[Violat
 
 
 def unit_of(path: str) -> str:
-    """A header and its source are one unit: the path without its ending."""
+    """The unit of a file: its path without the ending, so a header and its source are one unit."""
     return path.removesuffix(".hpp").removesuffix(".cpp")
 
 
 def circles_of(includes: dict[str, set[str]]) -> Iterator[tuple[str, ...]]:
-    """The largest sets of units that all reach each other. `includes`: from each unit to others."""
+    """The largest sets of units that all include each other, directly or not. `includes` has the
+    units that each unit includes."""
     rest = {unit: set(others) for unit, others in includes.items()}
     while True:  # Removes units that include no other unit, or that no unit includes.
         included = set().union(*rest.values())
@@ -564,7 +572,7 @@ def circles_of(includes: dict[str, set[str]]) -> Iterator[tuple[str, ...]]:
 
 
 def check_circles(sources: list[Source], table: IncludeTable) -> Iterator[Violation]:
-    """No unit of the product includes itself by way of others, but for the `circle` rows."""
+    """No unit of the product includes itself through others, unless a `circle` row allows it."""
     product = {source.path: source for source in sources if source.is_cpp and source.path.startswith(PRODUCT)}
     includes: dict[str, set[str]] = {unit_of(path): set() for path in product}
     for path, source in product.items():
@@ -586,7 +594,8 @@ def check_circles(sources: list[Source], table: IncludeTable) -> Iterator[Violat
 
 
 def check_announced(sources: list[Source]) -> Iterator[Violation]:
-    """messages/ announces no type that it does not define: such a type would be another layer's."""
+    """messages/ has no forward declaration of a type that it does not define, because such a type
+    would belong to another layer."""
     homes = collections.defaultdict(set)
     for source in sources:
         if source.is_cpp and source.path.startswith(PRODUCT):
@@ -605,17 +614,17 @@ def check_announced(sources: list[Source]) -> Iterator[Violation]:
 
 
 class Unused:
-    """Functions, types and constants of the product's headers that no other line of the product names: unused.txt's
-    rows may be, and must be."""
+    """Finds functions, types and constants in the product's headers that the rest of the product
+    does not use. unused.txt lists exactly those that are allowed."""
 
     def __init__(self, sources: list[Source]) -> None:
         self.product = {source.path: source for source in sources
                         if source.is_cpp and source.path.startswith(PRODUCT)}
-        # How often the product has each word.
+        # The number of times that each word occurs in the product.
         self.named: collections.Counter = collections.Counter()
-        # How often each type is declared as `class A;`.
+        # The number of forward declarations of each type, such as `class A;`.
         self.announced: collections.Counter = collections.Counter()
-        # How often each function is defined in a source. The source need not be that of its header.
+        # The number of definitions of each function in sources. Any source counts.
         self.defined: collections.Counter = collections.Counter()
         for source in self.product.values():
             self.named.update(source.words)
@@ -623,7 +632,7 @@ class Unused:
             self.announced.update(part.type for part in source.parts if part.kind == "statement")
 
     def found(self) -> Iterator[tuple[Source, int, str]]:
-        """Header, position in its code, name."""
+        """The unused names: (header, position in its code, name)."""
         for source in self.product.values():
             # Programs outside this repository use the public headers.
             if source.is_header and not source.path.startswith("channel/include/"):
@@ -668,7 +677,7 @@ class Unused:
 
 
 def check_tree(root: Path) -> tuple[int, list[Violation]]:
-    """How many files were looked at, and what is wrong with them."""
+    """The number of checked files, and the violations in them."""
     table = IncludeTable((HERE / "includes.txt").read_text(encoding="utf-8"))
     bans = load_bans()
     paths = list_files(root)
@@ -694,7 +703,8 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
         violations += [Violation(source.path, *found) for found in check_document(source.path, source.text, texts, known)]
         if source.is_header and source.path.startswith(PRODUCT):
             violations += [Violation(source.path, *found) for found in check_file_table(source.path, texts)]
-    if "tests/tidy/includes.txt" in texts:  # The checkout's own table: only its files can use all of it.
+    # Only the files of a checkout with this table can use all of its grants.
+    if "tests/tidy/includes.txt" in texts:
         violations += check_grants(sources, IncludeTable(texts["tests/tidy/includes.txt"]))
     violations += check_circles(sources, table)
     violations += check_announced(sources)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tidy.py reports each kind of violation in a tiny tree that holds just that one, and nothing in a clean tree."""
+"""Tests that tidy.py reports each kind of violation in a small tree that has only this violation,
+and reports nothing in a clean tree."""
 
 import re
 import subprocess
@@ -132,7 +133,7 @@ def data(old: str, new: str) -> str:
     return CLEAN[DATA].replace(old, new)
 
 
-# (what is wrong, file, its text, "line: some of what is said")
+# (violation, file, text of the file, "line: a part of the report")
 VIOLATIONS = [
     ("lb includes xds", "lb/a.hpp", header('#include "xds/parse.hpp"\n'), "6: lb/ may not include xds/parse.hpp"),
     ("xds includes lb", "xds/a.hpp", header('#include "lb/a.hpp"\n'), "6: xds/ may not include lb/a.hpp"),

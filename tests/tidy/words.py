@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The house rules for words, as far as a machine can see them: no pronoun of people for a thing, no sentence of more than
-forty words.
+"""The house rules for words that a program can check: no pronoun of people for a thing, and no
+sentence of more than forty words.
 
     *.hpp *.cpp                  ─▶ comments, string literals ─┐
     *.proto *.py *.cmake, CMakeLists.txt ─▶ comments ──────────┤
     *.md                         ─▶ text without code ─────────┴▶ pronoun | long sentence ─▶ less what words.txt allows
 
-A README.md of a folder of the product obeys the rules of code; other documents may speak of people.
-words.txt allows a file so many findings of a kind. The number must be exact: it shrinks with every mend, and a file
-that is clean leaves the list."""
+The README.md of a product folder follows the rules of code. Other documents may speak of people.
+words.txt has the allowed number of findings, by file and kind. The number must be exact, so it
+shrinks with every correction. A file without findings must not be in the list."""
 
 import ast
 import re
@@ -43,7 +43,8 @@ class Finding(NamedTuple):
 
 
 def sentences(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int]]:
-    """(line of its first word, number of words) of each sentence in lines that follow each other."""
+    """(line of the first word, number of words) of each sentence. Lines without a break between
+    them are one text."""
     first, words, before = 0, 0, -1
     for number, text in [*lines, (-1, "")]:
         if words and (number != before + 1 or not text.strip() or DRAWN.search(text) or re.match(r"\s*([-*#>]|\d+\.)\s", text)):
@@ -66,7 +67,7 @@ def line_of(text: str, offset: int) -> int:
 
 
 def comments_of(path: str, text: str) -> list[tuple[int, str]]:
-    """(line, text) of each line of a comment, and for Python of each docstring."""
+    """(line, text) of each line of comments, and for Python of docstrings."""
     pattern = COMMENT if path.endswith((".hpp", ".cpp", ".proto")) else HASH_COMMENT
     lines = [(line_of(text, match.start()), match[1] if match[1] is not None else match[2])
              for match in pattern.finditer(text)]
@@ -117,7 +118,8 @@ def is_ours(path: str) -> bool:
 
 
 def check_words(texts: dict[str, str], allowed: dict[tuple[str, str], int]) -> Iterator[tuple[str, int, str, str]]:
-    """(path, line, what, advice). `allowed`: how many findings of a kind a file may have, exactly."""
+    """Findings: (path, line, what, advice). `allowed` has the exact number of findings that a file
+    may have, by file and kind."""
     left = dict(allowed)
     for path, text in texts.items():
         if not is_ours(path):

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 
-	// The types that may stand in an Any of a resource.
+	// These imports register the message types that a resource may have in an Any.
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -19,15 +19,15 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// command is one line of stdin. The only verb so far sets the whole snapshot.
+// command is one line of stdin. The only command so far sets the whole snapshot.
 type command struct {
 	Do        string            `json:"do"`        // snapshot
-	Version   string            `json:"version"`   // Of every type,
-	Versions  map[string]string `json:"versions"`  // but for these, by type URL.
+	Version   string            `json:"version"`   // The version of types not in Versions.
+	Versions  map[string]string `json:"versions"`  // The versions of some types, by type URL.
 	Resources []json.RawMessage `json:"resources"` // Protobuf JSON, with @type.
 }
 
-// obey runs the commands of `in` until it ends, which is no error.
+// obey runs the commands of `in`. The end of `in` is no error.
 func obey(in io.Reader, snapshots cache.SnapshotCache, events *reporter) error {
 	lines := json.NewDecoder(in)
 	for {

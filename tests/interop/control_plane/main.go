@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// control_plane is the independent peer of the interop tests: go-control-plane's snapshot cache and server, driven by
-// JSON lines on stdin, telling as JSON lines on stdout what it hears and sends.
+// control_plane is the independent control plane of the interop tests. It runs go-control-plane's
+// snapshot cache and server. JSON lines on stdin are commands; JSON lines on stdout report the
+// requests that it receives and the responses that it sends.
 //
 //	stdin  ─▶ command ─▶ SnapshotCache ─▶ server ─▶ [tap] ─ ADS ─ client
 //	stdout ◀─ event ◀───────────────────────────────┘
 //
-// It ends with its stdin, so that it never outlives the test that started it.
+// The process ends when its stdin ends, so it never outlives the test that started it.
 package main
 
 import (
@@ -25,14 +26,15 @@ import (
 	"google.golang.org/grpc"
 )
 
-// oneForAll gives every client the same snapshot.
+// oneForAll maps all clients to one snapshot.
 type oneForAll struct{}
 
 const allNodes = "all"
 
 func (oneForAll) ID(*corev3.Node) string { return allNodes }
 
-// listen shares its port with whoever reserves it without listening: the test, while this process is dead.
+// listen sets SO_REUSEPORT. The test can therefore keep the port reserved with a bound socket while
+// this process is not running.
 func listen(address string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, connection syscall.RawConn) error {
 		var failed error
@@ -48,7 +50,8 @@ func listen(address string) (net.Listener, error) {
 
 func run(address string) error {
 	events := newReporter(os.Stdout)
-	// Not "ads": clients that ask for resources by name would wait for those that nobody asks for.
+	// The cache's ADS mode is off. In ADS mode, the cache answers a request only if it names all
+	// resources of the snapshot.
 	snapshots := cache.NewSnapshotCache(false, oneForAll{}, nil)
 	taps := &taps{events: events}
 	rpcServer := grpc.NewServer(grpc.StreamInterceptor(taps.intercept))

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Events, as they stand on stdout.
+// The types below are the events on stdout.
 
 type listening struct {
 	Event string `json:"event"`
@@ -47,8 +47,8 @@ type message struct {
 	Node    *client    `json:"node,omitempty"`
 }
 
-// reporter writes events in their order. Telling never waits for the reader: a test that is busy must not slow the
-// streams down, nor keep a command from being read.
+// reporter writes events in their order. tell never waits for the reader of stdout, because a busy
+// test must delay neither the streams nor the reading of commands.
 type reporter struct {
 	mutex   sync.Mutex
 	waiting [][]byte
@@ -65,7 +65,7 @@ func newReporter(out io.Writer) *reporter {
 func (r *reporter) tell(event interface{}) {
 	line, err := json.Marshal(event)
 	if err != nil {
-		panic(err) // Our own structs.
+		panic(err) // The structs above can always be encoded.
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -84,7 +84,7 @@ func (r *reporter) write(out io.Writer) {
 		r.mutex.Unlock()
 		for _, line := range lines {
 			if _, err := out.Write(line); err != nil {
-				os.Exit(1) // Nobody listens any more.
+				os.Exit(1) // The test has closed the pipe.
 			}
 		}
 	}

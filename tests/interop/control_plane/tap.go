@@ -10,7 +10,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// taps tell what goes over every stream, as it goes: before the server sees (and completes) a request.
+// taps report the messages of every stream as they are on the wire. A request is reported before
+// the server sees it, because the server fills in missing fields.
 type taps struct {
 	events *reporter
 	opened int64
@@ -65,7 +66,7 @@ func (t *tapped) said(response *discoveryv3.DiscoveryResponse) message {
 	for _, packed := range response.GetResources() {
 		resource, err := packed.UnmarshalNew()
 		if err != nil {
-			panic(err) // Our own snapshot.
+			panic(err) // All resources of the snapshot can be decoded.
 		}
 		names = append(names, cache.GetResourceName(resource))
 	}

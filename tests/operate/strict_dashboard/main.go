@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// strict_dashboard reads a dashboard as Grafana's own schema has it: a field that no panel, query or variable knows is an
-// error.
+// strict_dashboard reads a dashboard by Grafana's own schema. A field that the schema does not have
+// is an error.
 //
 //	strict_dashboard FILE
 //
@@ -24,7 +24,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// The kinds that the dashboard uses; with another kind its options would go unseen.
+// The kinds of panels that the dashboard uses. Other kinds are errors, because the options of kinds
+// that are not registered are not checked.
 var kinds = map[string]bool{"heatmap": true, "stat": true, "state-timeline": true, "table": true, "timeseries": true}
 
 func check(file string) error {
@@ -40,7 +41,8 @@ func check(file string) error {
 	runtime.RegisterPanelcfgVariant(timeseries.VariantConfig())
 	runtime.RegisterDataqueryVariant(prometheus.VariantConfig())
 
-	// The strict reading returns an empty list of errors where it finds none, and then leaves panels out.
+	// UnmarshalJSONStrict returns an empty list of errors if it finds none. It then leaves panels out,
+	// so the dashboard is also read without it.
 	var strict, read dashboard.Dashboard
 	var found cog.BuildErrors
 	if err := strict.UnmarshalJSONStrict(raw); err != nil && !(errors.As(err, &found) && len(found) == 0) {
@@ -52,7 +54,7 @@ func check(file string) error {
 	queries := 0
 	for _, panel := range read.Panels {
 		if panel.Panel == nil {
-			continue // A row.
+			continue // This is a row, not a panel.
 		}
 		if !kinds[panel.Panel.Type] {
 			return fmt.Errorf("a panel is of the kind %q, which is not registered in main.go", panel.Panel.Type)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Adds the example policy to signalbox by the lines of docs/develop.md, and compiles what names it.
+"""Adds the example policy to signalbox by the lines of docs/develop.md, and compiles all sources
+that depend on the set of policies.
 
   docs/develop.md: four lines   ─┐
   docs/custom_policy.md: quorum ─┴▶ copies of the files that change ─▶ the compiler, without linking
 
-The copies stand in a folder that is searched for headers before the project's own. A place that has to name each
-policy, and is not among the four, does not compile.
+The changed copies are in a folder that is searched for headers before the project. If a place other
+than the four must name each policy, that place does not compile, and the test fails.
 """
 
 import argparse
@@ -80,7 +81,7 @@ LbConfigPtr parse_quorum(const Extension& /*extension*/, const Field& /*field*/)
 }
 """
 
-# What a policy has by its struct and its row alone.
+# Each of these works with only the policy's struct and its row in the registry.
 USE = """
 #include "lb/policy_registry.hpp"
 
@@ -105,7 +106,7 @@ def lines_of_a_policy(root):
 
 
 def insert_beside_neighbour(text, line, path):
-    """Adds `line` after the one that is the same of least_request."""
+    """Adds `line` after the line that does the same for least_request."""
     neighbour = line
     for own, other in NEIGHBOUR:
         neighbour = neighbour.replace(own, other)
@@ -118,7 +119,8 @@ def insert_beside_neighbour(text, line, path):
 
 
 def example_classes(root):
-    """The picker and the policy of docs/custom_policy.md, as they stand there."""
+    """The picker and the policy of docs/custom_policy.md, with the names of types inside
+    signalbox."""
     page = (root / "docs/custom_policy.md").read_text()
     source = re.search(r"<!-- file: quorum.cpp -->\n```cpp\n(.*?)```", page, re.DOTALL).group(1)
     classes = source[source.index("struct Connected {"):source.index("}  // namespace\n")]
@@ -127,10 +129,10 @@ def example_classes(root):
 
 
 def compile_only(command, source, overlay):
-    """The compiler's errors with `source`; empty: none."""
+    """Compiles `source` without linking. Returns the compiler's errors; empty: none."""
     words = shlex.split(command["command"])
     while not re.search(r"(\+\+|clang)[-\d.]*$", words[0]):
-        words.pop(0)  # A launcher.
+        words.pop(0)  # A launcher, such as ccache.
     kept = [words[0], "-I", str(overlay)]
     skip = 0
     for at, word in enumerate(words[1:], 1):
@@ -139,7 +141,7 @@ def compile_only(command, source, overlay):
         elif word in ("-o", "-c"):
             skip = 1
         elif word in ("-include", "-Xclang"):
-            skip = 1  # A precompiled header is of the project's own configuration.
+            skip = 1  # The precompiled header may not fit these options, and is not needed.
         elif word != "-Winvalid-pch":
             kept.append(word)
     run = subprocess.run(kept + ["-fsyntax-only", str(source)], cwd=command["directory"], capture_output=True, text=True)
@@ -169,7 +171,7 @@ def main():
         "\n}  // namespace signalbox::xds", PARSER_SOURCE + "\n}  // namespace signalbox::xds")
     changed["lb/use.cpp"] = USE
 
-    # With what visits each policy: they must not need a line more.
+    # Sources that visit each policy must compile without further changes.
     like = {"lb/leaf/quorum.cpp": "lb/leaf/least_request.cpp", "lb/use.cpp": "lb/policy_registry.cpp"}
     sources = [path for path in changed if path.endswith(".cpp")]
     visits = re.compile(r"LbConfig::variant")
