@@ -273,6 +273,8 @@ class GrpcLoadStreams final : public LoadStreams {
   std::unique_ptr<Watch> watch(const ConnectionPtr& connection,
                                Duration period,
                                LoadListenerPtr listener) override {
+    // Held until the stream has its listener, so that clean_up() does not take it for unused (S1).
+    const std::lock_guard lock(mutex_);
     return std::make_unique<GrpcWatch>(stream_of(connection), period, std::move(listener));
   }
 
@@ -282,8 +284,8 @@ class GrpcLoadStreams final : public LoadStreams {
     EndpointStreamPtr stream;
   };
 
+  // Precondition of this function and the next: the mutex is held.
   EndpointStreamPtr stream_of(const ConnectionPtr& connection) {
-    const std::lock_guard lock(mutex_);
     if (streams_.size() >= next_clean_up_) clean_up();
     Entry& entry = streams_[connection.get()];
     // An earlier connection may have had the same place in memory.

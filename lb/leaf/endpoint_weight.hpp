@@ -15,8 +15,8 @@
 // anew.
 //
 // Reports come from calls or from a stream, never from both (A58). They come on any thread, and
-// write only the atomics of their endpoint, which have a cache line of their own. The policy's actor
-// reads them when it makes a scheduler.
+// write only the atomics of their endpoint, which have a cache line of their own. The policy's
+// actor reads them when it makes a scheduler.
 
 #pragma once
 
