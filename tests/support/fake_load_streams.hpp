@@ -4,7 +4,7 @@
 //
 //   policy actor ─▶ watch ─▶ [FakeLoadStreams] ─▶ a report each period ─▶ listener
 //
-// All endpoints report the same load, so that weights change no expectation of who gets calls. It
+// All endpoints report the same load, so weights change no expectation of the spread of calls. It
 // complains if a listener watches a connection twice: a policy that forgot its earlier watch.
 
 #pragma once
