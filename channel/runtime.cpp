@@ -590,13 +590,13 @@ absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
       options.session_cookies, texts_to(log, LogKind::kSession), instruments);
   if (!cookies.ok()) return cookies.status();
   session_cookies = *std::move(cookies);
-  const absl::Status extensions = add_extensions(environment);
+  absl::Status extensions = add_extensions(environment);
   if (!extensions.ok()) return extensions;
-  const absl::Status transports = add_transports(options, log, bootstrap, instruments, environment);
+  absl::Status transports = add_transports(options, log, bootstrap, instruments, environment);
   if (!transports.ok()) return transports;
   if (options.trim_heap) environment.trimmer = std::make_shared<actors::HeapTrimmer>();
   environment.reclaimer = reclaimer.handle();
-  const absl::Status connectors = add_connectors(options, log, bootstrap, instruments, environment);
+  absl::Status connectors = add_connectors(options, log, bootstrap, instruments, environment);
   if (!connectors.ok()) return connectors;
   add_settings(options, log, bootstrap, environment);
   if (options.transport == EndpointTransport::kGrpc)

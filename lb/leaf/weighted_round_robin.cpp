@@ -122,14 +122,13 @@ class WeightedRoundRobinPicker final : public Picker {
 
 class WeightedRoundRobin final : public Petiole {
  public:
-  WeightedRoundRobin(PolicyContext context, std::shared_ptr<WeightRulesPtr> rules)
+  WeightedRoundRobin(PolicyContext context,
+                     EndpointSet::MakeCounter make_counter,
+                     std::shared_ptr<WeightRulesPtr> rules)
       : Petiole("weighted_round_robin",
-                context,
+                std::move(context),
                 EndpointSet::Connects::kAtOnce,
-                [retirement = context.retirement, rules] {
-                  return make_tracked<WeightTracker>(
-                      retirement, std::make_shared<const EndpointWeight>(), *rules);
-                }),
+                std::move(make_counter)),
         rules_(std::move(rules)) {}
 
  private:
@@ -243,7 +242,12 @@ class WeightedRoundRobin final : public Petiole {
 
 std::unique_ptr<Policy> make_leaf(const WeightedRoundRobinConfig& config, PolicyContext context) {
   auto rules = std::make_shared<WeightRulesPtr>(rules_of(config, context.options));
-  return std::make_unique<WeightedRoundRobin>(std::move(context), std::move(rules));
+  auto make_tracker = [retirement = context.retirement, rules] {
+    return make_tracked<WeightTracker>(
+        retirement, std::make_shared<const EndpointWeight>(), *rules);
+  };
+  return std::make_unique<WeightedRoundRobin>(
+      std::move(context), std::move(make_tracker), std::move(rules));
 }
 
 }  // namespace signalbox::lb
