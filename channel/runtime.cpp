@@ -254,7 +254,7 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }
 
-// An endpoint that does not know the stream of load reports is told once for each connection.
+// The log names an endpoint without OpenRcaService once for each of its connections.
 std::shared_ptr<actors::LoadStreams> make_load_streams(
     const std::shared_ptr<actors::Log>& log,
     const std::shared_ptr<metrics::Instruments>& instruments,

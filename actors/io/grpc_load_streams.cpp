@@ -221,7 +221,7 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
     call_->start(order.period);
   }
 
-  // The call ends later, and is not heard any more.
+  // The call ends later. Its number is old then, so its end is ignored (L4).
   void run(const CloseLoadStream& /*order*/) {
     if (call_ != nullptr) std::exchange(call_, nullptr)->cancel();
   }

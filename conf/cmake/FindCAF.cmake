@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# FindCAF: Debian's CAF 0.17 ships no CMake package. Defines CAF::core (headers as system headers, libcaf_core, threads).
+# FindCAF: Debian's CAF 0.17 ships no CMake package. Defines CAF::core (headers as system headers,
+# libcaf_core, threads).
 find_path(CAF_INCLUDE_DIR NAMES caf/actor_system.hpp)
 find_library(CAF_CORE_LIBRARY NAMES caf_core)
 if(CAF_INCLUDE_DIR AND EXISTS "${CAF_INCLUDE_DIR}/caf/config.hpp")

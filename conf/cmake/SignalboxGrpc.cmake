@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Services that parts of ours call, such as the demo's.
+# Generated code of gRPC services, such as the demo's.
 
-# signalbox_grpc_library(NAME FILE.proto): the library signalbox::NAME with the messages, the service and its stubs. Generated
-# and compiled once. Its headers have the file's place in the project: "tools/proto/orders.grpc.pb.h".
+# signalbox_grpc_library(NAME FILE.proto): the library signalbox::NAME with the messages, the
+# service and its stubs. The path of a header is that of its proto file in the project:
+# "tools/proto/orders.grpc.pb.h".
 function(signalbox_grpc_library name proto)
   set(root "${CMAKE_CURRENT_BINARY_DIR}/generated")
   file(MAKE_DIRECTORY "${root}")

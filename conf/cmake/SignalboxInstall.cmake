@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` installs, all of it relocatable:
+# The files that `cmake --install` installs. All of them are relocatable:
 #
 #   bin/signalbox                       the command
 #   lib/libsignalbox_*.a                an archive per folder, as they are (decision 19)
-#   lib/cmake/signalbox, lib/pkgconfig  find_package(signalbox CONFIG), pkg-config --static signalbox
-#   include/signalbox-M.N/signalbox/    the public headers and what they include: see install_headers.cmake
-#   share/doc/signalbox                 the documents, what they link to, and the files that their commands name
+#   lib/cmake/signalbox, lib/pkgconfig  for find_package(signalbox CONFIG) and pkg-config --static
+#   include/signalbox-M.N/signalbox/    the public headers and the headers that they include: see
+#                                       install_headers.cmake
+#   share/doc/signalbox                 the documents, and all files that they link to or name
 #
-# Each has a component, tools or dev, which become packages: see SignalboxPackages.
+# Each file belongs to the component tools or dev. SignalboxPackages makes a package of each
+# component.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(signalbox_headers "${CMAKE_INSTALL_INCLUDEDIR}/signalbox-${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
 set(signalbox_package "${CMAKE_INSTALL_LIBDIR}/cmake/signalbox")
 
-# --- libraries and the command: one export each, so that the command is found without the libraries' dependencies ---
+# --- libraries and the command ---
+#
+# They are two exports, so that the command can be found without the libraries' dependencies.
 
-# In link order, which signalbox.pc needs.
+# The order is that of linking, because signalbox.pc lists these libraries.
 set(signalbox_libraries admin_services admin_proto channel actors io metrics lb xds xds_proto messages)
 list(TRANSFORM signalbox_libraries PREPEND signalbox_ OUTPUT_VARIABLE signalbox_library_targets)
 target_include_directories(signalbox_channel INTERFACE "$<INSTALL_INTERFACE:${signalbox_headers}>")
@@ -28,7 +32,9 @@ set_target_properties(signalbox PROPERTIES EXPORT_NAME command)
 install(TARGETS signalbox EXPORT signalboxCommandTargets RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)
 install(EXPORT signalboxCommandTargets NAMESPACE signalbox:: DESTINATION "${signalbox_package}" COMPONENT dev)
 
-# --- headers: what they include is looked up when they are installed, so that no list of it can grow old ---
+# --- headers ---
+#
+# The headers that the public headers include are found at installation: no list can become stale.
 
 install(CODE "
   set(source \"${PROJECT_SOURCE_DIR}\")
@@ -62,13 +68,15 @@ string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 configure_file("${PROJECT_SOURCE_DIR}/conf/cmake/signalbox.pc.in" "${generated}/signalbox.pc" @ONLY)
 install(FILES "${generated}/signalbox.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
 
-# --- documents: they lie as in the checkout, so that their links lead to files and their commands find them ---
+# --- documents ---
+#
+# Their places are those in the checkout, so that their links and commands find the files.
 
 install(DIRECTORY conf/demo conf/plan conf/quickstart DESTINATION "${CMAKE_INSTALL_DOCDIR}/conf" COMPONENT dev)
 install(FILES conf/bootstrap.example.json conf/bootstrap.file.example.json
   DESTINATION "${CMAKE_INSTALL_DOCDIR}/conf" COMPONENT dev)
 
-# README.md and all that it links to, and so on.
+# Three documents, all files that they link to, and so on.
 set(waiting README.md CHANGELOG.md LICENSE)
 set(documents "")
 while(waiting)
@@ -90,7 +98,7 @@ while(waiting)
     string(SUBSTRING "${link}" 5 -1 linked)
     cmake_path(APPEND folder "${linked}" OUTPUT_VARIABLE linked)
     cmake_path(NORMAL_PATH linked)
-    # A lambda in a code block looks like a link.
+    # A lambda in a code block looks like a link, but does not name a file.
     if(EXISTS "${PROJECT_SOURCE_DIR}/${linked}")
       list(APPEND waiting "${linked}")
     endif()

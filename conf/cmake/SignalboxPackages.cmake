@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Debian packages, which `cpack -G DEB` makes of a built tree:
+# The Debian packages that `cpack -G DEB` makes of a build:
 #
 #   signalbox-tools     the command, and its man pages
 #   libsignalbox-dev    the archives, the headers, find_package, pkg-config, the documents
 #
 #   cmake --install by component ─▶ conf/debian/prepare.cmake: strips, man pages, changelog, copyright ─▶ *.deb
 #
-# conf/debian/at_packaging.cmake sets what is known only when cpack runs. Both scripts see the variables that begin with
-# CPACK_.
+# conf/debian/at_packaging.cmake sets variables that are known only when cpack runs. Both scripts
+# see the variables that begin with CPACK_.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME signalbox)
 set(CPACK_PACKAGE_VENDOR signalbox)
@@ -22,7 +22,8 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-# Less than the first revision of a package of Debian's own.
+# A lower revision than the first one of Debian's own packages, so that Debian's packages replace
+# these.
 set(CPACK_DEBIAN_PACKAGE_RELEASE 0upstream1)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
@@ -49,7 +50,8 @@ drop-in gRPC channel, or by a Pick API for other data planes.
 This package has the static libraries, the headers, a CMake package, a
 pkg-config file and the documents.")
 
-# The archives call C++ of these packages: a program must link the series that they were compiled against.
+# C++ libraries that the archives call. A program must link the series that the archives were
+# compiled against.
 set(CPACK_SIGNALBOX_SERIES
   libabsl-dev libcaf-dev libgrpc++-dev libprotobuf-dev libre2-dev libyaml-cpp-dev prometheus-cpp-dev)
 # Libraries in C, the dependencies of gRPC's CMake package, and its code generators.

@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-# Precompiled headers, one for each of conf/pch/*.hpp: they save a third of a build from scratch. No source is joined with
-# others: decision 119.
-# With SIGNALBOX_FAST_BUILD=OFF the compiler sees only what a source includes itself. `./run nightly includes` builds the
-# release preset so, and `./run check` a sample of all folders (signalbox_sample).
+# Precompiled headers, one for each of conf/pch/*.hpp. They save a third of the time of a full
+# build. Sources are compiled one by one, not joined (decision 119).
+#
+# If SIGNALBOX_FAST_BUILD is OFF, there are no precompiled headers, so an include that a source
+# lacks is an error. `./run nightly includes` builds the release preset in this way. `./run check`
+# so compiles a few sources of each folder (signalbox_sample).
 option(SIGNALBOX_FAST_BUILD "Precompile headers" ON)
 
-# One header serves all targets only if all are compiled alike.
+# A precompiled header fits all targets only if all targets are compiled with the same options.
 add_compile_options(-pthread)
 set(CMAKE_CXX_COMPILE_OPTIONS_PIE "${CMAKE_CXX_COMPILE_OPTIONS_PIC}")
 
-# ccache caches a source with a precompiled header only under these two assumptions: no source uses __TIME__, and the
-# macros that a source defines do not change its precompiled header.
+# Two checkouts share the objects in ccache, because it makes their paths relative (decision 143).
+# It caches a source with a precompiled header only under these two assumptions: no source uses
+# __TIME__, and the macros that a source defines do not change its precompiled header.
 if(SIGNALBOX_FAST_BUILD AND SIGNALBOX_CCACHE AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL SIGNALBOX_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER
-    "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${SIGNALBOX_CCACHE}")
+    "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${PROJECT_SOURCE_DIR};CCACHE_NOHASHDIR=1"
+    "CCACHE_SLOPPINESS=pch_defines,time_macros;${SIGNALBOX_CCACHE}")
 endif()
 
-# signalbox_precompiled(NAME LIBRARY...): conf/pch/NAME.hpp, which includes headers of these libraries.
+# signalbox_precompiled(NAME LIBRARY...): conf/pch/NAME.hpp, which includes headers of these
+# libraries.
 function(signalbox_precompiled name)
   if(NOT SIGNALBOX_FAST_BUILD)
     return()
@@ -27,7 +32,7 @@ function(signalbox_precompiled name)
   target_compile_features(signalbox_pch_${name} PRIVATE cxx_std_20)
   target_include_directories(signalbox_pch_${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(signalbox_pch_${name} PRIVATE ${ARGN})
-  target_precompile_headers(signalbox_pch_${name} PRIVATE "${PROJECT_SOURCE_DIR}/conf/pch/${name}.hpp")
+  target_precompile_headers(signalbox_pch_${name} PRIVATE <conf/pch/${name}.hpp>)
 endfunction()
 
 # signalbox_use_precompiled(TARGET NAME)

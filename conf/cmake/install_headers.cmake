@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the public headers and exactly those of ours that they include, all of them below signalbox/: here they say
-# "lb/pick/router.hpp", installed "signalbox/lb/router.hpp", so that no other project's lb/ or messages/ is ever in the way.
+# Installs the public headers and exactly those headers of signalbox that they include. All of them
+# are installed below signalbox/, so that they cannot be confused with lb/ or messages/ of another
+# project. Their includes are rewritten: "lb/pick/router.hpp" becomes "signalbox/lb/router.hpp".
 #
 #   channel/include/signalbox/*.hpp ──▶ signalbox/*.hpp        lb/pick/router.hpp ──▶ signalbox/lb/router.hpp
 #

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# What cpack reads before it makes the packages: the maintainer, the time, and the versions that the archives were
-# compiled against.
+# Variables that cpack reads before it makes the packages: the maintainer, the time, and the
+# versions of the libraries that the archives were compiled against.
 #
 #   DEBFULLNAME, DEBEMAIL    the maintainer, as for Debian's devscripts
-#   SOURCE_DATE_EPOCH        the time of all files and of the changelog; by default that of the last commit
+#   SOURCE_DATE_EPOCH        the time of all files and of the changelog; by default the time of the
+#                            last commit
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH conf)
 cmake_path(GET conf PARENT_PATH CPACK_SIGNALBOX_SOURCE)
 
-# --- the maintainer --------------------------------------------------------------------------------
+# --- the maintainer -------------------------------------------------------------------------------
 
 set(name "$ENV{DEBFULLNAME}")
 set(address "$ENV{DEBEMAIL}")
@@ -19,7 +20,7 @@ if(address STREQUAL "")
 endif()
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${name} <${address}>")
 
-# --- the time --------------------------------------------------------------------------------------
+# --- the time -------------------------------------------------------------------------------------
 
 if("$ENV{SOURCE_DATE_EPOCH}" STREQUAL "")
   execute_process(COMMAND git -C "${CPACK_SIGNALBOX_SOURCE}" log -1 --format=%ct
@@ -30,9 +31,10 @@ if("$ENV{SOURCE_DATE_EPOCH}" STREQUAL "")
   set(ENV{SOURCE_DATE_EPOCH} "${seconds}")
 endif()
 
-# --- what libsignalbox-dev depends on --------------------------------------------------------------
+# --- what libsignalbox-dev depends on -------------------------------------------------------------
 
-# "2:1.51.1-3" gives ">= 2:1.51" and "<< 2:1.52~". CAF changes its soname with every version, so three numbers count.
+# The version "2:1.51.1-3" gives ">= 2:1.51" and "<< 2:1.52~". For CAF, three numbers count, because
+# each version of CAF has another soname.
 function(signalbox_series package result)
   execute_process(COMMAND dpkg-query -W "-f=\${Version}" "${package}" OUTPUT_VARIABLE version ERROR_QUIET)
   set(numbers "[0-9]+(\\.[0-9]+)?")

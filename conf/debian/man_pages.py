@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-COLUMN = 30  # Where CLI11 writes what an option does.
+COLUMN = 30  # The column at which CLI11 writes the descriptions of options.
 TITLE = re.compile(r"[A-Z][A-Za-z ]*:")
 # Lines that end a paragraph of the help without an empty line before them.
 CLOSING = ("Exit status", "Options of all commands", "Try '")
@@ -72,7 +72,7 @@ def parse(text: str) -> Help:
     return Help(" ".join(what.split()), usage, groups, paragraphs)
 
 
-# --- roff ------------------------------------------------------------------------------------------
+# --- roff -----------------------------------------------------------------------------------------
 
 ESCAPES = {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
 
@@ -143,7 +143,7 @@ def page_of(words: list[str], text: str, version: str, date: str) -> str:
         else:
             page += group("Arguments" if title == "Positionals" else title, entries)
             page += options if title == "Options" else []
-    # Below the options, as in the help: its texts say "above" and "below".
+    # The description follows the options, as in --help, because its texts say "above" and "below".
     if description:
         page += [".SH DESCRIPTION", *description[1:]]
     for title, body in closing.items():

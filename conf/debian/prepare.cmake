@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Makes Debian packages of what was installed: one folder per component, which cpack then packs.
+# Prepares the installed files for Debian packages. Each component has a folder, which cpack then
+# packs.
 #
 #   tools/usr/bin/signalbox      stripped; it writes its own man pages by --help
 #   dev/usr/lib/…/*.a            stripped
@@ -15,13 +16,13 @@ function(signalbox_run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-# Debian's policy wants -9n: no name and no time in the file.
+# Debian's policy requires the best compression, and no name or time in the file: gzip -9n.
 function(signalbox_compress)
   file(CHMOD ${ARGN} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
   signalbox_run(gzip -9n ${ARGN})
 endfunction()
 
-# --- the command and its man pages -----------------------------------------------------------------
+# --- the command and its man pages ----------------------------------------------------------------
 
 set(command "${staged}/tools${prefix}/bin/signalbox")
 set(manual "${staged}/tools${prefix}/share/man/man1")
@@ -31,15 +32,16 @@ file(GLOB pages "${manual}/*.1")
 signalbox_compress(${pages})
 signalbox_run("${CPACK_SIGNALBOX_STRIP}" --remove-section=.comment --remove-section=.note "${command}")
 
-# --- the archives ----------------------------------------------------------------------------------
+# --- the archives ---------------------------------------------------------------------------------
 
 file(GLOB_RECURSE archives "${staged}/dev${prefix}/*.a")
 signalbox_run("${CPACK_SIGNALBOX_STRIP}" --strip-debug --enable-deterministic-archives --remove-section=.comment
   --remove-section=.note ${archives})
 
-# --- the documents ---------------------------------------------------------------------------------
+# --- the documents --------------------------------------------------------------------------------
 
-# Debian has this licence once; links of the documents still lead to it.
+# Debian systems already have a copy of this licence. A symbolic link keeps the links in the
+# documents valid.
 set(licence "${staged}/dev${prefix}/share/doc/signalbox/LICENSE")
 file(REMOVE "${licence}")
 file(CREATE_LINK ../../common-licenses/Apache-2.0 "${licence}" SYMBOLIC)

@@ -85,7 +85,7 @@ def main() -> int:
         return 2
     count = lay_out(build / "pages")
     mkdocs = [build / "venv" / "bin" / "python", "-m", "mkdocs", "build", "--strict", "--clean",
-              "--config-file", HERE / "mkdocs.yml"]  # --quiet would hide warnings from --strict.
+              "--config-file", HERE / "mkdocs.yml"]  # With --quiet, --strict would miss warnings.
     if subprocess.run(mkdocs, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, check=False).returncode != 0:
         print("docs: the site is not built: mend the documents that are named above", file=sys.stderr)
         return 1

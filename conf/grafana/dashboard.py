@@ -17,9 +17,10 @@ from pathlib import Path
 
 WIDTH, HEIGHT = 24, 8
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-# Statuses that say that the service failed; the recording rules of conf/prometheus/rules.yml use the same ones.
+# The statuses of calls that count as failures of the service. The recording rules of
+# conf/prometheus/rules.yml use the same statuses.
 FAILED = 'code=~"UNKNOWN|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|UNIMPLEMENTED|INTERNAL|UNAVAILABLE|DATA_LOSS"'
-# What the variables of the dashboard select.
+# The label selectors that the dashboard's variables fill in.
 SELECT = {"@process": 'job=~"$job",instance=~"$instance"',
           "@cluster": 'job=~"$job",instance=~"$instance",cluster=~"$cluster"'}
 PER_SECOND, PERCENT, SECONDS, COUNT, BYTES = "reqps", "percentunit", "s", "short", "bytes"
@@ -41,7 +42,7 @@ class Panel:
     width: int = 8
     stacked: bool = False
     top: float | None = None                                 # The highest value that the axis shows.
-    names: dict[str, str] = field(default_factory=dict)      # Of a table: its columns, by query.
+    names: dict[str, str] = field(default_factory=dict)      # A table's column names, by query.
 
 
 def lines(title: str, question: str, unit: str, *queries: tuple[str, str], **more) -> Panel:
@@ -221,7 +222,8 @@ MARKS = {
                   "(increase(signalbox_failovers_total{@cluster}[$__rate_interval])) > 0"),
 }
 
-# The variables after `datasource`: each value is one of the label in this metric, as the variables before it select.
+# The variables after `datasource`. The values of a variable are those of the label in this metric,
+# for the series that the variables before it select.
 VARIABLES = {
     "job": 'label_values(signalbox_build_info, job)',
     "instance": 'label_values(signalbox_build_info{job=~"$job"}, instance)',

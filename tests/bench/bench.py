@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FULL = Scale(pairs=15, seconds=2.0)
 QUICK = Scale(pairs=5, seconds=1.0)
 FILES = 11_000
-REPEATS = 2  # Of a pair that was disturbed.
+REPEATS = 2  # How often a disturbed pair is measured again.
 
 
 def say(text: str) -> None:
@@ -53,7 +53,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if options.seconds is not None and not 0 < options.seconds <= 600:
         parser.error(f"--seconds: expected more than 0 and at most 600, got {options.seconds:g}")
     if options.json is not None:
-        # Not after minutes of measuring.
+        # An unusable file is reported now, not after minutes of measuring.
         existed = options.json.exists()
         try:
             with options.json.open("a", encoding="utf-8"):
@@ -154,7 +154,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def end_by_signal(number: int, _frame) -> None:
-    # Ending what runs must not be disturbed by the next one.
+    # A second signal must not disturb the end of the processes.
     for other in SIGNALS:
         signal.signal(other, signal.SIG_IGN)
     sys.exit(128 + number)
@@ -166,7 +166,7 @@ def main() -> int:
         return 0
     for number in SIGNALS:
         signal.signal(number, end_by_signal)
-    # Ten thousand connections, and as many at the backend, which inherits this.
+    # A process has up to 10,000 connections. The backend, with as many, inherits this limit.
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     if limit != resource.RLIM_INFINITY and limit < FILES:

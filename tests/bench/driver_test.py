@@ -45,7 +45,7 @@ class ComparisonTest(unittest.TestCase):
         self.assertEqual(str(AtLeast(0.9)), "ours >= 0.9")
 
     def test_the_ratio_is_the_median_of_the_pairs_ratios(self) -> None:
-        # The ratio of the medians would be 20 / 20.
+        # The ratio of the medians would be 20 / 20 = 1.
         self.assertEqual(comparison((10, 20), (20, 10), (60, 30)).ratio(), 2.0)
 
     def test_ours_and_peer_are_medians(self) -> None:
@@ -85,7 +85,7 @@ class ComparisonTest(unittest.TestCase):
                               for values in [(7, 8, 9), (13, 14, 15), (5, 9.5, 14)])
         self.assertEqual([row.verdict() for row in (met, missed, noise)], ["met", "NOT MET", "noise"])
         self.assertEqual([row.is_noise() for row in (met, missed, noise)], [False, False, True])
-        # Bounds of ours alone are not ratios.
+        # AtLeast and Exactly bound our number, not the ratio, so a noisy ratio does not matter.
         for target in (AtLeast(0.5), Exactly(0)):
             self.assertNotEqual(comparison((5, 10), (9.5, 10), (14, 10), target=target).verdict(), "noise")
 

@@ -20,7 +20,8 @@ SIDES = ("ours", "peer")
 
 ENDPOINTS = 10_000
 
-PEERS_POLICIES = ("ROUND_ROBIN",)  # gRPC 1.51 has no least_request, and Debian's crashes in ring_hash.
+# gRPC 1.51 has no least_request, and Debian's build of it crashes in ring_hash.
+PEERS_POLICIES = ("ROUND_ROBIN",)
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Scale:
 class Experiment:
     """What every experiment has."""
 
-    # True where run() may be called again after it failed: it leaves its world as it found it.
+    # Whether run() may be called again after a failure. run() must then leave the world unchanged.
     is_repeatable = False
 
     def prepare(self, world: World, scale: Scale) -> str:
@@ -54,10 +55,11 @@ class Calls(Experiment):
     def __init__(self, measure: str, endpoints: int, threads: int = 1, lb_policy: str = "ROUND_ROBIN",
                  failing_attempts: int = 0) -> None:
         self._measure, self._endpoints, self._threads, self._lb_policy = measure, endpoints, threads, lb_policy
-        self._failing_attempts = failing_attempts  # Of every call, which is then retried after a moment.
+        # The attempts of each call that fail before one succeeds.
+        self._failing_attempts = failing_attempts
 
     def prepare(self, world: World, scale: Scale) -> str:
-        # All of 127.0.0.0/8 can only be had by listening everywhere.
+        # Only a wildcard address accepts connections to all addresses of 127.0.0.0/8.
         self._world, self._seconds = world, scale.seconds
         _, self._port = world.start_backend("0.0.0.0:0", "bench", "--failing-attempts", self._failing_attempts)
         world.serve(resources.route_to("bench", retry_policy=resources.QUICK_RETRIES if self._failing_attempts else None)
@@ -73,7 +75,8 @@ class Calls(Experiment):
         return self.measure(side, threads=self._threads)
 
     def measure(self, side: str, **options) -> dict:
-        # ring_hash connects only to endpoints that calls need, and its ring has at most 4,096 points.
+        # ring_hash connects only to endpoints that calls choose. Its ring has at most 4,096 points,
+        # so some endpoints are never chosen.
         connected = self._endpoints // 10 if self._lb_policy == "RING_HASH" else self._endpoints
         options = {"seconds": self._seconds, "endpoints": connected, "port": self._port, **options}
         return self._world.measure(side, self._measure, **options)
@@ -83,7 +86,7 @@ class ManyRoutes(Calls):
     """A pick among 10,000 routes, each call another one's: ours. In the peer's place stands our own pick with a single
     route: what routes cost is the ratio."""
 
-    ROUTES = 10_000  # With that of the calls.
+    ROUTES = 10_000  # Including the route of the calls.
 
     def __init__(self) -> None:
         super().__init__("pick", 2)
@@ -154,8 +157,8 @@ class Tiered(Calls):
 class CallsAtRate(Calls):
     """The same at a rate that leaves a fifth of the machine idle, whichever side runs."""
 
-    # A stall of the machine lets calls pile up. The default limit of 1,024 calls in flight (A32) would then fail calls,
-    # and this row measures no limit.
+    # Calls accumulate while the machine stalls. The default limit of 1,024 calls in flight (A32)
+    # would then fail calls, but this row does not measure the limit.
     MAX_REQUESTS = 1_000_000
     IDLE = 0.2
     FIRST_RATE = 1000.0
@@ -168,7 +171,8 @@ class CallsAtRate(Calls):
         super().prepare(world, scale)
         self._rate = self.FIRST_RATE
         for _ in range(self.PROBES):
-            # What calls cost falls with their rate: look again at the rate that seems right.
+            # The cost of a call depends on the rate, so each probe runs at the rate of the last
+            # estimate.
             busy = max(1 - self.measure(side, rate=self._rate)["idle"] for side in SIDES)
             self._rate = max(100.0, round(self._rate * (1 - self.IDLE) / max(busy, 0.01), -2))
         return f"{self._rate:,.0f} calls/s, open loop"
@@ -214,9 +218,12 @@ class ControlPlaneKill(Calls):
     """The control plane is killed under load, and comes back: no call has to notice."""
 
     RATE = 1000
-    is_repeatable = False  # The control plane may be away when it fails.
-    AWAY = 5  # Times as long as a side measures elsewhere: 10 s in a full run.
-    AFTERWARDS = 10  # Seconds: after 10 s away the longest back-off is 7.9 s (A57), and then it is to do no harm.
+    is_repeatable = False  # A failed run may leave the world without a control plane.
+    # The control plane is away for this many times the usual time of a side: 10 s in a full run.
+    AWAY = 5
+    # Seconds. After 10 s without a control plane the longest back-off is 7.9 s (A57). The calls
+    # after the reconnection are measured, too.
+    AFTERWARDS = 10
 
     def __init__(self) -> None:
         super().__init__("outage", 2)
@@ -247,7 +254,7 @@ class Overload(Calls):
     AT_ONCE = 16
     WORK_MS = 20.0
     TIMES = 4
-    IN_LINE = 4  # Calls that wait in line, so that no place is empty while the next call is on its way.
+    IN_LINE = 4  # Calls that wait at the backend, so that it is not idle until the next call comes.
 
     def __init__(self) -> None:
         super().__init__("overload", 2)
@@ -293,7 +300,7 @@ class QueuedCalls(Experiment):
         seen = client.read(CLIENT_SECONDS)
         client.finish(START_SECONDS)
         self._world.end(client)
-        self._change()  # Back to where every client starts.
+        self._change()  # Every client starts without endpoints.
         return {**seen, "all_answered_ms": (seen["answered_ns"] - set_ns) / 1e6}
 
     def _change(self) -> int:
@@ -307,7 +314,7 @@ class EdsUpdate(Experiment):
 
     RATE = 200
     UPDATES = 3
-    WEIGHT = 10_000  # Of the locality that is looked at, beside 1.
+    WEIGHT = 10_000  # The weight of the measured endpoint's locality. The other one's is 1.
 
     def prepare(self, world: World, scale: Scale) -> str:
         self._world = world
@@ -325,7 +332,7 @@ class EdsUpdate(Experiment):
 
     def run(self, side: str, pair: int) -> dict:
         if self._is_changed:
-            self._change()  # Back to where every client starts.
+            self._change()  # Every client starts with the first set of endpoints.
         client = self._world.start_client(side, "eds_update", rate=self.RATE, endpoints=ENDPOINTS - 1, port=self._port,
                                           updates=self.UPDATES)
         set_ns = []
@@ -379,7 +386,9 @@ class ManyTargets(Experiment):
 
     def run(self, side: str, pair: int) -> dict:
         seen = self._world.measure(side, "many_targets", targets=self.TARGETS, target="xds:///bench0")
-        self._plane.write_line()  # It sets what there is, and says what the client's stream has asked.
+        # The control plane sets the same resources again, and prints the requests that it has
+        # received.
+        self._plane.write_line()
         return {**seen, "requests": self._plane.read(START_SECONDS)["requests"]}
 
 
@@ -466,7 +475,8 @@ class Failover(Experiment):
     def run(self, side: str, pair: int) -> dict:
         client = self._world.start_client(side, "failover", rate=self.RATE, endpoints=len(self.PRIMARY))
         client.read(CLIENT_SECONDS)
-        # How long the cluster is away decides where in its back-off a side is found: chance, the same for both.
+        # The time without the cluster decides at which point of the back-off it returns. That time
+        # is random, and the same for both sides of a pair.
         away = random.Random(pair).uniform(1.0, 2.5)
         killed = self._kill_primary()
         time.sleep(max(0.0, away - (time.monotonic_ns() - killed) / 1e9))
@@ -503,7 +513,8 @@ def failover_numbers(seen: dict, killed: int, listening: int) -> dict:
         raise MeasurementFailed("calls failed before any backend was killed")
     if not killed < seen["first_secondary_ns"] < listening:
         raise MeasurementFailed("the next cluster did not serve while the first was away")
-    # The socket listens a moment before its backend can say so.
+    # The backend listens shortly before the driver reads its line, so the first call may come
+    # earlier.
     least = 0.1
     return {"failover_ms": (seen["first_secondary_ns"] - killed) / 1e6,
             "failback_ms": max(least, (seen["first_primary_again_ns"] - listening) / 1e6),

@@ -9,7 +9,7 @@ ENVOY = TYPE + "envoy."
 Address = tuple[str, int]
 
 
-RETRIES = {"retry_on": "unavailable", "num_retries": 4}  # With the back-off that is the default: 25 to 250 ms.
+RETRIES = {"retry_on": "unavailable", "num_retries": 4}  # The default back-off is 25 to 250 ms.
 
 QUICK_RETRIES = {**RETRIES, "retry_back_off": {"base_interval": "0.001s", "max_interval": "0.001s"}}
 

@@ -15,10 +15,10 @@ from experiments import (Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpd
 @dataclass(frozen=True)
 class Row:
     name: str
-    number: str  # Of what a run of the experiment yields.
+    number: str  # The key of the row's number in the result of a run.
     unit: str
     target: Optional[Bound]
-    notes: tuple[str, ...] = ()  # Other numbers of the run that are worth a line.
+    notes: tuple[str, ...] = ()  # Keys of other numbers in the result that are printed.
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Plan:
 
     make: Callable[[], Experiment]
     rows: tuple[Row, ...]
-    most_pairs: Optional[int] = None  # Where a pair takes long.
+    most_pairs: Optional[int] = None  # A limit for experiments with long pairs.
 
 
 def pick(name: str, endpoints: int, threads: int, bound: float, lb_policy: str = "ROUND_ROBIN",

@@ -25,7 +25,7 @@ def is_running(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return state not in "ZX"  # An ended orphan may still wait for its new parent to reap it.
+    return state not in "ZX"  # A process that has ended may wait for its new parent to reap it.
 
 
 class SmokeTest(unittest.TestCase):
@@ -46,7 +46,8 @@ class SmokeTest(unittest.TestCase):
         for row in rows:
             self.assertEqual(list(row), ["name", "ours", "peer", "ratio", "unit", "pairs", "spread"])
             self.assertEqual(row["pairs"], 1)
-            # In so short a time on a busy machine no call may fail, and none may end.
+            # On a busy machine it is possible that no call fails, or that no call ends, in so short
+            # a time.
             least = 0 if row["unit"] in ("calls", "of capacity") else 1e-6
             self.assertGreaterEqual(row["ours"], least, row["name"])
             self.assertGreaterEqual(row["peer"], least, row["name"])
@@ -60,11 +61,11 @@ class SmokeTest(unittest.TestCase):
             while "pair 1 of" not in driver.stderr.readline():
                 self.assertIsNone(driver.poll())
             children = children_of(driver.pid)
-            self.assertGreaterEqual(len(children), 2)  # A backend and a control plane at least.
+            self.assertGreaterEqual(len(children), 2)  # At least a backend and a control plane.
             driver.send_signal(signal.SIGINT)
             driver.stderr.read()
             self.assertEqual(driver.wait(30), 130)
-        # What the driver had only just started ends with it, by the kernel's hand.
+        # The kernel ends processes that the driver had only just started.
         deadline = time.monotonic() + 30
         while any(map(is_running, children)) and time.monotonic() < deadline:
             time.sleep(0.05)

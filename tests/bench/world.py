@@ -44,7 +44,8 @@ class Process:
     def __init__(self, argv: list, environment: Optional[dict] = None) -> None:
         self.argv = [str(word) for word in argv]
         self._errors = tempfile.TemporaryFile()
-        # In a session of its own: Ctrl-C reaches the driver alone, which ends everything in order.
+        # The process has its own session, so Ctrl-C reaches only the driver, which then ends all
+        # processes in order.
         try:
             self.popen = subprocess.Popen(
                 self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
@@ -86,7 +87,7 @@ class Process:
         self.popen.stdout.close()
         try:
             self.popen.stdin.close()
-        except OSError:  # A line that it has not read.
+        except OSError:  # The process has not read the last line.
             pass
         self._errors.close()
 
@@ -103,7 +104,7 @@ class Process:
         while not line.endswith(b"\n"):
             if wait_readable([self], deadline) is None:
                 raise MeasurementFailed(f"{self._name()} says nothing. {self.errors()}".rstrip())
-            # Byte by byte: what follows the line belongs to the next read.
+            # One byte at a time, because bytes after the line belong to the next read.
             byte = os.read(descriptor, 1)
             if not byte:
                 break
@@ -149,7 +150,8 @@ class World:
     def serve(self, resources: list[dict]) -> None:
         """Starts the control plane; clients that start from now on use it."""
         self._resources.write_text(json.dumps({"resources": resources}), encoding="utf-8")
-        # An address of its own: while it is away, no other connection of this machine takes its port.
+        # Other connections of this machine do not use this address. They cannot take the port while
+        # the control plane is away.
         self._address = "127.0.3.1:0"
         self.start_control_plane()
         self._write_bootstrap(self._address)

@@ -31,7 +31,7 @@ PLAN_WIDTHS = (420, 1400)
 PLANNED = Path(__file__).parents[2] / "conf/plan/zones.yaml"
 PAGES = ("/", "/clusters", "/priorities", "/certs")
 
-# Readers scroll to what is in a `.scroll`. Headings of narrow tables are hidden.
+# Elements in a `.scroll` may be wider than the page. Headings of narrow tables are hidden.
 INSIDE = """(!e.closest("svg") || e.matches("main > svg")) && !e.closest(".scroll > *")
     && getComputedStyle(e).position !== 'absolute'"""
 ROWS = '{rows: page.querySelectorAll("main > svg").length}'
@@ -144,7 +144,7 @@ class Browser(unittest.TestCase):
     def test_the_timeline_is_drawn(self):
         for width in WIDTHS:
             seen = measured(self.back["/priorities"], self.style, width)
-            self.assertGreaterEqual(seen["rows"], 3)  # A row for each cluster that was used, and the axis.
+            self.assertGreaterEqual(seen["rows"], 3)  # A row for each used cluster, and the axis.
             self.assertIn("orders-secondary", seen["text"])
             self.assertIn("recovered", seen["text"])
         self.assertRegex(self.back["/priorities"],
@@ -165,7 +165,8 @@ class Browser(unittest.TestCase):
         for text in (clusters, forward):
             self.assertIn("127.0.0.", text)
         self.assertEqual([], self.complaints)
-        # Browsers may keep a page for their button "back". It says when it was made, and how to get a newer one.
+        # A browser may show a stored page after "back". The page tells its age and how to load a
+        # new one.
         made = [re.search(r"Made (\S+) by .*Load again", text)[1] for text in (overview, back, again, loaded)]
         self.assertLess(made[0], made[3], "a followed link makes the page again")
         self.assertEqual(sorted(made), made)

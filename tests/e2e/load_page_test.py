@@ -26,7 +26,7 @@ SIGNALBOX = WRITER = ""
 SHOTS: Path | None = None
 WIDTHS = (400, 1400)
 
-# A table may be wider than the page in its own box, which scrolls.
+# Elements in a scrolling box may be wider than the page.
 INSIDE = """!e.closest(".scroll, .u-wrap") || e.matches(".scroll, canvas")"""
 PAINTED = """{painted: [...page.querySelectorAll("canvas")].map(canvas => canvas.getContext("2d")
     .getImageData(0, 0, canvas.width, canvas.height).data.some(value => value))}"""

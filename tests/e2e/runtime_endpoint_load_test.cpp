@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The load that endpoints report (gRFC A51), and weighted_round_robin by it (A58), through drop-in
-// channels. The backends have the service OpenRcaService, or have it not.
+// channels. Some backends have the service OpenRcaService, and some do not.
 #include <algorithm>
 #include <atomic>
 #include <cstring>

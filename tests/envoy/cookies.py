@@ -24,8 +24,8 @@ from differences import Judge
 from peer import Envoy
 from sides import Backends, OurSide, Programs
 
-REPEATS = 8  # More than any cluster has hosts: round robin does not stay on one by chance.
-DRAWS = 60  # Where a call draws its tier: 0.7 ** 60 is the chance that all of them meet the same host.
+REPEATS = 8  # More than the hosts of any cluster, so round robin cannot stay on one host.
+DRAWS = 60  # For calls that draw a tier. All draws give the same host with chance 0.7 ** 60.
 ALTERNATIONS = 100
 SESSIONS = 5  # One more than the cluster has hosts.
 PATIENCE = 30
@@ -136,7 +136,7 @@ def what_becomes(side: Side, listener: str, cookie: str, host: str, path: str) -
         where = "goes elsewhere"
     if where == "fails":
         return where
-    # A call that goes elsewhere may meet the cookie's host by chance, and then needs no other cookie.
+    # A call without a session may reach the cookie's host by chance, and then needs no new cookie.
     return f"{where}, {'new cookie' if any(answer.set_cookie for answer in answers) else 'no cookie'}"
 
 
@@ -153,7 +153,7 @@ def alternate(listener: str, first: Side, second: Side) -> str:
         if moves is None:
             return "some calls fail"
         most_moves = max(most_moves, moves)
-        # Both sides take hosts by turns, and could meet the same one each time: now `first` is one host ahead.
+        # Both sides use round robin and could stay in step. This call puts `first` one host ahead.
         first.call(listener, "", "/")
     return {0: "stays", 1: "moves once"}.get(most_moves, "moves again and again")
 
@@ -259,7 +259,7 @@ def run(programs: Programs) -> list[str]:
     hosts = [f"127.0.0.{1 + number}" for number in range(sessions.BACKENDS)]
     with contextlib.ExitStack() as stack:
         backends = stack.enter_context(Backends(hosts))
-        # Of each protocol two runtimes: one writes cookies in gRPC's form, the other in Envoy's.
+        # Two runtimes for each protocol: one writes cookies in gRPC's form, the other in Envoy's.
         forms = {(protocol, form): stack.enter_context(OurSide(programs))
                  for protocol in sessions.PROTOCOLS for form in ("grpc", "envoy")}
         grpc_client = forms["grpc", "grpc"]
@@ -277,7 +277,7 @@ def run(programs: Programs) -> list[str]:
             in_grpcs_form = our_side(protocol, forms[protocol, "grpc"])
             in_envoys_form = our_side(protocol, forms[protocol, "envoy"])
             compare_presented(judge, mode, in_grpcs_form, envoy_side, addresses[protocol])
-            # Envoy's own session, through Envoy alone, is what a mixed fleet has to equal.
+            # A session through Envoy alone is the reference for the mixed fleet.
             wanted = alternate(listener, envoy_side, envoy_side)
             for case, first, second in (
                     ("begun_by_envoy", envoy_side, in_grpcs_form),

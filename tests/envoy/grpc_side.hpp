@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gRPC half of the comparison with Envoy: backends that say which one they are, and calls.
+// The gRPC half of the comparison with Envoy: backends that answer with their address, and calls.
 //
 //   call_once ─▶ a plain channel ─▶ Envoy ─┐
 //             ─▶ a signalbox channel ──────┴▶ [GrpcBackend] ─▶ Answer: its address, the set-cookie

@@ -19,7 +19,7 @@ from states import HTTP_MANAGER, ROUTER, TYPE
 
 AT_LEAST_SCRIPTS = 12
 INTERVAL = "0.1s"
-SETTLE_SECONDS = 10.0  # How long an answer may take to reach picks, by way of actors.
+SETTLE_SECONDS = 10.0  # The longest time for a probe's result to pass the actors and reach picks.
 POLL_SECONDS = 0.01
 
 
@@ -31,7 +31,7 @@ class Script:
     unhealthy: int = 3  # Thresholds.
     healthy: int = 2
     timeout: str = "20s"
-    settings: dict = field(default_factory=dict)  # Of the HTTP check.
+    settings: dict = field(default_factory=dict)  # Settings of the HTTP check.
 
 
 RETRIABLE = {"retriable_statuses": [{"start": 500, "end": 505}]}

@@ -18,8 +18,8 @@ from sides import Backends, OurSide, Programs, plan
 
 REQUESTS = 4000
 SIGMAS = 5
-# The tree of a target grows while it is picked from: the first counts may come before its last host is connected. A share
-# that is wrong stays wrong.
+# Picks make the tree connect, so the first counts may come before the last host is connected. A
+# wrong share stays wrong in later counts.
 MOST_TRIES = 5
 AT_LEAST_STATES = 30
 FAILED = "failed"
@@ -54,7 +54,7 @@ def differs(shares: dict[str, float], counts: dict[str, int]) -> bool:
     calls = sum(counts.values())
     for group in shares.keys() | counts.keys():
         share = min(1.0, shares.get(group, 0.0) / 100)
-        # A share that is 0 or 100 % has no deviation; half a call is what rounding of shares may be worth.
+        # A share of 0 or 100 % has no deviation. Half a call allows for rounded shares.
         if abs(counts.get(group, 0) - calls * share) > SIGMAS * math.sqrt(calls * share * (1 - share)) + 0.5:
             return True
     return False

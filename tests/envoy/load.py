@@ -6,7 +6,7 @@ import re
 import socket
 
 PATIENCE = 60
-WINDOW = 200  # Requests on their way at a time.
+WINDOW = 200  # Requests in flight at a time.
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n")
 HOST = re.compile(rb"\r\nx-host: ([^\r]*)\r\n")
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// signalbox_envoy_side: what signalbox does, for a driver that asks Envoy the same.
+// signalbox_envoy_side: runs signalbox for a driver that puts the same questions to Envoy.
 //
 //   stdin: commands, a line of JSON each ─▶ [runtime over a resource file] ─▶ stdout: answers
 //
@@ -17,8 +17,8 @@
 // A pick has a "backend" only where it is complete. "serve" starts gRPC servers, and "call" is a
 // gRPC call.
 //
-// A target is started over with the runtime. Ends with its stdin. Exit status: 0 all was answered,
-// 1 a command was wrong.
+// "start" makes a new runtime, and with it new targets. The program ends with its stdin. Exit
+// status: 0 all commands were answered, 1 a command was wrong.
 #include <iostream>
 #include <map>
 #include <memory>
@@ -61,7 +61,7 @@ EndpointTransport transport_of(const std::string& word) {
   return word == "grpc" ? EndpointTransport::kGrpc : EndpointTransport::kAssumed;
 }
 
-// Envoy's form of cookies is written where the options know it.
+// Sets Envoy's form of cookies if the options have a field `form`.
 template <typename CookieOptions>
 void write_envoy_form(CookieOptions& options) {
   if constexpr (requires { options.form; }) options.form = decltype(options.form)::kEnvoy;
@@ -97,7 +97,7 @@ class OurSide {
 
   json count(const json& command) {
     const Router& router = router_of(command.at("target"));
-    // Lets the tree grow: every priority with a load is wanted by some pick.
+    // These picks are not counted. They start every priority that has a load.
     for (int i = 0; i < kSettlingPicks; ++i)
       ended(router, ++seed_);
     std::map<std::string, int> backends;
@@ -151,7 +151,7 @@ class OurSide {
         {"backend", answer.backend}, {"set_cookie", answer.set_cookie}, {"error", answer.error}};
   }
 
-  // Complete, or refused; no pick is left waiting.
+  // Waits until the pick is complete or has failed.
   static Pick ended(const Router& router,
                     std::uint64_t seed,
                     absl::string_view path = "/",

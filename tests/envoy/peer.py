@@ -38,7 +38,7 @@ class Envoy:
         address = folder / "admin"
         self._log = open(folder / "log", "w+b")
         self._process = subprocess.Popen(
-            # The kernel ends it with this process, however that ends.
+            # The kernel ends Envoy when this process ends, even by a signal.
             ["setpriv", "--pdeathsig", "KILL", "--", self._program, "--config-path", configuration,
              "--admin-address-path", address, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning",
              "--log-format", "%v"],
@@ -75,7 +75,7 @@ class Envoy:
     def _is_live(self) -> bool:
         try:
             return self._get("/ready")[0] == 200
-        except OSError:  # It has ended: _wait_for() says why.
+        except OSError:  # Envoy has ended; _wait_for() reports why.
             return False
 
     def _get(self, path: str) -> tuple[int, bytes]:
@@ -100,5 +100,5 @@ class Envoy:
     def last_words(self) -> str:
         self._log.seek(0)
         words = self._log.read().decode(errors="replace")
-        # What is wrong with a configuration stands at the beginning and at the end of a long text.
+        # A long text has the configuration's error at its beginning and its end.
         return words if len(words) <= 4000 else f"{words[:2000]}\n…\n{words[-2000:]}"

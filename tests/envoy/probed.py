@@ -25,7 +25,7 @@ SERVING_STATUSES = {"UNKNOWN": 0, "SERVING": 1, "NOT_SERVING": 2, "SERVICE_UNKNO
 PREFACE_LENGTH = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 DATA, HEADERS_FRAME, SETTINGS, PING = 0, 1, 4, 6
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
-STATUS_200 = b"\x88"  # HPACK's static table.
+STATUS_200 = b"\x88"  # An index of HPACK's static table.
 
 
 class ProbedBackend(threading.Thread):
@@ -50,7 +50,7 @@ class ProbedBackend(threading.Thread):
                 connection.settimeout(PATIENCE)
                 with connection:
                     self._answer(connection)
-        except Exception as error:  # Told by the driver, which waits for this thread.
+        except Exception as error:  # The driver waits for this thread and reports the error.
             self.error = f"{type(error).__name__}: {error} (after {len(self.seen)} probes)"
         finally:
             self._own.close()

@@ -25,7 +25,7 @@ VALUE_REGEXES = (r"v\d+", r"[a-z]*", r".*,b", r"()", r"(?i)V1", r".+")
 class Call:
     authority: str
     path: str
-    headers: tuple = ()  # Of pairs.
+    headers: tuple = ()  # Pairs of name and value.
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class RandomWorld:
     def __init__(self, chance: random.Random, name: str) -> None:
         self._chance = chance
         self._name = name
-        # Names are the world's own: a listener of signalbox is named by one.
+        # Names are unique to the world, because signalbox's listeners are named after them.
         self._authorities = tuple(f"{host}.{name}.{top}" for host in ("shop", "api.shop", "SHOP") for top in ("test", "dev"))
 
     def world(self, calls: int) -> World:

@@ -58,7 +58,8 @@ def document(number: int, primary: tuple, secondary: tuple) -> State:
     return State(f"document_{number}", (primary, secondary))
 
 
-# Envoy's documentation of aggregate clusters, row by row. Few hosts where the percentages allow it.
+# The tables of Envoy's documentation of aggregate clusters, row by row, with the fewest hosts that
+# the percentages allow.
 DOCUMENT = (
     document(1, tens(10, 10, 10), tens(10, 10)),
     document(2, (*percent(72), *tens(10, 10)), tens(10, 10)),
@@ -228,7 +229,7 @@ def envoy_resources(ports: dict) -> dict:
             clusters.append({
                 "name": leaf_name(state, leaf), "type": "STATIC", "connect_timeout": "5s",
                 "load_assignment": load_assignment(state, leaf, ports), **panic_settings(threshold),
-                # Hundreds of hosts in dozens of clusters: a connection that a state has used up is let go of.
+                # Hundreds of hosts in dozens of clusters: unused connections are closed soon.
                 "typed_extension_protocol_options": {HTTP_OPTIONS.removeprefix(TYPE): {
                     "@type": HTTP_OPTIONS, "explicit_http_config": {"http_protocol_options": {}},
                     "common_http_protocol_options": {"idle_timeout": "2s"}}}})

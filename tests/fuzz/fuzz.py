@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 
-# How long an input of each target may be, in bytes.
+# The longest input of each target, in bytes.
 TARGETS = {
     "listener": 4096,
     "route_config": 4096,
@@ -43,16 +43,17 @@ TARGETS = {
 AT_A_TIME = min(2, os.cpu_count() or 1)
 INPUT_SECONDS = 1  # An input that takes longer is a hang.
 RSS_MB = 512
-MALLOC_MB = 64  # Of one allocation.
+MALLOC_MB = 64  # The limit for one allocation.
 BUDGET = [f"-timeout={INPUT_SECONDS}", f"-rss_limit_mb={RSS_MB}", f"-malloc_limit_mb={MALLOC_MB}"]
 PROGRESS_SECONDS = 10.0
 
-# Freed memory is kept back so that its use is seen; by default so much (256 MB) that it would look like growth.
+# AddressSanitizer keeps freed memory to find its later use. Its default of 256 MB would look like a
+# leak.
 ASAN_OPTIONS = "quarantine_size_mb=64:detect_stack_use_after_return=1:strict_string_checks=1"
 
 
 def say(text: str) -> None:
-    sys.stderr.write(f"fuzz: {text}\n")  # At once: two threads speak.
+    sys.stderr.write(f"fuzz: {text}\n")  # One write per line, because two threads write.
     sys.stderr.flush()
 
 
@@ -62,7 +63,8 @@ class Outcome:
     executions: int = 0
     seconds: float = 0.0
     new_units: int = 0
-    findings: list[str] = field(default_factory=list)  # Each a line that shows it again, or why there is none.
+    # For each finding, the command line that reproduces it, or the reason why there is none.
+    findings: list[str] = field(default_factory=list)
 
 
 INTERRUPTED = 72  # libFuzzer's exit status after SIGINT or SIGTERM.

@@ -15,15 +15,15 @@ std::string cluster_name(int number) {
   return absl::StrFormat("c%04d", number);
 }
 
-// No client of gRPC's takes such a cluster.
+// gRPC clients reject a cluster of type STATIC.
 std::string bad_cluster_yaml(const std::string& name) {
   return absl::StrCat("  - {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: ",
                       name,
                       ", type: STATIC}\n");
 }
 
-// Calls whose path begins with a cluster's name go to that cluster. `bad` is the number of one that
-// is not valid; -1: all are.
+// Calls whose path begins with a cluster's name go to that cluster. `bad` is the number of the one
+// invalid cluster; -1: all clusters are valid.
 std::string many_clusters_yaml(const std::string& target,
                                int count,
                                const std::string& address,
@@ -48,7 +48,7 @@ std::string many_clusters_yaml(const std::string& target,
       rest);
 }
 
-// Waits for a picker that knows.
+// Waits for a picker that completes or fails the pick.
 Pick pick_cluster(const Router& router, int number) {
   const std::string path = absl::StrCat("/", cluster_name(number), "/Place");
   const CallArgs args{.path = path, .seed = 1};
@@ -100,7 +100,7 @@ TEST_CASE("interop: a client that starts cold asks by name, in order, and its ca
   for (std::size_t i = 0; i < kAllTypes.size(); ++i) {
     INFO(kAllTypes[i]);
     const auto requests = wire.requests(kAllTypes[i]);
-    // One that asks, one that takes; nothing needless in between.
+    // One subscription and one ACK.
     REQUIRE(requests.size() == 2);
     CHECK(requests[0].version.empty());
     CHECK(requests[0].nonce.empty());
@@ -116,7 +116,8 @@ TEST_CASE("interop: a client that is there before its control plane waits for it
   PeerPlane plane;
   const auto runtime = start_runtime(options_for(plane.address()));
   const auto channel = runtime->channel("xds:///orders");
-  // Refused: a call that does not wait hears why, and of a kind that data planes may see.
+  // The connection is refused. A call without wait_for_ready fails with the reason, and with a
+  // status code that the data plane may use.
   const Answer early = call(channel);
   INFO(early.text());
   CHECK(early.status.error_code() == grpc::StatusCode::UNAVAILABLE);
@@ -125,7 +126,7 @@ TEST_CASE("interop: a client that is there before its control plane waits for it
   Calls waiting(channel);
   waiting.start(5, {.wait_for_ready = true});
   plane.start();
-  // It is there, but it has nothing to say yet.
+  // The control plane is connected and has no snapshot yet.
   REQUIRE(plane.wait_for(
       [](const Wire& wire) { return wire.requests(xds::kListenerTypeUrl).size() == 1; }));
   CHECK(waiting.running() == 5);
@@ -157,7 +158,7 @@ TEST_CASE("interop: a thousand clusters come, and each takes calls", "[interop][
   for (const auto type : {xds::kClusterTypeUrl, xds::kClusterLoadAssignmentTypeUrl}) {
     INFO(type);
     const auto requests = wire.requests(type);
-    // One asks for all, one takes all.
+    // One subscription to all clusters and one ACK of all.
     CHECK(requests.size() == 2);
     for (const WireMessage& request : requests)
       CHECK(request.names.size() == kCount);
@@ -193,14 +194,14 @@ TEST_CASE(
   CHECK(nacks.front().version.empty());
   CHECK(nacks.front().names.size() == kCount);
   CHECK_THAT(why, Catch::Matchers::Contains(bad));
-  // And no other.
+  // The NACK names no other cluster.
   for (int i = 0; i < kCount; ++i)
     if (i != kBad) CHECK_THAT(why, !Catch::Matchers::Contains(cluster_name(i)));
   const auto endpoint_requests = plane.wire().requests(xds::kClusterLoadAssignmentTypeUrl);
   CHECK(endpoint_requests.size() == 2);
   CHECK(endpoint_requests.front().names.size() == kCount - 1);
 
-  // It is mended.
+  // Version 2 has a valid cluster in place of the bad one.
   plane.set("2", many_clusters_yaml("orders", kCount, backend.address));
   REQUIRE(plane.wait_for([](const Wire& wire) { return wire.acked(xds::kClusterTypeUrl, "2"); }));
   CHECK(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An independent control plane that dies while it speaks.
+// The connection to an independent control plane breaks in the middle of a response.
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
@@ -13,10 +13,12 @@ namespace {
 
 const std::string kEds = std::string(xds::kClusterLoadAssignmentTypeUrl);
 
-// Where to cut: within the first frames, and within DATA frames (16 KiB) of one large response.
+// Bytes before the cut: within the first frames, and within DATA frames (16 KiB) of one large
+// response.
 const std::vector<std::size_t> kOffsets{1, 50, 3000, 20000, 60001, 100002};
 
-// The one backend has the highest priority; the rest is never tried, and makes the response large.
+// The highest priority has the one backend. The other endpoints make the response large, and are
+// never connected.
 std::string large_world(const std::string& address) {
   constexpr int kRest = 5000;
   std::vector<std::string> rest;
@@ -43,7 +45,7 @@ TEST_CASE("interop: a client whose first responses are cut short starts all the 
   plane.start();
   plane.set("1", large_world(backend.address));
   CuttingProxy proxy(plane.address(), end);
-  // Each of the next connections dies a little later.
+  // Each of the first three connections is cut later than the one before.
   for (const std::size_t offset : {std::size_t{50}, std::size_t{3000}, std::size_t{60001}})
     proxy.cut_after(offset);
   const auto runtime = start_runtime(options_for(proxy.address()));
@@ -81,7 +83,7 @@ TEST_CASE("interop: a response that is cut short changes nothing, and comes whol
   CHECK(traffic.finish() == std::vector<std::string>{});
   INFO(to_string(plane.wire()));
   CHECK(proxy.cuts() == 1);
-  // Had the first one been whole, nobody would have come again.
+  // The second stream shows that the cut broke the first one.
   CHECK(plane.wire().streams_opened == 2);
   CHECK(plane.wire().nacks().empty());
 }

@@ -25,7 +25,7 @@ sockaddr_in loopback(int port) {
   return name;
 }
 
-// -1 where nobody listens.
+// Returns a connected socket, or -1 when the connection fails.
 int connect_to(const std::string& address) {
   int port = 0;
   if (!absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port)) return -1;
@@ -46,7 +46,7 @@ bool write_all(int fd, const char* data, std::size_t size) {
   return true;
 }
 
-// What has not been sent is thrown away, and the other side reads an error.
+// Discards unsent bytes. The other side's read fails with a reset.
 void close_with_reset(int fd) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -97,8 +97,8 @@ void CuttingProxy::accept_all() {
   }
 }
 
-// Until either side ends, or a cut is due. What one side does not take holds the other one up,
-// which the small messages of a client never do.
+// Passes bytes until either side ends the connection or a cut is due. A blocked write to one side
+// also stops the other direction. A client's messages are too small to cause that.
 void CuttingProxy::serve(int client) {
   const int server = connect_to(server_);
   bool goes_on = server >= 0;
@@ -119,7 +119,7 @@ void CuttingProxy::serve(int client) {
   }
 }
 
-// False where the connection is to end.
+// False: the connection must end.
 bool CuttingProxy::pass(int from, int to, bool from_server) {
   std::array<char, 4096> bytes;
   const ssize_t got = ::recv(from, bytes.data(), bytes.size(), 0);
@@ -130,7 +130,7 @@ bool CuttingProxy::pass(int from, int to, bool from_server) {
   return !from_server || !was_last_byte();
 }
 
-// How many of these bytes may pass; they count as passed.
+// The number of bytes that may pass, up to `wanted`. They count as passed.
 std::size_t CuttingProxy::allowance(std::size_t wanted) {
   const std::lock_guard lock(mutex_);
   if (left_.empty()) return wanted;

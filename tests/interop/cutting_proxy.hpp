@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TCP proxy in front of a control plane that cuts connections in the middle of what it says.
+// A TCP proxy in front of a control plane. It cuts connections in the middle of responses.
 //
 //   Runtime ──▶ [CuttingProxy] ──▶ PeerPlane
 //           ◀── n bytes, then the end
 //
-// A cut is made within a connection's bytes from the server, wherever they are in a frame; both
-// sides see the connection's end. It lives in threads of its own; its functions may be called from
-// any.
+// A cut comes after a given number of bytes from the server, at any place in a frame. Both sides
+// see the end of the connection. The proxy runs in threads of its own. Any thread may call its
+// functions.
 
 #pragma once
 
@@ -24,7 +24,7 @@ class CuttingProxy {
  public:
   enum class End { kClosed, kReset };
 
-  /// `ip:port` of the server, which need not be there yet.
+  /// `server`: its `ip:port`. The server may start later.
   CuttingProxy(const std::string& server, End end);
   ~CuttingProxy();
   CuttingProxy(const CuttingProxy&) = delete;
@@ -32,10 +32,10 @@ class CuttingProxy {
 
   const std::string& address() const { return address_; }
 
-  /// The connection that lives, or is the next to be made, is cut when so many bytes more have come
-  /// from the server. Several are done one after the other, each on a connection of its own.
+  /// Cuts the current or the next connection after this many more bytes from the server. Several
+  /// cuts are made in order, each on a connection of its own.
   void cut_after(std::size_t bytes);
-  /// Of those that were wanted.
+  /// The number of cuts made so far.
   std::size_t cuts() const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an independent control plane no longer has, and has again. Deletions of single listeners and
-// clusters stand in update_test.
+// An independent control plane deletes all resources and adds them again. update_test has deletions
+// of single listeners and clusters.
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
@@ -36,13 +36,14 @@ TEST_CASE("interop: a control plane that has lost everything takes nothing away,
   if (fails) {
     CHECK_THAT(wait_for_failure(channel), Catch::Matchers::Contains("orders"));
   } else {
-    // It has been told of all, by now.
+    // After this ACK the client has heard of both deletions, listener and cluster.
     REQUIRE(plane.wait_for([](const Wire& wire) { return wire.acked(xds::kClusterTypeUrl, "2"); }));
     const std::size_t completed = traffic->completed();
     CHECK(eventually([&] { return traffic->completed() > completed + 20; }));
   }
 
-  // Cluster and endpoints by other names: what was let go of once, the peer may not send again.
+  // The cluster and its endpoints have new names: the peer may not send a resource again after the
+  // client has unsubscribed from it.
   plane.set("3", simple_yaml("orders", "d", {after.address}));
   const bool is_back = eventually([&] { return call(channel).cluster == "after"; });
   INFO(to_string(plane.wire()));
@@ -54,7 +55,7 @@ TEST_CASE("interop: a control plane that has lost everything takes nothing away,
 
 TEST_CASE("interop: endpoints that a response leaves out are not deleted by that",
           "[interop][A27][A88]") {
-  // There is no such deletion in the protocol's state of the world, whatever the bootstrap says.
+  // State-of-the-world xDS has no deletion of EDS resources, so fail_on_data_errors has no effect.
   const bool fails = GENERATE(false, true);
   INFO("fail_on_data_errors " << fails);
   const BackendProcess before("before");

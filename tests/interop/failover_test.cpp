@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An aggregate cluster that an independent control plane describes.
+// Failover in an aggregate cluster that comes from an independent control plane.
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 #include <signal.h>
@@ -45,7 +45,7 @@ TEST_CASE("interop: an aggregate fails over when its primary is killed, and back
   const std::vector<std::string> ready{"cluster=\"primary\"", "state=\"ready\""};
   REQUIRE(eventually([&] { return metric(*runtime, "signalbox_endpoints", ready) == 2.0; }));
 
-  // One of two: the primary serves on.
+  // The primary still has one of its two endpoints.
   const std::size_t messages = plane.wire().messages.size();
   Traffic traffic(channel, 2);
   first.process.send_signal(SIGKILL);
@@ -55,11 +55,10 @@ TEST_CASE("interop: an aggregate fails over when its primary is killed, and back
   CHECK(eventually([&] { return call(channel).cluster == "secondary"; }));
   for (int i = 0; i < 20; ++i)
     CHECK(call(channel).cluster == "secondary");
-  // Lost is what was under way with a process that was killed; no pick failed for want of a
-  // backend.
+  // Calls in flight to a killed process may fail. No call may be refused for lack of an endpoint.
   for (const std::string& failure : traffic.finish())
     CHECK_THAT(failure, !Catch::Matchers::Contains("refused"));
-  // All that is the client's own business.
+  // The failover needs no message to or from the control plane.
   CHECK(plane.wire().messages.size() == messages);
   CHECK(metric(*runtime, "signalbox_failovers_total", {"cluster=\"orders\""}) == 1.0);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two independent control planes, of which the second is there for the time without the first.
+// Two independent control planes. The second one is the fallback for the first.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -10,7 +10,7 @@
 namespace signalbox::test {
 namespace {
 
-// Best first.
+// `planes`: in order of preference, best first.
 std::unique_ptr<Runtime> start_with(const std::vector<const PeerPlane*>& planes) {
   nlohmann::json servers = nlohmann::json::array();
   for (const PeerPlane* plane : planes) {
@@ -57,7 +57,7 @@ TEST_CASE("interop: without its primary a cold client starts from the fallback, 
   two.start_primary();
   CHECK(eventually([&] { return call(channel).cluster == "primary"; }));
   REQUIRE(two.primary.wait_for([](const Wire& wire) { return wire.acked("p1"); }));
-  // The lower one is let go of.
+  // The client closes its stream to the fallback.
   CHECK(two.fallback.wait_for([](const Wire& wire) { return wire.streams_open == 0; }));
   for (int i = 0; i < 20; ++i)
     CHECK(call(channel).cluster == "primary");
@@ -87,7 +87,7 @@ TEST_CASE("interop: a primary that dies is no reason for the fallback while all 
     CHECK(call(channel).cluster == "primary");
   CHECK(two.fallback.wire().streams_opened == 0);
 
-  // Something new is wanted, which only the fallback can tell.
+  // A new target needs resources that are not cached. Only the fallback can send them.
   two.fallback.set("f2",
                    simple_yaml("orders", "c", {two.of_fallback.address}) +
                        simple_yaml("parcels", "d", {two.of_fallback.address}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an independent control plane gets wrong.
+// Invalid resources from an independent control plane.
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
@@ -14,7 +14,7 @@ const char kBad[] =
     "  - {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: fixed, type: "
     "STATIC}\n";
 
-// The items of `fixed` go to the cluster of that name, all others to `free`.
+// Calls to the listener `fixed` go to the cluster `fixed`, calls to `free` go to `free`.
 std::string listener_and_routes() {
   return absl::StrCat(listener_yaml("free", "free"),
                       routes_yaml("free", "free"),
@@ -72,7 +72,7 @@ TEST_CASE("interop: of a response with one bad cluster the others are used, unti
   CHECK(traffic_to_fixed.finish() == std::vector<std::string>{});
   const Wire& wire = plane.wire();
   CHECK(wire.streams_opened == 1);
-  // go-control-plane answers a NACK with the same response at once: there may be many.
+  // go-control-plane repeats a response at once after its NACK, so there may be many NACKs.
   for (const WireMessage& later : wire.nacks()) {
     CHECK(later.type_url == xds::kClusterTypeUrl);
     CHECK(later.version == "1");

@@ -21,7 +21,8 @@
 namespace signalbox::test {
 namespace {
 
-// Bound to a free port, which others may share; it never listens.
+// Reserves a free port: the socket is bound and never listens. SO_REUSEPORT lets the peer listen on
+// the same port.
 int reserve_port(std::string& address) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   REQUIRE(fd >= 0);
@@ -56,9 +57,9 @@ WireMessage message_of(const nlohmann::json& event) {
   return message;
 }
 
-// A line of the peer's stdin.
+// One line for the peer's stdin.
 std::string command_of(const PeerPlane::Snapshot& snapshot) {
-  // An empty list is no YAML list.
+  // Empty text is not a YAML list.
   const auto document = xds::parse_yaml_document(
       snapshot.yaml.empty() ? "resources: []\n" : "resources:\n" + snapshot.yaml);
   INFO(document.status().ToString());
@@ -202,7 +203,7 @@ bool PeerPlane::wait_for(const std::function<bool(const Wire&)>& holds) {
         process_->read_line(std::chrono::duration_cast<std::chrono::milliseconds>(left));
     INFO(line.status().ToString() << " " << process_->captured_errors());
     if (absl::IsDeadlineExceeded(line.status())) continue;
-    REQUIRE(line.ok());  // It has ended.
+    REQUIRE(line.ok());  // An error: the peer's process has ended.
     read_event(*line);
   }
   return true;

@@ -5,8 +5,8 @@
 //   yaml ─▶ set() ─▶ [control_plane, Go] ◀─ ADS ─ Runtime
 //            wire() ◀─ what went over its streams, in order
 //
-// Its port is reserved for as long as this lives: whoever calls it while the process does not run
-// is refused, and a process that starts again gets the same one.
+// PeerPlane reserves its port until its destructor runs. While the process does not run,
+// connections to the port are refused. A restarted process gets the same port.
 
 #pragma once
 
@@ -46,7 +46,7 @@ struct WireMessage {
   std::optional<Node> node;
 };
 
-/// All that one process of the peer has heard and said.
+/// All messages that one process of the peer has received and sent.
 struct Wire {
   int streams_opened = 0;
   int streams_open = 0;
@@ -55,20 +55,20 @@ struct Wire {
   std::vector<WireMessage> requests(absl::string_view type_url) const;
   std::vector<WireMessage> responses(absl::string_view type_url) const;
   std::vector<WireMessage> nacks() const;
-  /// The newest request of this type takes the newest response, which has this version.
+  /// The newest request of this type is the ACK of the newest response, and has this version.
   bool acked(absl::string_view type_url, absl::string_view version) const;
-  /// All four types.
+  /// The same for all four types.
   bool acked(absl::string_view version) const;
 };
 
-/// All of it as text, one message a line.
+/// One line for each message.
 std::string to_string(const Wire& wire);
 
 extern const std::vector<absl::string_view> kAllTypes;
 
 class PeerPlane {
  public:
-  /// Of all clients; `versions` of single types, by type URL, go before `version`.
+  /// The snapshot for all clients. `versions` (by type URL) overrides `version` for single types.
   struct Snapshot {
     std::string version;
     std::string yaml;
@@ -82,18 +82,18 @@ class PeerPlane {
 
   const std::string& address() const { return address_; }
 
-  /// Returns when it listens. It has no snapshot, and its wire() is empty.
+  /// Returns when the process listens. It has no snapshot yet, and wire() is empty.
   void start();
-  void kill();  ///< SIGKILL; returns when it is dead.
+  void kill();  ///< Sends SIGKILL; returns when the process has ended.
 
-  /// Returns when it is set, whether or not anybody has been told.
+  /// Returns when the snapshot is set. Clients may not have received it yet.
   void set(const std::string& version,
            const std::string& yaml,
            const std::map<std::string, std::string>& versions = {});
-  /// One right after the other. Returns when all have been set.
+  /// Sets the snapshots in order, without a pause. Returns when all have been set.
   void set_all(const std::vector<Snapshot>& snapshots);
 
-  /// What has happened so far.
+  /// All messages so far.
   const Wire& wire();
   bool wait_for(const std::function<bool(const Wire&)>& holds);
 

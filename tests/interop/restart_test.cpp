@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An independent control plane that is killed under load and comes back.
+// An independent control plane is killed under load and starts again.
 #include <catch2/catch.hpp>
 
 #include "tests/e2e/runtime_world.hpp"
@@ -39,8 +39,8 @@ TEST_CASE("interop: no call and no connection notices that the control plane is 
   CHECK(after.messages.front().node.has_value());
   for (const auto type : kAllTypes) {
     INFO(type);
-    // The first request of the new stream says what the client has and wants; nonces are a stream's
-    // own.
+    // The first request of a new stream has the client's version and resource names. It has no
+    // nonce, because a nonce is valid on its own stream only.
     const WireMessage first = after.requests(type).front();
     CHECK(first.version == "7");
     CHECK(first.nonce.empty());
@@ -52,7 +52,7 @@ TEST_CASE("interop: no call and no connection notices that the control plane is 
   CHECK(metric(*runtime, "signalbox_connection_attempts_total") == attempts);
   CHECK(metric(*runtime, "signalbox_subchannel_disconnections_total").value_or(0) == 0);
 
-  // And it is heard as before.
+  // The client applies updates from the new stream.
   plane.set("8", simple_yaml("orders", "c", {later.address}));
   CHECK(eventually([&] { return call(channel).cluster == "later"; }));
   CHECK(traffic.finish() == std::vector<std::string>{});

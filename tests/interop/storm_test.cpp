@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An independent control plane that changes its mind faster than anybody needs to follow.
+// An independent control plane sends updates faster than a client can apply each of them.
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -12,14 +12,14 @@
 namespace signalbox::test {
 namespace {
 
-// More than a client can take one by one: the peer sends what is newest when it hears an ACK.
+// More updates than the client receives: after an ACK the peer sends only the newest snapshot.
 constexpr int kUpdates = 1000;
 
 struct Backends {
   BackendProcess a1{"a1"}, a2{"a2"}, b1{"b1"}, b2{"b2"};
 };
 
-// Each number has other endpoints (EDS) than the one before, and another order of the aggregate
+// Consecutive numbers differ in the endpoints (EDS) and in the order of the aggregate's leaves
 // (CDS).
 std::string world(const Backends& backends, int number) {
   const bool even = number % 2 == 0;
@@ -34,7 +34,7 @@ std::string world(const Backends& backends, int number) {
                       endpoints_yaml("b", {{even ? backends.b2.address : backends.b1.address}}));
 }
 
-// Every response by one ACK, which carries its nonce and its version.
+// Checks that each response has an ACK with its nonce and its version.
 void check_each_is_acked(const Wire& wire, absl::string_view type) {
   std::map<std::string, int> acks;
   for (const WireMessage& request : wire.requests(type)) {
@@ -68,7 +68,7 @@ TEST_CASE("interop: after a storm of updates the last one holds, and no call was
   plane.set_all(updates);
   const std::string last = absl::StrCat(kUpdates);
   REQUIRE(plane.wait_for([&](const Wire& wire) { return wire.acked(last); }));
-  // The last one's backend, and no other any more.
+  // All calls reach the backend of the last update.
   CHECK(eventually([&] {
     for (int i = 0; i < 10; ++i) {
       if (call(channel).cluster != "b2") return false;
@@ -80,7 +80,7 @@ TEST_CASE("interop: after a storm of updates the last one holds, and no call was
   const Wire& wire = plane.wire();
   CHECK(wire.streams_opened == 1);
   CHECK(wire.nacks().empty());
-  // It was a storm: many of the changes reached the client.
+  // Many of the updates reached the client.
   CHECK(wire.responses(xds::kClusterTypeUrl).size() > 10);
   CHECK(wire.responses(xds::kClusterLoadAssignmentTypeUrl).size() > 10);
   for (const auto type : kAllTypes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an independent control plane changes, removes and brings back.
+// Resources that an independent control plane changes, removes and adds again.
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
@@ -35,7 +35,7 @@ TEST_CASE("interop: new endpoints are used, and the old ones left, without a fai
   CHECK(eventually([&] { return call(channel).cluster == "after"; }));
   plane.set("1", simple_yaml("orders", "c", {after.address}), {{kEds, "3"}});
   REQUIRE(plane.wait_for([](const Wire& wire) { return wire.acked(kEds, "3"); }));
-  // Round robin would go to both.
+  // If both endpoints were in use, round robin would pick both within ten calls.
   CHECK(eventually([&] {
     for (int i = 0; i < 10; ++i) {
       if (call(channel).cluster != "after") return false;
@@ -69,12 +69,12 @@ TEST_CASE("interop: the same snapshot once more is no news", "[interop][A27]") {
 
   plane.set("1", world);
   plane.set("1", world);
-  // Of a real change the client hears; by then it would have heard of the others.
+  // The peer sends a new version. Responses for the repeated snapshots would have come before it.
   plane.set("1", world, {{kEds, "2"}});
   REQUIRE(plane.wait_for([](const Wire& wire) { return wire.acked(kEds, "2"); }));
   CHECK(plane.wire().messages.size() == messages + 2);
   CHECK(call(channel).ok());
-  // A new version of what is known already changes nothing behind the parser.
+  // A new version with equal content makes no new configuration.
   CHECK(metric(*runtime, "signalbox_config_generation") == generation);
 }
 

@@ -21,7 +21,7 @@ from mutants import Mutant, apply, enumerators_of, mutants_of
 ROOT = Path(__file__).resolve().parents[2]
 CORES = ("lb", "xds/client", "xds/depend", "xds/parse")
 TEST_SECONDS = 300  # A mutant may loop for ever.
-MOST_DRAWS = 20  # For each mutant that is wanted: some do not compile.
+MOST_DRAWS = 20  # Draws for each wanted mutant, because some do not compile.
 
 
 class CannotRun(Exception):
@@ -76,7 +76,7 @@ class Tree:
         git = ["git", "-C", str(checkout)]
         head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
         if (self.path / ".git").exists():
-            # What an interrupted run left goes, too.
+            # Also removes the remains of an interrupted run.
             subprocess.run(["git", "-C", self.path, "checkout", "--quiet", "--force", "--detach", head], check=True)
         else:
             subprocess.run([*git, "worktree", "prune"], check=True)
@@ -108,7 +108,7 @@ class Tree:
         text = read(source)
         try:
             source.write_text(apply(mutant, text), encoding="utf-8")
-            # One object first: without it no test would tell a mutant that does not compile from a broken test.
+            # The mutated object is built first: a mutant that does not compile ends here at once.
             if not self.succeeds("ninja", "-C", str(self.build_folder), f"{source}^"):
                 return "no code"
             for names in programs_for(self.path, mutant.path):

@@ -27,7 +27,7 @@ from report import Night, as_data, as_html, as_text, has_failed
 
 ROOT = Path(__file__).resolve().parents[2]
 LEAST_PATIENCE = 4 * 3600.0  # Seconds for one command; grows with the hours.
-MOST_FAILURES = 10  # Of a part: then its other runs say nothing new.
+MOST_FAILURES = 10  # A part ends after so many failures: further runs would tell nothing new.
 
 
 def say(text: str) -> None:
@@ -109,7 +109,8 @@ class Runner:
         with self.log_of(part).open("r+b") as log:
             begin = log.seek(0, os.SEEK_END)
             try:
-                # A process group of its own, so that nothing of it outlives it.
+                # The command has its own process group, so that all its processes can be ended with
+                # it.
                 process = subprocess.Popen(words, cwd=self.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                            env={**os.environ, **environment}, start_new_session=True)
             except OSError as error:

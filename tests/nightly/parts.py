@@ -16,9 +16,11 @@ from typing import Callable
 class Command:
     words: tuple[str, ...]
     times: int = 1
-    worth: float | None = None  # What a run that went well adds to the count. None: nothing, it must only go well.
-    counted: str = ""  # A pattern in place of `worth`: its group is a number, of which the least counts.
-    forbidden: str = ""  # A run that prints this has failed, whatever its exit status.
+    # What a successful run adds to the count. None: a successful run adds nothing.
+    worth: float | None = None
+    # In place of `worth`: a pattern for the output. Its group is a number; the smallest one counts.
+    counted: str = ""
+    forbidden: str = ""  # A run that prints this text has failed, even with exit status 0.
     environment: tuple[tuple[str, str], ...] = ()
 
 
@@ -29,7 +31,7 @@ class Part:
     gate: int = 1
     unit: str = "runs"
     commands: Callable[[int], list[Command]] | None = None
-    builds: tuple[tuple[str, tuple[str, ...]], ...] = ()  # Presets and their targets.
+    builds: tuple[tuple[str, tuple[str, ...]], ...] = ()  # Presets, and the targets of each.
     beyond: str = ""
 
 
@@ -55,10 +57,10 @@ def rounds(amount: int, each: int, **programs: tuple[str, str]) -> list[Command]
 RESOURCES = ("listener", "route_config", "cluster", "endpoints", "response")
 FUZZ_TARGETS = 13
 FUZZED_AT_A_TIME = 2
-RESOURCES_A_SECOND = 800  # Of all targets together; fewer than ever were seen.
+RESOURCES_A_SECOND = 800  # The sum over all targets. Measured rates were always higher.
 CONTROL_PLANE_FAULTS = "bad-resource,garbage-resource,response-omits,response-repeated,response-stale,response-partial,type-late"
 PROPERTIES = ("spec_leaves", "tests/spec"), ("lb_petiole_test", "tests/unit/lb"), ("lb_property_test", "tests/unit/lb")
-MOST_DEMO_MINUTES = 60  # One demo does not run longer.
+MOST_DEMO_MINUTES = 60  # The longest run of one demo.
 SIM = ("release", ("signalbox_sim",))
 E2E = "tests/e2e"
 INTEROP = "tests/interop"
@@ -135,7 +137,8 @@ PARTS = (
                              "-DSIGNALBOX_BUILD_TESTS=ON")),
                     Command(("cmake", "--build", "build/includes"), worth=1)]),
     Part("mutation", "tests against mutants of the cores", 30, "mutants",
-         # So few mutants cannot judge the 92 % that tests/mutation/README.md wants of 500.
+         # tests/mutation/README.md wants 92 % of 500 mutants killed. A sample of few mutants varies
+         # more, so 80 % is enough here.
          lambda n: [Command((sys.executable, "tests/mutation/mutate.py", "--count", str(n), "--seed", "{seed}",
                              "--at-least", "80"), counted=r"of (\d+) mutants were killed")]),
 )

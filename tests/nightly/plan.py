@@ -9,15 +9,15 @@ from math import ceil
 
 from parts import Command, Part
 
-FULL_HOURS = 8  # A night of so many hours does the counts of the plan.
+FULL_HOURS = 8  # The length of a night for which the counts in parts.py hold.
 TAIL_LINES = 30
 
 
 @dataclass
 class Failure:
-    command: str  # The line that repeats it, from the checkout's folder.
+    command: str  # The command line that repeats the run, from the checkout's folder.
     why: str
-    output: str  # Its last lines.
+    output: str  # The last lines of the run's output.
 
 
 @dataclass

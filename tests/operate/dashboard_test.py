@@ -22,7 +22,7 @@ sys.path.insert(0, str(CHECKOUT / "conf/grafana"))
 import dashboard  # noqa: E402
 
 BACKENDS, PLANE = "demo:1", "demo:2"
-# A demo has no such values, so they are written here. A row that a demo has is an error.
+# Values of series that a demo does not have. A series here that a demo does have is an error.
 NOT_IN_A_DEMO = {
     'signalbox_certificate_expiry_timestamp_seconds{role="endpoint_identity"}': "2000000000",
     'signalbox_metric_series_overflow_total{metric="signalbox_picks_total"}': "1",
@@ -53,7 +53,7 @@ def watch_demos(signalbox: Path, folder: Path) -> History:
     def watch(*arguments, **more) -> None:
         try:
             watch_demo(signalbox, *arguments, history, **more)
-        except Exception as error:  # Raised below: a thread has no caller.
+        except Exception as error:  # Raised below, in the thread of the test.
             wrong.append(error)
 
     demos = [
@@ -61,7 +61,7 @@ def watch_demos(signalbox: Path, folder: Path) -> History:
             BACKENDS, ["--seconds", 5, "--rps", 200, "--resources", resources_that_retry(folder)])),
         threading.Thread(target=watch, args=(
             PLANE, ["--drill", "control-plane", "--kill-seconds", 1, "--stop-seconds", 0, "--rps", 50]),
-            # Its stream has ended, and then it is connected again.
+            # The demo runs until its ADS stream has ended and it is connected again.
             kwargs={"enough": lambda: history.times_above_0(PLANE, "signalbox_xds_streams_total") > 2
                     and history.value(PLANE, "signalbox_xds_connected") == 1}),
     ]
@@ -92,7 +92,8 @@ class TheHistoryOfADemo(unittest.TestCase):
         make_blocks(Path(os.environ["PROMTOOL"]), cls.history, folder)
         cls.server = cls.enterClassContext(prometheus(Path(os.environ["PROMETHEUS"]), folder, RULES))
         cls.wrong_rules = cls.server.wait_for_rules()
-        cls.end = max(cls.end, cls.server_time() + 1)  # The last step is not before the rules were evaluated.
+        # The last step of a query must not be before the evaluation of the rules.
+        cls.end = max(cls.end, cls.server_time() + 1)
 
     @classmethod
     def server_time(cls) -> float:

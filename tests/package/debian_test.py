@@ -21,7 +21,8 @@ import man_pages  # noqa: E402  pylint: disable=wrong-import-position
 MAINTAINER = {"DEBFULLNAME": "Ann Packager", "DEBEMAIL": "ann@signalbox.org"}
 SECONDS = 1764126000  # 2025-11-26 03:00:00 UTC
 DATE = "2025-11-26"
-# A tag that is so of a tree that was configured for another prefix, and not of `./run package`.
+# lintian reports this tag for a tree that was configured for another prefix. The package of
+# `./run package` does not get it.
 OF_THE_PREFIX = "pkg-config-unavailable-for-cross-compilation"
 
 
@@ -138,7 +139,7 @@ class DebianTest(unittest.TestCase):
             with self.subTest(page=name):
                 self.assertIn(f"{name} - ", shown)
                 self.assertIn(DATE, shown)
-                # Every word of the help, in which a page breaks lines elsewhere.
+                # Words are compared, because a man page breaks lines at other places than the help.
                 missing = set(text.replace("`", "").split()) - set(shown.split())
                 titles = {"Usage:", "Options:", "Positionals:", "Subcommands:", "Examples:", "Example:", "Exit", "status:",
                           "status,", "Try", "COMMAND", "'signalbox", "--help'.", "signalbox:", *"".join(text.partition("Usage")[0]).split()}

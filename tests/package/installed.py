@@ -9,7 +9,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("SIGNALBOX_BUILD", CHECKOUT / "build" / "debug")).resolve()
-PATIENCE = 300  # Seconds; more than any machine needs, reached only by what is broken.
+PATIENCE = 300  # Seconds. Only a broken program takes so long.
 
 
 def run(*argv: object, cwd: Path | None = None, fails: bool = False, **environment: object) -> str:

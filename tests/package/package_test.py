@@ -44,7 +44,7 @@ resources:
         lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: PORT}}}}]
 """
 
-# The shop: orders are served by a cluster of two priorities, all else by another.
+# The shop: a cluster of two priorities serves orders. Another cluster serves all other paths.
 SHOP = """
 resources:
   - "@type": type.googleapis.com/envoy.config.listener.v3.Listener

@@ -51,7 +51,7 @@ class Shell:
         self.patience = patience
         self.log = folder / "shell.log"
         self.done = folder / "done"
-        self.mark = 0  # How much was printed before the last block.
+        self.mark = 0  # The length of the output before the last block.
         env = {**os.environ, **{name: str(value) for name, value in environment.items()}}
         work = folder / "work"
         work.mkdir(exist_ok=True)
@@ -170,7 +170,7 @@ class ReadmeTest(unittest.TestCase):
         self.assertEqual(("sh", "text"), (command.language, shown.language))
         folder = self.folder / "plan"
         folder.mkdir()
-        (folder / "signalbox").symlink_to(self.prefix)  # Where the quick start installs it.
+        (folder / "signalbox").symlink_to(self.prefix)  # The quick start's install folder.
         with Shell(folder, PATH=f"{self.prefix}/bin:{os.environ['PATH']}", HOME=folder) as shell:
             shell.paste(command.text)
             self.assertEqual(shown.text, shell.printed())
@@ -250,7 +250,7 @@ service Orders { rpc Place(PlaceRequest) returns (PlaceReply); }
 message PlaceRequest {}
 message PlaceReply {}
 """
-# What the reader's own server has.
+# The code of the reader's own server.
 EMBED_CPP = """
 #include <chrono>
 #include <string>

@@ -20,9 +20,9 @@ import tempfile
 
 PACKAGES = ["xds-protos==1.85.0", "protobuf"]
 PREFIX = "signalbox."
-# Envoy has these files, and the package does not yet.
+# Files that Envoy has, but the package xds-protos does not have yet.
 NOT_YET_OFFICIAL = {"envoy/extensions/load_balancing_policies/random_subsetting/v3/random_subsetting.proto"}
-AT_LEAST_MESSAGES = 51  # A comparison of next to nothing must not pass.
+AT_LEAST_MESSAGES = 51  # A comparison of fewer messages must not pass.
 
 
 def enter_venv(venv):
@@ -91,7 +91,7 @@ class Comparison:
         for what in ("number", "type", "label", "proto3_optional"):
             self.expect(where, what, getattr(field, what), getattr(official, what))
         self.expect(where, "type name", type_name_of(field), type_name_of(official))
-        if official.json_name:  # Left out by the package where it follows from the name.
+        if official.json_name:  # The package leaves out JSON names that follow from field names.
             self.expect(where, "JSON name", field.json_name, official.json_name)
         self.expect(where, "oneof", oneof_of(field, message), oneof_of(official, official_message))
 

@@ -33,7 +33,8 @@ void print(const char* title, const std::vector<std::string>& lines) {
     std::cout << "    " << line << "\n";
 }
 
-/// Plays the steps, and puts what came of each in its place. False if that differs.
+/// Plays the steps and stores the outcome in each step. Returns false if an outcome differs from
+/// the expected one.
 bool play(const std::string& name, std::vector<TranscriptStep>& steps) {
   Scenario scenario;
   bool same = true;

@@ -61,8 +61,8 @@ Duration duration(const std::string& text) {
   return absl::ToChronoNanoseconds(parsed);
 }
 
-/// Leaves out what is the same in every tree: only the children of cluster_manager and of
-/// priorities are told, "m/orders/child/primary" as "orders/primary".
+/// Shortens a start or stop line: "m/orders/child/primary" becomes "orders/primary". Returns false
+/// for a line about a policy that every tree has; such a line is left out.
 bool shorten(std::string& line) {
   if (!absl::StartsWith(line, "start ") && !absl::StartsWith(line, "stop ")) return true;
   const Words words = absl::StrSplit(line, absl::MaxSplits(' ', 2));
@@ -104,7 +104,7 @@ Scenario::Words Scenario::do_command(const Words& words) {
   return {"unknown command: " + verb};
 }
 
-// What the control plane says.
+// Updates from the control plane.
 bool Scenario::do_cluster(const Words& words) {
   const std::string& verb = words[0];
   const std::string name = words.size() > 1 ? words[1] : "";
@@ -148,7 +148,7 @@ bool Scenario::do_cluster(const Words& words) {
   return true;
 }
 
-// What else happens.
+// Other events.
 bool Scenario::do_world(const Words& words) {
   const std::string& verb = words[0];
   const Words addresses = tail(words, 1);

@@ -2,30 +2,30 @@
 //
 // Scenario — runs the commands of a transcript on a policy tree.
 //
-//   command ─▶ XdsWorld, TreeHarness ─▶ lines: what happened, in order
+//   command ─▶ XdsWorld, TreeHarness ─▶ lines: the events, in order
 //
-//   policy NAME POLICY               what its priorities run from the next eds on: round_robin, …
-//   limit NAME CALLS                 from the next eds on: so many in flight
-//   drop NAME CATEGORY PERCENT       from the next eds on
-//   detect NAME                      from the next eds on: who fails more than half of ten calls is
-//                                    ejected for 30 s, of all endpoints half
-//   idle NAME 10s                    from the next eds on: how long sessions keep a host
-//   keep NAME draining               from the next eds on: DRAINING hosts, too
+//   policy NAME POLICY               from the next eds on: the priorities' policy: round_robin, …
+//   limit NAME CALLS                 from the next eds on: at most CALLS calls in flight
+//   drop NAME CATEGORY PERCENT       from the next eds on: the share of calls dropped
+//   detect NAME                      from the next eds on: an endpoint that fails more than half of
+//                                    ten calls is ejected for 30 s; at most half of all endpoints
+//   idle NAME 10s                    from the next eds on: the time that sessions keep a host
+//   keep NAME draining               from the next eds on: sessions also keep DRAINING hosts
 //   standby COUNT                    from the next start of a policy on: connected priorities
-//   sessions on|off                  whether calls may be of one
+//   sessions on|off                  whether calls may belong to sessions
 //   eds NAME PRIORITY | PRIORITY …   endpoints, as XdsWorld writes them: east:a,b west*3:c
 //   dns NAME ADDRESS                 aggregate NAME LEAF …
-//   lost NAME WHY …                  its resource cannot be had     remove NAME
+//   lost NAME WHY …                  its resource is unavailable    remove NAME
 //   apply NAME … [retiring NAME …]   the clusters that the routes name
 //   up ADDRESS …   down ADDRESS …    the network
-//   bad ADDRESS …   good ADDRESS …   whether calls to it fail
-//   advance 10s                      time (ms, s, min)
-//   pick NAME                        where its calls go
-//   share NAME                       where each of a thousand calls would go
-//   users NAME USER …                where the calls of each go, which are hashed by USER
-//   visit NAME USER …                a call of each one's session: where it goes, and why
-//   call NAME CALLS                  one after the other; how often which answer came
-//   hold NAME CALLS   end            the same, but they run until `end`
+//   bad ADDRESS …   good ADDRESS …   calls to the address fail, or succeed again
+//   advance 10s                      moves the clock (ms, s, min)
+//   pick NAME                        the endpoints of the cluster's calls
+//   share NAME                       the endpoints of a thousand calls
+//   users NAME USER …                the endpoint of each user's calls, hashed by USER
+//   visit NAME USER …                one call of each user's session: its endpoint, and why
+//   call NAME CALLS                  calls in sequence; the count of each answer
+//   hold NAME CALLS   end            the same, but the calls run until `end`
 
 #pragma once
 
@@ -43,7 +43,7 @@ class Scenario {
  public:
   using Words = std::vector<std::string>;
 
-  /// What came of the command. An unknown command is an answer, too.
+  /// The result of the command, in lines. An unknown command gives a line that says so.
   Words run(const std::string& command);
 
  private:

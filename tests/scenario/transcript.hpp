@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transcript — a text of commands and what came of them.
+// Transcript — a text of commands and their expected results.
 //
 //   # a comment, kept
 //   command        ┐
 //   command        ├ one step
 //   ----           │
-//   what came of it┘
+//   expected lines ┘
 //                    an empty line ends the step
 
 #pragma once

@@ -38,7 +38,7 @@ std::string route(const std::string& match, const std::string& cluster) {
   return absl::StrCat("routes { match { ", match, " } route { cluster: \"", cluster, "\" } } ");
 }
 
-// The routes of a target, as its calls meet them.
+// The routes of a target, as its calls use them.
 class Target {
  public:
   explicit Target(const std::string& hosts, const std::string& authority = "orders.example") {
@@ -52,7 +52,7 @@ class Target {
     selector_ = lb::make_config_selector(config, testing::refs_for(config));
   }
 
-  /// The virtual host that serves; empty: none does.
+  /// The name of the virtual host that serves the target; empty: no virtual host matches.
   const std::string& host() const { return host_; }
 
   /// The cluster of a call, or the status that it fails with.
@@ -329,7 +329,7 @@ TEST_CASE("A28: calls are shared among clusters by weight", "[spec][A28][A31-8]"
 TEST_CASE("A28: weights sum to more than 0, and fit into 32 bits", "[spec][A28]") {
   struct Row {
     std::string weights;
-    std::string found;  // Empty: valid.
+    std::string found;  // Empty: the route is valid.
   };
 
   const auto row = GENERATE(values<Row>({

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A37, "Changes to XdsClient": how a Cluster resource is parsed, and what makes it invalid.
-// A75 decides which cluster's LB policy counts.
+// gRFC A37, "Changes to XdsClient": the parsing of a Cluster resource, and the rules that make it
+// invalid. A75 decides which cluster's LB policy counts.
 #include <catch2/catch.hpp>
 
 #include "messages/cluster.hpp"
@@ -36,7 +36,7 @@ std::string error_in(const std::string& text) {
   return error.empty() ? error : error.substr(prefix.size());
 }
 
-// A LOGICAL_DNS cluster with this inside its one endpoint entry.
+// A LOGICAL_DNS cluster. The text goes into its only endpoint entry.
 std::string dns_with(const std::string& lb_endpoint) {
   return R"(name: "orders" type: LOGICAL_DNS load_assignment { endpoints { lb_endpoints { )" +
          lb_endpoint + " } } }";

@@ -198,7 +198,7 @@ TEST_CASE("A42: the results of several hash policies are combined in their order
   CHECK(hash({header("a"), header("b")}, headers) == joined(a, b));
   CHECK(hash({header("b"), header("a")}, headers) == joined(b, a));
   CHECK(hash({header("a"), header("b"), header("c")}, headers) == joined(*joined(a, b), c));
-  // Those without a result turn nothing.
+  // Hash policies without a result do not rotate the hash.
   CHECK(hash({header("x"), header("a"), header("x"), header("b")}, headers) == joined(a, b));
 }
 
@@ -524,7 +524,7 @@ TEST_CASE("A42: ring sizes above the client's cap count as the cap, which is 409
       {4096, 8'388'608, std::nullopt, 4096},
       {8'388'608, 8'388'608, std::nullopt, 4096},
       {8192, 8192, std::nullopt, 4096},
-      {8192, 8'388'608, 16'384, 8192},  // A client that raises the cap.
+      {8192, 8'388'608, 16'384, 8192},  // A client with a higher cap.
       {8'388'608, 8'388'608, 16'384, 16'384},
       {1024, 8'388'608, 100, 100},
       {1024, 512, std::nullopt, 512},  // max_ring_size outranks min_ring_size.
@@ -568,7 +568,7 @@ TEST_CASE(
       CHECK(built.at(hash) == name);
     }
   }
-  // Past a point it is the next one's; past the last it is the first one's.
+  // A hash just past a point belongs to the next point. After the last point comes the first.
   std::uint64_t before = *expected.rbegin();
   for (const std::uint64_t hash : expected) {
     CHECK(built.ring.find(before + 1) == built.ring.find(hash));
@@ -612,7 +612,7 @@ TEST_CASE("A42: entries are in proportion to weights", "[spec][lb][ring_hash][A4
     const HashRing::Sizes sizes{least, *rc::gen::inRange<std::uint64_t>(least, 4097)};
     const Built built(addresses(weights.size()), weights, sizes);
     RC_ASSERT(built.ring.size() >= 1);
-    RC_ASSERT(built.ring.size() <= sizes.max + 1);  // Rounding, as the peers have it.
+    RC_ASSERT(built.ring.size() <= sizes.max + 1);  // Rounding may add one entry, as in gRPC.
     double sum = 0;
     for (const std::uint64_t weight : weights)
       sum += static_cast<double>(weight);
@@ -639,7 +639,7 @@ TEST_CASE("A42: the hashes of calls are shared by weight", "[spec][lb][ring_hash
     for (const std::uint64_t weight : weights)
       sum += static_cast<double>(weight);
     for (std::size_t at = 0; at < count; ++at) {
-      // The arcs of n points are spread like sums of exponentials: a deviation of 1/√n of them.
+      // The share of n points is a sum of n exponential arcs: its relative deviation is 1/√n.
       const double share = static_cast<double>(weights[at]) / sum;
       const double deviation = 6 * share / std::sqrt(share * 2048) + 6 * std::sqrt(share / kKeys);
       RC_ASSERT(std::abs(keys[built.keys[at]] / double{kKeys} - share) <= deviation);
@@ -680,7 +680,7 @@ TEST_CASE("A42: endpoints start IDLE, and a pick that chooses one connects it",
   CHECK(leaf.held.empty());
   CHECK(leaf.applied == 1);
   CHECK(leaf.answer(kHash) == "queue, connect a");
-  CHECK(leaf.answer(kHash) == "queue");  // Told once.
+  CHECK(leaf.answer(kHash) == "queue");  // The picker asks for the connection once.
 
   leaf.want("a");
   CHECK(leaf.held == std::set<std::string>{"a"});
@@ -799,7 +799,7 @@ TEST_CASE("A42: after a failure the policy connects one endpoint after another u
 TEST_CASE("A42: an endpoint that fails at once does not stop the search",
           "[spec][lb][ring_hash][A42]") {
   RingHashHarness leaf({"a", "b,x", "c"});
-  // x is held, and in back-off, for "a,x".
+  // "x" is already held, and in back-off, for the endpoint "a,x" when "x,a" needs it.
   leaf.list(Strings{"a,x", "x,a", "c"});
   leaf.want("a");
   leaf.idle("a");
@@ -814,7 +814,7 @@ TEST_CASE("A42: an endpoint that fails at once does not stop the search",
 TEST_CASE("A42: a pick takes the first endpoint of the ring from its hash on that has not failed",
           "[spec][lb][ring_hash][A42][A61]") {
   struct Row {
-    const char* states;  // Of a, b, c, which the pick meets in this order.
+    const char* states;  // The states of a, b, c, in ring order for the pick.
     const char* answer;
   };
 
@@ -853,7 +853,7 @@ TEST_CASE("A42: a queued call chooses the same endpoint in every pick",
           "[spec][lb][ring_hash][A42]") {
   RingHashHarness leaf(kAbc);
   CHECK(leaf.answer(kHash) == "queue, connect a");
-  leaf.bring({{"b", 'r'}, {"c", 'r'}});  // Other endpoints are READY before it.
+  leaf.bring({{"b", 'r'}, {"c", 'r'}});  // "b" and "c" are READY before "a".
   CHECK(leaf.answer(kHash) == "queue, connect a");
   leaf.bring({{"a", 'r'}});
   CHECK(leaf.answer(kHash) == "complete a");
@@ -875,7 +875,7 @@ TEST_CASE("A42: every pick is that of the document's pseudo-code, for any states
     RingHashHarness leaf(names);
     leaf.bring(states);
     for (const std::string& held : leaf.held) {
-      if (!states.contains(held)) states[held] = 'c';  // Tried unasked.
+      if (!states.contains(held)) states[held] = 'c';  // The policy connects it without a pick.
     }
     const auto seed = *rc::gen::arbitrary<std::uint64_t>();
     const auto hash = *rc::gen::arbitrary<std::uint64_t>();

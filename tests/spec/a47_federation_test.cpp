@@ -38,7 +38,7 @@ std::string server(const std::string& uri, const std::string& features = "") {
          R"("server_features": [)" + features + "]}";
 }
 
-// A bootstrap with one server of its own, and with these fields.
+// A bootstrap with one top-level server and these fields.
 absl::StatusOr<Bootstrap> read(const std::string& fields) {
   return parse_bootstrap(R"({"xds_servers": [)" + server("xds-server.authority.com") + "]" +
                              (fields.empty() ? "" : ", " + fields) + "}",
@@ -60,7 +60,7 @@ std::string listener_of(const Bootstrap& bootstrap, const std::string& target) {
   return *name;
 }
 
-// The first server that this listener is asked of.
+// The first server that gets a request for this listener.
 std::string server_of(const Bootstrap& bootstrap, const std::string& listener) {
   Client client(client_options(bootstrap));
   client.watch(1, tests::lds(listener));

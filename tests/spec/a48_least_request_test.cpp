@@ -115,7 +115,7 @@ TEST_CASE("A48: the policy draws as often as configured, from two to ten times",
     if (busy == idle || leaf.calls.count(busy) > 1) leaf.end_one(busy);
   }
   CHECK(leaf.where(seed) == idle);
-  // One draw less would not have found that endpoint.
+  // With one draw less the pick would not find that endpoint.
   const std::uint64_t before_last =
       draw_below(seed, Salt::kEndpoint, endpoints.size(), static_cast<std::uint64_t>(drawn) - 2);
   CHECK(endpoints[before_last] != idle);
@@ -217,7 +217,7 @@ TEST_CASE("A48: a call counts from its pick until it ends, however it ends",
   leaf.end_one("a");
   CHECK(leaf.where(seed) == "a");
   leaf.begin(seed);
-  leaf.calls.clear();  // Never reached its endpoint: gone all the same.
+  leaf.calls.clear();  // The call ends before it reaches its endpoint.
   CHECK(leaf.where(seed) == "a");
 }
 
@@ -264,7 +264,7 @@ TEST_CASE(
   CHECK(leaf.begin(first_a) == "b");
   CHECK(leaf.where(first_a) == "a");
   CHECK(leaf.where(first_b) == "b");
-  // An endpoint that is drawn twice is taken however busy it is.
+  // An endpoint that both draws choose gets the call, however busy it is.
   leaf.begin(seed_that_draws("aa"));
   CHECK(leaf.where(seed_that_draws("aa")) == "a");
   CHECK(leaf.where(first_a) == "b");
@@ -306,7 +306,7 @@ TEST_CASE("A48: an endpoint that answers slowly gets fewer calls",
   for (std::uint64_t round = 0; round < 2'000; ++round) {
     const std::string address = leaf.begin(round);
     ++begun[address];
-    // The others answer at once; the slow one after eight rounds.
+    // Calls to other endpoints end at once. A call to "slow" ends only in every eighth round.
     if (address != "slow") leaf.end_one(address);
     if (round % 8 == 0 && leaf.calls.contains("slow")) leaf.end_one("slow");
   }

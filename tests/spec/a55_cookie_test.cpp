@@ -63,8 +63,9 @@ SCENARIO("A55: Envoy's configuration, as the document has it", "[spec][A55-39]")
   }
 }
 
-// An Envoy proxy, after Envoy's CookieBasedSessionState. It follows its own message in the cookie,
-// else takes the whole text for an address. It sets a cookie when the call goes to another host.
+// A model of an Envoy proxy (CookieBasedSessionState). It reads its own protobuf message in the
+// cookie. Without one, the whole text is an address. It sets a cookie when the call goes to another
+// host.
 class EnvoyProxy {
  public:
   explicit EnvoyProxy(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {}

@@ -34,7 +34,7 @@ class Session {
 
   void step(const AdsSessionEvent& event) {
     effects_ = core_.step(event, now);
-    if (const auto* sent = find<SendBytes>()) {  // The bytes count as written at once.
+    if (const auto* sent = find<SendBytes>()) {  // The write ends at once.
       const AdsSessionEffects more = core_.step(AdsBytesWritten{sent->stream}, now);
       effects_.insert(effects_.end(), more.begin(), more.end());
     }

@@ -74,7 +74,7 @@ class WrrHarness {
 
   void settle() { step(RebuildDue{}); }
 
-  // Lets time pass. The timer fires when it is due.
+  // Advances the clock. The timer fires when it is due.
   void pass(Duration time) {
     const Instant end = now + time;
     while (timer_.has_value() && due_ <= end) {
@@ -87,7 +87,7 @@ class WrrHarness {
 
   PickResult pick() const { return picker->pick({}); }
 
-  // Makes a call to the endpoint, whichever calls that takes, which ends with this report.
+  // Picks until a call reaches the endpoint. The call ends with this report.
   void report(const std::string& name, const LoadReport& report) {
     for (int tries = 0; tries < 1'000; ++tries) {
       const PickResult result = pick();
@@ -118,7 +118,7 @@ class WrrHarness {
 
   using Report = void (WrrHarness::*)(const std::string& name, const LoadReport& report);
 
-  // Reports every second, for so long.
+  // Makes the reports every second for this time.
   void report_for(Duration time,
                   const std::map<std::string, LoadReport>& reports,
                   Report how = &WrrHarness::report) {
@@ -273,7 +273,7 @@ TEST_CASE("A58: a new connection begins the blackout anew", "[spec][lb][wrr][A58
   wrr.settle();
   wrr.ready("b");
   wrr.settle();
-  // The mean of 200 and 100 until then.
+  // During its blackout "b" has the mean of the other weights, 200 and 100.
   CHECK(wrr.shares() == Shares{{"a", 44}, {"b", 33}, {"c", 22}});
   wrr.report_for(12s, kReports);
   CHECK(wrr.shares() == kByWeight);
@@ -291,7 +291,7 @@ TEST_CASE("A58: the weight is qps over utilisation and penalty", "[spec][lb][wrr
   CHECK(weight_of({}, rules) == 0);
   CHECK(weight_of({.qps = 100}, rules) == 0);
   CHECK(weight_of({.cpu_utilization = 0.5}, rules) == 0);
-  // Whatever a program of the Pick API reports.
+  // A program that uses the Pick API may report any number.
   const double nan = std::nan("");
   CHECK(weight_of({.cpu_utilization = nan, .qps = 100}, rules) == 0);
   CHECK(weight_of({.cpu_utilization = 0.5, .qps = -1}, rules) == 0);

@@ -84,7 +84,7 @@ std::map<std::string, int> shares(const LeafHarness& leaf, int picks) {
   return shares;
 }
 
-// A petiole policy: it has a pick_first for each endpoint.
+// A petiole policy: each of its endpoints has a pick_first.
 struct Petiole {
   const char* name;
   LbConfigPtr config;
@@ -191,7 +191,7 @@ TEST_CASE("A61: an attempt that outlasts the delay goes on, and the next address
       "connecting a -> ",
       "time -> connect b, timer attempt/b 0.25s",
       "connecting b -> ",
-      "time -> connect c",  // No address waits behind the last one.
+      "time -> connect c",  // "c" is the last address, so no timer starts.
       "connecting c -> ",
       "ready a -> release b, release c, READY",
   });
@@ -207,7 +207,7 @@ TEST_CASE("A61: an attempt that fails has the next one begin at once",
       "connecting a -> ",
       "failed a -> connect b, timer attempt/b 0.25s",
       "late -> ",    // a's delay.
-      "idle a -> ",  // Its back-off is over; its turn has passed.
+      "idle a -> ",  // a's back-off is over, but its turn in this pass is over too.
       "connecting b -> ",
       "ready b -> release a, release c, READY",
       "time -> ",
@@ -234,7 +234,7 @@ TEST_CASE("A61: the first address that is READY is chosen, and the others are re
   LeafHarness leaf = pick_first();
   leaf.update({"a", "b"});
   leaf.idle("a");
-  leaf.ready("b");  // Another holder's connection.
+  leaf.ready("b");  // Another holder of the subchannel has connected it.
   CHECK(leaf.connects.empty());
   CHECK(leaf.pick() == "b");
   CHECK(leaf.held == std::set<std::string>{"b"});
@@ -354,7 +354,7 @@ TEST_CASE("A61: lists that come quickly hold no address up", "[spec][lb][pick_fi
       "idle b -> ",
       "idle c -> connect a, timer attempt/a 0.25s",
       "connecting a -> ",
-      "update a b d -> acquire d, release c",  // a's time is running, and runs on.
+      "update a b d -> acquire d, release c",  // a's connection attempt delay continues.
       "idle d -> ",
       "time -> connect b, timer attempt/b 0.25s",
       "connecting b -> ",
@@ -364,7 +364,7 @@ TEST_CASE("A61: lists that come quickly hold no address up", "[spec][lb][pick_fi
       "connecting c -> ",
       "update d a b -> acquire d, release c",
       "idle d -> connect d, timer attempt/d 0.25s",
-      "failed d -> ",  // a and b are under way already.
+      "failed d -> ",  // a and b are already connecting.
       "failed b -> ",
       "failed a -> re-resolve, TRANSIENT_FAILURE",
   });
@@ -424,7 +424,7 @@ TEST_CASE("A61: each endpoint has attempts and a delay of its own",
   leaf.ready("b2");
   CHECK(leaf.held == std::set<std::string>{"a1", "a2", "b2", "c"});
 
-  // Reports that come too late, or for an address that is not held any more.
+  // Reports that come late, or for an address that the policy no longer holds.
   leaf.step(TimerFired{leaf.timers[1].timer});
   leaf.update({"c"});
   leaf.step(TimerFired{leaf.timers[0].timer});
@@ -521,7 +521,7 @@ TEST_CASE("A61: interleaving drops no address and keeps the order within a famil
         RC_ASSERT(to.size() == distinct.size());
         RC_ASSERT(family(to, true) == family(distinct, true));
         RC_ASSERT(family(to, false) == family(distinct, false));
-        // Two of one family stand side by side only behind the last of the other.
+        // Equal families are adjacent only after the last address of the other family.
         for (std::size_t at = 2; at < to.size(); ++at) {
           const bool same = (to[at].str().front() == '[') == (to[at - 1].str().front() == '[');
           const bool before =
@@ -613,7 +613,7 @@ TEST_CASE("A61: the pick_first policy ignores outlier detection and health check
   leaf.ready("a");
   CHECK(leaf.pick() == "a");
   CHECK(leaf.reresolutions == 0);
-  CHECK(leaf.published.size() == published + 2);  // The harness connects anew each time.
+  CHECK(leaf.published.size() == published + 2);  // unhealthy() and ready() both reconnect.
 }
 
 // --- "Address List Updates in Petiole Policies" ------------------------------------------------
@@ -630,7 +630,7 @@ TEST_CASE("A61: a new list keeps the endpoints that stay, and their connections"
   CHECK(shares(leaf, 2) == std::map<std::string, int>{{"b", 2}});
   leaf.idle("c");
 
-  CHECK(leaf.update({"c", "b"}).size() == 1);  // Only the order: Applied, and that is all.
+  CHECK(leaf.update({"c", "b"}).size() == 1);  // A new order: only Applied.
   leaf.update({"c"});
   CHECK(leaf.state() == kConnecting);
 }
@@ -658,7 +658,7 @@ TEST_CASE("A61: an endpoint that gains an address keeps its connection",
   LeafHarness leaf = ready_on({"a"});
   const std::size_t published = leaf.published.size();
   const LbEffects effects = leaf.update({"a,b"});
-  CHECK(count_of<ReleaseSubchannel>(effects) == 1);  // b, which is not needed after all.
+  CHECK(count_of<ReleaseSubchannel>(effects) == 1);  // b is no longer needed.
   CHECK(leaf.held == std::set<std::string>{"a"});
   leaf.step(RebuildDue{});
   for (std::size_t at = published; at < leaf.published.size(); ++at)

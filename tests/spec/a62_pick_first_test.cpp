@@ -73,7 +73,7 @@ Strings texts(const std::vector<Address>& addresses) {
   return texts;
 }
 
-// Six standard deviations of so many draws.
+// Six standard deviations for this number of draws.
 double margin(int runs, double share) {
   return 6 * std::sqrt(runs * share * (1 - share));
 }
@@ -108,7 +108,7 @@ TEST_CASE("A62: addresses are tried in their order until one can be reached, whi
   CHECK(leaf.connects == Strings{"a"});
   leaf.fail("a");
   CHECK(leaf.connects == Strings{"a", "b"});
-  leaf.idle("a");  // Its back-off is over; its turn has passed.
+  leaf.idle("a");  // a's back-off is over, but its turn in this pass is over too.
   CHECK(leaf.connects == Strings{"a", "b"});
   leaf.connecting("b");
   leaf.ready("b");
@@ -137,7 +137,7 @@ TEST_CASE("A62: a lost connection is made again when the application asks for it
   CHECK(first.ask_target == kAsks.get());
   CHECK_FALSE(leaf.published.back().picker->pick({}).ask.has_value());
 
-  leaf.update({"a", "b", "c"});  // An update does not wake it.
+  leaf.update({"a", "b", "c"});  // An update does not connect an IDLE policy.
   CHECK(leaf.state() == kIdle);
   CHECK(leaf.held.empty());
 
@@ -167,7 +167,7 @@ TEST_CASE(
   CHECK(leaf.published.back().status.code() == absl::StatusCode::kUnavailable);
 
   leaf.connects.clear();
-  leaf.idle("b");  // Order no longer matters: each as soon as its back-off is over.
+  leaf.idle("b");  // After the pass each address connects when its back-off ends.
   leaf.connecting("b");
   leaf.idle("a");
   leaf.connecting("a");
@@ -177,7 +177,7 @@ TEST_CASE(
 
   leaf.fail("b");
   CHECK(leaf.reresolutions == 1);
-  leaf.fail("a");  // All have failed once more.
+  leaf.fail("a");  // All addresses have failed again.
   CHECK(leaf.reresolutions == 2);
   CHECK(leaf.state() == kFailed);
 

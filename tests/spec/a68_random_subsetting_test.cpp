@@ -65,7 +65,7 @@ ConfigUpdated update_of(const LbConfigPtr& config, EndpointsPtr endpoints, Gener
   return update;
 }
 
-// The update that the child gets by these effects; null: none.
+// The update for the child among these effects; null: there is no update.
 const ConfigUpdated* given(const LbEffects& effects) {
   for (const LbEffect& effect : effects) {
     if (const auto* start = std::get_if<StartChild>(&effect)) return &start->update;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A71, "xDS Fallback", in the document's order: when the next control plane is asked, and when
-// the better one is used again.
+// gRFC A71, "xDS Fallback", in the document's order: when the client falls back to the next control
+// plane, and when it returns to a better one.
 //
 // Not here:
 //   - An XdsClient for each target, and client_scope in CSDS: signalbox has one client for each

@@ -317,7 +317,7 @@ TEST_CASE("B2: calls fail over through priorities that have just moved", "[spec]
   CHECK(moves.reached() == Names{"c"});
   moves.tree().down("c");
   CHECK(moves.reached() == Names{"b"});
-  moves.eds_says({{"z:c"}, {"x:a"}});  // The serving priority goes.
+  moves.eds_says({{"z:c"}, {"x:a"}});  // The update removes the serving priority.
   CHECK(absl::StrContains(moves.reached().front(), "UNAVAILABLE"));
   moves.tree().up("a");
   CHECK(moves.reached() == Names{"a"});

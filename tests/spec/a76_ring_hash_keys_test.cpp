@@ -162,7 +162,7 @@ TEST_CASE("A76: with a random hash a pick takes the first READY endpoint and con
       {"iir", "complete c, connect a"},
       {"fir", "complete c, connect b"},
       {"iic", "queue"},
-      {"icr", "complete c"},  // An endpoint connects already.
+      {"icr", "complete c"},  // One endpoint is already CONNECTING.
       {"iii", "queue, connect a"},
       {"fcf", "queue"},
   }));
@@ -189,7 +189,7 @@ TEST_CASE("A76: one call without the header takes at most one endpoint out of ID
   CHECK(leaf.answer(call) == "queue, connect a");
   leaf.want("a");
   leaf.settle();
-  CHECK(leaf.answer(call) == "queue");  // "a" is CONNECTING, so "b" is left alone.
+  CHECK(leaf.answer(call) == "queue");  // "a" is CONNECTING, so the pick does not connect "b".
   leaf.idle("a");
   leaf.connecting("a");
   leaf.fail("a");  // The policy itself connects "b" now (A61).
@@ -224,7 +224,7 @@ TEST_CASE("A76: an endpoint's place on the ring is the hash of its hash_key, and
   leaf.settle();
   CHECK(leaf.answer(hash) == "queue, connect a2");
 
-  // Another hash key for the same address is another place on the ring.
+  // A new hash key moves the same address to another place on the ring.
   RingHashHarness plain(kAbc);
   CHECK(plain.answer(xx_hash("a_0")) == "queue, connect a");
   plain.list(keyed("a"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A88, "xDS Data Error Handling", in the document's order: which errors take a cached resource
-// away, which are ambient, and what calls hear of them.
+// gRFC A88, "xDS Data Error Handling", in the document's order: which errors drop a cached
+// resource, which errors are ambient, and the status of the calls.
 //
 // In the lines of the client, "1: a value" and "1: a NOT_FOUND: …" are OnResourceChanged() of
 // watcher 1, and "1: a ambient …" is OnAmbientError().
@@ -53,7 +53,7 @@ ClientOptions with_features(bool fail_on_data_errors,
   return options;
 }
 
-// A client that watches the cluster "a", which has come or not.
+// A client that watches the cluster "a". `is_cached`: the client has received the cluster.
 class Watching : public Client {
  public:
   explicit Watching(const ClientOptions& options, bool is_cached) : Client(options) {
@@ -67,7 +67,7 @@ class Watching : public Client {
         ResourcesReceived{ResourceType::kCluster, "v", {}, {}, 0, {{"a", std::move(status)}}});
   }
 
-  // The time for the cluster runs out.
+  // The resource timer of the cluster fires.
   Lines time_out() {
     asked({"a"});
     return step(TimerFired{timer.timer});
@@ -412,9 +412,9 @@ SCENARIO("A88: the document's table", "[spec][xds][client][A57][A88]") {
   struct Row {
     const char* error;
     bool is_cached;
-    std::optional<bool> fails;  // nullopt: any.
-    std::string line;           // What the watcher is told.
-    bool is_in_use;             // Whether it has a resource after that.
+    std::optional<bool> fails;  // nullopt: both values.
+    std::string line;           // The watcher's notification.
+    bool is_in_use;             // The watcher has a resource afterwards.
   };
 
   const std::string lost = "UNAVAILABLE: xDS server cp: refused";

@@ -16,7 +16,7 @@ namespace {
 
 using Numbers = std::vector<std::uint32_t>;
 
-// The number of healthy hosts of 100, as in the document's tables.
+// A priority of 100 hosts with this number of healthy hosts, as in the document's tables.
 std::vector<PriorityHealth> percent(const Numbers& healthy) {
   std::vector<PriorityHealth> priorities;
   for (const std::uint32_t hosts : healthy)
@@ -200,7 +200,7 @@ TEST_CASE(
 TEST_CASE(
     "ENV: where every priority panics loads go by health, by numbers only if all scores are 0",
     "[spec][priority_load][ENV-33]") {
-  // By numbers of hosts, as in Envoy's code, the loads would be 50 and 50.
+  // Envoy's code counts hosts here and would give loads of 50 and 50.
   CHECK(priority_loads(percent({20, 30}), 50) ==
         std::vector<PriorityLoad>{{40, 0, true}, {60, 0, true}});
   CHECK(priority_loads(std::vector<PriorityHealth>{{20, 0, 100}, {60, 0, 300}}, 50) ==
@@ -219,7 +219,7 @@ TEST_CASE("ENV: a priority panics below the threshold, while all together are no
   };
   CHECK(panics({20, 40}, 30) == std::vector<bool>{true, false});
   CHECK(panics({20, 30}, 30) == std::vector<bool>{true, false});
-  CHECK(panics({20, 72}, 30) == std::vector<bool>{false, false});  // 100 together.
+  CHECK(panics({20, 72}, 30) == std::vector<bool>{false, false});  // Total: 100.
   const std::vector<PriorityHealth> with_empty{{0, 0, 0}, {40, 0, 100}};
   CHECK(priority_loads(with_empty, 30)[0].panic);
   CHECK(panics({20, 40}, 0) == std::vector<bool>{false, false});
@@ -292,7 +292,7 @@ TEST_CASE("ENV: a healthier priority gets no less, and those below it together n
         all += loads[i].healthy;
       return all;
     };
-    // The first priority has the remainder of rounding, which may shrink.
+    // The first priority also gets the remainder of rounding, and the remainder may shrink.
     const std::uint32_t rest = static_cast<std::uint32_t>(row.size());
     RC_ASSERT(after[which].healthy + rest >= before[which].healthy);
     RC_ASSERT(below(after) <= below(before) + rest);

@@ -397,7 +397,7 @@ SCENARIO("ENV: where every priority panics calls go by health, as Envoy's docume
   orders.leaf("primary", {{2, 0, 8}});
   orders.leaf("secondary", {{3, 0, 7}});
   orders.apply({"primary", "secondary"});
-  // Envoy's code shares by numbers of hosts, which give the same shares here.
+  // Envoy's code shares by numbers of hosts. The shares are the same here.
   CHECK(orders.shares() == Shares{{"primary/0", 40}, {"secondary/0", 60}});
   CHECK(orders.tree.reached("orders").size() == 20);
 }
@@ -533,7 +533,7 @@ SCENARIO("ENV: loads are computed before, and a snapshot keeps its own",
 }
 
 SCENARIO("ENV: each attempt of a call is drawn anew", "[spec][tiered][ENV-20]") {
-  // The draw does not depend on a call's past: attempts differ in their seeds alone.
+  // The draw depends on the attempt's seed only, not on earlier attempts of the call.
   TieredTree orders;
   orders.leaf("primary", {{1, 0, 1}});
   orders.leaf("secondary", {kHealthy});
@@ -723,7 +723,7 @@ SCENARIO("ENV: the mode is the cluster's, else the runtime's, and may change wit
   orders.apply();
   CHECK(orders.shares() == spread);
   WHEN("a mode is not READY yet") {
-    // The leaves' subchannel maps are new, too, and no host answers yet.
+    // The leaves' subchannel maps are new, too, and no host is connected yet.
     for (const char* host : {"primary/0.0", "secondary/0.0", "secondary/0.1"})
       orders.tree.silence(host);
     orders.tree.up("primary/0.0");

@@ -202,7 +202,7 @@ SCENARIO("health checks: a threshold counts results in a row, and the first prob
     std::uint32_t unhealthy;
     std::uint32_t healthy;
     std::string probes;    // + passed, - failed, ! refused.
-    std::string endpoint;  // After each: + fit, - unfit.
+    std::string endpoint;  // The endpoint after each probe: + fit, - unfit.
   };
 
   const auto row = GENERATE(values<Row>({

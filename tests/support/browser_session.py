@@ -128,7 +128,7 @@ class Session:
             time.sleep(0.05)
         raise AssertionError("the browser has opened no page")
 
-    # A page that comes from the browser's cache of pages fires no event of loading, so the state is asked for.
+    # A page from the browser's cache causes no load event, so the state of the page is polled.
     def _wait_until_loaded(self, address: str) -> None:
         deadline = time.monotonic() + PATIENCE
         while self.evaluate("[location.href, document.readyState]") != [address, "complete"]:

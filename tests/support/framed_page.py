@@ -16,7 +16,8 @@ from pathlib import Path
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PATIENCE = 120  # Seconds, for one run of the browser.
 
-# A word is broken when it stands on two lines. Long ones may be, and a line may end after a hyphen or a slash.
+# A word on two lines is broken. Long words may be broken, and a line may end after a hyphen or a
+# slash.
 MEASURE = """
 <!doctype html><meta charset="utf-8"><body>
 <iframe id="frame" style="border:0;width:%dpx;height:3000px" srcdoc="%s"></iframe><pre id="out"></pre>

@@ -17,11 +17,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-# GCC's precompiled headers are nothing that clang can read.
+# Options for GCC's precompiled headers, which clang cannot read.
 PCH = re.compile(r' -Winvalid-pch| -include ("[^"]*cmake_pch\.hxx"|\S*cmake_pch\.hxx)')
-# GCC's own options mean nothing to clang, which is no finding.
+# clang must not warn of options that only GCC knows.
 GCC_ONLY = ("--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-unused-command-line-argument")
-# The launcher before the compiler: ccache, with what it is told.
+# The launcher before the compiler: ccache with its settings.
 LAUNCHER = re.compile(r"^.*?\bccache ")
 
 
@@ -45,7 +45,7 @@ def key_of(entry: dict, checks: bytes) -> str:
     text = subprocess.run([*words, "-E", "-C"], cwd=entry["directory"], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, check=False)
     if text.returncode != 0:
-        return ""  # Let clang-tidy say what is wrong with it.
+        return ""  # The source does not compile. clang-tidy will print the errors.
     return hashlib.sha256(b"\0".join([checks, shlex.join(words).encode(), text.stdout])).hexdigest()
 
 

@@ -17,11 +17,11 @@ from typing import Callable, Iterator, NamedTuple
 
 DATA, PAGE = "docs/conformance.txt", "docs/conformance.md"
 COMMAND = "python3 tests/tidy/conformance.py --write"
-MOST_WORDS = 30  # In a sentence.
+MOST_WORDS = 30  # The longest sentence of a requirement, in words.
 
 ID = r"(?:A\d{1,3}(?:-\d+)?|ENV-\d+|C\d)"
 TAG = re.compile(rf"\[({ID}(?:, ?{ID})*)\]")
-# The number of a gRFC alone has two digits or three, because A1 may be an invariant.
+# An id without a "-" part needs two or three digits, because A1 may be the label of an invariant.
 CITED = re.compile(r"(?<![\w%-])(?:A\d{1,3}-\d+|ENV-\d+|A\d{2,3})(?![\w-])")
 SKIPPED = (DATA, PAGE, "tests/fuzz/corpus/", "tests/tidy/")
 SOURCES = (".hpp", ".cpp", ".py")
@@ -98,7 +98,7 @@ def check_rows(tables: list[Table]) -> Iterator[Finding]:
 
 # --- places --------------------------------------------------------------------------------------
 
-# The names that a file declares, of functions, types, members and constants; path to names.
+# For the path of a file, the names of functions, types, members and constants that it declares.
 Declared = Callable[[str], set[str]]
 
 
@@ -134,8 +134,8 @@ def check_places(tables: list[Table], texts: dict[str, str], declared: Declared)
 
 
 class Citations(NamedTuple):
-    tests: dict[str, list[str]]  # An id to the files of tests with its tag.
-    first: dict[str, tuple[str, int]]  # An id to the path and line that cite it first.
+    tests: dict[str, list[str]]  # The test files with a tag of the id, by id.
+    first: dict[str, tuple[str, int]]  # The path and line of the first citation, by id.
 
 
 def read_citations(texts: dict[str, str]) -> Citations:
@@ -148,7 +148,8 @@ def read_citations(texts: dict[str, str]) -> Citations:
         for name in tagged:
             citations.tests[name].append(path)
         for match in CITED.finditer(text):
-            # Documents also speak of gRFCs that signalbox does not follow.
+            # Documents may name gRFCs that signalbox does not follow, so only ids with a "-" count
+            # there.
             if match[0] not in citations.first and ("-" in match[0] or path.endswith(SOURCES)):
                 citations.first[match[0]] = path, text.count("\n", 0, match.start()) + 1
     return citations
@@ -204,7 +205,7 @@ def check_conformance(texts: dict[str, str], declared: Declared) -> Iterator[Fin
     findings = [*wrong, *check_rows(tables), *check_places(tables, texts, declared), *check_citations(tables, citations)]
     yield from findings
     page = page_of(tables, citations)
-    # A page made of wrong data would be wrong again.
+    # If the data are wrong, a page made of them would be wrong, too.
     if not findings and texts.get(PAGE) != page and (tables or PAGE in texts):
         lines = texts.get(PAGE, "").splitlines()
         line = next((at for at, row in enumerate(page.splitlines()) if lines[at:at + 1] != [row]), len(lines))

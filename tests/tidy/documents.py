@@ -26,10 +26,10 @@ DECISION = re.compile(r"docs/decisions/(\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*\.md")
 DECISIONS, DECISION_INDEX = "docs/decisions/", "docs/decisions/README.md"
 DECISION_LINES, DECISION_COLUMNS = 20, 110
 CONFIGURE, PROTOS = "docs/configure.md", "xds/proto/"
-# Envelopes of resources, which are no configuration.
+# Messages that carry resources. Their fields are no configuration.
 ENVELOPES = ("/service/discovery/", "/service/status/", "/endpoint/v3/load_report.proto", "/admin/v3/", "/google/rpc/", "/typed_struct.proto")
 FIELD = re.compile(r"^[ \t]*(?:repeated[ \t]+)?(?:map<[^>]+>|[\w.]+)[ \t]+([a-z_0-9]+)[ \t]*=[ \t]*\d+;", re.MULTILINE)
-CELL = re.compile(r"^\|([^|\n]*)\|", re.MULTILINE)  # The first one of a table's row.
+CELL = re.compile(r"^\|([^|\n]*)\|", re.MULTILINE)  # The first cell of a table's row.
 CODE = re.compile(r"`([^`\n]+)`")
 TERMS, GLOSSARY, PUBLIC = "tests/tidy/terms.txt", "ARCHITECTURE.md", "channel/include/"
 MOST_BYTES = {"README.md": 6 * 1024, "CONTRIBUTING.md": 5 * 1024}
@@ -160,7 +160,7 @@ def check_terms(path: str, text: str, texts: dict[str, str]) -> Iterator[Finding
     for number, term in enumerate(text.splitlines(), 1):
         if not term.strip() or term.startswith("#"):
             continue
-        # "policy" is used in "policies", "seal" in "sealed".
+        # A word that begins like the term counts: "policies" for "policy", "sealed" for "seal".
         if term not in explained:
             yield number, f"the glossary of {GLOSSARY} has no row for '{term}'", "add one, or use the field's word instead"
         elif not re.search(rf"\b{re.escape(term.removesuffix('y'))}", said, re.IGNORECASE):

@@ -27,7 +27,7 @@ from words import ADVICE as WORD_KINDS, check_words
 
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 HERE = Path(__file__).resolve().parent
-LAYERS = ("messages", "xds", "lb", "metrics", "actors")  # One sub-folder deep at most.
+LAYERS = ("messages", "xds", "lb", "metrics", "actors")  # At most one level of sub-folders.
 PRODUCT = (*(f"{layer}/" for layer in LAYERS), "channel/", "tools/")
 LONGEST_FUNCTION = 60
 LAYERS_ADVICE = "the layers are drawn in ARCHITECTURE.md, the table is tests/tidy/includes.txt"
@@ -76,7 +76,7 @@ TOKEN = re.compile(
     r'(?P<comment>//[^\n]*|/\*.*?\*/)'
     r'|R"(?P<fence>[^(\s]{0,16})\(.*?\)(?P=fence)"'
     r'|"(?:\\.|[^"\\\n])*"'
-    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'",  # Not the ' of 1'000.
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'",  # The ' of 1'000 begins no literal.
     re.DOTALL,
 )
 
@@ -135,8 +135,9 @@ class IncludeTable:
         self.words: dict[str, Word] = {}
         self.folders: dict[str, list[str]] = {}
         self.extras: dict[str, list[str]] = {}
-        self.grants: list[tuple[int, str, str]] = []  # The row's number, its folder or file, a word as it is written.
-        self.circles: dict[tuple[str, ...], int] = {}  # Allowed ones, to the row's number.
+        # The row's number, the folder or file, and a word as the row writes it.
+        self.grants: list[tuple[int, str, str]] = []
+        self.circles: dict[tuple[str, ...], int] = {}  # The row's number, by allowed circle.
         for number, row in rows_of(text):
             if row.startswith("circle ") and " ; " in row:
                 units, _ = row.removeprefix("circle ").split(" ; ", 1)
@@ -241,10 +242,11 @@ ANNOUNCED = re.compile(r"(?:template ?<.*> ?)?(?:class|struct|union|enum(?: clas
                        r"(?: : [\w:]+)?")
 DEFINED = re.compile(r"(?:class|struct|union|enum(?: class)?)\b(?: alignas\([^()]*\))?(?: \[\[\w+\]\])? (?:\w+::)*(\w+)")
 AFTER_PARAMETERS = re.compile(r"\)\s*(const|noexcept|override|final|&|->.*|\s)*$")
-ARGUMENTS = re.compile(r"<[^<>()]*(?:\([^()]*\)[^<>()]*)*>")  # Of a template.
+ARGUMENTS = re.compile(r"<[^<>()]*(?:\([^()]*\)[^<>()]*)*>")  # The arguments of a template.
 CALLED = re.compile(r"([A-Za-z_]\w*) ?\(")
 CONSTANT = re.compile(r"\bconstexpr\b[^(=]*?\b(k[A-Z]\w*)\b")
-FOREIGN = re.compile(r"\b(override|operator|friend|using|static_assert)\b")  # Used by the language, or by a library.
+# The language or a library uses functions that are declared with these words.
+FOREIGN = re.compile(r"\b(override|operator|friend|using|static_assert)\b")
 NO_FUNCTION = {"alignas", "decltype", "explicit", "noexcept", "requires"}
 
 
@@ -252,8 +254,8 @@ class Part:
     """What stands in a namespace or a class."""
 
     def __init__(self, kind: str, head: str, start: int, end: int) -> None:
-        self.kind = kind  # "function": its definition; "scope"; "statement": a declaration, a variable.
-        self.head = head  # What is in front of its `{` or `;`.
+        self.kind = kind  # "function": a definition; "scope"; "statement": any declaration.
+        self.head = head  # The text in front of the part's `{` or `;`.
         self.start = start
         self.end = end
 
@@ -294,7 +296,7 @@ class Part:
 def parts_of(code: str) -> Iterator[Part]:
     """`code` has no comments and no directives. Bodies of functions and initializers are passed over."""
     open_braces: list[tuple[str, int, str]] = []
-    nested = 0  # Braces open within a function, or within an initializer.
+    nested = 0  # The number of open braces in a function or an initializer.
     begin = 0
     for match in re.finditer("[{};]", code):
         at = match.start()
@@ -309,7 +311,8 @@ def parts_of(code: str) -> Iterator[Part]:
             if match[0] == "{":
                 is_type = TYPE.match(head) and not AFTER_PARAMETERS.search(head)
                 kind = "scope" if NAMESPACE.match(head) or is_type else "function" if "(" in head else "value"
-                if head.endswith("=") or not text[-1:].isspace():  # `b_{1}`: a constructor's body comes later.
+                # After `b_{1}` of a member initializer list the constructor's body comes later.
+                if head.endswith("=") or not text[-1:].isspace():
                     kind = "value"
                 open_braces.append((kind, start, head))
                 nested = 0 if kind == "scope" else 1
@@ -457,8 +460,8 @@ def check_opening(source: Source) -> Iterator[Violation]:
 
 COMMENT = re.compile(r"[ \t]*///?(?P<indent> *)(?P<said>.*?)[ \t]*")
 DRAWN = re.compile("[─│┌┐└┘├┤┬┴┼▶◀▲▼→←↑↓]")
-LABEL = re.compile(r"[A-Z]{1,2}[0-9]+ ")  # Of an invariant.
-COLUMNS = 100  # .clang-format's; it leaves comments as they are (ReflowComments).
+LABEL = re.compile(r"[A-Z]{1,2}[0-9]+ ")  # The label of an invariant.
+COLUMNS = 100  # The limit of .clang-format, which does not change comments (ReflowComments).
 
 
 def corners_of(line: str) -> list[int]:
@@ -472,8 +475,8 @@ def check_comments(source: Source) -> Iterator[Violation]:
     if not source.is_cpp:
         return
     above = None
-    is_drawing = False  # There is an arrow or a box above, and no empty line since.
-    is_list = False  # As far as there are invariants: an arrow in one of them is text.
+    is_drawing = False  # Whether a line above has an arrow or a box, with no empty line since.
+    is_list = False  # Whether the lines are invariants. An arrow in an invariant is text.
     for number, line in enumerate(source.text.splitlines(), 1):
         match = COMMENT.fullmatch(line) if "//" in line else None
         if match is None or not match["said"]:
@@ -539,7 +542,7 @@ def unit_of(path: str) -> str:
 def circles_of(includes: dict[str, set[str]]) -> Iterator[tuple[str, ...]]:
     """The largest sets of units that all reach each other. `includes`: from each unit to others."""
     rest = {unit: set(others) for unit, others in includes.items()}
-    while True:  # A unit at an end of all its chains is in no circle.
+    while True:  # Removes units that include no other unit, or that no unit includes.
         included = set().union(*rest.values())
         kept = {unit: {other for other in others if other in rest} for unit, others in rest.items() if unit in included}
         kept = {unit: others for unit, others in kept.items() if others}
@@ -608,9 +611,12 @@ class Unused:
     def __init__(self, sources: list[Source]) -> None:
         self.product = {source.path: source for source in sources
                         if source.is_cpp and source.path.startswith(PRODUCT)}
-        self.named: collections.Counter = collections.Counter()  # How often, in all of the product.
-        self.announced: collections.Counter = collections.Counter()  # Types, by `class A;`.
-        self.defined: collections.Counter = collections.Counter()  # Functions, in any source: not all are in their header's.
+        # How often the product has each word.
+        self.named: collections.Counter = collections.Counter()
+        # How often each type is declared as `class A;`.
+        self.announced: collections.Counter = collections.Counter()
+        # How often each function is defined in a source. The source need not be that of its header.
+        self.defined: collections.Counter = collections.Counter()
         for source in self.product.values():
             self.named.update(source.words)
             self.defined.update(part.function for part in source.parts if not source.is_header)
@@ -619,7 +625,7 @@ class Unused:
     def found(self) -> Iterator[tuple[Source, int, str]]:
         """Header, position in its code, name."""
         for source in self.product.values():
-            # Users of the public headers are not here.
+            # Programs outside this repository use the public headers.
             if source.is_header and not source.path.startswith("channel/include/"):
                 yield from self.found_in(source)
 

@@ -20,7 +20,7 @@ PRONOUN = {
     "code": re.compile(r"\b(who|whom|whose|whoever|nobody|somebody|anybody|everybody|someone|anyone)\b", re.IGNORECASE),
     "document": re.compile(r"\b(whoever|nobody|somebody|anybody|everybody)\b", re.IGNORECASE),
 }
-# Documents may speak of people, but for these: they describe code.
+# Documents may speak of people. These documents may not, because they describe code.
 FOLDER_PAGE = re.compile(r"(messages|xds|lb|metrics|actors|channel|tools)/([^/]+/)*README\.md")
 ADVICE = {
     "pronoun": "name the thing: who, somebody and nobody are people",
@@ -28,11 +28,11 @@ ADVICE = {
 }
 COMMENT = re.compile(r"^[ \t]*///?(.*)$|[;{})\],][ \t]*///?<?(.*)$", re.MULTILINE)
 STRING = re.compile(r'R"([^(\s]{0,16})\((.*?)\)\1"|"((?:\\.|[^"\\\n])*)"', re.DOTALL)
-# Literals that the compiler joins are one text.
+# The compiler joins adjacent literals, so they are one text.
 JOINED = re.compile(rf'(?:{STRING.pattern})(?:\s*"(?:\\.|[^"\\\n])*")*', re.DOTALL)
-# A comment of Python or CMake; the shebang is none.
+# A comment of Python or CMake. A shebang is no comment.
 HASH_COMMENT = re.compile(r"^[ \t]*#(?!!)[ ]?(.*)$|[ \t]{2}#[ ](.*)$", re.MULTILINE)
-# A drawing or a table says nothing in sentences.
+# Lines of drawings and tables have no sentences.
 DRAWN = re.compile(r"[─│┌┐└┘├┤┬┴┼▶◀▲▼]|^ {3,}|^\s*[|+]|->|=>|::=")
 
 

@@ -36,7 +36,7 @@ struct Response {
   std::string body;
 };
 
-// All headers of a request that routes and filters may ask for.
+// Gives routes and filters the request's headers. Only `cookie` may be present.
 struct CookieHeader : signalbox::HeaderSource {
   explicit CookieHeader(std::string header) : cookie(std::move(header)) {}
 
@@ -48,7 +48,7 @@ struct CookieHeader : signalbox::HeaderSource {
   const std::string cookie;
 };
 
-// "1.2.3.4:80", "[::1]:80".
+// `address`: "1.2.3.4:80" or "[::1]:80".
 httplib::Client client_of(const std::string& address) {
   const auto colon = address.rfind(':');
   auto host = address.substr(0, colon);
@@ -56,7 +56,7 @@ httplib::Client client_of(const std::string& address) {
   return httplib::Client(host, std::stoi(address.substr(colon + 1)));
 }
 
-// What the pick sets for its session, and what the server does for its own.
+// The cookies that the pick sets for its session, and those that the server sets.
 std::vector<std::string> set_cookies_of(const signalbox::Pick& pick,
                                         const httplib::Result& answer) {
   std::vector<std::string> set_cookies;
@@ -99,12 +99,12 @@ Response request(const signalbox::Router& router,
     signalbox::Pick pick = router.pick_until(call, deadline, signalbox::OnFail::kWait);
     if (pick.outcome() != signalbox::PickOutcome::kComplete)
       return {503, std::string(pick.status().message())};
-    // A client for each request keeps this short; yours keeps one for each address.
+    // The example makes a client for each request. A real program keeps one for each address.
     const auto cookies =
         headers.cookie.empty() ? httplib::Headers() : httplib::Headers{{"Cookie", headers.cookie}};
     const auto answer = client_of(pick.connection()->address().str()).Get(path, cookies);
     if (answer.error() == httplib::Error::Connection) {
-      router.wait(pick, Clock::now() + kNews);  // It has gone; the runtime will know in a moment.
+      router.wait(pick, Clock::now() + kNews);  // The endpoint is gone; a new picker comes soon.
       continue;
     }
     router.started(pick);

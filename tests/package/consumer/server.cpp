@@ -14,7 +14,7 @@ class Greeter final : public consumer::v1::Hello::Service {
   }
 };
 
-// Says its port, and serves until it is killed.
+// Prints the server's port, and serves until the process is killed.
 int main() {
   Greeter greeter;
   int port = 0;

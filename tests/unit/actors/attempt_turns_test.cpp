@@ -64,9 +64,9 @@ TEST_CASE("attempt_turns: a hundred thousand that wait are withdrawn at once",
   const auto begun = std::chrono::steady_clock::now();
   for (int key = kMany - 1; key > 2; --key)
     turns.withdraw(key);
-  // A walk through all waiting attempts for each one would take far longer.
+  // If each withdrawal walked through all waiting attempts, this would take far longer.
   CHECK(std::chrono::steady_clock::now() - begun < 5s);
-  turns.withdraw(3);  // Not there any more.
+  turns.withdraw(3);  // Attempt 3 is already withdrawn.
   turns.done(1);
   CHECK(turns.begin(kStart) == Keys{2});
 }
@@ -85,7 +85,7 @@ TEST_CASE("attempt_turns: a slow attempt holds nobody up for long", "[scale][att
   CHECK(turns.begin(kStart + 250ms) == Keys{4});
 
   turns.want(5);
-  turns.done(2);  // Already counted as slow: its end begins no other attempt.
+  turns.done(2);  // Attempt 4 has already replaced slow attempt 2, so this end frees no turn.
   CHECK(turns.begin(kStart + 251ms).empty());
   CHECK(turns.begin(kStart + 350ms) == Keys{5});
 }

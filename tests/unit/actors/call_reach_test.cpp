@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decision as a table. tests/e2e/grpc_channel_going_away_test.cpp makes gRPC produce the facts.
+// judge_reach() as tables of facts and results. tests/e2e/grpc_channel_going_away_test.cpp makes
+// gRPC produce the facts.
 #include "actors/io/call_reach.hpp"
 
 #include <string>
@@ -14,7 +15,7 @@ namespace {
 constexpr bool kTaken = true;
 constexpr bool kNotTaken = false;
 
-/// What becomes of the connection; kUnasked: the decision must not depend on it.
+/// Whether the connection leaves READY; kUnasked: the decision must not ask.
 enum class Connection { kUnasked, kStays, kLeaves };
 
 struct Row {
@@ -43,7 +44,7 @@ void check(const Row& row, bool has_no_transport) {
   };
   CHECK(judge_reach(facts, leaves_ready) == row.reach);
   CHECK(is_asked == (row.connection != Connection::kUnasked));
-  // Only a server sends headers.
+  // Headers prove that the call reached a server, because only a server sends headers.
   facts.has_headers = true;
   is_asked = false;
   CHECK(judge_reach(facts, leaves_ready) == Reach::kServer);

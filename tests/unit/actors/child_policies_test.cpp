@@ -17,7 +17,8 @@ ConfigUpdated update(Generation generation) {
   return result;
 }
 
-// A parent with children that have no actors: their messages are written down.
+// A parent of policies without actors. It records the configurations and restarts that
+// ChildPolicies orders.
 struct Parent {
   Parent() {
     ChildPolicies::Hooks hooks;

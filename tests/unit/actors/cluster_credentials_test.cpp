@@ -15,8 +15,9 @@ namespace {
 using Catch::Matchers::Contains;
 using test::Authority;
 
-// Valid files of two instances: "all" has everything, "ca" roots alone, "me" an identity alone. The
-// refresh interval is so short that each connection reads them.
+// Valid files of three certificate provider instances: "all" has roots and an identity, "ca" has
+// only roots, "me" has only an identity. The default refresh interval is so short that each
+// connection reads the files again.
 class Files {
  public:
   Files() {
@@ -100,7 +101,7 @@ TEST_CASE("cluster credentials: files are read again for new connections, not fo
   const auto first = credentials(tls("all", "all"));
   REQUIRE(first.ok());
   files.be(files.authority().issue("client"));
-  // A second later at the latest.
+  // After one second a new connection reads the files again, although refresh_interval is longer.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (credentials(tls("all", "all")).value() == *first)
     REQUIRE(std::chrono::steady_clock::now() < deadline);

@@ -49,7 +49,7 @@ TEST_CASE("connection arguments: keepalive_time outranks the user's arguments fo
   CHECK(number(made, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA) == 0);
   CHECK(number(made, "user.first") == 1);
   CHECK(number(made, "user.last") == 2);
-  CHECK(number(said, GRPC_ARG_KEEPALIVE_TIME_MS) == 600'000);  // The user's own are untouched.
+  CHECK(number(said, GRPC_ARG_KEEPALIVE_TIME_MS) == 600'000);  // The user's object is unchanged.
 }
 
 TEST_CASE("connection arguments: without keepalive_time the user's arguments for pings hold",

@@ -15,7 +15,7 @@ xds::ChannelCredentials tls(const std::string& ca, const std::string& certificat
   return made;
 }
 
-// The texts of gRPC 1.51.
+// Error texts of gRPC 1.51.
 const char kReset[] = "recvmsg:Connection reset by peer";
 const char kUntrusted[] =
     "Tls handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::certificate verify failed";

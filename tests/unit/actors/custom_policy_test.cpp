@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A custom policy that dies, between the real actors in virtual time: the picker that serves
-// meanwhile, the configuration of the restart, and the report of the death.
+// Deaths of a custom policy, with real actors in virtual time. The tests check the picker that
+// serves until the restart, the configuration of the restart, and the report of the death.
 //
 //   ear ◀─ policy (outlier_detection) ◀─ policy (custom): the test's script
 
@@ -33,7 +33,8 @@ using std::chrono::seconds;
 
 const char kName[] = "com.example.Scripted";
 
-/// The reaction of one life of the policy to an event; `life` counts from 1, `events` in this life.
+/// The reaction of the policy to an event. `life` counts the starts of the policy from 1; `events`
+/// counts the events since the last start.
 using Script = std::function<LbEffects(int life, int events, const LbEvent& event)>;
 
 class Scripted final : public lb::Policy {
@@ -50,7 +51,7 @@ class Scripted final : public lb::Policy {
   Script script_;
 };
 
-// A READY picker that names its maker.
+// A READY picker. Its picks answer with the given name and the generation of the configuration.
 LbEffects serve(const std::string& who, const LbEvent& event) {
   const auto* update = std::get_if<ConfigUpdated>(&event);
   if (update == nullptr) return {};
@@ -120,7 +121,7 @@ class World {
     tell(ConfigUpdated{generation, config(), nullptr, nullptr});
   }
 
-  /// An event that reaches the custom policy.
+  /// Sends an event that reaches the custom policy.
   void wake() { tell(IdleExitRequested{}); }
 
   void pass(Duration time) {
@@ -201,7 +202,7 @@ TEST_CASE(
   world.pass(milliseconds(20));
   CHECK(world.lives == 2);
   CHECK(world.serving() == "life 2, configuration 1");
-  // The policy goes on as before.
+  // The restarted policy takes new configurations.
   world.configure(2);
   CHECK(world.serving() == "life 2, configuration 2");
   CHECK(world.heard->applied == 2);
@@ -235,7 +236,7 @@ TEST_CASE("custom policy: a configuration that kills it is not given to it again
   world.configure(1);
   world.configure(2);
   CHECK(world.serving() == "life 1, configuration 1");
-  // A dead child does not hold the generation up.
+  // A dead child does not delay the generation.
   CHECK(world.heard->applied == 2);
   world.pass(seconds(60));
   CHECK(world.lives == 2);
@@ -283,12 +284,12 @@ TEST_CASE("custom policy: a hundred configurations to one that dies of each are 
   World world([](int, int, const LbEvent&) -> LbEffects { throw std::runtime_error("poison"); });
   for (Generation next = 1; next <= 100; ++next) {
     world.configure(next);
-    CHECK(world.heard->applied == next);  // A dead child does not hold the generation up.
+    CHECK(world.heard->applied == next);  // A dead child does not delay the generation.
   }
   CHECK(world.lives == 1);
   world.pass(milliseconds(110));
   CHECK(world.lives == 2);
-  // The last configuration killed the policy, too.
+  // The restart used the last configuration, which killed the policy: no further restart follows.
   world.pass(seconds(60));
   CHECK(world.lives == 2);
 }

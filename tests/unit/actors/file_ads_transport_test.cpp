@@ -46,7 +46,8 @@ struct Complaint {
   std::string text;
 };
 
-// A client on one stream of a transport. Events are texts, except the responses.
+// A client on one stream of a transport. `events` has a text for each opening and closing of the
+// stream, and the bytes of each response.
 struct Client {
   explicit Client(AdsTransport& transport) {
     AdsTransport::Events told;
@@ -85,7 +86,7 @@ struct Client {
   std::unique_ptr<AdsTransport::Stream> stream;
 };
 
-// A file and a transport that follows it.
+// A resource file and a transport that follows it.
 struct World {
   explicit World(const std::string& text) {
     auto made =
@@ -207,7 +208,7 @@ TEST_CASE("file_ads_transport: a file that is bad for a moment is not complained
   client.ask(kCds, {"a", "b"});
   CHECK(client.events.next() == "opened");
   DiscoveryResponse last = client.response();
-  // On a machine that halts between two lines, a moment is over: then once more.
+  // A slow machine may leave the file bad for too long. The test then tries again.
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   Names wanted = {"a", "b"};
@@ -217,7 +218,8 @@ TEST_CASE("file_ads_transport: a file that is bad for a moment is not complained
       world.complaints.next();
     const auto bad_since = Clock::now();
     world.write("resources: [");
-    // The second answer comes after the bad file was read: it was there before the first.
+    // The transport has read the bad file before it sends the second response, because the file
+    // was bad before the first response.
     for (int i = 0; i < 2; ++i) {
       wanted.insert(absl::StrCat("c", wanted.size()));
       client.ask(kCds, wanted, &last);
@@ -228,7 +230,7 @@ TEST_CASE("file_ads_transport: a file that is bad for a moment is not complained
     was_a_moment = Clock::now() - bad_since < std::chrono::milliseconds(100);
     if (was_a_moment) CHECK(is_untold);
     if (last.resources_size() == 1) last = client.response();
-    // Long enough for further complaints to arrive.
+    // A late complaint about the bad file would arrive within 400 ms.
     while (was_a_moment && Clock::now() - bad_since < std::chrono::milliseconds(400)) {
       wanted.insert(absl::StrCat("c", wanted.size()));
       client.ask(kCds, wanted, &last);
@@ -251,11 +253,11 @@ TEST_CASE("file_ads_transport: what the client refuses is complained of, once fo
   CHECK(complaint.text == world.folder.path("resources.yaml") +
                               ": line 2: resources[0]: CDS resource \"a\": bad; it is not used");
 
-  // The same again, with another name wanted: known.
+  // The same refusal in a request for another name causes no second complaint.
   client.ask(kCds, {"a", "b"}, &first, "CDS resource \"a\": bad");
   const DiscoveryResponse second = client.response();
   CHECK(world.complaints.is_empty());
-  // And in the answer to another response.
+  // Nor does the same refusal of another response to the same file.
   client.ask(kCds, {"a", "b"}, &second, "CDS resource \"a\": bad");
   world.write(clusters({"a", "b"}));
   const DiscoveryResponse third = client.response();
@@ -263,7 +265,7 @@ TEST_CASE("file_ads_transport: what the client refuses is complained of, once fo
   client.ask(kCds, {"a", "b"}, &third, "CDS resource \"a\": bad");
   CHECK(world.complaints.next().trouble == FileTrouble::kInvalidResource);
 
-  // Once the client has taken a version, that one serves on.
+  // Once the client has accepted a version, the transport serves that version after a refusal.
   world.write(clusters({"a"}));
   const DiscoveryResponse fourth = client.response();
   client.ask(kCds, {"a", "b"}, &fourth);
@@ -316,7 +318,7 @@ TEST_CASE("file_ads_transport: a bad file is no beginning", "[actors][io][file]"
   struct Row {
     const char* what;
     std::string text;
-    std::string error;  // After the path.
+    std::string error;  // The text after the path.
   };
 
   const std::string a = "- {\"@type\": " + kCds + ", name: a}\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Probes by turns: which probe begins when more are wanted than may be under way.
+// The turns of probes: which probe begins next when the limit of probes under way is reached.
 #include "actors/io/health_prober.hpp"
 
 #include <memory>
@@ -48,7 +48,7 @@ TEST_CASE("health_prober: so many probes are under way, the others wait for thei
       world.fake->answer(name, ProbeOutcome::kFailed);
     CHECK(world.answers ==
           std::vector<std::string>{"b", "a", "c delayed", "d delayed", "e delayed"});
-    // Begins the same probe again: no other probe is before it.
+    // The same probe begins again at once, because no other probe waits.
     world.begin(*probes[0], "a");
     CHECK(world.fake->begun == 6);
     world.fake->answer("a", ProbeOutcome::kPassed);

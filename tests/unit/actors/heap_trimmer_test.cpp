@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 constexpr Instant kStart{};
 
-// The due time of each trim of the plan, in seconds after kStart; each trim is made at once.
+// The due time of each trim of the plan, in seconds after kStart. Each trim is made when it is due.
 std::vector<long> trims_of(TrimPlan plan) {
   std::vector<long> seconds;
   while (const auto next = plan.next_trim()) {
@@ -47,7 +47,7 @@ TEST_CASE("heap_trimmer: more ends neither put a trim off nor bring two trims to
   plan.record_trim(kStart + 1s);
   plan.record_many(kStart + 2s);
   CHECK(trims_of(plan) == std::vector<long>{6, 11, 36, 156});
-  // After the plan's end.
+  // Many further ends after the last trim of a plan start a new plan.
   TrimPlan later = plan;
   for (int i = 0; i < 4; ++i)
     later.record_trim(kStart + 6s);
@@ -60,7 +60,7 @@ TEST_CASE("heap_trimmer: trims on a thread of its own after so many ends, and no
           "[scale][heap_trimmer][H1][H3]") {
   std::promise<std::thread::id> trimmed;
   auto when_trimmed = trimmed.get_future();
-  bool is_told = false;  // Of the trimmer's thread.
+  bool is_told = false;  // Only the trimmer's thread reads or writes it.
   HeapTrimmer trimmer([&] {
     if (!std::exchange(is_told, true)) trimmed.set_value(std::this_thread::get_id());
   });
@@ -91,10 +91,10 @@ bool is_resident(const void* place) {
   const auto begin = reinterpret_cast<std::uintptr_t>(place) / page * page;
   unsigned char resident = 0;
   const int result = ::mincore(reinterpret_cast<void*>(begin), page, &resident);
-  return result == 0 && (resident & 1) != 0;  // ENOMEM: no longer mapped.
+  return result == 0 && (resident & 1) != 0;  // An unmapped page gives ENOMEM.
 }
 
-// Volatile: the compiler would drop writes that precede free().
+// The writes are volatile because the compiler would drop plain writes that precede free().
 void* filled(std::size_t size) {
   void* const block = std::malloc(size);
   auto* const bytes = static_cast<volatile char*>(block);
@@ -108,7 +108,7 @@ TEST_CASE("heap_trimmer: the free end of a thread's arena returns to the system"
   bool was_resident = false;
   bool is_kept = true;
   std::thread thread([&] {
-    std::free(filled(24 << 20));  // Raises glibc's threshold to twice this size.
+    std::free(filled(24 << 20));  // Raises glibc's trim threshold to twice this size.
     std::vector<void*> blocks;
     blocks.reserve(256);
     for (int i = 0; i < 256; ++i)

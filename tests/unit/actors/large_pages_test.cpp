@@ -44,7 +44,7 @@ void give_back(const Piece& piece) {
   large_pages().deallocate(piece.memory, piece.size, kLine);
 }
 
-// Of the mapping where that is.
+// The VmFlags line of the mapping that holds `memory`; "" if there is none.
 std::string kernel_flags(const void* memory) {
   std::ifstream maps("/proc/self/smaps");
   const auto place = reinterpret_cast<std::uintptr_t>(memory);
@@ -68,7 +68,8 @@ std::size_t mapped_bytes() {
   return pages * 4096;
 }
 
-// Where each piece is watched instead, or the system has no large pages, there is nothing to see.
+// False under AddressSanitizer, which watches each piece instead of pooling it, and on systems
+// without large pages. There is then nothing to test.
 bool is_pooled() {
 #if defined(__SANITIZE_ADDRESS__)
   return false;
@@ -122,13 +123,13 @@ TEST_CASE("large_pages: what was given back serves again", "[actors][io]") {
   std::set<const void*> places;
   for (int round = 0; round < 1'000; ++round) {
     const Piece older = take(size, 1);
-    const Piece newer = take(size, 2);  // As pickers follow each other.
+    const Piece newer = take(size, 2);  // A new picker is built while the old one still exists.
     places.insert({older.memory, newer.memory});
     give_back(older);
     give_back(newer);
   }
   CHECK(places.size() < 10);
-  CHECK_FALSE(kernel_flags(*places.begin()).empty());  // Kept, not given back to the system.
+  CHECK_FALSE(kernel_flags(*places.begin()).empty());  // The pool keeps its memory mapped.
 }
 
 TEST_CASE("large_pages: asks for large pages, and gives those of large pieces back",

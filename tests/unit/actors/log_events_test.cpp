@@ -14,8 +14,10 @@ const ClusterName kOrders{"orders"};
 
 TEST_CASE("log events: changes of the priority", "[actors][log]") {
   CHECK_FALSE(line_of(PriorityActive{kOrders, 0, std::nullopt}));
-  CHECK_FALSE(line_of(PriorityActive{kOrders, -1, std::nullopt}));  // The beginning.
-  CHECK_FALSE(line_of(PriorityActive{kOrders, 1, 0}));              // The failover has the line.
+  // At the start no priority is active, which needs no line.
+  CHECK_FALSE(line_of(PriorityActive{kOrders, -1, std::nullopt}));
+  // A failover is an event of its own, which has the line.
+  CHECK_FALSE(line_of(PriorityActive{kOrders, 1, 0}));
   CHECK(line_of(PriorityActive{kOrders, -1, 0}) ==
         LogLine{LogLevel::kWarning,
                 LogKind::kPriority,

@@ -27,7 +27,7 @@ TEST_CASE("log limit: a burst of each kind, then one line every so often", "[act
     REQUIRE(limit.admit(LogKind::kPriority, kStart) == 0U);
   CHECK_FALSE(limit.admit(LogKind::kPriority, kStart));
   CHECK_FALSE(limit.admit(LogKind::kPriority, kStart + LogLimit::kEvery - 1ns));
-  CHECK(limit.admit(LogKind::kEjection, kStart) == 0U);  // A limit of its own.
+  CHECK(limit.admit(LogKind::kEjection, kStart) == 0U);  // Each kind has its own limit.
   CHECK(limit.admit(LogKind::kPriority, kStart + LogLimit::kEvery) == 2U);
   CHECK_FALSE(limit.admit(LogKind::kPriority, kStart + LogLimit::kEvery));
   CHECK(limit.admit(LogKind::kPriority, kStart + 2 * LogLimit::kEvery) == 1U);

@@ -40,7 +40,7 @@ TEST_CASE("process facts: this process has every metric, and open files count", 
     std::fclose(file);
 
   CHECK(before.size() == 6);
-  // Other threads of the test program may close a few meanwhile.
+  // Other threads of the test program may close some files meanwhile, so half of 64 is enough.
   CHECK(after.at("process_open_fds") >= before.at("process_open_fds") + 32);
   rlimit limit{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
@@ -49,7 +49,8 @@ TEST_CASE("process facts: this process has every metric, and open files count", 
   CHECK(after.at("process_resident_memory_bytes") > 0);
   CHECK(after.at("process_resident_memory_bytes") < after.at("process_virtual_memory_bytes"));
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  CHECK(after.at("process_start_time_seconds") <= now.count() + 1);  // The tick of the kernel.
+  // The kernel counts boot and start times in coarse units, so the sum may be up to 1 s late.
+  CHECK(after.at("process_start_time_seconds") <= now.count() + 1);
   CHECK(after.at("process_start_time_seconds") > 1'500'000'000);
 }
 

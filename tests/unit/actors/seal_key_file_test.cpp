@@ -39,8 +39,8 @@ lb::CookieSeal seal_of(char letter) {
   return lb::CookieSeal({key});
 }
 
-// Keys are read as picks read them, inside a read section. A change of the keys waits for the
-// readers.
+// The tests read keys inside a read section, as picks do. Old keys are freed only after such read
+// sections have ended.
 const lb::SnapshotCell& any_cell() {
   static const lb::SnapshotCell cell;
   return cell;
@@ -59,7 +59,7 @@ bool opens(const lb::CookieSeal& seal, const std::string& value) {
   return seal.open(value, "purpose", text) != lb::CookieSeal::Opened::kNo;
 }
 
-// A file of keys, the first of them 'a', and the complaints about it.
+// A key file with the key 'a' first, and the complaints about the file.
 struct KeyFileWorld {
   KeyFileWorld() { REQUIRE(file.ok()); }
 
@@ -107,7 +107,7 @@ TEST_CASE("seal_key_file: a file that others can write is not used", "[actors][i
   CHECK(refused.status().code() == absl::StatusCode::kPermissionDenied);
   CHECK_THAT(std::string(refused.status().message()), StartsWith(why));
 
-  // One that takes the place of a good one.
+  // A writable file replaces a good file.
   fs::permissions(path, fs::perms::owner_all);
   Happened<std::string> complaints;
   const auto file =
@@ -119,7 +119,7 @@ TEST_CASE("seal_key_file: a file that others can write is not used", "[actors][i
   fs::rename(other, path);
   CHECK_THAT(complaints.next(), StartsWith(why) && Contains("the last good keys stay in use"));
   CHECK(opens(seal_of('a'), sealed_by(*seal)));
-  // Its keys are good as soon as its rights are.
+  // The keys of the new file are used once others cannot write the file.
   fs::permissions(path, fs::perms::owner_all);
   CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*seal)); }));
   CHECK(complaints.is_empty());
@@ -155,7 +155,7 @@ TEST_CASE("seal_key_file: a file that others can read is used, and warned of onc
   CHECK(complaints.is_empty());
 }
 
-// Which files of a folder have been read to their end, from its making on.
+// Waits until a file of a folder has been read and closed. It sees readings since its construction.
 class Readings {
  public:
   explicit Readings(const TemporaryFolder& folder) : news_(::inotify_init1(IN_CLOEXEC)) {
@@ -167,7 +167,7 @@ class Readings {
   Readings(const Readings&) = delete;
   Readings& operator=(const Readings&) = delete;
 
-  // Waits for one of any file.
+  // Waits for a reading of any file of the folder.
   void wait() const {
     pollfd readable{.fd = news_, .events = POLLIN, .revents = 0};
     const auto patience = std::chrono::milliseconds(test::kPatience).count();
@@ -178,7 +178,8 @@ class Readings {
   int news_;
 };
 
-// A file's complaint of its own. What others had to complain of before comes before it.
+// Causes a complaint about another key file and checks that it is the next complaint. Complaints
+// about earlier changes of other files would arrive before it.
 void complain_last(const TemporaryFolder& folder, Happened<std::string>& complaints) {
   const std::string path = folder.write("other", line_of('x'));
   const auto file =
@@ -199,7 +200,7 @@ TEST_CASE("seal_key_file: one that is good again before it has settled is not co
     readings.wait();
     world.folder.write("keys", line_of('b'));
     was_in_time = std::chrono::steady_clock::now() - begun < 200ms;
-    if (!was_in_time) continue;  // It may complain.
+    if (!was_in_time) continue;  // The file was bad for so long that a complaint is allowed.
     CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*(*world.file)->seal())); }));
     complain_last(world.folder, world.complaints);
   }
@@ -227,7 +228,7 @@ TEST_CASE("seal_key_file: one that cannot be watched is tried again", "[actors][
                    Contains("the last good keys stay in use"));
   }
   CHECK(opens(seal_of('a'), sealed_by(*seal)));
-  // Nothing happens to it any more.
+  // No further change of the file is needed before it is read.
   CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*seal)); }));
   CHECK(world.complaints.is_empty());
   world.folder.write("keys", line_of('c'));
@@ -245,7 +246,7 @@ TEST_CASE("seal_key_file: keys stay as long as somebody may read them", "[actors
     const lb::SnapshotCell::Reader reader(any_cell());
     folder.write("keys", line_of('b'));
     CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*seal)); }));
-    // The old ones cannot go yet, and it does nothing else until they have.
+    // The reader keeps the old keys 'a' alive. The file's next change waits until they are freed.
     folder.write("keys", line_of('c'));
     complain_last(folder, complaints);
     CHECK(opens(seal_of('b'), sealed_by(*seal)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shells themselves, one or two at a time, in virtual time: what they do when one of those
-// they depend on dies.
+// The shells, one or two at a time, in virtual time. Most tests check what a shell does when an
+// actor that it depends on dies.
 
 #include <algorithm>
 #include <deque>
@@ -61,7 +61,7 @@ class IgnoreRetired final : public Reclaimer {
   void retire(std::unique_ptr<const Tracked>) override {}
 };
 
-// No thread of these tests reads snapshots.
+// Frees at once, because no thread of these tests reads snapshots.
 class ReclaimAtOnce final : public Reclaimer {
  public:
   void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) override {
@@ -77,7 +77,8 @@ class Unheard final : public PublicationListener {
   void published(std::uint64_t, ConnectivityState) override {}
 };
 
-// Kills the first subchannels that try to connect; later attempts wait for ever.
+// Throws in the first attempts to connect, which kills the subchannel actors. Later attempts wait
+// for ever.
 class DeadlyConnector final : public Connector {
  public:
   std::unique_ptr<Attempt> connect(const Peer&, Duration, Events events) override {
@@ -91,7 +92,8 @@ class DeadlyConnector final : public Connector {
   int harmless = 50;
 };
 
-// Answers when the test says so, and knows how many attempts are held.
+// Keeps the events of each attempt until the test answers, and counts the attempts that subchannels
+// hold.
 class CountingConnector final : public Connector {
  public:
   std::unique_ptr<Attempt> connect(const Peer&, Duration, Events events) override {
@@ -121,7 +123,7 @@ class ReadyConnector final : public Connector {
   }
 };
 
-// Streams with events that come only when the test says so.
+// The test sends the events of these streams.
 class ScriptedTransport final : public AdsTransport {
  public:
   explicit ScriptedTransport(std::string name = "server") : name_(std::move(name)) {}
@@ -231,7 +233,7 @@ class Shells {
             first->second();
           if (const auto known = decoded->find(std::string(bytes)); known != decoded->end())
             return known->second;
-          return xds::DecodedResponse{};  // Of listeners; none.
+          return xds::DecodedResponse{};  // A response without listeners.
         });
     made.make_decoder = [decode = std::move(decode), in_parts = parts](ServerId) {
       return [decode, in_parts](const std::string& bytes) -> xds::Decoding {
@@ -256,14 +258,14 @@ class Shells {
 
   caf::actor_system& system() { return system_; }
 
-  /// Delayed messages; each keeps its receiver's memory.
+  /// The number of delayed messages. Each keeps the memory of its receiver.
   std::size_t delayed() { return coordinator_.clock().schedule().size(); }
 
   std::size_t living() { return system_.registry().running(); }
 
   void run() { coordinator_.run(); }
 
-  /// Runs all that is due within `time`, in steps that are small beside all timers.
+  /// Advances the clock by `time` and runs what becomes due. The steps are shorter than all timers.
   void pass(Duration time) {
     const Duration step = std::chrono::milliseconds(50);
     for (Duration passed{}; passed < time; passed += step) {
@@ -323,12 +325,12 @@ class Shells {
   std::shared_ptr<DeadlyConnector> connector = std::make_shared<DeadlyConnector>();
   std::shared_ptr<ScriptedLookup> lookup = std::make_shared<ScriptedLookup>();
   std::shared_ptr<test::FakeProber> prober = std::make_shared<test::FakeProber>();
-  /// Contents to decode from further bytes.
+  /// What the decoder returns, by the bytes of a response.
   std::shared_ptr<Responses> responses = std::make_shared<Responses>();
-  /// The number of parts of a response; default: one.
+  /// The number of parts in which a response is decoded, by its bytes; default: one.
   std::shared_ptr<std::map<std::string, int>> parts =
       std::make_shared<std::map<std::string, int>>();
-  /// Called between the parts.
+  /// Called while a response is decoded, by its bytes.
   std::shared_ptr<std::map<std::string, std::function<void()>>> meanwhile =
       std::make_shared<std::map<std::string, std::function<void()>>>();
   EnvironmentPtr environment;
@@ -340,7 +342,7 @@ class Shells {
   caf::scheduler::test_coordinator& coordinator_;
 };
 
-// Watches resources of an xds_client.
+// Watches resources of an xds_client and records their changes.
 protocol::BehaviorOf<protocol::ResourceObserver> observe_all(
     protocol::ResourceObserver::pointer self,
     protocol::XdsClientActor client,
@@ -368,7 +370,8 @@ protocol::BehaviorOf<protocol::ResourceObserver> observe(protocol::ResourceObser
       self, std::move(client), WatchesChanged{0, {Watch{std::move(key)}}}, std::move(heard));
 }
 
-// Stands in for an xds_client: tells all of these resources at once, and that there are no others.
+// Stands in for an xds_client. Answers each watch at once: with all versions of the resource in
+// `resources`, or with "does not exist".
 protocol::BehaviorOf<protocol::XdsClientActor> serve(
     protocol::XdsClientActor::pointer self,
     std::map<ResourceKey, std::vector<Resource>> resources) {
@@ -402,7 +405,7 @@ protocol::BehaviorOf<protocol::XdsClientActor> serve(
   };
 }
 
-// Stands in for override_host: keeps sessions on one address, and has created it for one.
+// Stands in for override_host: keeps sessions, and holds the subchannel of one marked address.
 protocol::BehaviorOf<protocol::SubchannelObserver> keep_sessions(
     protocol::SubchannelObserver::pointer self,
     protocol::SubchannelMapActor map,
@@ -416,7 +419,7 @@ protocol::BehaviorOf<protocol::SubchannelObserver> keep_sessions(
   };
 }
 
-// Stands in for a channel.
+// Stands in for a channel: records configurations and errors.
 protocol::BehaviorOf<protocol::ConfigListener> listen(protocol::ConfigListener::pointer,
                                                       std::shared_ptr<Heard> heard) {
   return {
@@ -508,7 +511,7 @@ TEST_CASE("xds_client: a server that is silent is heard when it speaks, however 
   const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
   shells.keep(shells.system().spawn(observe, client, kListener, heard));
   shells.run();
-  shells.pass(seconds(60));  // Until there is a connection no time runs.
+  shells.pass(seconds(60));  // Without a connection the timer of the resource does not run.
   CHECK(heard->resources.empty());
   shells.transport->streams.at(0).opened();
   shells.run();
@@ -560,18 +563,19 @@ TEST_CASE("xds_client: a lost server is replaced by the next, until it is back",
   CHECK(shells.second->ended == 1);
   CHECK(heard->resources.size() == 1);
   CHECK(heard->ambient.empty());
-  // What is needed again at once still waits, so that no server sees a storm of streams (B8).
+  // The second server is needed again soon after it was left. Its stream waits all the same, so
+  // that no server sees a storm of streams (B8).
   shells.transport->streams[1].closed(absl::UnavailableError("lost"));
   shells.run();
   shells.keep(
       shells.system().spawn(observe, client, ResourceKey{ResourceType::kListener, "other"}, heard));
-  shells.pass(milliseconds(1300));  // It did not last: the next stream waits for the back-off.
+  shells.pass(milliseconds(1300));  // The stream was short, so the next one waits for the back-off.
   REQUIRE(shells.transport->streams.size() == 3);
   shells.transport->streams[2].closed(absl::UnavailableError("refused"));
   shells.run();
   shells.pass(milliseconds(600));
   CHECK(shells.second->streams.size() == 1);
-  shells.pass(milliseconds(200));  // Two seconds after it was left.
+  shells.pass(milliseconds(200));  // The second server was left more than two seconds ago.
   CHECK(shells.second->streams.size() == 2);
 }
 
@@ -601,7 +605,7 @@ TEST_CASE("xds_client: a server that was left is told anew what is wanted, and n
 
   caf::anon_send_exit(mortal, caf::exit_reason::kill);
   shells.run();
-  CHECK(last_asked_for(*shells.transport) == "CDS ");  // With its watcher went the cluster.
+  CHECK(last_asked_for(*shells.transport) == "CDS ");  // The cluster's only watcher has died.
   shells.second->sent.clear();
   shells.transport->streams.at(1).closed(absl::UnavailableError("lost"));
   shells.keep(
@@ -623,7 +627,7 @@ TEST_CASE("xds_client: a stream whose actor dies waits ever longer, until a quie
   const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
   shells.keep(shells.system().spawn(observe, client, kListener, std::make_shared<Heard>()));
   shells.run();
-  // A readable response says nothing about the next response.
+  // A valid response before the deadly one does not shorten the delay.
   const auto time_to_restart = [&] {
     const std::size_t before = shells.transport->streams.size();
     shells.transport->streams.back().opened();
@@ -671,7 +675,8 @@ TEST_CASE("xds_client: a server that is left while its stream is dead is forgott
   CHECK_FALSE(absl::StrContains(metrics, "xds_connected{xds_server=\"second\"}"));
 }
 
-// A stream is told to end while it decodes: its later results come too late.
+// The stream is ordered to end while it decodes a response. The results of that response come too
+// late and are dropped.
 TEST_CASE("xds_client: a server that is left while its stream decodes is forgotten",
           "[actors][xds_client][A71][A78]") {
   Shells shells(two_servers());
@@ -737,7 +742,7 @@ TEST_CASE("xds_client: while one server's long response is decoded, another's up
   shells.run();
   CHECK(invoices->resources.size() == 1);
   CHECK(orders->resources.empty());
-  // Nor is the same server's next response taken before.
+  // Nor is the same server's next response read before the first response is decoded.
   CHECK(shells.transport->reads == 0);
   CHECK(shells.second->reads == 1);
   shells.pass(seconds(5));
@@ -905,7 +910,7 @@ TEST_CASE("xds_watcher: a look-up that is under way answers for a name that is w
           "[actors][xds_watcher][dns][A37-15]") {
   Shells shells;
   const auto heard = std::make_shared<Heard>();
-  // The cluster is of a name, then it is not, then it is again: all before the look-up has run.
+  // The cluster changes from DNS to EDS and back to DNS before the look-up has run.
   const std::map<ResourceKey, std::vector<Resource>> resources{
       {tests::lds("orders"), {tests::inline_listener("orders", tests::routes_to("r", {"d"}))}},
       {tests::cds("d"),
@@ -1005,7 +1010,7 @@ TEST_CASE("channel: the series of a cluster that it no longer refers to end a mi
   const auto other = client_with({});
   protocol::post(channel, protocol::XdsClientReplaced{caf::actor_cast<caf::actor>(other)});
   shells.pass(seconds(1));  // The watcher lets changes settle before it passes them on.
-  CHECK(has_series());      // A scrape still sees how the cluster ended.
+  CHECK(has_series());      // A scrape can still read the last values of the cluster.
   now += seconds(61);
   CHECK_FALSE(has_series());
 }
@@ -1017,7 +1022,7 @@ TEST_CASE("channel: says when a target is first served, and when picks saw a con
   Environment made = *shells.environment;
   made.reclaimer = std::make_shared<ReclaimAtOnce>();
   made.connector = std::make_shared<ReadyConnector>();
-  // The lines that a runtime shows by default.
+  // Keeps the lines that a runtime logs by default.
   made.log = [&](const LogLine& line) {
     if (line.level >= LogLevel::kNotice) log.push_back(line);
   };
@@ -1105,7 +1110,7 @@ TEST_CASE("workload: one message in sixteen of each actor is measured, the first
   const double messages = shown("messages_total");
   CHECK(messages == 18);
   CHECK(shown("handle_duration_seconds_count") == 2);
-  // The first message found the others in the mailbox, at the 17th one was left.
+  // Only messages 1 and 17 were measured. Message 19 is not measured.
   protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, 19});
   shells.run();
   CHECK(shown("handle_duration_seconds_count") == 2);
@@ -1168,7 +1173,7 @@ TEST_CASE("subchannel_map: a dead subchannel that nobody holds any more does not
   const auto map = shells.spawn_held_map();
   shells.run();
   CHECK(shells.connector->asked == 1);
-  const std::size_t living = shells.living();  // Without the subchannel, which has died of that.
+  const std::size_t living = shells.living();  // The subchannel died when it tried to connect.
   protocol::post(map, SubchannelReleased{Holder{PolicyPath("p"), 1}, Address("127.0.0.1:80")});
   shells.pass(seconds(1));
   CHECK(shells.living() == living);
@@ -1181,7 +1186,7 @@ TEST_CASE("subchannel_map: a subchannel that dies again and again is restarted e
   shells.run();
   CHECK(shells.connector->asked == 1);
   shells.pass(seconds(1));
-  CHECK(shells.connector->asked == 4);  // After 0.1, 0.3 and 0.7 s.
+  CHECK(shells.connector->asked == 4);  // Restarts after 0.1, 0.3 and 0.7 s.
 }
 
 TEST_CASE("subchannel_map: a subchannel that lived for a minute is restarted soon again",
@@ -1198,7 +1203,7 @@ TEST_CASE("subchannel_map: a subchannel that lived for a minute is restarted soo
   for (int i = 0; i < 100 && shells.connector->asked == before; ++i)
     shells.pass(milliseconds(50));
   shells.pass(milliseconds(350));
-  CHECK(shells.connector->asked == before + 3);  // At once, after 0.1 and after 0.3 s.
+  CHECK(shells.connector->asked == before + 3);  // Attempts at once, after 0.1 s and after 0.3 s.
 }
 
 TEST_CASE("health_checker: lives beside its subchannel, and says whether that is fit",
@@ -1354,7 +1359,7 @@ TEST_CASE("sweeper: sweeps are asked for while sessions are kept, whatever becom
     CHECK(shows("affinity_subchannels_held{cluster=\"orders\"} 0"));
     CHECK(shows("affinity_sweeps_total{cluster=\"orders\"} 1"));
     CHECK(shows("affinity_released_total{cluster=\"orders\"} 1"));
-    // The idle timeout, the timer, the answer.
+    // The three messages are the idle timeout, the timer and the answer of the map.
     CHECK(shows("actor_messages_total{actor=\"sweeper\"} 3"));
     shells.pass(seconds(10));
     CHECK(shows("affinity_sweeps_total{cluster=\"orders\"} 2"));
@@ -1389,7 +1394,7 @@ TEST_CASE("sweeper: sweeps are asked for while sessions are kept, whatever becom
     CHECK_FALSE(shows("affinity_sweeps_total{cluster=\"orders\"} 1"));
     caf::anon_send(map, order);
     shells.run();
-    CHECK(shells.living() == before + 2);  // Sessions again, and a sweeper again.
+    CHECK(shells.living() == before + 2);  // There is a new sweeper for the new sessions.
     shells.pass(seconds(10));
     CHECK(shows("affinity_sweeps_total{cluster=\"orders\"} 1"));
   }
@@ -1441,7 +1446,7 @@ std::string every_second() {
   return response.SerializeAsString();
 }
 
-// The calls that succeeded, by the requests from the one numbered `first`.
+// The sum of successful calls in the load reports that were sent, from number `first` on.
 std::uint64_t reported(const ScriptedTransport& transport, std::size_t first = 0) {
   std::uint64_t succeeded = 0;
   for (std::size_t i = first; i < transport.sent.size(); ++i) {
@@ -1481,19 +1486,19 @@ TEST_CASE("load_reporter: there is one, with a stream, while the book has cluste
   server.streams[0].opened();
   server.streams[0].received(every_second());
   shells.pass(seconds(3));
-  CHECK(server.sent.size() == 2);  // The node, and that there was no load.
+  CHECK(server.sent.size() == 2);  // The node, and a report without load.
   CHECK(server.reads == 1);
 
   count_calls(counts, 3);
   shells.pass(seconds(2));
   CHECK(reported(server) == 3);
   count_calls(counts, 2);
-  counts = nullptr;  // The cluster goes, and its last report is still sent.
+  counts = nullptr;  // The cluster leaves the configuration. Its last report is still sent.
   shells.pass(seconds(3));
   CHECK(reported(server) == 5);
   CHECK(server.ended == 1);
   CHECK(shells.book->size() == 0);
-  // Each of the two stands behind a report without counts.
+  // A report without counts precedes each of the two reports with counts.
   CHECK_THAT(shells.metrics(),
              Catch::Contains("signalbox_lrs_reports_total{xds_server=\"of loads\"} 4"));
 
@@ -1561,9 +1566,10 @@ TEST_CASE("subchannel_map: the back-offs of many subchannels are few delayed mes
   for (const auto& events : connector->asked)
     events.failed(absl::UnavailableError("refused"));
   shells.run();
-  CHECK(shells.delayed() < 10);  // One for each back-off that was the shortest so far.
+  // A subchannel causes a delayed message only if its back-off is the shortest so far.
+  CHECK(shells.delayed() < 10);
 
-  // Each has its own, all the same.
+  // Each subchannel still connects again after its own back-off.
   shells.pass(seconds(2));
   CHECK(connector->asked.size() == std::size_t{2} * kMany);
   CHECK(connector->held == kMany);

@@ -82,7 +82,7 @@ TEST_CASE("status board: a piece ends with its actor, not with the successor's",
   auto first = board.show(seen);
   seen.active = 1;
   auto second = board.show(seen);
-  first = nullptr;  // The predecessor ends after its successor has begun.
+  first = nullptr;  // The piece of the old actor ends after that of its successor has begun.
   REQUIRE(board.pieces().priorities.contains(kPlace));
   CHECK(board.pieces().priorities.at(kPlace)->active == 1);
   second = nullptr;
@@ -93,7 +93,7 @@ TEST_CASE("status board: a piece ends with its actor, not with the successor's",
   load = nullptr;
   CHECK(board.pieces().loads.empty());
 
-  // Pieces that have ended do not pile up.
+  // Pieces that have ended do not accumulate.
   for (int i = 0; i < 1000; ++i)
     board.show(PrioritiesSeen{.cluster = ClusterName(std::to_string(i))});
   CHECK(board.pieces().priorities.empty());

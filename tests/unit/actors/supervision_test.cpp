@@ -55,7 +55,7 @@ TEST_CASE("supervision: a quiet minute makes the delay short again, less does no
   CHECK(delay.next(now) == RestartDelay::kFirstOfStream);
   now += RestartDelay::kQuiet - Duration(1);
   CHECK(delay.next(now) == 2 * RestartDelay::kFirstOfStream);
-  now += RestartDelay::kQuiet - Duration(1);  // Of the last death, not of the first.
+  now += RestartDelay::kQuiet - Duration(1);  // The quiet time counts from the last death.
   CHECK(delay.next(now) == 4 * RestartDelay::kFirstOfStream);
   now += RestartDelay::kQuiet;
   CHECK(delay.next(now) == RestartDelay::kFirstOfStream);

@@ -72,7 +72,7 @@ TEST_CASE("tls files: a chain ends with its first certificate, roots with their 
 
   const Authority other("other");
   const test::Issued expired = other.issue("old", "", /*has_expired=*/true);
-  files.folder.write("cert.pem", files.issue().certificate);  // Of another key: not used.
+  files.folder.write("cert.pem", files.issue().certificate);  // It does not match the key file.
   CHECK(is_in(tls.ends().identity, hours(23), hours(25)));
   test::Issued client = files.issue();
   client.certificate += expired.certificate;
@@ -141,7 +141,7 @@ TEST_CASE("tls files: bad ones are an error that names the field, the file and w
     REQUIRE(files.complaints.size() == 1);
     CHECK_THAT(files.complaints[0], Catch::Contains(files.folder.path(row.file)));
 
-    // Repaired, and spoilt again.
+    // If the files are repaired and then spoilt again, there is a second complaint.
     const test::Issued fresh = files.issue();
     files.write(fresh);
     CHECK(tls.read().value().certificate_chain == fresh.certificate);

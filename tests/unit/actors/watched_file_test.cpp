@@ -40,7 +40,7 @@ absl::StatusOr<std::string> next(WatchedFile& file) {
   }
 }
 
-// Writes in place, as some editors and the shell do.
+// Writes in place, as some editors and command shells do.
 void write_in_place(const std::string& path, const std::string& text) {
   std::ofstream(path) << text;
 }
@@ -56,7 +56,8 @@ TEST_CASE("watched_file: a file that must not be read is PERMISSION_DENIED", "[a
   const TemporaryFolder folder;
   const std::string path = folder.write("file", "secret");
   fs::permissions(path, fs::perms::none);
-  fs::permissions(folder.path("."), fs::perms::all);  // The thread keeps its group.
+  // NoRights changes the user of the thread, which must still be able to search the folder.
+  fs::permissions(folder.path("."), fs::perms::all);
   const NoRights rights;
   for (const absl::Status& status : {read_file(path).status(), WatchedFile::open(path).status()}) {
     CHECK(status.code() == absl::StatusCode::kPermissionDenied);
@@ -98,8 +99,10 @@ TEST_CASE("watched_file: a file beyond max_file_bytes is not read", "[actors][io
 TEST_CASE("watched_file: hears of every way in which a file is changed", "[actors][io][file]") {
   struct Row {
     const char* way;
-    std::function<std::string(const TemporaryFolder&)> make;  // The path to watch; text "old".
-    std::function<void(const TemporaryFolder&)> change;       // To the text "new".
+    // Makes a file with the text "old" and returns the path to watch.
+    std::function<std::string(const TemporaryFolder&)> make;
+    // Changes the text behind that path to "new".
+    std::function<void(const TemporaryFolder&)> change;
   };
 
   const Row rows[] = {
@@ -188,7 +191,7 @@ TEST_CASE("watched_file: a file that goes is an error, and any text then a chang
     folder.write("next/file", "same");
     fs::rename(folder.path("next"), folder.path("sub"));
   }
-  // Further errors are the steps in between.
+  // Each step of the change may report an error before the last step succeeds.
   auto text = next(*file);
   while (absl::IsNotFound(text.status()))
     text = next(*file);
@@ -211,7 +214,7 @@ TEST_CASE("watched_file: where nothing is left to watch with, it can be tried ag
     const auto refused = file->read_change();
     CHECK_THAT(std::string(refused.status().message()), StartsWith("cannot watch " + path));
     CHECK_FALSE(file->is_watched());
-    // Still nothing, and that has been said.
+    // The file still cannot be watched, and the error is not reported twice.
     const auto again = file->read_change();
     CHECK((again.ok() && !again->has_value()));
     CHECK_FALSE(file->is_watched());

@@ -53,7 +53,7 @@ AdminRequest get(const std::string& path) {
   return {.method = "GET", .path = path};
 }
 
-// "LDS a" and the like.
+// The resources of a dump as short texts: "LDS a".
 std::vector<std::string> shown(const AdminResponse& response) {
   std::vector<std::string> out;
   const auto dump = nlohmann::json::parse(response.body);

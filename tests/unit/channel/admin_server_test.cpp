@@ -69,7 +69,6 @@ std::string ask(const std::string& address, const std::string& text) {
   return channel::ask(port_of(address), text);
 }
 
-// A unix socket as a dead process leaves it.
 sockaddr_un name_of(const std::string& path) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -90,11 +89,12 @@ int listening_at(const std::string& path, int backlog) {
   return descriptor;
 }
 
+// Leaves the file of a unix socket behind, as a process that dies does.
 void leave_socket(const std::string& path) {
   ::close(listening_at(path, 1));
 }
 
-// Reads one request, answers with exactly this, and closes.
+// A server that reads one request, sends `text`, and closes the connection.
 class OneAnswer {
  public:
   OneAnswer(const std::string& path, std::string text) : descriptor_(listening_at(path, 1)) {
@@ -121,7 +121,7 @@ class OneAnswer {
   std::thread thread_;
 };
 
-// Restores the limit of open files.
+// Restores the limit of open files when it is destroyed.
 class FileLimit {
  public:
   explicit FileLimit(const rlimit& before) : before_(before) {}
@@ -252,7 +252,7 @@ TEST_CASE("admin server: /ready is answered while a dump is made", "[channel][ad
     CHECK_THAT(ask(address, "GET /ready?target=a HTTP/1.1\r\nHost: localhost\r\n\r\n"),
                StartsWith("HTTP/1.1 200") && Contains("LIVE"));
   }
-  // The quick lane has the same rules.
+  // The thread for /ready checks Host and the method, as the thread for other pages does.
   CHECK_THAT(ask(address, "GET /ready HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
              StartsWith("HTTP/1.1 403"));
   CHECK_THAT(ask(address, "POST /ready HTTP/1.1\r\nHost: localhost\r\n\r\n"),
@@ -278,14 +278,14 @@ TEST_CASE("admin server: clients that never read hold a bounded number of bytes"
   const auto asked = [&](const char* page) {
     return channel::ask(port, absl::StrCat("GET ", page, " HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   };
-  // Soon the responses of the others wait, and there is no room for another.
+  // Soon the unread responses fill the limit, and another response is refused.
   std::string answer;
   CHECK(test::eventually([&] {
     answer = asked("/metrics");
     return answer.starts_with("HTTP/1.1 503");
   }));
   CHECK_THAT(answer, Contains("bytes of other responses wait for their readers"));
-  // Clients that go make room.
+  // A client that disconnects frees the bytes of its response.
   deaf.clear();
   CHECK(test::eventually([&] { return asked("/metrics").starts_with("HTTP/1.1 200"); }));
 }
@@ -297,7 +297,7 @@ TEST_CASE("admin server: ten thousand clients at once are answered, refused or c
   const FileLimit restore(files);
   files.rlim_cur = files.rlim_max;
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &files) == 0);
-  // Each client costs this process one descriptor; the server has a few hundred.
+  // Each client takes one descriptor of this process. The other 1,500 are for the server.
   const std::size_t clients =
       std::min<std::size_t>(10'000, static_cast<std::size_t>(files.rlim_max) - 1'500);
   const auto server = start("127.0.0.1:0");
@@ -346,7 +346,7 @@ TEST_CASE("admin server: a request line of a mebibyte is refused, and costs no m
   const std::string line = "GET /" + std::string(std::size_t{1} << 20U, 'a') + " HTTP/1.1\r\n";
   for (int i = 0; i < 10; ++i) {
     const std::string answer = ask(server->address(), line + "Host: localhost\r\n\r\n");
-    // The server may have closed before the client has written everything.
+    // The server may close the connection while the client writes; then the client gets no answer.
     CHECK((answer.empty() || answer.starts_with("HTTP/1.1 431 ")));
   }
   CHECK_THAT(ask(server->address(), "GET /" + std::string(20'000, 'a')),
@@ -358,7 +358,7 @@ TEST_CASE("admin server: a request line of a mebibyte is refused, and costs no m
 TEST_CASE("admin server: silent connections stop no page", "[channel][admin]") {
   const auto server = start("127.0.0.1:0");
   std::vector<std::unique_ptr<HttpPeer>> silent;
-  for (std::size_t i = 0; i <= HttpDoorLimits().most; ++i)  // One more than may wait.
+  for (std::size_t i = 0; i <= HttpDoorLimits().most; ++i)  // One connection more than may wait.
     silent.push_back(std::make_unique<HttpPeer>(port_of(server->address())));
   for (const char* page : {"/metrics", "/config_dump", "/"}) {
     const std::string request = absl::StrCat("GET ", page, " HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -435,7 +435,7 @@ TEST_CASE("admin server: no file of others is touched", "[channel][admin]") {
   CHECK(std::filesystem::file_size(file) == 4);
   CHECK_THAT(refusal("unix:" + folder.path("no/such/folder")), Contains("No such file"));
 
-  // A file that has replaced the listener's socket is not the listener's to remove.
+  // The listener does not remove a file that has replaced its socket.
   const std::string path = folder.path("admin.sock");
   auto server = start("unix:" + path);
   std::filesystem::remove(path);
@@ -484,12 +484,12 @@ TEST_CASE("admin client: who says nothing is not waited for longer than that", "
   const std::string path = folder.path("s");
   auto listener = std::make_optional(AdminListener::open(UnixAddress{path}));
   REQUIRE(listener->ok());
-  // A client with a timeout of 0 does not wait for ever either.
+  // A timeout of 0 does not mean to wait for ever.
   const auto patience = std::chrono::milliseconds(GENERATE(100, 0));
   auto asked = std::async(std::launch::async,
                           [&] { return tools::admin_get(UnixAddress{path}, "/", patience); });
   CHECK(asked.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
-  listener.reset();  // Ends the wait of a client that still waits.
+  listener.reset();  // Ends the wait of a client that ignores its timeout.
   CHECK_THAT(
       std::string(asked.get().status().message()),
       Contains(absl::StrCat(" within ", patience.count() / 1000.0, " s; is the process stopped")));
@@ -516,7 +516,7 @@ TEST_CASE("admin client: who takes no connection is told as that", "[tools][admi
   const TemporaryFolder folder;
   const std::string path = folder.path("s");
   const int listener = listening_at(path, 0);
-  std::vector<int> waiting;  // Until there is no room for one more.
+  std::vector<int> waiting;  // Connections that fill the listener's backlog.
   do {
     waiting.push_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
   } while (waiting.size() < 64 && connect_to(waiting.back(), path));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The time between two attempts, without calls.
+// BackOff alone, without calls: the wait between two attempts of a call.
 #include "channel/grpc/back_off.hpp"
 
 #include <chrono>
@@ -36,7 +36,8 @@ TEST_CASE("back_off: a publication does not end it", "[channel][retry]") {
   World world;
   world.start(1h);
   world.waiting.publish();
-  std::promise<void> later;  // One that begins now ends after whatever the publication began.
+  // `later` begins after the publication, and so ends after any work that the publication began.
+  std::promise<void> later;
   BackOff::start(world.waiting, 1ms, [&] { later.set_value(); });
   CHECK(later.get_future().wait_for(10s) == std::future_status::ready);
   CHECK(world.waiting.size() == 1);

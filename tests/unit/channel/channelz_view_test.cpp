@@ -148,7 +148,6 @@ TEST_CASE("channelz_view: an id means the same thing in every status, and only t
   CHECK_FALSE(find_subchannel(status, channel));
   CHECK_FALSE(find_socket(status, address));
   CHECK_FALSE(find_socket(status, -1));
-  // The endpoint has gone.
   status.targets[1].clusters[2].priorities[0].localities.clear();
   CHECK_FALSE(find_subchannel(status, address));
 }

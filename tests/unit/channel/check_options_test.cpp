@@ -55,7 +55,7 @@ TEST_CASE("check_options: an option that cannot be meant is refused by its name"
   const absl::Status status = check_options(options);
   CHECK(status.code() == absl::StatusCode::kInvalidArgument);
   CHECK(std::string(status.message()) == "RuntimeOptions::" + row.text);
-  // Runtime::start() asks before it reads anything.
+  // Runtime::start() checks the options before it reads the bootstrap.
   const auto runtime = Runtime::start(options);
   CHECK(runtime.status() == status);
 }

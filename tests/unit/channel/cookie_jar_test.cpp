@@ -166,7 +166,7 @@ TEST_CASE("cookie jar: it is bounded, and what is in it stays", "[channel][cooki
     for (std::size_t i = 1; i < CookieJar::kMostCookies; ++i)
       CHECK(jar.save(absl::StrCat("c", i, "=", i)).ok());
     refused("more=1", "no room for 'more': the jar has 50 cookies");
-    CHECK(jar.save("more=; Max-Age=0").ok());  // Which needs no room.
+    CHECK(jar.save("more=; Max-Age=0").ok());  // Max-Age=0 removes a cookie, which needs no room.
     CHECK(jar.save("c1=other").ok());
     timed.now += 10s;
     CHECK(jar.save("more=1").ok());

@@ -20,7 +20,7 @@ using Catch::Matchers::StartsWith;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kRequest = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
-constexpr std::chrono::seconds kLong{60};  // More than any machine needs.
+constexpr std::chrono::seconds kLong{60};  // More than the slowest machine needs.
 constexpr std::chrono::hours kNever{1};    // More than any test takes.
 
 std::unique_ptr<MetricsServer> start() {
@@ -32,7 +32,7 @@ std::unique_ptr<MetricsServer> start() {
 
 constexpr const char* kEntered = "entered";
 
-/// A door alone, which answers every request that enters.
+/// A door without a server: every request that the door lets in gets the answer kEntered.
 class Door {
  public:
   explicit Door(const HttpDoorLimits& limits)
@@ -58,7 +58,7 @@ class Door {
   }
 
   static void answer(const AcceptedConnection& connection, absl::string_view /*headers*/) {
-    // A socket that is closed with unread bytes resets the connection.
+    // The request is read because closing a socket with unread bytes resets the connection.
     char request[1024];
     [[maybe_unused]] const auto heard =
         ::recv(connection.descriptor, request, sizeof request, MSG_DONTWAIT);
@@ -139,7 +139,7 @@ TEST_CASE("http door: what it refuses is told, 400, and the next request is serv
 TEST_CASE("http door: silent connections stop no page", "[channel][http]") {
   const auto server = start();
   std::vector<std::unique_ptr<HttpPeer>> silent;
-  for (std::size_t i = 0; i < HttpDoorLimits().most + 50; ++i) {  // More than may wait.
+  for (std::size_t i = 0; i < HttpDoorLimits().most + 50; ++i) {  // More connections than may wait.
     silent.push_back(std::make_unique<HttpPeer>(server->port()));
     REQUIRE(silent.back()->is_connected());
     if (i % 2 == 0) silent.back()->send("GET /metrics HT");
@@ -147,7 +147,7 @@ TEST_CASE("http door: silent connections stop no page", "[channel][http]") {
       CHECK_THAT(ask(server->port(), kRequest), StartsWith("HTTP/1.1 200 "));
   }
   CHECK_THAT(ask(server->port(), kRequest), StartsWith("HTTP/1.1 200 ") && Contains("x 1\n"));
-  CHECK(silent.front()->is_closed(kLong));  // By either limit; the next two tests have one each.
+  CHECK(silent.front()->is_closed(kLong));  // By the limit of connections or of time.
 }
 
 TEST_CASE("http door: by default a connection waits for at most two seconds", "[channel][http]") {
@@ -163,7 +163,7 @@ TEST_CASE("http door: one connection too many closes the one that waits longest"
   second.send("GET / HT");
   HttpPeer fourth(door.port());
   CHECK(first.is_closed(kLong));
-  // The other connections wait, for as long as it takes.
+  // The other connections stay open, because kNever is the limit of their time.
   second.send("TP/1.1\r\n\r\n");
   CHECK(second.receive() == kEntered);
   third.send(kRequest);
@@ -180,7 +180,7 @@ TEST_CASE("http door: a request that does not come is not waited for, however sl
   REQUIRE(slow.is_connected());
   slow.send("GET /metrics HTTP/1.1\r\nX: ");
   const auto limit = Clock::now() + kLong;
-  // A byte from time to time does not prolong the time limit.
+  // A client that sends a byte from time to time does not prolong its time limit.
   bool is_closed = false;
   while (!is_closed && Clock::now() < limit) {
     is_closed = slow.is_closed(std::chrono::milliseconds(20));

@@ -29,7 +29,7 @@ std::string error_of(const std::vector<CustomHttpFilter>& filters) {
   return std::string(registered.status().message());
 }
 
-// The result of a custom parser for a configuration, once the parser is registered.
+// Registers a filter with this parser, and returns the parser's status for an empty configuration.
 absl::Status parsed(CustomHttpFilter::Parse parse) {
   metrics::Instruments instruments;
   CustomHttpFilter own = filter("com.example.One");

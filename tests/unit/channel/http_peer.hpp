@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HttpPeer — a client of an HTTP server on 127.0.0.1, of which the test writes every byte.
+// HttpPeer — a client of an HTTP server on 127.0.0.1. It sends exactly the bytes of the test.
 
 #pragma once
 
@@ -39,7 +39,7 @@ class HttpPeer {
            static_cast<ssize_t>(text.size());
   }
 
-  // All until the other side closes.
+  // Returns all bytes that the server sends until it closes the connection.
   std::string receive() {
     std::string all;
     char part[4096];
@@ -48,7 +48,7 @@ class HttpPeer {
     return all;
   }
 
-  // Whether the other side has closed, within the time.
+  // Waits for at most `time`, and returns whether the server has closed the connection.
   bool is_closed(std::chrono::milliseconds time) {
     pollfd wanted{.fd = descriptor_, .events = POLLIN, .revents = 0};
     char byte = 0;

@@ -33,7 +33,7 @@ std::string error_of(const std::vector<CustomLbPolicy>& policies) {
   return std::string(registered.status().message());
 }
 
-// The result of a custom parser for JSON, once the parser is registered.
+// Registers a policy with this parser, and returns the parser's result for the JSON text {}.
 absl::StatusOr<CustomPolicyConfigPtr> parsed(decltype(CustomLbPolicy::parse) parse) {
   metrics::Instruments instruments;
   CustomLbPolicy own = policy("com.example.One");

@@ -19,8 +19,7 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> serve(const std::string& address)
   return MetricsServer::start(address, [] { return std::string("x 1\n"); });
 }
 
-// The local address that a connection to the port of another host's name would need: whether
-// something listens there.
+// Whether a socket listens on this local IPv4 address and port.
 bool listens_on(const char* ip, int port) {
   const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in name{};

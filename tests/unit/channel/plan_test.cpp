@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan of a file of resources, as a program asks for it.
+// plan_file() and plan_text(), as a program calls them.
 #include "signalbox/plan.hpp"
 
 #include <cstdlib>

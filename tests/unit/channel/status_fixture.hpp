@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A RuntimeStatus with something of everything, for tests of its renderers.
+// A RuntimeStatus with targets, clusters, endpoints and changes of each kind, for tests of its
+// renderers.
 
 #pragma once
 
@@ -12,7 +13,7 @@
 
 namespace signalbox::channel {
 
-/// "2026-11-25T19:00:00Z", and so many seconds later.
+/// The time `seconds` after 2026-11-25T19:00:00Z.
 inline WallTime at_second(int seconds) {
   return WallTime(std::chrono::seconds(1'795'633'200 + seconds));
 }
@@ -21,7 +22,8 @@ inline EndpointStatus endpoint_of(AddressStatus address) {
   return {.addresses = {std::move(address)}};
 }
 
-/// `all` lists `near`, which has failed, and `far`, which serves; `broken` has no configuration.
+/// The aggregate cluster `all` has the leaves `near`, which has failed, and `far`, which serves
+/// calls. The cluster `broken` does not exist.
 inline RuntimeStatus some_status() {
   using std::chrono::seconds;
   RuntimeStatus status;

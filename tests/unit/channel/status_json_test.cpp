@@ -91,7 +91,7 @@ TEST_CASE("status json: calls that are not counted have no number", "[channel][a
 TEST_CASE("clusters json: has the shape of envoy.admin.v3.Clusters", "[channel][admin][status]") {
   const Json json = Json::parse(clusters_json(some_status()));
   const Json& clusters = json["cluster_statuses"];
-  REQUIRE(clusters.size() == 3);  // The aggregate has no hosts.
+  REQUIRE(clusters.size() == 3);  // Without the aggregate, which has no hosts.
   const Json& near = clusters[0];
   CHECK(near["name"] == "near");
   CHECK(near["added_via_api"] == true);

@@ -163,7 +163,7 @@ TEST_CASE("status: a leaf below an aggregate is not the leaf that is used direct
   CHECK(under.name == ClusterName("c"));
   CHECK(under.aggregate == ClusterName("all"));
   CHECK(under.priorities.at(0).load_percent == 60);
-  // Without a priority policy, the priority is as its best address.
+  // A priority without a priority policy has the state of its best address.
   CHECK(under.priorities[0].started);
   CHECK(under.priorities[0].state == ConnectivityState::kTransientFailure);
   CHECK(under.priorities[0].since == at(99));

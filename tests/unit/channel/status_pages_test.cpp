@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The HTML pages, as functions of a status.
+// The HTML pages that show a RuntimeStatus.
 #include "channel/admin/status_pages.hpp"
 
 #include <string>
@@ -30,7 +30,7 @@ std::size_t times(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Whether every tag that is opened is closed, in order. Knows the elements without an end.
+// Whether every opened element is closed, in order. <meta> and <link> have no end tag.
 bool is_nested(const std::string& html) {
   std::vector<std::string> open;
   for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
@@ -51,7 +51,7 @@ bool is_nested(const std::string& html) {
   return open.empty();
 }
 
-// A status in which every text is an attack.
+// A status in which every text has a script, which a page must escape.
 RuntimeStatus hostile_status() {
   const std::string evil = "<script>alert('1')</script>\"&\x01";
   RuntimeStatus status = some_status();
@@ -228,7 +228,7 @@ TEST_CASE("timeline: rows are without gaps, from one begin until now", "[channel
                                 {at_second(300), at_second(310), std::nullopt, ""},
                                 {at_second(310), at_second(600), 1, "far"},
                             });
-  // Without a change, the active priority has always been it.
+  // A cluster without a change has had its active priority from the beginning.
   CHECK(rows[1].cluster == ClusterName("far"));
   CHECK(rows[1].aggregate == ClusterName("all"));
   CHECK(rows[1].segments == std::vector<TimelineSegment>{{begin, at_second(600), 0, "child0"}});
@@ -246,7 +246,7 @@ TEST_CASE("timeline: never begins before the runtime, and survives changes out o
       if (i > 0) CHECK(row.segments[i].begin == row.segments[i - 1].end);
     }
   }
-  // A cluster that is gone keeps its changes.
+  // A cluster that is gone keeps its row for as long as its changes are listed.
   status.targets.clear();
   CHECK(timelines(status).size() == 1);
   status.changes.clear();

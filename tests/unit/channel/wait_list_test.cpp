@@ -33,7 +33,7 @@ TEST_CASE("wait_list: a thread waits until a publication changes what it waits f
   });
   while (looks == 0)
     std::this_thread::yield();
-  list.publish();  // Of something else: it looks, and waits on.
+  list.publish();  // Not the awaited news: the thread looks, and waits on.
   while (looks == 1)
     std::this_thread::yield();
   CHECK(list.size() == 1);
@@ -41,7 +41,7 @@ TEST_CASE("wait_list: a thread waits until a publication changes what it waits f
   list.publish();
   waiting.join();
   CHECK(was_news);
-  CHECK(looks == 4);  // At first, after each publication, and at the end.
+  CHECK(looks == 4);  // When it begins, after two publications, and at its end.
   CHECK(list.size() == 0);
 }
 

@@ -23,7 +23,7 @@ using testing::RouterFixture;
 
 const Instant kNow{1h};
 
-// A pick that notes the limits that it gets; the test is its timer.
+// A pick that notes its time limits instead of setting a timer. The test ends the pick.
 class TestPick final : public WaitingPick {
  public:
   template <typename... Args>
@@ -38,14 +38,14 @@ class World {
  public:
   World() = default;
 
-  // A waiting pick holds the list, and the list holds the pick.
+  // A waiting pick holds the list, and the list holds the pick. close() ends this cycle.
   ~World() { waiting->close(); }
 
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
   std::shared_ptr<TestPick> make(OnFail on_fail = OnFail::kReturn) {
-    // The caller's arguments are gone by the time that the pick is asked again.
+    // `path` ends with this function, as a caller's text may, so the pick must have a copy.
     const std::string path = "/a.b/C";
     const lb::CallArgs call{path, nullptr, 7, &authority};
     return std::make_shared<TestPick>(waiting,
@@ -63,7 +63,7 @@ class World {
     return pick;
   }
 
-  // Publishes as a runtime does: first the snapshot, then the news.
+  // Publishes as a runtime does: first stores the snapshot, then wakes the waiting picks.
   void publish(std::variant<Complete, Queue, Fail, Drop> outcome) {
     store(std::move(outcome));
     waiting->publish();
@@ -185,7 +185,7 @@ TEST_CASE("waiting_pick: the end of the runtime is the last that it waits for", 
   REQUIRE(world.ended.size() == 1);
   CHECK(world.ended[0].outcome() == PickOutcome::kFail);
   CHECK(world.ended[0].status() == absl::UnavailableError("cluster c: shut down"));
-  // A later pick need not wait.
+  // A pick that begins after close() ends at once.
   world.begin(OnFail::kWait);
   CHECK(world.ended.size() == 2);
 }
@@ -207,7 +207,7 @@ TEST_CASE("waiting_pick: its wait counts by its reason, and a call without an en
     world.publish(Fail{absl::UnavailableError("all failed")});
     world.publish(world.complete());
     CHECK(waits(DelayReason::kFailing) == 1);
-    CHECK(world.callers->calls(0) == 0);  // Router::finished() counts it.
+    CHECK(world.callers->calls(0) == 0);  // Router::finished() counts a completed call.
   }
   SECTION("dropped") {
     world.publish(Drop{absl::ResourceExhaustedError("too many")});
@@ -317,7 +317,7 @@ TEST_CASE("waiting_pick: is delayed once its route is known, and no publication 
   const auto pick = world.begin();
   CHECK(pick->limits.size() == 1);
   world.publish(world.complete());
-  CHECK(pick->limits.size() == 2);  // Where the delay has its timer.
+  CHECK(pick->limits.size() == 2);  // limit() sets the timer of the delay, too.
   world.publish(world.complete());
   CHECK(world.ended.empty());
   SECTION("but its own end does") {

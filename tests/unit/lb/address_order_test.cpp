@@ -35,7 +35,7 @@ EndpointsPtr weighted(
   return std::make_shared<const Endpoints>(std::move(slice));
 }
 
-// How often each address is the first, of `runs` seeds.
+// The number of seeds, of `runs`, that put each address first.
 std::map<std::string, int> firsts(const EndpointsPtr& slice, Shuffle shuffle, int runs) {
   std::map<std::string, int> firsts;
   for (int seed = 0; seed < runs; ++seed)
@@ -43,7 +43,7 @@ std::map<std::string, int> firsts(const EndpointsPtr& slice, Shuffle shuffle, in
   return firsts;
 }
 
-// Six standard deviations of so many draws.
+// Six standard deviations of the hits in `runs` draws, if each draw hits with probability `share`.
 double margin(int runs, double share) {
   return 6 * std::sqrt(runs * share * (1 - share));
 }
@@ -61,7 +61,7 @@ TEST_CASE("address_order: an endpoint comes first as often as its weight says",
     INFO(address);
     CHECK(std::abs(first[address] - kRuns * share) < margin(kRuns, share));
   }
-  // A62 alone knows no weights.
+  // A62 alone ignores weights, so each address is equally likely to be the first.
   first = firsts(slice, Shuffle::kEvenly, kRuns);
   for (const auto& [address, share] : shares)
     CHECK(std::abs(first[address] - kRuns / 4.0) < margin(kRuns, 0.25));
@@ -81,7 +81,7 @@ TEST_CASE("address_order: the second is drawn by weight among the rest", "[lb][p
   CHECK(std::abs(second_is_first - behind_third / 3.0) < margin(behind_third, 1 / 3.0));
 }
 
-// With such weights w nearly all keys u^(1/w) would be rounded to 1, and the order would stay.
+// Weights w this large would round nearly every key u^(1/w) to 1, and the order would never change.
 TEST_CASE("address_order: weights as large as they come still shuffle", "[lb][pick_first][A113]") {
   const auto slice = weighted({{UINT32_MAX, {UINT32_MAX, UINT32_MAX}}});
   auto first = firsts(slice, Shuffle::kByWeight, 2000);

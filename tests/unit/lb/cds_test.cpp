@@ -18,7 +18,7 @@ using Texts = std::vector<std::string>;
 
 const LbConfigPtr kOrders = make_lb_config(CdsConfig{ClusterName("orders")});
 
-// The policy below the priorities of the tree that was sent last.
+// The policy below the priorities in the last tree that cds sent to its child.
 std::string policy_sent(const PolicyHarness& policy) {
   LbConfigPtr config;
   for (const LbEffect& effect : policy.effects()) {

@@ -35,7 +35,7 @@ std::set<ClusterName> names(std::initializer_list<const char*> texts) {
   return result;
 }
 
-// The clusters of the tree, and which of them are retiring.
+// The clusters in the update's tree; `only_retiring`: the retiring clusters alone.
 std::set<ClusterName> tree_of(const ConfigUpdated& update, bool only_retiring = false) {
   std::set<ClusterName> result;
   for (const auto& [name, child] : std::get<ClusterManagerConfig>(*update.config).children) {
@@ -75,7 +75,7 @@ ResolutionNotesPtr notes(const std::string& target) {
   return std::make_shared<const ResolutionNotes>(ResolutionNotes{"node ID: n", target, {}});
 }
 
-// A channel with a root that answers when the test says so.
+// A channel core; its root policy answers when the test calls root().
 class Channel {
  public:
   ChannelEffects config(std::initializer_list<const char*> clusters) {
@@ -94,7 +94,7 @@ class Channel {
 
   ChannelEffects step(const ChannelEvent& event) { return core_.step(event, now); }
 
-  /// A call that chose the cluster, until it is destroyed.
+  /// The use of the cluster by a call; it ends when the returned Use is destroyed.
   Use call_to(const char* cluster) { return Use(*refs_.at(ClusterName(cluster)).lock()); }
 
   bool knows(const char* cluster) { return !refs_.at(ClusterName(cluster)).expired(); }
@@ -133,9 +133,9 @@ TEST_CASE("channel_core: the first snapshot of a configuration says how long it 
   CHECK(applied->origin.versions == ResourceVersions{"7", "", "8", "9"});
   CHECK(applied->application == seconds(2));
   CHECK(applied->propagation == seconds(7));
-  // A picker alone is no configuration.
+  // A new picker alone does not count as an applied configuration.
   CHECK_FALSE(published(channel.root(1, ConnectivityState::kTransientFailure)).applied);
-  // A superseded configuration is never seen.
+  // A configuration that is replaced before the root answers is never published.
   channel.config({"a"});
   channel.now += seconds(1);
   channel.step(XdsConfigArrived{routes_to({"b"}), notes(""), {{"10", "", "", ""}, std::nullopt}});
@@ -146,7 +146,7 @@ TEST_CASE("channel_core: the first snapshot of a configuration says how long it 
   CHECK(next->origin.versions[0] == "10");
   CHECK(next->application == seconds(3));
   CHECK(next->propagation == std::nullopt);
-  // Nor is the loss of a configuration one.
+  // The loss of a configuration does not count as an applied configuration either.
   channel.step(XdsConfigLost{absl::NotFoundError("deleted")});
   CHECK_FALSE(published(channel.root(4)).applied);
 }
@@ -223,7 +223,7 @@ TEST_CASE("channel_core: a cluster is removed in two steps",
   const std::uint64_t old_sequence = published(channel.root(1)).snapshot.sequence;
   auto call = channel.call_to("b");
 
-  // Step 1: the selector cannot choose the cluster any more, and the tree still has it.
+  // Step 1: the new selector can no longer choose cluster b, and the tree still has b.
   const auto step1 = channel.config({"a"});
   CHECK(tree_of(applied(step1)) == names({"a", "b"}));
   CHECK(tree_of(applied(step1), true) == names({"b"}));
@@ -335,7 +335,7 @@ TEST_CASE("channel_core: a note that changes alone is published, and applied to 
   channel.config(config, "");
   CHECK(published(channel.root(1)).snapshot.notes->target.empty());
 
-  // The control plane goes, and comes back.
+  // The control plane is lost and comes back; only the note changes.
   const auto lost = channel.config(config, "refused");
   CHECK(all_of<ApplyToRoot>(lost).empty());
   CHECK(all_of<ReferToClusters>(lost).empty());

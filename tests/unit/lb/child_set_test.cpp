@@ -33,7 +33,7 @@ EndpointsPtr one_priority(std::vector<LocalityPtr> localities) {
   return std::make_shared<const Endpoints>(Endpoints{{Priority{std::move(localities)}}, {}});
 }
 
-/// A set that gets generations as a composite does.
+/// Gives configurations and events to a ChildSet as a composite policy does.
 struct Composite {
   ChildSet children;
   LbEffects effects;
@@ -183,7 +183,7 @@ TEST_CASE("child_set: a child whose policy type changed is switched gracefully",
       CHECK(serving() == taken.picker);
       CHECK(composite.children.find(kA)->state == state);
       CHECK_FALSE(composite.children.find(kA)->replacing);
-      composite.hear(old);  // Late.
+      composite.hear(old);  // A late report of the stopped policy.
       CHECK(serving() == taken.picker);
     }
     SECTION("is stopped when it is READY no more") {
@@ -197,7 +197,7 @@ TEST_CASE("child_set: a child whose policy type changed is switched gracefully",
       composite.apply(3, {kA}, round_robin());
       CHECK(composite.texts() == Texts{"stop a~2", "start a~3"});
       CHECK(serving() == old.picker);
-      composite.hear(reports(next, kReady));  // Late.
+      composite.hear(reports(next, kReady));  // A late report of the stopped replacement.
       CHECK(serving() == old.picker);
       composite.hear(reports(ChildName("a~3"), kReady));
       CHECK(serving() != old.picker);

@@ -28,7 +28,7 @@ CallRulesPtr dropping(const std::vector<std::uint32_t>& shares) {
   return rules;
 }
 
-/// The sum of (seen - expected)² / expected, were row and column independent.
+/// The sum of (seen - expected)² / expected. `expected` assumes independent rows and columns.
 template <std::size_t Rows, std::size_t Columns>
 double chi_square(const std::array<std::array<double, Columns>, Rows>& seen) {
   std::array<double, Rows> rows{};
@@ -51,7 +51,7 @@ double chi_square(const std::array<std::array<double, Columns>, Rows>& seen) {
   return sum;
 }
 
-/// Seeds as the drop-in channel makes them, and plain numbers.
+/// The seed of a call: as the drop-in channel makes it (`spread`), or the number of the call.
 std::uint64_t seed_of(std::uint64_t call, bool spread) {
   return spread ? call * 0x9e3779b97f4a7c15ULL : call;
 }
@@ -80,7 +80,7 @@ TEST_CASE("cluster_impl: each category drops its share of what the others left",
   }));
 }
 
-// Bounds: chi-square is above them once in ten thousand, if the draws are independent.
+// If the draws are independent, a chi-square exceeds its bound once in ten thousand.
 TEST_CASE("cluster_impl: what is dropped says nothing of locality, endpoint and other categories",
           "[lb][cluster_impl][property][A37-27][S5]") {
   const bool spread = GENERATE(true, false);

@@ -23,7 +23,7 @@ using Texts = std::vector<std::string>;
 
 constexpr std::uint32_t kAll = 1'000'000;
 
-/// Counts in a map, as Instruments do.
+/// Counters of drops by name, as Instruments has them.
 class Counters final : public DropCounters {
  public:
   EventCountPtr drops(const ClusterName& cluster, absl::string_view category) override {
@@ -51,7 +51,7 @@ EndpointsPtr dropping(std::vector<DropCategory> drops) {
   return endpoints;
 }
 
-/// Counters of each leaf, as a channel's.
+/// Counters of each leaf, as a channel has them.
 class LeafCounters final : public CallCounters {
  public:
   std::shared_ptr<const CallStats> of_leaf(const ClusterName& aggregate,
@@ -65,7 +65,7 @@ class LeafCounters final : public CallCounters {
   std::map<std::string, std::shared_ptr<const CallStats>> stats_;
 };
 
-/// Calls may still use what has been replaced.
+/// Keeps replaced objects alive, because calls may still use them.
 class Attic final : public Retirement {
  public:
   void retire(std::unique_ptr<const Tracked> object) override {
@@ -76,7 +76,7 @@ class Attic final : public Retirement {
   std::vector<std::unique_ptr<const Tracked>> objects_;
 };
 
-/// Counters of each endpoint, as Instruments have. There is room for `most` endpoints.
+/// Counters of each endpoint, as Instruments has them. There is room for `most` endpoints.
 class CountedEndpoints final : public EndpointCounters {
  public:
   explicit CountedEndpoints(std::size_t most) : most_(most) {}
@@ -155,7 +155,8 @@ void ready(PolicyHarness& policy) {
                                 policy.generation()});
 }
 
-/// The router's part after a pick: returns the call's hold, or the reason why there is none.
+/// The router's part after a pick: passes the gate and tracks the call. `text` is the answer of the
+/// pick, or the refusal of the gate.
 struct Call {
   explicit Call(const PolicyHarness& policy, std::uint64_t seed = 1) {
     PickArgs args;
@@ -202,7 +203,7 @@ TEST_CASE("cluster_impl: drops in every state of the child, and without endpoint
   const std::string dropped =
       "drop UNAVAILABLE: cluster c: the control plane drops calls of "
       "category \"lb\"";
-  CHECK(policy.pick() == dropped);  // The child has not said anything.
+  CHECK(policy.pick() == dropped);  // The child has not reported yet.
   std::int64_t drops = 1;
   for (const auto state : {kConnecting, kIdle, kReady, kFailure}) {
     policy.child("child", state);
@@ -353,7 +354,7 @@ TEST_CASE("cluster_impl: a call that waits, fails or is dropped holds no place",
       const Call call(policy, seed);
   }
   ready(policy);
-  // A pick without a call takes no token.
+  // A pick takes no token until its call passes the gate.
   for (int i = 0; i < 10; ++i)
     policy.published()->picker->pick({});
   CHECK(world.limits->of(ClusterName("c"), "service")->in_flight() == 0);

@@ -13,7 +13,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// The names given to the priorities of a cluster, update after update.
+/// Names the priorities of cluster c; the names of one update are known to the next update.
 struct Naming {
   XdsWorld world;
   PriorityNames names;

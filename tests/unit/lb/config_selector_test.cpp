@@ -48,7 +48,8 @@ TEST_CASE("config_selector: shares calls among weighted clusters", "[lb][config_
   CHECK(share["a"] + share["b"] == kCalls);
 }
 
-// One draw for both choices would send all of these calls to the first cluster.
+// The fraction and the weights need separate draws. One draw for both would send all calls that the
+// fraction lets in to the first cluster.
 TEST_CASE("config_selector: calls that a fraction lets in are shared as the weights say",
           "[lb][config_selector][A28][A31-8]") {
   Route half = route(prefix(""), to({{"a", 1}, {"b", 1}}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A custom policy: the orders that are passed on, and the promise that each bad order breaks.
+// A custom policy: the effects that are passed on, and the promise that each bad effect breaks.
 #include "lb/leaf/custom.hpp"
 
 #include <functional>
@@ -70,7 +70,7 @@ ConfigUpdated child_update(LbConfigPtr config, Generation generation = 1) {
   return ConfigUpdated{generation, std::move(config), nullptr, nullptr};
 }
 
-// The error text for a policy that orders `first` when it is configured, and then `second`.
+// The error text for a policy that returns `first` when it is configured, and `second` afterwards.
 std::string broken(LbEffects first, LbEffects second = {}) {
   const auto policy = make([&](const LbEvent& event) {
     return std::holds_alternative<ConfigUpdated>(event) ? first : second;
@@ -174,7 +174,7 @@ TEST_CASE("custom: a policy that keeps its promises is passed on as it is", "[lb
             CancelTimer{TimerId{"t"}},
             RebuildSoon{},
             RequestReresolution{},
-            // The child may have another policy after it was stopped.
+            // A stopped child may be started again with another policy.
             StartChild{ChildName{"c"}, child_update(make_lb_config(PickFirstConfig{}))}};
   });
   CHECK(policy->step(update(1), Instant{}).size() == 5);
@@ -265,7 +265,7 @@ TEST_CASE("custom: a picker's answer is passed on", "[lb][custom][pick]") {
   const auto connection = std::make_shared<const Connection>(Address{"a"});
   CHECK(std::get<Complete>(picked(make_connection_picker(connection)).outcome).connection ==
         connection.get());
-  // It need not know where uses are counted.
+  // A custom picker may leave `uses` unset: it is set for the picker.
   Complete bare;
   bare.connection = connection.get();
   const PickResult counted = picked(std::make_shared<const AnsweringPicker>(answer(bare)));

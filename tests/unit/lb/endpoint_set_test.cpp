@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases that round_robin's tests do not reach: localities by pointer, the report on a member, the
-// tracker of a member's calls.
+// Cases that round_robin's tests do not reach: replaced and shared localities, the data of a READY
+// endpoint, addresses that endpoints share, counters of calls.
 #include "lb/leaf/endpoint_set.hpp"
 
 #include <string>
@@ -174,7 +174,7 @@ TEST_CASE("endpoint_set: connects when asked, by the first of an endpoint's addr
   CHECK(set.count(ConnectivityState::kIdle) == 2);
   set.connect(Address("x"), effects);
   CHECK(effects.empty());
-  // The order of addresses changes, and the same endpoint is known by another one.
+  // The endpoint's addresses change their order: the endpoint is now known by address x.
   set.update(slice_of({"x,a", "b,y"}), effects);
   set.connect(Address("a"), effects);
   CHECK(effects.empty());
@@ -199,7 +199,8 @@ TEST_CASE("endpoint_set: 10,000 endpoints that share an address leave it one by 
   set.update(slice_of(endpoints), effects);
   CHECK(count_of<AcquireSubchannel>(effects) == kMany + 1);
 
-  // A READY endpoint keeps its own address, so it does without the shared one.
+  // A READY endpoint keeps one address and gives up the shared address. The shared subchannel is
+  // released with the last endpoint that gives it up.
   for (std::size_t at = 0; at + 1 < kMany; ++at) {
     effects.clear();
     set.observe(ready(("own" + std::to_string(at)).c_str()), effects);
@@ -221,7 +222,7 @@ TEST_CASE("endpoint_set: endpoints hear of their shared address in the order of 
   EndpointSet set(Connects::kAtOnce);
   LbEffects effects;
   set.update(slice_of({"a,s", "b,s", "c,s"}), effects);
-  set.update(slice_of({"c,s", "d,s", "b,s"}), effects);  // b is older than c, and c than d.
+  set.update(slice_of({"c,s", "d,s", "b,s"}), effects);  // b was listed before c, and c before d.
   effects.clear();
   set.observe(ready("s"), effects);
   Strings released;

@@ -32,7 +32,7 @@ TEST_CASE("envoy_cookie: is written as protobuf writes it", "[lb][session][A55-4
         "\x0a\x09"s + "1.1.1.1:1" + "\x1a\xc8\x01" + long_name);
 }
 
-// protobuf's reading of the same bytes: a message without known fields keeps all of them.
+// protobuf's reading of the same bytes. Empty knows no field, so it keeps every field as unknown.
 struct Oracle {
   explicit Oracle(const std::string& text) {
     google::protobuf::Empty message;
@@ -70,7 +70,7 @@ void check_reading(const std::string& text) {
 
 TEST_CASE("envoy_cookie: reads what protobuf reads, whatever the bytes are",
           "[lb][session][A55-45]") {
-  // Tags of our fields and others, sizes, ends of groups, and what follows them.
+  // Tags of known and of other fields, sizes, ends of groups, and values.
   const std::vector<std::string> pieces = {"\x0a"s,
                                            "\x0a\x03"s
                                            "a:1"s,
@@ -137,7 +137,7 @@ TEST_CASE("envoy_cookie: of each cut of a message nothing is read beyond its end
   const std::string whole = written("10.0.0.1:80", "orders", 1'800'000'000);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     INFO(size);
-    const std::string cut = whole.substr(0, size);  // Of its own: a sanitizer sees its end.
+    const std::string cut = whole.substr(0, size);  // A copy, so that a sanitizer sees its end.
     const auto read = read_envoy_cookie(cut);
     CHECK(read.has_value() == Oracle(cut).is_message);
   }

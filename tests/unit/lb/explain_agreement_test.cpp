@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Explanation and pick agree: ten thousand calls in random worlds. Each world has a twin without
-// any explanation; both pick the same.
+// Explanation and pick agree for ten thousand calls in random worlds. Each world has a twin in
+// which nothing is explained; both worlds pick the same.
 #include <deque>
 #include <memory>
 #include <optional>
@@ -35,7 +35,7 @@ using testing::route;
 using testing::session_by;
 using testing::TestHeaders;
 
-// Random numbers that depend on the seed and on earlier draws alone.
+// Random numbers that depend on the seed and on the number of earlier draws alone.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : seed_(seed) {}
@@ -164,7 +164,7 @@ class World {
     if (pick.cluster() != nullptr) answer.cluster = pick.cluster()->name().str();
     if (pick.connection() != nullptr) answer.address = pick.connection()->address().str();
     answer.status = pick.status();
-    // Some calls run on for a while, so that limits are reached.
+    // The last three calls keep running, so that limits are reached.
     running_.push_back(std::move(pick));
     if (running_.size() > 3) running_.pop_front();
     tree_.settle();
@@ -172,7 +172,7 @@ class World {
     return answer;
   }
 
-  // All effects that calls leave behind.
+  // Everything that calls change: counts of picks and sessions, active faults, messages.
   std::string counts() const {
     std::string text;
     for (const auto& [name, ref] : refs_) {
@@ -200,7 +200,7 @@ class World {
         std::vector<std::string> endpoints;
         for (std::uint64_t k = 0; k <= dice_.below(3); ++k) {
           addresses_.push_back(absl::StrCat("10.0.", number, ".", addresses_.size(), ":80"));
-          const std::string healths = "!?-        ";  // DRAINING, DEGRADED, UNHEALTHY, and well.
+          const std::string healths = "!?-        ";  // DRAINING, DEGRADED, UNHEALTHY, or fit.
           const char health = healths[dice_.below(healths.size())];
           endpoints.push_back(addresses_.back() + (health == ' ' ? "" : std::string(1, health)));
         }
@@ -308,7 +308,7 @@ TEST_CASE("explain: says what is picked, and changes nothing, in 10,000 random c
   constexpr int kCalls = 50;
   std::set<PickOutcome> outcomes;
   std::set<std::string> parts;
-  std::set<std::string> sourceless;  // Rooms that do not say which resource decides.
+  std::set<std::string> sourceless;  // Parts that do not say which resource decides.
   std::size_t failures = 0;
   for (std::uint64_t seed = 1; seed <= kWorlds && failures == 0; ++seed) {
     World world(seed);
@@ -344,7 +344,7 @@ TEST_CASE("explain: says what is picked, and changes nothing, in 10,000 random c
     }
   }
   CHECK(failures == 0);
-  // Only a step without any deciding policy has no resource: the picker's own.
+  // Only the picker's own step has no resource, because no policy decides there.
   CHECK(sourceless == std::set<std::string>{"picker"});
   // The random cases cover all outcomes.
   CHECK(outcomes.size() == kPickOutcomes);

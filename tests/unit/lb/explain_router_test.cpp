@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The router's explanation of a call: its route, its filters, its end. An explanation leaves no
-// trace.
+// The router's explanation of a call: its route, its filters, its outcome. An explanation changes
+// nothing.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -107,7 +107,7 @@ TEST_CASE_METHOD(ExplainFixture,
       lines[4],
       told.cluster == "a" ? "of 4; its weight is 1, from 0" : "of 4; its weight is 3, from 1"));
 
-  routes->name.clear();  // A listener's own need none.
+  routes->name.clear();  // Routes inside a listener need no name.
   publish(config, to_backend());
   CHECK(lines_of(explain("/shop.Cart/Add"))[0] ==
         "route: virtual host \"orders.host\"; its domains are *; LDS route_config");
@@ -160,7 +160,7 @@ TEST_CASE_METHOD(ExplainFixture,
   FaultFilter fault = testing::both(delaying(2s), aborting(absl::StatusCode::kAborted));
   fault.max_active_faults = 1;
   publish(testing::with_filters(all_to(to("a")), {filter("fault", fault)}), to_backend());
-  for (int i = 0; i < 3; ++i) {  // Its one place is never taken.
+  for (int i = 0; i < 3; ++i) {  // An explanation is never the one active fault.
     const Explanation told = explain("/a");
     CHECK(told.delay == 2s);
     CHECK(told.outcome == PickOutcome::kDrop);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pickers' explanations of a call. An explanation leaves no trace.
+// Pickers' explanations of a call. An explanation changes nothing.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -90,7 +90,7 @@ TEST_CASE("explain: notes are told before their picker, and picks go past them",
   CHECK(steps_of(told) == Lines{"note: why; CDS",
                                 "note: why; CDS",
                                 "picker: the call fails, or waits if wait_for_ready; x"});
-  // What is noted around a failure keeps the notes, and is made once.
+  // A noted picker around a failure keeps the explanation, and adds its own text once.
   const PickerPtr noted = lb::make_noted_picker(told, "p: ");
   CHECK(steps_of(noted).back() == "picker: the call fails, or waits if wait_for_ready; p: x");
   CHECK(steps_of(noted).size() == 3);
@@ -129,7 +129,7 @@ TEST_CASE("explain: round_robin says whose turn it is, and takes none", "[lb][ex
   CHECK(absl::StartsWith(first[0], "round_robin: " + picked.substr(picked.size() - 1) + "; "));
   CHECK(absl::StrContains(first[0], " of 2 that are READY"));
   CHECK(absl::EndsWith(first[0], "; CDS orders"));
-  // The next turn is the other endpoint's.
+  // The pick took a turn, so the next turn is the other endpoint's.
   CHECK(of_part(explained(world.tree), "round_robin") != first);
 }
 
@@ -250,7 +250,7 @@ TEST_CASE("explain: the circuit breaker says how many calls there are", "[lb][ex
   const std::string free =
       "cluster_impl: the circuit breaker lets it in; 0 calls in flight of 1 at most; CDS orders";
   CHECK(explained(world.tree).back() == free);
-  CHECK(explained(world.tree).back() == free);  // It was not inside.
+  CHECK(explained(world.tree).back() == free);  // The explained call did not enter.
   TreeHarness::Call running = world.tree.begin("orders");
   CHECK(explained(world.tree).back() ==
         "cluster_impl: dropped by the circuit breaker; 1 calls in flight of 1 at most; "
@@ -321,7 +321,7 @@ TEST_CASE("explain: each host of a cookie has its verdict", "[lb][explain][A75]"
   CHECK(lines[1] ==
         "override_host: cookie's host c: waited for, if no other is READY; it is CONNECTING, its "
         "health is UNKNOWN; CDS orders");
-  // Where a cookie was sealed, what it says beside our own endpoints stays sealed.
+  // The address of a host outside of the cluster is not told: the cookie may have been sealed.
   CHECK(lines[2] ==
         "override_host: cookie's host: not taken; no endpoint of the cluster has this address; "
         "CDS orders");
@@ -351,7 +351,7 @@ TEST_CASE("explain: why a strict session fails is a sentence", "[lb][explain][A5
   testing::StepLog log;
   const PickResult told =
       world.tree.picker()->explain({.cluster = &name, .session = &session}, log.trace);
-  // What only the cookie says is not told: it may have been sealed.
+  // An address that only the cookie has is not told: the cookie may have been sealed.
   CHECK(std::get<Drop>(told.outcome).status.message() ==
         "the session is strict, and the host of its cookie cannot be used: no endpoint of the "
         "cluster has this address");
@@ -394,7 +394,7 @@ TEST_CASE("explain: a session's host is not marked as used, and not asked for", 
   testing::StepLog log;
   CHECK_FALSE(picker->explain(args_of(unheld), log.trace).ask);
   CHECK(picker->pick(args_of(unheld)).ask);
-  // What only a cookie says is a value of metadata, and stands in no text.
+  // An address that only the cookie has is a value of metadata, and stands in no text.
   const lb::SessionArgs strict{.hosts = "secret:1", .strict = true, .now = Instant(1s)};
   const auto refused_with = [](const PickResult& result) {
     return std::string(std::get<Drop>(result.outcome).status.message());
@@ -436,7 +436,7 @@ TEST_CASE("explain: ring_hash says where a call belongs, and asks for nobody", "
   CHECK(absl::StrContains(lines.at(3), "is where it belongs, and not connected"));
   world.tree.settle();
   CHECK(world.tree.connected().empty());
-  CHECK(world.tree.pick("orders", 0, 42) == "queue");  // Its ask is still to be had.
+  CHECK(world.tree.pick("orders", 0, 42) == "queue");  // Only this pick asks for a connection.
   for (const char* address : {"a", "b"})
     world.tree.up(address);
   const std::string picked = world.tree.pick("orders", 0, 42);

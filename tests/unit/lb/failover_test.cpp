@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Failover of whole trees, in virtual time: whatever happens to a priority's endpoints, calls move
-// once, at the right time, and back.
+// Failover of whole trees, in virtual time. Whatever happens to a priority's endpoints, calls move
+// once and at the right time, and they move back.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -85,7 +85,7 @@ TEST_CASE("failover: a priority that is reset is left at once, and taken up agai
   orders.tree.up("b");
   CHECK(orders.reached() == Texts{"b"});
   CHECK(orders.moves() <= 1);
-  orders.tree.up("c");  // A lower priority changes nothing.
+  orders.tree.up("c");  // A lower priority that comes up changes nothing.
   CHECK(orders.reached() == Texts{"b"});
   CHECK(orders.moves() == 0);
   orders.tree.up("a");
@@ -100,7 +100,7 @@ TEST_CASE("failover: a priority that never answers has ten seconds, each level i
   orders.apply();
   orders.tree.advance(10s - 1ns);
   CHECK(orders.reached() == Texts{"queue"});
-  orders.tree.advance(1ns);  // The second is begun.
+  orders.tree.advance(1ns);  // The second cluster begins its ten seconds.
   orders.tree.advance(10s - 1ns);
   CHECK(orders.reached() == Texts{"queue"});
   orders.moves();
@@ -149,7 +149,7 @@ TEST_CASE("failover: a priority that flaps moves calls once each time, and none 
     REQUIRE(orders.moves() == 1);
     orders.tree.advance(1s);
   }
-  CHECK(orders.tree.connections("b") == 1);  // Kept for the next time (A56).
+  CHECK(orders.tree.connections("b") == 1);  // Kept for the next failover (A56).
   CHECK(orders.tree.connections("c") == 0);
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("failover: it comes after ten seconds however much the silent priority
     orders.tree.advance(99ms);
     orders.set("first", absl::StrCat("a", change % 2 == 0 ? "" : ",more", ",a", change));
     orders.apply();
-    if (change % 3 == 0) orders.tree.down(absl::StrCat("a", change));  // One of several refuses.
+    if (change % 3 == 0) orders.tree.down(absl::StrCat("a", change));  // One of them refuses.
     REQUIRE(orders.tree.pick("orders") == "queue");
   }
   orders.tree.advance(100ms - 1ns);

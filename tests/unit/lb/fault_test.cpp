@@ -37,7 +37,7 @@ struct FaultyRouter : RouterFixture {
     return router.pick({.path = "/s/M", .headers = &headers, .seed = seed});
   }
 
-  // How many of 20,000 calls in a hundred were.
+  // The percentage of 20,000 calls for which `was` is true.
   template <typename Was>
   double share(const TestHeaders& headers, Was was) const {
     int count = 0;
@@ -178,7 +178,7 @@ TEST_CASE_METHOD(FaultyRouter, "fault: shares are of 100, 10,000 or a million", 
 
 TEST_CASE_METHOD(FaultyRouter, "fault: delay and abort are drawn independently, F1", "[lb][A33]") {
   publish_fault(both(delaying(1s, percent(20)), aborting(absl::StatusCode::kAborted, percent(50))));
-  // The share of aborted calls is the same among calls without a delay.
+  // 80 percent of the calls have no delay. Half of those are aborted: 40 percent of all calls.
   CHECK(share({}, is_delayed) == Approx(20).margin(1.5));
   CHECK(share({}, is_aborted) == Approx(40).margin(1.5));
   const auto passes = [](const Pick& pick) { return pick.outcome() == PickOutcome::kComplete; };
@@ -207,15 +207,15 @@ TEST_CASE_METHOD(FaultyRouter,
   CHECK(faults.injected->sum(kDelayFault) == 2);
   CHECK(faults.injected->sum(kAbortFault) == 2);
 
-  first.end_delay();  // It is over with the delay, not with the call.
+  first.end_delay();  // The fault ends with the delay, not with the call.
   CHECK(faults.active->in_flight() == 1);
   CHECK(is_delayed(pick()));
-  second.reset();  // As if it were cancelled.
+  second.reset();  // As if the call were cancelled.
   CHECK(faults.active->in_flight() == 0);
 }
 
 TEST_CASE_METHOD(FaultyRouter, "fault: all filters count together", "[lb][fault][A33]") {
-  publish_fault(delaying(1s));  // As many as there are.
+  publish_fault(delaying(1s));  // Without a limit of active faults.
   const Pick first = pick();
   const Pick second = pick();
   FaultFilter fault = aborting(absl::StatusCode::kAborted);
@@ -225,7 +225,7 @@ TEST_CASE_METHOD(FaultyRouter, "fault: all filters count together", "[lb][fault]
   fault.max_active_faults = 3;
   publish_fault(fault);
   CHECK(is_aborted(pick()));
-  CHECK(is_aborted(pick()));  // An abort is over at once.
+  CHECK(is_aborted(pick()));  // An aborted call is no active fault any more.
   CHECK(faults.injected->sum(kAbortFault) == 2);
   CHECK(active_faults_of_process() == active_faults_of_process());
 }

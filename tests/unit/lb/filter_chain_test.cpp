@@ -162,7 +162,7 @@ TEST_CASE("filter_chain: chains that differ in one word of a configuration are t
   all[8].abort = std::nullopt;
   const auto filters = chain_of({filter("it", fault)});
   FilterChains chains(filters, {});
-  std::deque<FilterOverrides> overrides;  // As long as the chains are made.
+  std::deque<FilterOverrides> overrides;  // They live until the last chain is made.
   std::set<FilterChainPtr> made;
   for (const FaultFilter& one : all) {
     overrides.push_back({{"it", HttpFilterConfig(one)}});

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 using Script = std::function<void(FilterCall&)>;
 
-// A router with these filters. Calls go to "a", or to "b" if a filter says so.
+// A router with these filters. Calls go to cluster a, or to cluster b if a filter says so.
 struct FilteredRouter : RouterFixture {
   void publish_filters(std::vector<Script> scripts) {
     std::vector<HttpFilter> filters;
@@ -38,8 +38,8 @@ struct FilteredRouter : RouterFixture {
 
   const CallArgs call{.path = "/s/M", .seed = 7};
   std::string asked_for;
-  std::size_t place = 0;  ///< Of the cluster that was asked for.
-  std::string seen;       ///< By the picker, of the header "x".
+  std::size_t place = 0;  ///< The place of that cluster.
+  std::string seen;       ///< The header "x", as the picker saw it.
 };
 
 TEST_CASE_METHOD(FilteredRouter,
@@ -137,7 +137,7 @@ TEST_CASE_METHOD(FilteredRouter,
   pick.begin_delay(Instant(10s));
   CHECK(pick.due() == Instant(15s));
 
-  publish_filters({});  // It waits for time, not for news.
+  publish_filters({});  // The call waits for its delay, not for a snapshot.
   router.repick(pick, call);
   CHECK(pick.outcome() == PickOutcome::kQueue);
   CHECK(pick.sequence() == 1);
@@ -200,7 +200,7 @@ TEST_CASE_METHOD(FilteredRouter,
       CHECK_FALSE(at.add_header(name, "value"));
     for (const char* value : {"two\nlines", "\x7f", "\xc3\xa4"})
       CHECK_FALSE(at.add_header("x", value));
-    CHECK_FALSE(at.add_header("-bin", "\x01"));  // To gRPC a binary header has a name before that.
+    CHECK_FALSE(at.add_header("-bin", "\x01"));  // To gRPC "-bin" alone is no binary header.
     CHECK(at.add_header("-bin", "printable"));
   }});
   CHECK(router.pick(call).take_headers().size() == 3);

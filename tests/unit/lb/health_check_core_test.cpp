@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The draws and limits of health checks, and the answers that mean nothing.
+// The draws and limits of health checks, and the answers that are ignored.
 // tests/spec/health_checks_test has thresholds and verdicts.
 #include "lb/subchannel/health_check_core.hpp"
 
@@ -91,8 +91,8 @@ TEST_CASE("health_check: late answers and late timers mean nothing", "[lb][healt
   CHECK(step(TimerFired{{"5", timer.timer.generation}}) == 0);
   CHECK(step(TimerFired{{"no number", timer.timer.generation}}) == 0);
   checked.fire();
-  CHECK(step(TimerFired{timer.timer}) == 0);  // While it probes.
-  // Nor is it taken for the answer of the probe under way.
+  CHECK(step(TimerFired{timer.timer}) == 0);  // The check is probing.
+  // A late answer to an earlier probe is not taken for the answer of the running probe.
   CHECK(step(ProbeEnded{0, number, ProbeOutcome::kFailed, "later still", false}) == 0);
   REQUIRE(checked.probing[0].has_value());
   CHECK(*checked.probing[0] != number);

@@ -31,7 +31,8 @@ inline HealthCheck some_check(std::uint32_t unhealthy = 1, std::uint32_t healthy
           .healthy_threshold = healthy};
 }
 
-/// Answers the probes that the core orders, as fast as it orders them.
+/// Keeps the probes that the core starts until the test answers them, and its timers until the test
+/// fires them.
 class CheckHarness {
  public:
   explicit CheckHarness(std::vector<HealthCheck> checks, std::uint64_t seed = 7)
@@ -68,7 +69,7 @@ class CheckHarness {
 
   HealthCheckCore& core() { return core_; }
 
-  std::vector<std::optional<std::uint64_t>> probing;  ///< By check: the number under way.
+  std::vector<std::optional<std::uint64_t>> probing;  ///< By check: the running probe's number.
   std::vector<std::optional<StartTimer>> timers;      ///< By check.
   std::vector<absl::Status> reports;
   std::vector<HealthProbed> observations;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Host reports of policies (ENV-24): leaf policies, policies that add up, policies that pass on.
+// Host reports of policies (ENV-24): leaf policies make them, other policies add them up or pass
+// them on.
 #include "lb/health/host_count.hpp"
 
 #include <string>
@@ -66,7 +67,7 @@ TEST_CASE("host_count: policies of many endpoints say who is fit", "[lb][host_co
                                       make_lb_config(RingHashConfig{}));
   Leaf leaf(config);
   leaf.update({"a", "b", "c,d"});
-  CHECK(leaf.said() == "3/3");  // No host was tried yet.
+  CHECK(leaf.said() == "3/3");  // No host was tried yet, so all hosts count as fit.
   for (const char* address : {"a", "b", "c", "d"}) {
     leaf.harness.step(PickAsked{{PickAsk::Kind::kConnect, Address(address)}});
     leaf.harness.idle(address);
@@ -219,7 +220,7 @@ TEST_CASE("host_count: weights are counted beside numbers", "[lb][host_count][EN
   harness.fail("b");
   harness.step(RebuildDue{});
   CHECK(text_of(harness.published.back().hosts) == "1/2 by weight 3/8");
-  // A changed weight alone is reported.
+  // A change of weight is reported even if no state changes.
   world.eds("c", {"x:a=4,b=5"});
   const auto next = world.config();
   const auto& more = std::get<LeafEndpoints>((*next->clusters.at(ClusterName("c")))->children);

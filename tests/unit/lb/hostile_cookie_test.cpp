@@ -48,9 +48,9 @@ class Forger {
       case 3:
         return {cookie(absl::StrCat("[fe80::", below(9'999), "]:80,[::]:1;a")),
                 AffinityResult::kUnknownHost};
-      case 4:  // An endpoint of another cluster.
+      case 4:  // An endpoint of cluster c, under the name of cluster a.
         return {cookie("10.0.2.1:80;a"), AffinityResult::kUnknownHost};
-      case 5:  // And with it: another route's.
+      case 5:  // The same endpoint, under the name of a cluster of another route.
         return {cookie("10.0.2.1:80;c"), AffinityResult::kOtherCluster};
       case 6:
         return {"s=" + some_text(below(40)) + "!", AffinityResult::kBadCookie};
@@ -62,33 +62,33 @@ class Forger {
       case 8:
         return {"s=" + std::string(kLongestCookieValue + 1 + below(10'000), 'A'),
                 AffinityResult::kBadCookie};
-      case 9:  // Another's seal.
+      case 9:  // A foreign seal.
         return {cookie("\x01" + some_text(60)), AffinityResult::kBadCookie};
       case 10:
         return {cookie(absl::StrCat("10.0.0.", below(9), ":80,", some_text(below(9)), ";a")),
                 std::nullopt};
-      case 11:  // What would be a header of its own.
+      case 11:  // Text that would be a header of its own.
         return {cookie("10.9.9.9:80;a\r\nset-cookie: s=1\r\n"), AffinityResult::kOtherCluster};
       case 12:
         return {cookie("orders.internal:80;a"), AffinityResult::kBadCookie};
       case 13:
         return {some_text(below(200)), std::nullopt};
-      case 14: {  // Envoy's, cut anywhere, even before its first byte.
+      case 14: {  // Envoy's cookie, cut anywhere, even before its first byte.
         const std::string whole = envoys("10.0.0.2:80", 1'800'000'000);
         return {cookie(whole.substr(0, below(13))), AffinityResult::kBadCookie};
       }
-      case 15:  // With a field of which nobody knows, of any number.
+      case 15:  // Envoy's cookie with an unknown field of any content.
         return {cookie(envoys("10.0.0.2:80", 7) + "\x22\x03" + some_text(3)),
                 AffinityResult::kBadCookie};
       case 16:
         return {cookie(envoys(absl::StrCat("10.0.0.2:", below(2) == 0 ? "http" : "70000"), 7)),
                 AffinityResult::kBadCookie};
-      case 17:  // gRPC reads one host, and Envoy another.
+      case 17:  // gRPC reads one host in this text, and Envoy another.
         return {cookie("10.0.0.2:80;<" + envoys("10.0.0.3:80", 7)), AffinityResult::kBadCookie};
       case 18:
         return {cookie(envoys(absl::StrCat("172.16.0.", 1 + below(250), ":80"), below(1'000'000))),
                 AffinityResult::kUnknownHost};
-      case 19: {  // Each address would be looked up, in each leaf.
+      case 19: {  // More addresses than a cookie may have: each would be looked up in each leaf.
         std::string many = "10.0.0.2:80";
         for (std::size_t more = kMostCookieHosts + below(200); more > 0; --more)
           absl::StrAppend(&many, ",10.9.9.", 1 + below(250), ":80");
@@ -183,7 +183,7 @@ TEST_CASE_METHOD(Besieged,
   CHECK(unprintable == 0);
   INFO(first_unexpected);
   CHECK(unexpected == 0);
-  // Each is counted, by its reason.
+  // Each cookie is counted, by its result.
   std::int64_t all = 0;
   for (const std::int64_t sum : counts())
     all += sum;

@@ -110,12 +110,12 @@ class LeafHarness {
         result.outcome);
   }
 
-  Instant now{};  ///< The time of the next steps.
+  Instant now{};  ///< The instant at which the next steps happen.
   Generation generation = 0;
   std::set<std::string> held;
   std::vector<std::string> connects;  ///< In order, since the last clear.
   std::vector<Publish> published;
-  std::vector<StartTimer> timers;  ///< In order of their start; none is fired by itself.
+  std::vector<StartTimer> timers;  ///< In the order of their start; only the test fires them.
   int reresolutions = 0;
   int rebuilds_ordered = 0;
   Generation applied = 0;

@@ -26,7 +26,7 @@ constexpr auto kHealthyHosts = Tier::Hosts::kHealthy;
 constexpr auto kDegradedHosts = Tier::Hosts::kDegraded;
 constexpr auto kAllHosts = Tier::Hosts::kAll;
 
-/// leaf_tiers over one cluster, by the texts of XdsWorld; priorities are named p0, p1, …
+/// leaf_tiers over one cluster, written as the texts of XdsWorld. Priorities are named p0, p1, …
 struct Fixture {
   XdsWorld world;
   PolicyHarness policy{make_leaf_tiers()};
@@ -61,7 +61,7 @@ struct Fixture {
     return to_text(policy.published()->picker->pick(args));
   }
 
-  /// "1+0/2" is one healthy, none degraded, of two; a row for each priority.
+  /// The host report, priority by priority: "1+0/2" is one healthy and no degraded host of two.
   std::string report() const {
     const HostReportPtr hosts = policy.published()->hosts;
     if (hosts == nullptr) return "none";
@@ -77,7 +77,7 @@ struct Fixture {
     return text;
   }
 
-  /// The endpoints that the child was given last.
+  /// The endpoints in the last configuration of the child.
   EndpointsPtr given(const std::string& child) const {
     EndpointsPtr last;
     for (const LbEffect& effect : policy.effects()) {
@@ -167,7 +167,7 @@ TEST_CASE("leaf_tiers: a call whose tier is not there goes to the nearest",
   }
   CHECK(fixture.pick(Tier{1, kDegradedHosts}) == "fail UNAVAILABLE: p1-degraded");
   CHECK(fixture.pick(Tier{1, kHealthyHosts}) == "fail UNAVAILABLE: p1-degraded");
-  CHECK(fixture.pick(Tier{1, kAllHosts}) == "queue");  // It may be about to start.
+  CHECK(fixture.pick(Tier{1, kAllHosts}) == "queue");  // The tier may be about to start.
   CHECK(fixture.pick(Tier{9, kHealthyHosts}) == "fail UNAVAILABLE: p0");
   CHECK(fixture.pick(std::nullopt) == "fail UNAVAILABLE: p0");
   CHECK(fixture.pick(Tier{2, kHealthyHosts}) == "fail UNAVAILABLE: p2");
@@ -253,7 +253,7 @@ TEST_CASE("leaf_tiers: while a configuration is half applied report and tiers st
   fixture.policy.applied("p1");
   fixture.say("p0", kReady, fit(1, 1));
   fixture.say("p1", kReady, fit(1, 1));
-  // The priorities change places, and one has more endpoints.
+  // The priorities change places, and p1 gets more endpoints.
   fixture.update({"y:b,c,d", "x:a"}, {"p1", "p0"});
   fixture.say("p1", kReady, fit(3, 3));
   CHECK(fixture.report() == "1+0/1 1+0/1");

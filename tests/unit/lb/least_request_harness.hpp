@@ -23,7 +23,7 @@ inline LbConfigPtr of_choices(std::uint32_t count) {
   return make_lb_config(LeastRequestConfig{count});
 }
 
-/// A policy with calls that the test begins and ends.
+/// A least_request policy with calls that the test begins and ends.
 class LeastRequestHarness : public LeafHarness {
  public:
   explicit LeastRequestHarness(const std::vector<std::string>& endpoints, std::uint32_t choices = 2)
@@ -38,7 +38,7 @@ class LeastRequestHarness : public LeafHarness {
 
   std::string where(std::uint64_t seed) const { return address_of(ask(seed)); }
 
-  /// Begins a call; it lasts until end_all(), or ends with the first of its endpoint.
+  /// Begins a call and returns its endpoint. The call lasts until end_one() of that endpoint.
   std::string begin(std::uint64_t seed) {
     const PickResult result = ask(seed);
     const std::string address = address_of(result);
@@ -60,7 +60,7 @@ class LeastRequestHarness : public LeafHarness {
   }
 };
 
-/// Which of two endpoints, "a" and "b", the first and the second draw of a pick are.
+/// The first two draws of a pick among two endpoints "a" and "b", for example "ba".
 inline std::string draws(std::uint64_t seed) {
   std::string drawn;
   for (std::uint64_t step = 0; step < 2; ++step)
@@ -68,7 +68,7 @@ inline std::string draws(std::uint64_t seed) {
   return drawn;
 }
 
-/// A seed by which the first two draws are these, "ab" for example.
+/// A seed that makes these the first two draws, for example "ab".
 inline std::uint64_t seed_that_draws(const std::string& wanted) {
   std::uint64_t seed = 0;
   while (draws(seed) != wanted)

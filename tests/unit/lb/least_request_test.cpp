@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// least_request beside gRFC A48, which tests/spec/a48_least_request_test has.
+// least_request beyond gRFC A48. tests/spec/a48_least_request_test has the rules of A48.
 #include "lb/leaf/least_request.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ TEST_CASE("least_request: a retry passes over the endpoints that its call has tr
     const PickResult result = leaf.published.back().picker->pick({.seed = seed, .tried = &over});
     return std::get<Complete>(result.outcome).connection->address();
   };
-  leaf.begin(seed_that_draws("bb"));  // Those that were tried are less busy.
+  leaf.begin(seed_that_draws("bb"));  // The call on b makes the tried endpoints less busy.
   for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
     const Address to = retry(seed, tried);
     CAPTURE(seed, to.str());
@@ -46,7 +46,7 @@ TEST_CASE("least_request: a retry passes over the endpoints that its call has tr
 TEST_CASE("least_request: another number of draws is another picker", "[lb][least_request][A48]") {
   LeastRequestHarness leaf({"a", "b"});
   const PickerPtr before = leaf.published.back().picker;
-  CHECK(leaf.update({"a", "b"}, of_choices(2)).size() == 1);  // Applied, and nothing else.
+  CHECK(leaf.update({"a", "b"}, of_choices(2)).size() == 1);  // The answer "applied" alone.
   leaf.update({"a", "b"}, of_choices(3));
   leaf.step(RebuildDue{});
   CHECK(leaf.published.back().picker != before);

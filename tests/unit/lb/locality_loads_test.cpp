@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What cluster_impl counts for the load reports to the control plane.
+// The calls that cluster_impl counts for the load reports to the control plane.
 #include "lb/tree/locality_loads.hpp"
 
 #include <array>
@@ -62,7 +62,7 @@ LoadReporting reporting(LoadMetricChoice metrics = {}) {
   return {.server = kServer, .metrics = std::move(metrics)};
 }
 
-// The child's picker completes on the locality's endpoint. Null: on an unknown endpoint.
+// Makes the child's picker complete on the locality's endpoint. Null: it names no endpoint.
 void choose(PolicyHarness& policy, const LocalityPtr& locality) {
   const auto backend = std::make_shared<const Connection>(Address("10.0.0.1:80"));
   ChosenEndpoint endpoint;
@@ -74,7 +74,7 @@ void choose(PolicyHarness& policy, const LocalityPtr& locality) {
                                 policy.generation()});
 }
 
-// The router's part: a call that is refused has no trackers.
+// A pick and the router's part after it. A refused call has no trackers.
 Tracking call(const PolicyHarness& policy) {
   const PickResult result = policy.published()->picker->pick({});
   if (!std::holds_alternative<Complete>(result.outcome)) return {};
@@ -95,7 +95,7 @@ struct World {
 
   PolicyHarness policy() { return policy(book); }
 
-  // All that is not reported yet; it then is.
+  // Reads all loads that are not reported yet, and marks them as reported.
   std::vector<ClusterLoad> report() {
     const LoadReading reading =
         book->read(kServer, {.all = true}, Instant(std::chrono::seconds(1)));
@@ -103,7 +103,7 @@ struct World {
     return reading.clusters;
   }
 
-  // As report(), of the only locality. A load without a name: there is nothing to report.
+  // As report(), for a world with one locality. Without anything to report the load has no name.
   LocalityLoad only() {
     const std::vector<ClusterLoad> clusters = report();
     if (clusters.empty()) return {};
@@ -143,7 +143,7 @@ TEST_CASE("locality loads: nothing is counted where no server asks", "[lb][clust
   static_cast<void>(call(policy));
   policy.update(config_of(asked), nullptr, endpoints_in({here}));
   choose(policy, here);
-  CHECK(trackers_of_a_pick(policy) == 1);  // The gate alone.
+  CHECK(trackers_of_a_pick(policy) == 1);  // Only the gate.
 }
 
 TEST_CASE("locality loads: calls count in their locality, by how they end",
@@ -159,7 +159,7 @@ TEST_CASE("locality loads: calls count in their locality, by how they end",
   call(policy).end({0});
   call(policy).end({0});
   call(policy).end({14});
-  call(policy).end({std::nullopt});  // It never reached the endpoint.
+  call(policy).end({std::nullopt});  // The call never reached the endpoint.
   Tracking running = call(policy);
   choose(policy, there);
   call(policy).end({0});
@@ -210,14 +210,14 @@ TEST_CASE("locality loads: a call is counted to its end, whatever changes meanwh
   Tracking running = call(policy);
   SECTION("the endpoints are sent again") {
     policy.update(config_of(reporting()), nullptr, endpoints_in({locality_in("here")}));
-    choose(policy, here);  // A picker of the former endpoints.
+    choose(policy, here);  // A picker with the former Locality object.
     call(policy).end({0});
     running.end({0});
     CHECK(world.only() == LocalityLoad{.locality = zone("here"), .issued = 2, .succeeded = 2});
   }
   SECTION("the locality goes") {
     policy.update(config_of(reporting()), nullptr, endpoints_in({locality_in("there")}));
-    call(policy).end({0});  // The picker is that of the former endpoints.
+    call(policy).end({0});  // The picker still has the former endpoints.
     running.end({0});
     CHECK(world.only() == LocalityLoad{.locality = zone("here"), .issued = 2, .succeeded = 2});
   }
@@ -309,7 +309,7 @@ TEST_CASE("locality loads: chosen values of endpoints are summed",
   struct Row {
     const char* when;
     LoadMetricChoice choice;
-    LocalityLoad load;  // The values alone.
+    LocalityLoad load;  // Only its values are compared.
   };
 
   const MetricSum cpu{2, 0.75};

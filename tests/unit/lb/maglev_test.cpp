@@ -140,7 +140,7 @@ class MaglevHarness : public LeafHarness {
 
   void settle() { step(RebuildDue{}); }
 
-  /// The endpoint that a table of the present list has for this hash.
+  /// The endpoint that the table of the current endpoints has for this hash.
   std::string owner(std::uint64_t hash) const {
     const MaglevTable table(items_of(names), table_size);
     return names[table.item(table.find(hash))];
@@ -187,7 +187,7 @@ TEST_CASE("maglev: an endpoint that is down gives away its own keys alone", "[lb
   maglev.settle();
   maglev.idle("b");
   maglev.settle();
-  // The endpoint is connecting again: its calls wait, and calls by chance go elsewhere.
+  // Endpoint b connects again. Calls with its hashes wait, and calls without a hash go elsewhere.
   for (std::uint64_t hash = 0; hash < 200; ++hash) {
     const std::string owner = maglev.owner(hash);
     REQUIRE(maglev.answer({.hash = hash}) == (owner == "b" ? "queue" : owner));

@@ -14,8 +14,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// Ejects an endpoint that fails more than half of its calls, given one call or more. All endpoints
-/// may be ejected.
+/// Ejects an endpoint that fails more than half of its calls; one call is enough. All endpoints may
+/// be ejected.
 OutlierDetection by_failures() {
   OutlierDetection settings;
   settings.max_ejection_percent = 100;
@@ -108,14 +108,14 @@ TEST_CASE("outlier_detection: counts, sweeps, ejects, and lets back in",
 
   CHECK(policy.advance(10s) == kSweep);
   CHECK(policy.advance(10s) == kSweep);
-  CHECK(policy.advance(10s) == kSweep);  // Ejected for 30 s, and not for more.
+  CHECK(policy.advance(10s) == kSweep);  // Exactly 30 s is not over yet.
   CHECK(policy.advance(10s) == swept({"unhealthy none"}));
 
   policy.calls("a", 0, 1);
   CHECK(policy.advance(10s) == swept({"outliers orders 1 by failures, ejected", "unhealthy a b"}));
   for (int i = 0; i < 6; ++i)
     CHECK(policy.advance(10s) == kSweep);
-  CHECK(policy.advance(10s) == swept({"unhealthy none"}));  // The second time: 60 s.
+  CHECK(policy.advance(10s) == swept({"unhealthy none"}));  // The second ejection lasts 60 s.
 }
 
 TEST_CASE("outlier_detection: calls of an earlier interval do not count",
@@ -255,7 +255,7 @@ TEST_CASE("outlier_detection: when the last algorithm goes, everybody comes back
     policy.advance(30s);
     CHECK(policy.last<SetEndpointHealth>()->unhealthy != nullptr);
     policy.advance(10s);
-    CHECK(policy.last<SetEndpointHealth>()->unhealthy == nullptr);  // The first time again.
+    CHECK(policy.last<SetEndpointHealth>()->unhealthy == nullptr);  // Ended after 30 s again.
   }
 }
 

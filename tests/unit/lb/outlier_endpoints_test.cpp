@@ -51,7 +51,7 @@ TEST_CASE("outlier_endpoints: a call has failed unless it is OK, or says nothing
           "[lb][outlier_detection][A50]") {
   OutlierEndpoints endpoints = of({"a"});
   call(endpoints, "a", 0);
-  for (const int code : {1, 4, 14, 16})  // CANCELLED is one of them.
+  for (const int code : {1, 4, 14, 16})  // CANCELLED (1) counts as a failure, too.
     call(endpoints, "a", code);
   call(endpoints, "a", std::nullopt);
   CHECK(tally(endpoints) == Counts{{1, 4}});
@@ -200,14 +200,14 @@ TEST_CASE("outlier_endpoints: an ejection ends after its time, and the multiplie
 
   const std::vector<Row> rows = {
       {10s, true, true, 1},
-      {40s, false, true, 1},         // 30 s have passed, and not more.
-      {40s + 1ns, false, false, 1},  // Not the end of a clean interval.
+      {40s, false, true, 1},         // Exactly 30 s is not over yet.
+      {40s + 1ns, false, false, 1},  // The sweep that ends an ejection keeps the multiplier.
       {50s, true, true, 2},
       {110s, false, true, 2},
       {110s + 1ns, false, false, 2},
       {120s, true, true, 3},
       {190s, false, true, 3},
-      {190s + 1ns, false, false, 3},  // 70 s, not 90.
+      {190s + 1ns, false, false, 3},  // 70 s (the maximum), not 90 s.
       {200s, false, false, 2},
       {210s, true, true, 3},
       {300s, false, false, 3},
@@ -232,7 +232,7 @@ TEST_CASE("outlier_endpoints: say when there is something to tell", "[lb][outlie
     const bool trackers = endpoints.take_tracker_changes();
     return std::pair(trackers, endpoints.take_health_changes());
   };
-  CHECK(changes() == std::pair(true, true));  // A predecessor may have told something.
+  CHECK(changes() == std::pair(true, true));  // A predecessor may have ejected endpoints.
   CHECK(changes() == std::pair(false, false));
   endpoints.update(slice_of({"a", "b"}));
   CHECK(changes() == std::pair(true, false));

@@ -74,7 +74,7 @@ LbConfigPtr config(const OutlierDetection& settings) {
       OutlierDetectionConfig{make_lb_config(RoundRobinConfig{}), ClusterName("orders"), settings});
 }
 
-/// A policy, and the ejections that the subchannel map knows from it.
+/// A policy, and the ejections that it has told the subchannel map.
 struct History {
   explicit History(std::uint64_t seed) : policy(make_outlier_detection({PolicyPath("p"), seed})) {}
 
@@ -242,7 +242,7 @@ TEST_CASE(
           RC_ASSERT(listed.contains(address.str()));
       }
     }
-    // What was counted until now may eject once more.
+    // Calls that are counted already may eject endpoints once more.
     history.advance(history.settings.interval);
     history.advance(
         std::max(history.settings.base_ejection_time, history.settings.max_ejection_time) +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers are worked out by hand in the rows' comments.
+// The rules of ejection. Comments beside the rows have the numbers, computed by hand.
 #include "lb/tree/outlier_rules.hpp"
 
 #include <limits>
@@ -84,7 +84,7 @@ TEST_CASE("outlier_rules: a success rate is judged by those of the others",
        {1000, 100, 4, 100},
        {3}},
       {"who had too few calls is no host", alike(4, 100, 0) + alike(1, 0, 99), {}, {}},
-      // as the first row: those with 99 calls do not count
+      // as the first row: endpoints with 99 calls do not count
       {"and changes no mean", alike(4, 100, 0) + alike(5, 0, 99) + alike(1, 0, 100), {}, {9}},
       {"who had no call has no rate", alike(9, 0, 0), {0, 100, 0, 0}, {}},
       {"nobody is there", {}, {0, 100, 0, 0}, {}},
@@ -154,11 +154,11 @@ TEST_CASE("outlier_rules: one may always be ejected, more only below the percent
 
   const auto row = GENERATE(values<Row>({
       {0, 1, 10, true},
-      {0, 100, 0, true},  // Regardless of the value.
+      {0, 100, 0, true},  // The first ejection is always allowed.
       {1, 100, 0, false},
-      {1, 10, 10, false},  // 10 % are.
-      {1, 11, 10, true},   // 9.09 % are.
-      {2, 11, 10, false},  // 18.2 % are.
+      {1, 10, 10, false},  // 10 % are ejected.
+      {1, 11, 10, true},   // 9.09 % are ejected.
+      {2, 11, 10, false},  // 18.2 % are ejected.
       {9, 100, 10, true},
       {10, 100, 10, false},
       {99, 100, 100, true},
@@ -205,7 +205,7 @@ namespace {
 
 using Detections = std::vector<Detection>;
 
-/// 100 % may be ejected; both algorithms are on, at 50 %.
+/// All endpoints may be ejected. Both algorithms are on and enforced with a chance of 50 %.
 OutlierDetection both() {
   OutlierDetection settings;
   settings.max_ejection_percent = 100;
@@ -214,7 +214,7 @@ OutlierDetection both() {
   return settings;
 }
 
-/// With these draws, which must be just as many.
+/// Detects outliers with these draws, and checks that it uses all of them.
 Detections detect(const OutlierDetection& settings,
                   const std::vector<CallTally>& calls,
                   const std::vector<std::uint64_t>& draws) {

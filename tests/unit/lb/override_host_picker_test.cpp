@@ -100,7 +100,7 @@ class Hosts {
     return picker->pick(args);
   }
 
-  /// The hosts with marks that say that a call came.
+  /// The hosts that a session has used, by their marks.
   std::string used() const {
     std::string names;
     for (std::size_t at = 0; at < table->size(); ++at) {
@@ -124,7 +124,7 @@ class Hosts {
   HealthStatusSet allowed_;
 };
 
-/// "complete a (hit) a,b", with what is asked: "queue (queued) connect a".
+/// The result in words: "complete a (hit) a,b"; with an ask: "queue (queued) connect a".
 std::string to_words(const PickResult& result) {
   std::string words = to_text(result) + " (" + to_text(result.affinity.result) + ")";
   if (result.affinity.hosts != nullptr) words += " " + *result.affinity.hosts;
@@ -135,7 +135,7 @@ std::string to_words(const PickResult& result) {
   return words;
 }
 
-/// What a pick that is answered so was promised.
+/// The promise that the hosts must make if a pick has this answer.
 HostPromise promised_by(const std::string& answer) {
   const auto says = [&](const char* word) { return answer.find(word) != std::string::npos; };
   if (says("(hit")) return HostPromise::kReady;
@@ -313,7 +313,7 @@ TEST_CASE("override_host picker: a cookie known at sight leads where reading it 
       {"a long one", plain_cookie(longer, "orders"), "complete 10.0.0.6:80 (hit) " + longer},
   }));
   DYNAMIC_SECTION(row.what) {
-    // By the seat of another picker, as of none: it is found anew.
+    // A seat of another picker counts as none: the picker looks for its own seat.
     const PickerPtr elsewhere = make_override_host_picker(
         make_queue_picker(), make_host_slots(table, states), std::make_shared<const Asks>());
     const bool is_elsewhere = GENERATE(false, true);
@@ -335,7 +335,7 @@ TEST_CASE("override_host picker: a cookie known at sight leads where reading it 
 
 TEST_CASE("override_host picker: a cookie that is nearly another is not taken for it",
           "[lb][override_host][A55-17]") {
-  // Cookies of three and of three and a half words.
+  // Cookies of 24 bytes (three words of eight) and of 28 bytes (three and a half).
   const ClusterName cluster(GENERATE(as<std::string>(), "orders", "invoices"));
   Locality locality;
   locality.endpoints = {endpoint({"10.0.0.1:80"})};
@@ -353,7 +353,7 @@ TEST_CASE("override_host picker: a cookie that is nearly another is not taken fo
   const std::string cookie = plain_cookie("10.0.0.1:80", cluster.str());
   REQUIRE(cookie.size() == (cluster.str() == "orders" ? 24 : 28));
   REQUIRE(Unread(cookie).pick(picker).affinity.as_cookie);
-  // There are few seats: each place has letters that lead to the same one.
+  // There are few seats, so some of these cookies lead to the seat of the right cookie.
   for (std::size_t place = 0; place < cookie.size(); ++place) {
     for (const char letter : absl::string_view("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=")) {
       if (cookie[place] == letter) continue;
@@ -377,7 +377,7 @@ TEST_CASE("override_host picker: a call of no session is the child's, and leaves
 TEST_CASE("override_host picker: a mark is made by calls that are sent, not by those that wait",
           "[lb][override_host][A75-26][A75-27]") {
   Hosts hosts;
-  CHECK(hosts.used().empty());  // Infinitely past.
+  CHECK(hosts.used().empty());  // The last use is infinitely past.
   hosts.child = make_queue_picker();
   hosts.rebuild();
   CHECK(to_words(hosts.pick("nobody")) == "queue (unknown host)");
@@ -412,8 +412,8 @@ TEST_CASE("override_host picker: one of all calls that wait carries the ask",
     CHECK(to_words(hosts.pick(cookie)) == first);
     CHECK(to_words(hosts.pick(cookie)) == later);
     const PickerPtr before = hosts.picker;
-    hosts.child = make_queue_picker();  // Another picker over the same slots would not ask again;
-    hosts.rebuild();                    // these are other slots.
+    hosts.child = make_queue_picker();  // New slots ask again. Another picker over the
+    hosts.rebuild();                    // same slots would not.
     CHECK(to_words(hosts.pick(cookie)) == first);
   }
 }
@@ -445,7 +445,7 @@ TEST_CASE("override_host picker: a strict session fails rather than go elsewhere
   CHECK(to_text(hosts.pick("nobody," + row.cookie + ",failed", true)) ==
         (row.cookie == "nobody" ? "drop UNAVAILABLE: the session is strict, and its host failed "
                                   "cannot be used: refused"
-                                : expected));  // The first that is known.
+                                : expected));  // The first known host gives the reason.
   CHECK(to_text(hosts.pick("ready", true)) == "complete ready");
   CHECK(to_text(hosts.pick("connecting", true)) == "queue");
 }
@@ -469,7 +469,7 @@ TEST_CASE("host table: an endpoint keeps its marks while it is named",
   CHECK_FALSE(second.find("c").has_value());
   const HostTable third(named({endpoint({"c"})}), kUsual, &second);
   const HostTable twice(named({endpoint({"a", "b"}), endpoint({"b", "c"})}), kUsual, nullptr);
-  CHECK(twice.size() == 3);  // An address is the first one's that has it.
+  CHECK(twice.size() == 3);  // A shared address belongs to the first endpoint that has it.
   CHECK(twice[*twice.find("b")].hosts == "b,a");
   CHECK(third[*third.find("c")].mark != first[*first.find("c")].mark);
   CHECK(third.marks()->at(Address("c")).mark == third[0].mark);

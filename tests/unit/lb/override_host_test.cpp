@@ -39,7 +39,7 @@ PolicyContext context(std::pmr::memory_resource* session_memory) {
   return made;
 }
 
-/// Counts what is taken and not given back.
+/// Counts memory that is allocated and not freed.
 class CountedMemory final : public std::pmr::memory_resource {
  public:
   std::size_t pieces = 0;
@@ -61,7 +61,7 @@ class CountedMemory final : public std::pmr::memory_resource {
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 };
 
-/// override_host over one cluster, by the texts of XdsWorld.
+/// override_host over one cluster, written as the texts of XdsWorld.
 struct Fixture {
   explicit Fixture(std::pmr::memory_resource* session_memory = std::pmr::get_default_resource())
       : policy(make_override_host(context(session_memory))) {}
@@ -71,7 +71,7 @@ struct Fixture {
   HealthStatusSet allowed = kUsual;
   Duration idle_timeout = 1min;
   bool sessions = true;
-  EndpointsPtr endpoints;  ///< As named last.
+  EndpointsPtr endpoints;  ///< Of the last name().
 
   Texts update(const XdsWorld::Priorities& priorities) {
     name(priorities);
@@ -155,7 +155,7 @@ TEST_CASE("override_host: what calls of sessions touch stands where the options 
   {
     Fixture fixture(&memory);
     fixture.update({"x:a,b,c"});
-    CHECK(memory.pieces == 3 + 1);  // The marks, and the seats in one.
+    CHECK(memory.pieces == 3 + 1);  // Three marks, and one piece for all seats.
     CHECK(memory.bytes >= 3 * (sizeof(SessionMark) + sizeof(Seat)));
     fixture.policy.step(ChildStateChanged{ChildName("child"), kReady, {}, named_picker("child")});
     fixture.tell("a", kReady);
@@ -236,13 +236,13 @@ TEST_CASE("override_host: its child gets those that do not drain, and counts the
     return addresses;
   };
   fixture.update({"x:a,b y:c"});
-  CHECK(fixture.given() == fixture.endpoints);  // As they came.
+  CHECK(fixture.given() == fixture.endpoints);  // The same object.
   fixture.update({"x:a,b! y:c"});
   const Priority& priority = fixture.given()->priorities.at(0);
   REQUIRE(priority.localities.size() == 2);
   CHECK(addresses_of(priority.localities) == Texts{"a", "c"});
   CHECK(addresses_of(priority.unhealthy) == Texts{"b"});
-  // Unchanged parts keep their pointers, over and over.
+  // Unchanged localities keep their pointers through any number of updates.
   const std::vector<LocalityPtr> before = priority.localities;
   for (int i = 0; i < 3; ++i) {
     fixture.update();
@@ -289,7 +289,7 @@ TEST_CASE("override_host: what is told of its hosts is in the next picker, one f
     CHECK(fixture.policy.child("child", kReady) == Texts{"publish READY"});
     const PickerPtr shown = fixture.policy.published()->picker;
     const PickerPtr again = named_picker("child READY");
-    for (int i = 0; i < 2; ++i) {  // The same one is shown as the same.
+    for (int i = 0; i < 2; ++i) {  // The same child picker is published once.
       const Texts told =
           fixture.policy.step(ChildStateChanged{ChildName("child"), kReady, {}, again});
       CHECK(told == (i == 0 ? Texts{"publish READY"} : Texts{}));

@@ -9,7 +9,7 @@
 namespace signalbox::lb {
 namespace {
 
-// Knows the pages that are in use.
+// Records the pages that the pool has taken.
 class Pages final : public std::pmr::memory_resource {
  public:
   std::map<void*, std::size_t> in_use;

@@ -26,7 +26,7 @@ EndpointsPtr endpoints_of(XdsWorld& world, const XdsWorld::Priorities& prioritie
   return std::get<LeafEndpoints>((*config->clusters.at(ClusterName("c")))->children).endpoints;
 }
 
-/// The endpoints that the child was given last.
+/// The endpoints in the last configuration of the child.
 EndpointsPtr given(const PolicyHarness& policy) {
   EndpointsPtr last;
   for (const LbEffect& effect : policy.effects()) {

@@ -68,8 +68,8 @@ TEST_CASE("path_index: bytes are bytes", "[lb][route][A28]") {
   CHECK(found_in(index, "/") == Found{2});
 }
 
-// Long enough for every remainder of a machine word, and so alike that hashes and last bytes do not
-// decide alone.
+// The texts have every length modulo a machine word. They are so alike that neither hashes nor last
+// bytes decide alone.
 TEST_CASE("path_index: texts of every length, against a loop over all of them",
           "[lb][route][A28]") {
   const bool ignore_case = GENERATE(false, true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PickFirst beside its documents, which tests/spec has (a61_dualstack_test, a62_pick_first_test).
+// PickFirst beyond its gRFCs. tests/spec has their rules (a61_dualstack_test, a62_pick_first_test).
 #include "lb/leaf/pick_first_core.hpp"
 
 #include <map>
@@ -35,10 +35,6 @@ TEST_CASE("PickFirst: an attempt that ends without a word is begun again", "[lb]
   });
 }
 
-// --- after the pass -------------------------------------------------------------
-
-// --- new lists ------------------------------------------------------------------
-
 // --- idle -----------------------------------------------------------------------
 
 TEST_CASE("PickFirst: when its connection is lost it is IDLE until it is woken",
@@ -72,8 +68,6 @@ TEST_CASE("PickFirst: a lost connection is made again where that is wanted",
         });
 }
 
-// --- health -----------------------------------------------------------------------
-
 // --- timers -----------------------------------------------------------------------
 
 TEST_CASE("PickFirst: a timer says whose it is", "[lb][pick_first]") {
@@ -85,8 +79,8 @@ TEST_CASE("PickFirst: a timer says whose it is", "[lb][pick_first]") {
 
 namespace {
 
-/// Subchannels that behave as subchannels do, a network that does what it likes, timers that fire
-/// when they are due, or too late.
+/// A PickFirst in a random history. Its subchannels keep to their states, the network answers at
+/// random, and timers fire in any order.
 class History {
  public:
   explicit History(std::uint64_t seed)
@@ -114,8 +108,8 @@ class History {
     if (first_.state() == kReady) RC_ASSERT(held_.size() == 1U);
   }
 
-  /// From now on one address answers, another ("b") stays silent until its timeout, and all others
-  /// refuse.
+  /// From now on one address answers. Address "b", unless it is that one, refuses late. All others
+  /// refuse at once.
   void settle() {
     const Texts list{"a", "b", "[c]"};
     const std::string good = list[below(list.size())];
@@ -211,7 +205,7 @@ class History {
   PickFirst first_;
   std::map<std::string, ConnectivityState> held_;
   std::vector<TimerId> timers_;
-  bool has_failed_ = false;  ///< Every address has, since READY.
+  bool has_failed_ = false;  ///< The state was TRANSIENT_FAILURE.
 };
 
 }  // namespace

@@ -22,7 +22,7 @@
 
 namespace signalbox::test {
 
-/// A report of the address in a word: "idle", "connecting", "failed", "ready", "unhealthy".
+/// The report that a word means: "idle", "connecting", "failed", "ready", "unhealthy".
 inline SubchannelStateChanged change_of(const std::string& word, const std::string& address) {
   SubchannelStateChanged change;
   change.address = Address(address);

@@ -34,14 +34,14 @@ Instant at(Duration since_start) {
   return Instant{} + since_start;
 }
 
-// A leaf in its time: runs RebuildSoon and the pace's timers as a shell does.
+// A leaf in virtual time. It runs RebuildSoon and the timers of the pace as a shell does.
 class PacedLeaf {
  public:
   template <typename Config>
   explicit PacedLeaf(const Config& config, Duration cost = 0ns)
       : leaf(make_leaf(config, context())), cost_(cost) {}
 
-  // One event, and then the end of the burst.
+  // Each of these is one event, and then the end of the burst.
   void ready(const std::string& address) { settle(leaf.ready(address)); }
 
   void fail(const std::string& address) { settle(leaf.fail(address)); }
@@ -171,7 +171,7 @@ TEST_CASE("picker pace: an urgent need overtakes the timer", "[lb][picker_pace]"
   pace.need(Need::kMayWait);
   CHECK(pace.burst_ended(at(1ms), 0ns) == timer(4ms));
   pace.need(Need::kNow);
-  pace.need(Need::kMayWait);  // Does not weaken the need.
+  pace.need(Need::kMayWait);  // A weaker need changes nothing.
   CHECK(pace.awaits_burst());
   CHECK_FALSE(pace.waits());
   CHECK(pace.burst_ended(at(2ms), 0ns) == kBuild);
@@ -198,7 +198,7 @@ TEST_CASE("picker pace: 10,000 endpoints that become READY one by one are few pi
     std::size_t most;
   };
 
-  // The first is published at once, and a CONNECTING picker before it.
+  // `most` is one picker an interval, and two more: CONNECTING, and the first READY at once.
   const auto row = GENERATE(values<Row>({
       {100us, 0ns, 1'000'000 / 5'000 + 2},
       {100us, 1ms, 1'000'000 / 20'000 + 2},
@@ -214,7 +214,7 @@ TEST_CASE("picker pace: 10,000 endpoints that become READY one by one are few pi
   paced.pass(1s);
   CHECK(paced.published() <= row.most);
   CHECK(paced.leaf.published.back().hosts->priorities.front().healthy.hosts == 10'000);
-  // The last picker knows all.
+  // The last picker has all endpoints.
   std::set<std::string> picked;
   for (std::size_t call = 0; call < endpoints.size(); ++call)
     picked.insert(paced.leaf.pick());

@@ -52,7 +52,7 @@ PlanInput aggregate(std::vector<PlanLeaf> leaves) {
   return {ClusterName("orders"), true, std::nullopt, AggregateMode::kPriority, std::move(leaves)};
 }
 
-// So many priorities, each with one endpoint.
+// A leaf with `count` priorities of one endpoint each.
 PlanLeaf with_priorities(const std::string& name, std::size_t count) {
   std::vector<Priority> priorities;
   for (std::size_t i = 0; i < count; ++i)
@@ -214,7 +214,7 @@ TEST_CASE("plan: one endpoint that dies leaves its locality to the others", "[lb
   CHECK(shares.at("a1:1") == 0);
   CHECK(shares.at("a2:1") == 50 * kPercent);
   CHECK(shares.at("b1:1") == 25 * kPercent);
-  // 3 of 4 hosts are 105 percent.
+  // 3 of 4 hosts score 105 percent by overprovisioning, so the first leaf keeps all calls.
   CHECK(of_leaves(plan, kTieredThen) == percents({100, 0}));
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("plan: EDS health counts, and drains and the unhealthy take no calls",
   const auto& priority = plan.leaves[0].priorities[0];
   CHECK(priority.localities.size() == 1);
   CHECK(priority.now ==
-        PlannedHealth{35, 35, 250'000, 140, false});  // 1 of 4, twice: a drain does not count.
+        PlannedHealth{35, 35, 250'000, 140, false});  // 1 of 4 each; DRAINING does not count.
   const auto tiered = of_endpoints(plan, kTieredNow);
   CHECK(tiered == std::map<std::string, CallShare>{{"h:1", 35 * kPercent},
                                                    {"g:1", 0},
@@ -247,7 +247,7 @@ TEST_CASE("plan: degraded endpoints have what healthy ones leave", "[lb][plan][E
                        {locality("a", {endpoint("g:1", HealthStatus::kDegraded)})},
                        {locality("a", {endpoint("u:1", HealthStatus::kUnhealthy)})}};
   const Plan plan = planned(aggregate({leaf("primary", {first})}));
-  // 46 and 46 of a total of 92: 50 each.
+  // Scores of 46 and 46, of a total of 92: each has half of the calls.
   CHECK(of_endpoints(plan, kTieredNow) == std::map<std::string, CallShare>{{"h:1", 50 * kPercent},
                                                                            {"g:1", 50 * kPercent},
                                                                            {"u:1", 0}});
@@ -281,7 +281,7 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
   all.panic_threshold = 50;
   CHECK(planned(three_zones(), all).failing.tiered == PlannedShare{0, kAllCalls});
 
-  // Hosts that EDS calls unhealthy can be reached: loads go by the number of hosts.
+  // Hosts that EDS calls unhealthy can be reached. In panic, loads go by the number of hosts.
   const PlanInput unwell = aggregate(
       {leaf("primary", {{{}, {}, {locality("a", {endpoint("u:1", HealthStatus::kUnhealthy)})}}}),
        leaf("secondary",
@@ -371,7 +371,7 @@ TEST_CASE("plan: an aggregate's own panic threshold comes before what is assumed
   CHECK(of_endpoints(plan, kTieredNow).at("h:1") == kAllCalls);
   input.own_panic_threshold = 34;
   CHECK(planned(input).leaves[0].priorities[0].now.panic);
-  // A leaf has none of its own.
+  // A leaf cluster has no panic threshold of its own.
   input.is_aggregate = false;
   CHECK_FALSE(planned(input).panic_threshold_is_own);
 }
@@ -524,7 +524,7 @@ PlanInput any_input() {
   return input;
 }
 
-// Assumes of each priority its health, or that some of its endpoints are down, or nothing.
+// Assumes for each priority a health, or that some of its endpoints are down, or nothing.
 PlanAssumptions any_assumptions(const PlanInput& input) {
   PlanAssumptions assumptions;
   assumptions.panic_threshold = *rc::gen::element(0, 0, 50, 100);
@@ -576,7 +576,7 @@ TEST_CASE("plan: shares sum up, whatever is assumed", "[lb][plan][property][ENV-
             of_priority += of_locality;
           }
           RC_ASSERT(of_priority == share_in(priority.shares, answer));
-          // Loads are whole percents: Envoy's integers.
+          // Loads are whole percents, as Envoy's integers are.
           RC_ASSERT(of_priority % kPercent == 0);
           of_leaf += of_priority;
         }

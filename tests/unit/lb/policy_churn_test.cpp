@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Days of a whole tree: clusters come and go, priorities flap, hosts move. At the end exactly the
-// needed objects exist; without a configuration, none.
+// needed objects exist. Without a configuration no object exists.
 #include <map>
 #include <random>
 #include <string>
@@ -46,7 +46,8 @@ class Days {
     most_.policies = std::max(most_.policies, tree_.population().policies);
   }
 
-  /// All hosts are up, each cluster has endpoints, and longer than any timer nothing happens.
+  /// Brings all hosts up and gives each cluster endpoints.
+  /// Then an hour passes, which is longer than any timer.
   void settle() {
     for (const std::string& leaf : kLeaves)
       deal(leaf, 1);
@@ -60,7 +61,7 @@ class Days {
     tree_.advance(1h);
   }
 
-  /// Where calls to each routed cluster get, when they have asked often enough.
+  /// The endpoints that calls to the routed clusters reach. Calls repeat while some of them wait.
   Texts reached() {
     Texts all;
     for (const std::string& cluster : routed_) {
@@ -73,7 +74,8 @@ class Days {
     return all;
   }
 
-  /// Then the first priority of each routed cluster's first leaf has connections.
+  /// The hosts that need connections after settle(): the first priority of the first leaf of each
+  /// routed cluster.
   Texts needed() const {
     Texts needed;
     for (const std::string& cluster : routed_) {
@@ -136,7 +138,7 @@ class Days {
     }
   }
 
-  // Hosts to priorities; each host a zone of its own, or one for all of the priority.
+  // Deals hosts out to priorities. Each host has a zone of its own, or the priority has one zone.
   void deal(const std::string& leaf, std::size_t at_least = 0) {
     std::vector<Texts> priorities(at_least + draw(4));
     for (const std::string& host : kHosts) {
@@ -192,8 +194,8 @@ class Days {
   TreeHarness::Population most_;
 };
 
-/// Those that connect to all endpoints (each here has a locality of its own), or to those that they
-/// are asked for.
+/// Policies that connect to all endpoints, or policies that connect only when a pick asks for it.
+/// Each endpoint here has a locality of its own.
 std::vector<ChildPolicy> policies_that(bool connect_when_asked) {
   std::vector<ChildPolicy> policies = child_policies();
   std::erase_if(policies, [&](const ChildPolicy& policy) {

@@ -68,7 +68,8 @@ class History {
     return {};
   }
 
-  /// Where ring_hash is, calls that ask may wait for a connection, and are asked again.
+  /// The endpoints that calls reach. A call may wait for a connection that it asks for, as under
+  /// ring_hash, so calls repeat while some of them wait.
   Texts reached() {
     Texts reached = tree_.reached("orders");
     for (int again = 0; again < 12 && std::ranges::count(reached, "queue") != 0; ++again)
@@ -101,8 +102,8 @@ class History {
     up_[address] ? tree_.up(address) : tree_.down(address);
   }
 
-  // Deals some of the addresses out to up to three priorities; a zone for each address, so that
-  // localities wander between priorities.
+  // Deals some of the addresses out to up to three priorities. Each address has a zone of its own,
+  // so localities move between priorities.
   void configure(const std::string& leaf) {
     std::vector<Texts> priorities(below(4));
     XdsWorld::Priorities texts(priorities.size());
@@ -122,7 +123,7 @@ class History {
     leaves_[leaf].clear();
   }
 
-  // Mostly an aggregate of some leaves in some order; at times a leaf itself.
+  // "orders" is mostly an aggregate of some leaves in some order, and at times a leaf itself.
   void reorder() {
     order_.clear();
     if (below(4) == 0) {

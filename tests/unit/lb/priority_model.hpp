@@ -6,9 +6,10 @@
 //   the same events ─▶ [PriorityModel] ─▶ which children run, which timers, what is published
 //
 // Beyond the documents: a configuration reaches children by messages. It is half applied until each
-// child has answered, or is dead, or ten seconds are over. Newer configurations wait meanwhile, and
-// only the newest is kept. Children to be deleted meanwhile go with the next choice. News of the
-// child in use is published meanwhile, as long as the child is READY or IDLE.
+// child has answered or is dead, or ten seconds are over. While a configuration is half applied:
+//   - newer configurations wait, and only the newest is kept;
+//   - children that are due for deletion stay until the next choice;
+//   - reports of the child in use are published if the child is READY or IDLE.
 
 #pragma once
 
@@ -50,7 +51,7 @@ class PriorityModel {
   /// The last publication; nullopt: none so far.
   const std::optional<Shown>& shown() const { return shown_; }
 
-  /// Empty: the list is, or was when the choice was made.
+  /// Empty: the list was empty at the last choice, or no choice was made yet.
   const std::optional<std::string>& in_use() const { return in_use_; }
 
   bool half_applied() const { return half_applied_; }
@@ -61,8 +62,8 @@ class PriorityModel {
     bool good_since_failure = false;
     std::optional<Instant> failover;
     std::optional<Instant> deletion;
-    bool overdue = false;  ///< Its deletion.
-    bool owes = false;     ///< An answer to what it was sent.
+    bool overdue = false;  ///< Its deletion is due.
+    bool owes = false;     ///< An answer to its last configuration.
     bool dead = false;
   };
 
@@ -80,7 +81,7 @@ class PriorityModel {
   std::vector<std::string> order_;
   std::optional<std::vector<std::string>> next_;
   bool half_applied_ = false;
-  std::optional<Instant> patience_;  ///< Until when answers are waited for.
+  std::optional<Instant> patience_;  ///< The end of the wait for answers.
   std::map<std::string, Child> children_;
   std::optional<std::string> in_use_;
   std::optional<Shown> shown_;

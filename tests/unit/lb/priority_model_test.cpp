@@ -159,7 +159,8 @@ class Pair {
     model_.died(child);
   }
 
-  // Timers fire one by one, as the policy set them; that the model has set the same was compared.
+  // Timers fire one by one, as the policy set them. compare() has checked that the model set the
+  // same timers.
   void advance(Duration duration) {
     const Instant until = now_ + duration;
     while (true) {

@@ -49,7 +49,7 @@ bool has(const Texts& texts, const std::string& text) {
   return std::ranges::count(texts, text) != 0;
 }
 
-/// The state in which b of [a, b] serves, as a has failed.
+/// A policy with priorities a and b: a has failed, so b serves.
 PolicyHarness second_serves() {
   PolicyHarness policy{make_priority()};
   policy.update(priorities({"a", "b"}));
@@ -168,7 +168,7 @@ TEST_CASE("priority: calls of a lost priority go to its standby within the failo
   policy.update(priorities({"a", "b", "c"}));
   policy.child("a", kConnecting);
   policy.applied("a");
-  CHECK(policy.count<StartChild>() == 1);  // Nothing to stand by for yet.
+  CHECK(policy.count<StartChild>() == 1);  // No priority serves yet, so none stands by.
   policy.child("a", kReady);
   CHECK(policy.count<StartChild>() == 2);
   policy.child("b", kReady);
@@ -427,12 +427,12 @@ TEST_CASE("priority: a lost priority and the next one are two changes", "[lb][pr
   policy.applied("a");
   policy.child("a", kReady);
   policy.advance(1s);
-  // The first fails at once; the second connects for two seconds.
+  // Priority a fails, and b connects for two seconds.
   policy.child("a", kFailure);
   policy.applied("b");
   policy.advance(2s);
   policy.child("b", kReady);
-  // The second loses its connection, and its window runs out.
+  // Priority b loses its connection, so its failover window begins.
   policy.child("b", kConnecting);
   std::vector<PriorityMoved> moves;
   for (const LbEffect& effect : policy.effects()) {

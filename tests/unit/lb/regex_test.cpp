@@ -90,7 +90,7 @@ TEST_CASE("RegexPool: many patterns have little memory each, unless a pattern ne
   const RegexPtr large = many.get("\\pL{100}");
   CHECK(large->ok());
   CHECK(large->options().max_mem() > 64 << 10);
-  // With little memory it is slower, and as right.
+  // With little memory a match is slower, and still correct.
   CHECK(re2::RE2::FullMatch(std::string(100, 'a'), *large));
 }
 

@@ -21,7 +21,8 @@ int take_all(const RequestLimit& limit, std::uint32_t most) {
   return taken;
 }
 
-// Leaves unused tokens with all stripes, if it leaves any: threads that live together share few.
+// Leaves unused tokens with all stripes, if calls leave any: threads that live at the same time
+// share few stripes.
 void pass_through_threads(const RequestLimit& limit, std::uint32_t most) {
   constexpr std::size_t kThreads = 2 * kStripes;
   std::barrier all_have_passed(static_cast<std::ptrdiff_t>(kThreads));

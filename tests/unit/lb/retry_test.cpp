@@ -205,7 +205,8 @@ TEST_CASE("retry: the longest delay of all does not overflow", "[lb][retry][A6][
     RetryState state;
     state.after({.code = kUnavailable}, vast, seed, nullptr);
     const auto second = state.after({.code = kUnavailable}, vast, seed, nullptr);
-    // The half that would be longer ends the call: its deadline comes first.
+    // Jitter would make half of these delays longer than Duration::max(). Such a delay ends the
+    // call, because the deadline comes first.
     if (second.delay) {
       CHECK(*second.delay >= Duration::max() / 5 * 4);
     } else {
@@ -287,11 +288,11 @@ TEST_CASE("retry throttle: counts thousandths of a token", "[lb][retry][A6]") {
   CHECK_FALSE(throttle.failed());  // 1, the threshold
   for (int i = 0; i < 1000; ++i)
     throttle.succeeded();
-  CHECK_FALSE(throttle.failed());  // From 2 again.
+  CHECK_FALSE(throttle.failed());  // 1 again, from 2
   for (int i = 0; i < 1001; ++i)
     throttle.succeeded();
   CHECK_FALSE(throttle.failed());
-  RetryThrottle least(4, 0.0001);  // As a thousandth, so that it ever recovers.
+  RetryThrottle least(4, 0.0001);  // Counts as 0.001; as 0 it would never recover.
   CHECK(least.failed());
   CHECK_FALSE(least.failed());  // 2, the threshold
   for (int i = 0; i < 2000; ++i)
@@ -321,7 +322,7 @@ TEST_CASE("retry throttle: what counts as a failure", "[lb][retry][A6]") {
   DYNAMIC_SECTION(row.when) {
     RetryThrottle throttle(4, 1);
     RetryState().after(row.end, kRules, 1, &throttle);
-    // One more, and a retry is still allowed if the first did not count.
+    // One more failure takes a token. A retry is still allowed only if the first end took none.
     CHECK(throttle.failed() == !row.counts);
   }
 }

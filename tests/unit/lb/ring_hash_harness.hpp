@@ -103,7 +103,7 @@ class RingHashHarness : public LeafHarness {
 
   PickResult ask(const PickArgs& args) const { return published.back().picker->pick(args); }
 
-  /// "complete a", "queue", "queue, connect a", "fail: …".
+  /// The pick in words: "complete a", "queue", "queue, connect a", "fail: …".
   std::string answer(const PickArgs& args) const {
     const PickResult result = ask(args);
     std::string text = std::visit(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ring_hash beside its documents, which tests/spec has (a42_ring_hash_test,
+// ring_hash beyond its gRFCs. tests/spec has their rules (a42_ring_hash_test,
 // a76_ring_hash_keys_test).
 #include "lb/leaf/ring_hash.hpp"
 
@@ -96,7 +96,7 @@ TEST_CASE("ring_hash: an endpoint without a point on the ring does not count",
     CHECK(leaf.answer(PickArgs{}) == "fail: " + why);
     leaf.bring({{"d", 'f'}});
     CHECK(leaf.published.back().status == absl::UnavailableError(why));
-    leaf.ready("c");  // The first of the READY ones in the list is not it.
+    leaf.ready("c");  // b is READY and listed before c, but has no point.
     CHECK(leaf.state() == kReady);
     CHECK(leaf.answer(kHash) == "complete c");
   }
@@ -123,10 +123,10 @@ TEST_CASE("ring_hash: a list or a configuration that says the same changes nothi
           "[lb][ring_hash]") {
   RingHashHarness leaf(kAbc);
   leaf.bring({{"a", 'r'}});
-  CHECK(leaf.list(kAbc).size() == 1);  // Applied.
+  CHECK(leaf.list(kAbc).size() == 1);  // ReportApplied.
   const std::size_t published = leaf.published.size();
 
-  leaf.config.max_ring_size = 4096;  // As the cap has it.
+  leaf.config.max_ring_size = 4096;  // The size cap, which held before.
   CHECK(leaf.list(kAbc).size() == 1);
   leaf.config.min_ring_size = 2048;
   leaf.list(kAbc);
@@ -162,7 +162,7 @@ TEST_CASE("ring_hash: a burst of 10,000 costs one picker", "[lb][ring_hash][scal
   for (const std::string& endpoint : endpoints)
     leaf.ready(endpoint);
   leaf.settle();
-  CHECK(leaf.published.size() == published + 2);  // The edge to READY at once, the rest together.
+  CHECK(leaf.published.size() == published + 2);  // The first READY at once, the others together.
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ TEST_CASE("round_robin: a retry passes over the endpoints that its call has trie
   CHECK_FALSE(shares.contains("b"));
   for (int i = 0; i < 10; ++i)
     CHECK(pick({Address("a"), Address("c")}) == "b");
-  // Where all were tried it goes on as if none was.
+  // If the call has tried all endpoints, the picker goes on as if it had tried none.
   std::set<std::string> round;
   for (int i = 0; i < 3; ++i)
     round.insert(pick({Address("a"), Address("b"), Address("c")}));
@@ -276,12 +276,12 @@ TEST_CASE("round_robin: what does not change the picker builds none", "[lb][roun
   leaf.update({"a", "b"});
   leaf.ready("a");
   leaf.step(RebuildDue{});
-  CHECK(leaf.connecting("b").size() == 1);  // Applied.
+  CHECK(leaf.connecting("b").size() == 1);  // ReportApplied.
   CHECK(leaf.connecting("b").empty());
   leaf.fail("b");
-  leaf.step(RebuildDue{});  // For the re-resolution that b asked for.
+  leaf.step(RebuildDue{});  // For the re-resolution after b's failure.
   CHECK(leaf.reresolutions == 1);
-  CHECK(leaf.published.size() == 3);  // One endpoint less is fit (HostReport).
+  CHECK(leaf.published.size() == 3);  // The host report changed: one endpoint less is fit.
   CHECK(leaf.published[2].picker == leaf.published[1].picker);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unusual input from calls and control planes: routing answers all of it. Its work grows with the
-// size of the input, not with the number of its possible readings.
+// Unusual input from calls and control planes: routing answers all of it. The work of routing grows
+// with the size of the input, not with the number of ways to match it.
 #include <string>
 
 #include "absl/strings/match.h"
@@ -20,7 +20,7 @@ using Position = std::optional<std::size_t>;
 constexpr std::size_t kMany = 10'000;
 constexpr std::size_t kMebibyte = std::size_t{1} << 20U;
 
-// Twice: among these routes alone, and among many more, which nothing matches.
+// Routes a call twice: among these routes alone, and among these and more routes that never match.
 class Tables {
  public:
   explicit Tables(std::vector<Route> routes) : alone_(table_of(routes)), among_(among(routes)) {}
@@ -93,7 +93,7 @@ TEST_CASE("routing: an empty path is a path", "[lb][route][A28]") {
 
 TEST_CASE("routing: control characters are characters, and are not printed", "[lb][route][A28]") {
   const std::string odd("/s/\0\n\x7f", 6);
-  const Tables table = Tables({route(regex("/s/.*"), to("a")),  // A dot is not a new line.
+  const Tables table = Tables({route(regex("/s/.*"), to("a")),  // A dot matches no newline.
                                route(exact("/s/"), to("a")),
                                route(exact(odd), to("a"))});
   CHECK(table.find({odd}) == Position(2));
@@ -125,7 +125,7 @@ TEST_CASE("routing: a header of ten thousand values is read once for ten thousan
 
   const CountingHeaders headers{TestHeaders(std::move(list))};
   CHECK(table.find({"/s/A", &headers}) == Position(kMany - 1));
-  CHECK(headers.asked == 2);  // Once in each of the tables.
+  CHECK(headers.asked == 2);  // Once for each table.
 }
 
 TEST_CASE("routing: each of many headers keeps its own value", "[lb][route][A28]") {
@@ -136,7 +136,7 @@ TEST_CASE("routing: each of many headers keeps its own value", "[lb][route][A28]
     list.emplace_back(name, "2");
     routes.push_back(with_header({name, exact("other"), false}));
   }
-  // In the first, all that went before; and none of another's.
+  // These routes do not match either: each header has two values, for example "of-f,2".
   for (const char* name : {"f", "a", "e", "d"})
     routes.push_back(with_header({name, exact(std::string("of-") + name), false}));
   routes.push_back(with_header({"e", exact("of-e,2"), false}));

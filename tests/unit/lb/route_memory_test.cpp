@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kMegabyte = std::size_t{1} << 20U;
 constexpr auto kRegex = TextMatcher::Kind::kRegex;
 
-// 3,000 routes with 30 patterns each, of which so many differ.
+// 3,000 routes with 30 patterns each; `different` is the number of distinct patterns.
 VirtualHost host_with_patterns(std::size_t different, bool in_paths) {
   VirtualHost host;
   std::size_t number = 0;
@@ -78,7 +78,7 @@ using namespace signalbox::testing;
 
 constexpr std::size_t kRoutes = 1000;
 
-// Its states double with each of the letters that it counts: no memory is enough for them.
+// The states of the pattern double with each letter that it counts: no memory is enough for them.
 std::string greedy(std::size_t number) {
   return absl::StrCat("(", number, ")?(a|b)*a(a|b){18}");
 }
@@ -93,7 +93,7 @@ std::string long_text() {
   return text;
 }
 
-// The peak memory of the states while `match` runs.
+// The peak memory while `match` runs, which is that of the states.
 template <typename Match>
 std::size_t memory_used_by(Match match) {
   const signalbox::testing::CountedMemory counted;
@@ -103,7 +103,7 @@ std::size_t memory_used_by(Match match) {
 
 struct Row {
   const char* what;
-  std::size_t different;  ///< Patterns of the thousand routes.
+  std::size_t different;  ///< Distinct patterns of the thousand routes.
   bool has_much;          ///< 1 MiB for each pattern, not 64 KiB. A match uses a part of it.
 };
 

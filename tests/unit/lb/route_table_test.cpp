@@ -155,7 +155,7 @@ void check_calls(const std::vector<Route>& routes, const std::vector<Call>& call
 
 namespace rc {
 
-// check_calls reports a failing case.
+// The text does not matter: check_calls reports a failing case.
 inline void showValue(const signalbox::Route&, std::ostream& os) {
   os << "route";
 }
@@ -164,7 +164,7 @@ inline void showValue(const signalbox::Route&, std::ostream& os) {
 
 namespace signalbox::lb {
 
-// RapidCheck makes tables and calls; each table is asked for all of the calls.
+// RapidCheck makes tables and calls; each table routes all of the calls.
 TEST_CASE("route_table: chooses the route that the rules choose", "[lb][route_match][A28][A63]") {
   constexpr int kTables = 1'500;
   constexpr int kCalls = 40;

@@ -28,8 +28,8 @@ thread_local std::uint64_t allocations = 0;
 
 }  // namespace
 
-// The whole test program counts. All forms are replaced, or memory checkers would see one form's
-// memory given back to another.
+// All allocations of the test program count. Every form of operator new is replaced; otherwise
+// memory checkers would see memory of one form freed by another.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   ++allocations;
   return std::malloc(size);
@@ -281,7 +281,7 @@ TEST_CASE_METHOD(RouterFixture,
   const absl::Status other = absl::DataLossError("x");
   publish(all_to(to("a")), answering([&](const PickArgs&) { return result(Fail{other}); }));
   CHECK_FALSE(absl::StrContains(router.pick(kCall).status().message(), "is old"));
-  // A call that waits is told nothing, one that was failing forgets it.
+  // A call that waits has no error, and so no notes.
   publish(all_to(to("a")), answering([](const PickArgs&) { return result(Queue{}); }));
   CHECK(router.pick(kCall).status().ok());
 }
@@ -446,7 +446,7 @@ TEST_CASE_METHOD(RouterFixture,
   };
   publish(all_to(hashed), listening());
   Pick pick = router.pick(call);
-  // Other routes, other headers: it stays.
+  // The hash stays, although the routes and the headers are others now.
   publish(all_to(to("first")), listening());
   router.repick(pick, {.path = "/s/M", .headers = nullptr, .seed = 1});
   CHECK(hashes == std::vector<std::optional<std::uint64_t>>(2, xx_hash("ann")));
@@ -536,7 +536,7 @@ TEST_CASE_METHOD(RouterFixture,
     CHECK(pick.stats() == leaf.stats());
     CHECK(leaf.uses() == 1);
     pick.end(0);
-    CHECK(leaf.uses() == 1);  // What ends later is counted there, too.
+    CHECK(leaf.uses() == 1);  // The leaf stays counted until the pick is put off.
     pick.put_off();
     CHECK(pick.leaf() == nullptr);
     CHECK(pick.stats() == ref("both").stats());
@@ -589,13 +589,13 @@ TEST_CASE_METHOD(RouterFixture,
   CHECK(told("/s/Rewritten") == "a.example");
   CHECK(told("/s/Other").empty());
   CHECK(router.pick({"/s/Rewritten"}).outcome() ==
-        PickOutcome::kComplete);  // The caller does not ask.
+        PickOutcome::kComplete);  // The caller asks for no authority.
   choose(&chosen[2]);
   authority = "of the call before";
   CHECK(told("/s/Rewritten").empty());  // The endpoint has no hostname.
   choose(nullptr);
   authority = "of the call before";
-  CHECK(told("/s/Rewritten").empty());  // The picker does not say.
+  CHECK(told("/s/Rewritten").empty());  // The picker names no endpoint.
 
   SECTION("a call that waits has that of the endpoint that it goes to in the end") {
     answer = result(Queue{});
@@ -624,7 +624,7 @@ TEST_CASE_METHOD(RouterFixture,
   }
 }
 
-// Complete ones, whatever they draw, and their ends.
+// Checks that complete picks and their ends allocate nothing, whatever the picks draw.
 void check_allocates_nothing(const Router& router, const TestHeaders& headers) {
   const auto picks = [&] {
     bool complete = true;
@@ -636,7 +636,7 @@ void check_allocates_nothing(const Router& router, const TestHeaders& headers) {
     return complete;
   };
 
-  REQUIRE(picks());  // The regular expression has met the path, the thread its RCU record.
+  REQUIRE(picks());  // Warms up the regular expression, and makes the thread's RCU record.
   const std::uint64_t before = allocations;
   const bool complete = picks();
   const std::uint64_t after = allocations;
@@ -843,7 +843,7 @@ TEST_CASE_METHOD(RouterFixture,
   check_allocates_nothing(router, {});
 }
 
-// Lets `most` calls in.
+// Lets `most` calls in at a time.
 struct Gate final : CallGate {
   explicit Gate(int places) : most(places) {}
 

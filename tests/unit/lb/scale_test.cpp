@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work that must not grow: the consequences of one change, counted in effects and messages, never
-// in time. With 10,000 endpoints (100,000 that refuse), 1,000 clusters, 10,000 routes.
+// The work for one change must not grow with the configuration. Work is counted in effects and
+// messages, never in time. There are 10,000 endpoints (100,000 that refuse), 1,000 clusters and
+// 10,000 routes.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include <catch2/catch.hpp>
@@ -41,7 +42,7 @@ std::vector<Effect> all_of(const LbEffects& effects) {
   return found;
 }
 
-/// A tree with one cluster of two localities; one of them has this many endpoints, all connected.
+/// A tree with one cluster of two localities. One locality has `count` endpoints, all connected.
 class ManyEndpoints {
  public:
   explicit ManyEndpoints(int count) : many_(numbered("e", count)) {
@@ -77,7 +78,7 @@ std::size_t messages_of_one_change(int endpoints) {
   return world.tree.messages() - before;
 }
 
-/// The number of messages when one of this many clusters gets another endpoint.
+/// The number of messages when one of `clusters` clusters gets another endpoint.
 std::size_t messages_of_one_cluster(int clusters) {
   TreeHarness tree;
   XdsWorld world;
@@ -92,11 +93,11 @@ std::size_t messages_of_one_cluster(int clusters) {
 }
 
 struct Recovery {
-  std::string served;  ///< What a pick led to, before any time passed.
+  std::string served;  ///< The answer of a pick, before any time passed.
   std::size_t messages = 0;
 };
 
-/// All endpoints of a cluster, this many, refuse; then EDS names one that serves.
+/// All endpoints of a cluster, `refused` of them, refuse; then EDS names one that serves.
 Recovery recovery_from(int refused) {
   TreeHarness tree;
   XdsWorld world;
@@ -135,7 +136,7 @@ TEST_CASE("scale: one of 10,000 endpoints replaced is one acquired and one relea
   CHECK(acquired[0].address == Address("new"));
   REQUIRE(released.size() == 1);
   CHECK(released[0].address == Address(absl::StrCat("e", kEndpoints / 2)));
-  // Beside them: one order to build a picker behind the burst.
+  // The third effect builds one picker after the burst.
   CHECK(effects.size() == 3);
   CHECK(all_of<RebuildSoon>(effects).size() == 1);
 }
@@ -150,7 +151,7 @@ TEST_CASE("scale: a burst of 10,000 READY is two pickers", "[scale][round_robin]
     published += all_of<Publish>(harness.ready(endpoint)).size();
   published += all_of<Publish>(harness.step(RebuildDue{})).size();
 
-  CHECK(published == 2);  // The edge to READY at once, the rest together.
+  CHECK(published == 2);  // The first READY at once, then the others together.
 }
 
 TEST_CASE("scale: the same 10,000 endpoints again change nothing", "[scale][round_robin]") {
@@ -183,8 +184,8 @@ TEST_CASE("scale: of 10,000 connections one is made and one closed", "[scale][tr
                              absl::StrCat("subchannel e", kEndpoints / 2, " closed")});
 }
 
-// No timer runs before the pick: the harness's time stands still. A runtime handles some hundred
-// thousand messages a second, so one message for each endpoint is well within the promised second.
+// No timer runs before the pick, because the harness's time stands still. A runtime handles some
+// hundred thousand messages a second, so one message an endpoint fits in the promised second.
 TEST_CASE("scale: after 100,000 refused endpoints a good one serves for a message each",
           "[scale][tree][A61]") {
   constexpr int kFew = 10;

@@ -99,17 +99,17 @@ TEST_CASE("sealed_cookie: keys are changed without losing a session", "[lb][sess
     const auto old = seal.exchange(std::move(keys));
     SnapshotCell::wait_for_readers();
   };
-  replace(one, {key_of('a'), key_of('b')});  // Both learn the new one.
+  replace(one, {key_of('a'), key_of('b')});  // Step 1: both learn the new key.
   CHECK(opens(other, sealed_by(one)));
   replace(other, {key_of('a'), key_of('b')});
-  replace(one, {key_of('b'), key_of('a')});  // Both use it.
+  replace(one, {key_of('b'), key_of('a')});  // Step 2: both seal with the new key.
   CHECK(opens(other, sealed_by(one)));
   CHECK(opens(one, old_value));
   std::string text;
   CHECK(one.open(old_value, kPurpose, text) == Opened::kByOldKey);
   CHECK(one.open(sealed_by(one), kPurpose, text) == Opened::kYes);
   replace(other, {key_of('b'), key_of('a')});
-  replace(one, {key_of('b')});  // The old one goes.
+  replace(one, {key_of('b')});  // Step 3: the old key goes.
   CHECK(opens(one, sealed_by(other)));
   CHECK_FALSE(opens(one, old_value));
 }

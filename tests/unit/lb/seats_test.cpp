@@ -18,7 +18,7 @@ std::vector<std::string> cookies(std::size_t count) {
   return made;
 }
 
-// Seats of hosts that are told apart by the place of their cookie.
+// Seats of hosts. A host is known by the text of its cookie in `owners`.
 struct Hall {
   explicit Hall(std::vector<std::string> all) : owners(std::move(all)), seats(owners.size()) {
     for (const std::string& owner : owners) {
@@ -114,7 +114,7 @@ TEST_CASE("seats: texts that differ in anything have different keys", "[lb][sess
       if (swapped != text) CHECK_FALSE(CookieKey(text) == CookieKey(swapped));
     }
   }
-  // Below a word, whole words, and a last one that overlaps: no byte is left out.
+  // Every byte counts: in cookies below a word, of whole words, and with a last word that overlaps.
   for (std::size_t length = 0; length < 40; ++length) {
     const std::string one(length, 'a');
     for (std::size_t i = 0; i < length; ++i) {
@@ -124,7 +124,7 @@ TEST_CASE("seats: texts that differ in anything have different keys", "[lb][sess
     }
     CHECK_FALSE(CookieKey(one) == CookieKey(one + "a"));
   }
-  // Of other sizes, where the last word says again what stands before it.
+  // Cookies of different sizes, where the overlapping last word repeats earlier bytes.
   for (std::size_t size = 9; size < 64; ++size) {
     for (std::size_t more = 1; size + more < 72; ++more) {
       std::string one(size, 'A');

@@ -136,7 +136,7 @@ std::string read(absl::string_view value) {
   return absl::StrCat(host.hosts, " | ", host.cluster, form);
 }
 
-// The error of a text that names no host.
+// The errors of a text that names no host, and of a text that is no message.
 const std::string kNone(said_of(CookieFlaw::kHost));
 const std::string kNoMessage(said_of(CookieFlaw::kMessage));
 
@@ -209,7 +209,7 @@ TEST_CASE("session_cookie: names so many addresses, and what names more is not u
   CHECK(read(absl::Base64Escape("host:80," + addresses(kMostCookieHosts))) == kNone);
 }
 
-// An address field, behind what comes before it.
+// `before`, and then a field with the address.
 std::string message(const std::string& before, const std::string& address) {
   return before + '\x0a' + static_cast<char>(address.size()) + address;
 }
@@ -267,12 +267,12 @@ TEST_CASE("session_cookie: of each cut of Envoy's cookie only those with the who
 
 TEST_CASE("session_cookie: a text that gRPC and Envoy would read as two hosts names none",
           "[lb][session][A55-17][A55-45]") {
-  // To protobuf: a number of eight bytes, another of two, and the beginning of a group, ended by
-  // '<'.
+  // protobuf reads this text as a number of eight bytes, a number of two, and the beginning of a
+  // group that '<' ends.
   const std::string grpc = "10.0.0.1:80;";
   const std::string both = message(grpc + "<", "10.0.0.2:80");
   CHECK(read(absl::Base64Escape(both)) == std::string(said_of(CookieFlaw::kTwoForms)));
-  // Without the end of the group there is no message, and gRPC's form is what it is.
+  // Without the end of the group the text is no message, so it is a cookie in gRPC's form.
   const std::string one = message(grpc, "10.0.0.2:80");
   CHECK(absl::StartsWith(read(absl::Base64Escape(one)), "10.0.0.1:80 | "));
 }

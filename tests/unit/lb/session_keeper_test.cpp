@@ -59,7 +59,8 @@ class Map {
     return step(told);
   }
 
-  /// Sessions may stay on these; "!": it is DRAINING. Each keeps its mark while it is named.
+  /// Lets sessions stay on these addresses; "!" means DRAINING. An address keeps its mark while it
+  /// is named.
   Texts keep(const Texts& addresses, const Holder& keeper = kKeeper, Duration idle = 60s) {
     SessionMarks table;
     for (std::string address : addresses) {
@@ -83,7 +84,7 @@ class Map {
   SubchannelMapCore core;
   std::map<std::string, SessionMarkPtr> marks;
   std::set<std::string> living;
-  std::int64_t held = 0;  ///< For sessions, as observed.
+  std::int64_t held = 0;  ///< Connections that are held for sessions, as observed.
   EndpointCounts counts{};
 
  private:
@@ -139,7 +140,7 @@ class Map {
   }
 };
 
-/// As above; "a" is READY, the child's, and sessions may stay there.
+/// A map with address "a": it is READY, the child holds it, and sessions may stay there.
 struct Kept : Map {
   Kept() {
     keep({"a"});
@@ -288,7 +289,7 @@ TEST_CASE("keeper: a sweep releases what no session used within the idle timeout
     map.use(address);
   map.release("a");
   map.release("b");
-  map.acquire("d", kKeeper);  // Created for a call that never came.
+  map.acquire("d", kKeeper);  // Created for a call that never used it.
   REQUIRE(map.held == 3);
   map.now += 20s;
   map.use("b");
@@ -454,7 +455,7 @@ TEST_CASE("keeper: who becomes it holds nothing that others hold", "[lb][subchan
   map.acquire("b", kKeeper);
   map.acquire("a");
   map.keep({"a", "b"});
-  CHECK(map.held == 1);  // "b".
+  CHECK(map.held == 1);  // "b"; the child holds "a".
   CHECK(map.release("a") == Texts{"stop a", "gone k#1 a"});
 }
 

@@ -83,7 +83,7 @@ TEST_CASE_METHOD(TwoBackends,
   }
 }
 
-// What Envoy makes of an address.
+// The cookie that Envoy makes for an address.
 std::string envoys(const std::string& address) {
   std::string text;
   write_envoy_cookie(address, "", 0, text);
@@ -263,13 +263,14 @@ TEST_CASE_METHOD(TwoBackends,
   backends["a"][1].is_usable = true;
   router.repick(pick, {"/s/M"});
   CHECK(host_in(pick.set_cookie()) == "10.0.0.2:80;a");
-  CHECK(counted("a", CookieSet::kNew) == 1);  // One response, one cookie.
+  CHECK(counted("a", CookieSet::kNew) == 1);  // One cookie for all attempts of the call.
 }
 
 TEST_CASE_METHOD(TwoBackends,
                  "session: a retry goes where the attempt before it went, and no longer",
                  "[lb][session][A55-37]") {
-  // No cookie; a host outside of the cluster; a host that returns after the call went elsewhere.
+  // The cookie: none, for a host outside of the cluster, or for a host that returns after the call
+  // went elsewhere.
   const std::string cookie = GENERATE_COPY(std::string(), "s=" + base64("10.0.0.9:80;a"), first);
   backends["a"][0].is_usable = false;
   Pick pick = call(cookie);
@@ -287,7 +288,7 @@ TEST_CASE_METHOD(TwoBackends,
       backends["a"][1].is_usable = false;
       router.repick(pick, {"/s/M"});
       CHECK(address_of(pick) == "10.0.0.1:80");
-      if (cookie == first)  // It is as if nothing had been.
+      if (cookie == first)  // The cookie names this host already.
         CHECK(pick.set_cookie().empty());
       else
         CHECK(host_in(pick.set_cookie()) == "10.0.0.1:80;a");
@@ -306,7 +307,7 @@ TEST_CASE_METHOD(TwoBackends,
   Pick pick = call(second);
   pick.end(14);
   pick.put_off();
-  // A configuration without sessions comes meanwhile; the call keeps its own session.
+  // A configuration without sessions arrives before the retry; the call keeps its session.
   configure(to("a"), StatefulSessionFilter{});
   router.repick(pick, {"/s/M"});
   CHECK(address_of(pick) == "10.0.0.2:80");
@@ -373,7 +374,7 @@ TEST_CASE_METHOD(SessionFixture,
                       CHECK(call.add_header(name, value));
                   }));
   };
-  // As long as what the first header's place gives back: they are written over it.
+  // Long enough to reallocate the headers: memory of the first header is then overwritten.
   const std::vector<std::pair<std::string, std::string>> many(20, {"x-more", std::string(64, 'x')});
   publish(with_filters(all_to(to("a")),
                        {adds("before", {{"cookie", "s=" + base64("1.1.1.1:1")}}),
@@ -488,7 +489,7 @@ TEST_CASE("session: a cookie that one process made is accepted by another",
   }
   one.backends["a"][0].is_usable = false;
   const std::string cookie = one.call("").set_cookie();
-  // Clocks that began elsewhere, and long after its Max-Age: that is its client's to keep.
+  // The other clock differs, and is long past Max-Age: only the client must observe Max-Age.
   other.now = Instant(std::chrono::hours(24 * 365));
   CHECK(SessionFixture::address_of(other.call(cookie)) ==
         (same_key ? "10.0.0.2:80" : "10.0.0.1:80"));
@@ -548,7 +549,7 @@ TEST_CASE("session: an old key's cookie is replaced, and not that of the next ca
     each->add("a", "10.0.0.1:80");
     each->configure(to("a"), session_by("s"));
   }
-  // The cookie lacks its padding, so it is not known at sight and has to be read.
+  // The cookie lacks its padding, so its text is not known and has to be decoded.
   std::string cookie = "s=" + base64("10.0.0.1:80;a");
   REQUIRE(cookie.back() == '=');
   cookie.resize(cookie.find_last_not_of('=') + 1);
@@ -596,7 +597,7 @@ TEST_CASE_METHOD(TwoBackends,
                  "[lb][session][A33]") {
   configure_filters(all_to(to("a")),
                     {filter("session", session_by("s")), filter("fault", delaying(1s))});
-  CookieHeader headers("s=" + base64("10.0.0.2:80"));  // Not known at sight.
+  CookieHeader headers("s=" + base64("10.0.0.2:80"));  // Unknown text, so it is decoded.
   Pick pick = router.pick({"/s/M", &headers, 7});
   REQUIRE(pick.delay() == 1s);
   headers.cookie.assign(headers.cookie.size(), 'x');
@@ -604,7 +605,7 @@ TEST_CASE_METHOD(TwoBackends,
   pick.end_delay();
   router.repick(pick, {"/s/M"});
   CHECK(address_of(pick) == "10.0.0.2:80");
-  CHECK(absl::StartsWith(pick.set_cookie(), "s="));  // It names its cluster from now on.
+  CHECK(absl::StartsWith(pick.set_cookie(), "s="));  // The new cookie names its cluster, too.
 }
 
 // The outcome of a call, with all counts and warnings.
@@ -759,13 +760,13 @@ TEST_CASE("session: a thread keeps so many that have ended, and none that is lar
     return std::ranges::count_if(
         sessions, [&](const SessionPtr& session) { return session->memory() >= least_memory; });
   };
-  // A thread of its own, which has none.
+  // A new thread has no spare sessions.
   std::thread([&] {
     CHECK(ended_with(kLongestCookieValue, 3).front()->memory() > kLargestSpare);
     CHECK(used(kLargestSpare + 1) == 0);
     ended_with(800, 2 * kSpareSessions);
     CHECK(used(500) == kSpareSessions);
-    CHECK(used(500) == kSpareSessions);  // All of them came back.
+    CHECK(used(500) == kSpareSessions);  // All spare sessions came back.
   }).join();
 }
 
@@ -776,7 +777,7 @@ TEST_CASE_METHOD(TwoBackends,
   for (std::size_t i = 0; i < 2 * kSpareSessions; ++i)
     picks.push_back(call(""));
   std::thread([held = std::move(picks)]() mutable { held.clear(); }).join();
-  // One that is kept beyond the end of the thread that made it.
+  // A pick that outlives the thread that made it.
   std::optional<Pick> late;
   std::thread([&] { late = call(""); }).join();
   CHECK(host_in(late->set_cookie()) == "10.0.0.1:80;a");

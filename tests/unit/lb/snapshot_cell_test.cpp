@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kPoison = 0xdeaddeaddeaddeadULL;
 
-// Knows its generation, tells it as an error, and forgets it when destroyed.
+// Knows its generation. The destructor overwrites the generation, so a use after it is seen.
 class StampedPicker final : public Picker {
  public:
   explicit StampedPicker(Generation generation) : generation_(generation) {}

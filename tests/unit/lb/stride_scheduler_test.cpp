@@ -66,13 +66,14 @@ TEST_CASE("stride_scheduler: a weight counts between a tenth and ten times the m
   const StrideScheduler scheduler(weights);
   CHECK(scheduler.weight(0) == StrideScheduler::kFullWeight);
   for (std::size_t at = 1; at < weights.size(); ++at)
-    CHECK(scheduler.weight(at) == 655);  // A hundredth: ten times the mean to its tenth.
+    CHECK(scheduler.weight(at) == 655);  // Weights are kept within 0.1 and 10 times the mean.
   const StrideScheduler huge(Weights{1e308, 1e308, 1e308, 5e307});
   CHECK(huge.weight(3) == 32'768);
 }
 
 TEST_CASE("stride_scheduler: shares follow weights within 0.5 %", "[lb][wrr][A58][property]") {
-  // Weights within the limits of the mean. A whole period gives exact shares but for rounding.
+  // The weights are within the limits around the mean. Shares in a whole period are exact but for
+  // rounding.
   CHECK(test::holds("shares", 60, [](const std::vector<std::uint16_t>& any) {
     if (any.size() < 2) return;
     Weights weights;
@@ -94,7 +95,7 @@ TEST_CASE("stride_scheduler: shares follow weights within 0.5 %", "[lb][wrr][A58
 }
 
 TEST_CASE("stride_scheduler: short runs have the shares too", "[lb][wrr][A58]") {
-  // Of 300 rounds from any place on, each endpoint misses its share by at most one use.
+  // In 300 rounds from any place on, each endpoint misses its share by at most one use.
   const Weights weights{10, 20, 30, 40};
   const StrideScheduler scheduler(weights);
   for (const std::uint32_t begin : {0U, 17U, 4'294'967'000U}) {

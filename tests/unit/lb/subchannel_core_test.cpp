@@ -58,7 +58,7 @@ std::vector<Effect> all(const SubchannelEffects& effects) {
   return found;
 }
 
-// In the wanted state, by attempt 2: attempt 1 is stale.
+// A subchannel in `state`. Its present attempt is 2, so attempt 1 is stale.
 SubchannelCore in_state(ConnectivityState state) {
   SubchannelCore core(options());
   core.step(ConnectRequested{}, {});
@@ -116,7 +116,7 @@ TEST_CASE("subchannel: every state and every event", "[lb][subchannel][A61]") {
       const SubchannelEffects effects = core.step(row.event, {});
       CHECK(core.state() == row.to);
 
-      // B1: told exactly when it changed.
+      // B1: the state is told exactly when it has changed.
       const auto told = all<NotifyState>(effects);
       REQUIRE(told.size() == (row.from == row.to ? 0 : 1));
       if (!told.empty()) {
@@ -211,7 +211,7 @@ SubchannelOptions without_jitter() {
   return exact;
 }
 
-// Its connection has come, and gone.
+// A subchannel that has lost its connection.
 SubchannelCore lost(SubchannelOptions options) {
   SubchannelCore core(std::move(options));
   core.step(ConnectRequested{}, {});
@@ -225,8 +225,8 @@ TEST_CASE("subchannel: who has been READY is asked again sooner, while few fail"
   struct Row {
     const char* when;
     bool was_ready;
-    std::vector<bool> may_hurry;      // Of one attempt after the other, each of which fails.
-    std::vector<milliseconds> waits;  // After each.
+    std::vector<bool> may_hurry;      // One value an attempt; each attempt fails.
+    std::vector<milliseconds> waits;  // The back-off after each attempt.
   };
 
   const bool yes = true;
@@ -304,7 +304,7 @@ TEST_CASE("subchannel: back-off counts from the beginning of the attempt",
   const auto timers = all<StartTimer>(core.step(refused(1), start + row.attempt_took));
   REQUIRE(timers.size() == 1);
   CHECK(timers.front().delay == row.rest);
-  CHECK(core.state() == kFailed);  // Even without a rest: the failure is told.
+  CHECK(core.state() == kFailed);  // The failure is told even if no back-off is left.
 }
 
 TEST_CASE("subchannel: two of one seed are equal, of two seeds are not", "[lb][subchannel]") {
@@ -316,7 +316,7 @@ TEST_CASE("subchannel: two of one seed are equal, of two seeds are not", "[lb][s
   CHECK(delay != fail_once(other, {}));
 }
 
-// B3 in any history: what the transport opened is dropped once, and never while it is READY.
+// B3 in any history: each connection is dropped once, and never while the subchannel is READY.
 TEST_CASE("subchannel: every connection is dropped exactly once", "[lb][subchannel]") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SubchannelCore core(options(seed));

@@ -65,7 +65,7 @@ class MapHarness {
                               generation});
   }
 
-  /// As start(), with these health checks: probes every so many seconds; 0: none.
+  /// As start(), with a health check every `interval` seconds; 0: without health checks.
   void check(Generation generation, int interval, const ProbeExceptions& exceptions = {}) {
     SubchannelSettings settings{ClusterName{"orders"}, std::chrono::seconds(3)};
     HealthCheck each;
@@ -114,13 +114,13 @@ class MapHarness {
   SubchannelMapCore core;
   Instant now{};
   std::set<std::string> living;        ///< Spawned and not stopped.
-  std::vector<NotifyHolder> notified;  ///< By the last step.
+  std::vector<NotifyHolder> notified;  ///< In the last step.
   std::vector<EndpointsCounted> counted;
   std::vector<EndpointsChanged> changed;
   int spawned = 0;
   Strings connects;
   SubchannelSettings last_settings;
-  Strings probed;  ///< What became of health checks in the last step.
+  Strings probed;  ///< The effects on health checks of the last step.
 
  private:
   void record(const SubchannelMapEffect& effect) {
@@ -313,7 +313,7 @@ TEST_CASE("subchannel_map: who has a connection is told who counts its calls",
   CHECK(map.notified.front().state.tracker == nullptr);
 
   map.step(track(first));
-  CHECK(map.notified.empty());  // As before.
+  CHECK(map.notified.empty());  // The trackers are the same.
   map.step(track(second));
   REQUIRE(map.names() == Strings{"x#1"});
   CHECK(map.notified.front().state.address == Address{"a"});
@@ -488,7 +488,7 @@ TEST_CASE("subchannel_map: without a successor a dead holder's holds end with th
   map.start(1);
   map.acquire("a", holder("x"));
   map.gone(holder("x"), true);
-  map.applied(1);  // Was in progress at the death.
+  map.applied(1);  // Generation 1 was in progress at the death.
   CHECK(map.living == kA);
   map.start(2);
   CHECK(map.living == kA);
@@ -558,7 +558,7 @@ TEST_CASE("subchannel_map: health is told, the connection is left alone",
   CHECK(ejected.status == absl::UnavailableError("ejected"));
 
   map.unhealthy({"a"});
-  CHECK(map.notified.empty());  // No news.
+  CHECK(map.notified.empty());  // The address is unhealthy already.
 
   map.tell("a", ConnectivityState::kTransientFailure);
   CHECK(map.notified.front().state.status == absl::UnavailableError("refused"));
@@ -585,7 +585,7 @@ TEST_CASE("subchannel_map: a judge leaves the verdicts of another one alone",
   CHECK(map.notified.size() == 2);
   map.unhealthy({"b"});
   map.unhealthy({"a"}, checks, "does not answer");
-  REQUIRE(map.notified.size() == 1);  // Nothing changes for a.
+  REQUIRE(map.notified.size() == 1);  // The verdict on "a" stays the same.
   CHECK(map.notified.front().state.address == Address{"b"});
   CHECK_FALSE(map.notified.front().state.healthy);
   CHECK(map.notified.front().state.status == absl::UnavailableError("ejected"));
@@ -627,7 +627,7 @@ TEST_CASE("subchannel_map: an endpoint that fails its checks is unfit, and keeps
   map.acquire("a", holder("y"));
   map.tell("a", ConnectivityState::kReady);
   map.checked("a", "");
-  CHECK(map.notified.empty());  // It was fit for all that was known.
+  CHECK(map.notified.empty());  // The endpoint counted as fit before its first check.
   map.checked("a", "refused");
   REQUIRE(map.notified.size() == 2);
   for (const NotifyHolder& told : map.notified) {
@@ -648,7 +648,7 @@ TEST_CASE("subchannel_map: an endpoint that fails its checks is unfit, and keeps
   map.unhealthy({});
   CHECK_FALSE(map.notified.front().state.healthy);
   CHECK(counted(EndpointState::kUnhealthy) == 1);
-  // A new holder hears that at once.
+  // A new holder hears at once that the endpoint is unfit.
   map.acquire("a", holder("z"));
   CHECK_FALSE(map.notified.back().state.healthy);
   map.checked("a", "");
@@ -672,7 +672,7 @@ TEST_CASE("subchannel_map: other settings begin the probes anew, and only theirs
   SECTION("of all") {
     map.check(3, 7);
     CHECK(map.probed == Strings{"start a:1 at a:1", "start b:1 at b:1"});
-    CHECK(map.notified.empty());  // Unfit until it is known to be fit.
+    CHECK(map.notified.empty());  // "a:1" stays unfit until a check passes.
     map.checked("a:1", "");
     CHECK(map.notified.size() == 1);
   }
@@ -777,7 +777,7 @@ TEST_CASE("subchannel_map: an address counts in the first priority that has it",
     return made;
   };
   MapHarness map;
-  // What the metrics would show: idle endpoints by priority.
+  // The number of idle endpoints of a priority, as the metrics show it.
   const auto idle = [&](std::optional<std::uint32_t> priority) {
     std::int64_t sum = 0;
     for (const EndpointsCounted& seen : map.counted) {
@@ -808,7 +808,7 @@ TEST_CASE("subchannel_map: a cluster without endpoints shows zeros",
           "[lb][subchannel_map][metrics]") {
   MapHarness map;
   map.start(1);
-  CHECK(map.counted.empty());  // Nothing is known of its endpoints.
+  CHECK(map.counted.empty());  // The endpoints of the cluster are not known.
   const SubchannelSettings settings{ClusterName{"orders"}};
   map.step(MapGenerationStarted{settings, 2, std::make_shared<const Endpoints>()});
   CHECK(map.counted == std::vector<EndpointsCounted>{{ClusterName{"orders"}, {}, {}}});
@@ -826,7 +826,7 @@ TEST_CASE("subchannel_map: tells which addresses come and go, and not which move
   map.release("a", holder("x"));
   CHECK(map.changed == std::vector<EndpointsChanged>{{ClusterName{"orders"}, 1, 0}});
   map.start(2);
-  map.release("a", holder("y"));  // It lingers, and another policy takes it.
+  map.release("a", holder("y"));  // "a" lingers until generation 2 is applied.
   map.acquire("a", holder("z"));
   map.applied(2);
   CHECK(map.changed.size() == 1);
@@ -836,7 +836,7 @@ TEST_CASE("subchannel_map: tells which addresses come and go, and not which move
 
 // --- a small obvious model ---
 
-// One hold a line; everything is found by looking at all of them.
+// A list of holds. Every question is answered by a search of the whole list.
 struct Model {
   struct Hold {
     std::string path;

@@ -16,8 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// In virtual time. The map answers at once, unless it is told to wait, that the next endpoint may
-/// be idle after so long.
+/// A SweepCore in virtual time. The map answers each sweep at once, or, without `answers`, when the
+/// test calls answer(). An answer says that the next endpoint may be idle after `next`.
 class Sweeper {
  public:
   void set(Duration idle_timeout) { run(core.step(IdleTimeoutSet{idle_timeout}, now)); }
@@ -39,7 +39,7 @@ class Sweeper {
   Instant now{};
   Duration next = 1h;
   bool answers = true;
-  std::vector<Duration> sweeps;  ///< When.
+  std::vector<Duration> sweeps;  ///< The times of the sweeps.
   std::multimap<Instant, TimerId> timers;
 
  private:
@@ -113,7 +113,7 @@ TEST_CASE("sweep: never more often than every five seconds", "[lb][sweep][A75-31
     sweeper.pass(1ms);
     CHECK(sweeper.sweeps == Times{10s, 15s});
     sweeper.pass(20s);
-    sweeper.next = -30s;  // Late, and overdue.
+    sweeper.next = -30s;  // A late answer: the next sweep is overdue.
     sweeper.answer();
     sweeper.pass(0s);
     CHECK(sweeper.sweeps == Times{10s, 15s, 35s});
@@ -124,7 +124,7 @@ TEST_CASE("sweep: an update brings the next one forward, and never pushes it bac
           "[lb][sweep][A75-32][D14]") {
   Sweeper sweeper;
   sweeper.set(60s);
-  for (int i = 0; i < 59; ++i) {  // Updates every second do not put it off.
+  for (int i = 0; i < 59; ++i) {  // Updates every second do not put the sweep off.
     sweeper.pass(1s);
     sweeper.set(60s);
   }
@@ -136,7 +136,7 @@ TEST_CASE("sweep: an update brings the next one forward, and never pushes it bac
     sweeper.set(20s);
     sweeper.pass(20s);
     CHECK(sweeper.sweeps == Times{60s, 81s});
-    sweeper.pass(3600s);  // The timer that was replaced means nothing.
+    sweeper.pass(3600s);  // The replaced timer does nothing.
     CHECK(sweeper.sweeps == Times{60s, 81s, 3681s});
   }
   SECTION("a longer one does not") {

@@ -38,7 +38,7 @@ HostReportPtr report(std::vector<PriorityHosts> priorities) {
   return made;
 }
 
-/// This many healthy hosts of all.
+/// The report of a priority with `healthy` hosts of `total`.
 HostReportPtr fit(std::uint64_t healthy, std::uint64_t total) {
   return report({{hosts(healthy), {}, hosts(total)}});
 }
@@ -62,7 +62,7 @@ class TierEcho final : public Picker {
   std::string name_;
 };
 
-/// tiered with its options, and the reports of its leaves.
+/// A tiered policy; the test gives the reports of its leaves.
 struct Fixture {
   explicit Fixture(PolicyOptions options = {}) : policy(make_tiered(std::move(options))) {}
 
@@ -191,13 +191,13 @@ TEST_CASE("tiered: a leaf of a list that never came to count is stopped", "[lb][
   fixture.say("one", kReady, fit(1, 1));
   fixture.policy.applied("one");
   CHECK(fixture.update({"one", "two"}) == Texts{"update one", "start two", "timer answers 10s"});
-  fixture.update({"one", "three"});  // Before the other has been answered.
+  fixture.update({"one", "three"});  // The update before is not answered yet.
   fixture.say("three", kReady, fit(1, 1));
   fixture.policy.applied("three");
   const Texts done = fixture.policy.applied("one");
   CHECK(std::ranges::count(done, "stop two") == 1);
   CHECK(std::ranges::count(done, "stop one") + std::ranges::count(done, "stop three") == 0);
-  // Listed again it begins anew.
+  // A leaf that is listed again begins anew.
   const Texts again = fixture.update({"one", "two"});
   CHECK(std::ranges::count(again, "start two") == 1);
 }
@@ -272,14 +272,14 @@ TEST_CASE("tiered: its state is that of the leaves with a share", "[lb][tiered]"
       fixture.policy.applied(leaf);
     return fixture.policy.published()->state;
   };
-  CHECK(say(kConnecting, kConnecting, kReady) == kConnecting);  // The third has none.
+  CHECK(say(kConnecting, kConnecting, kReady) == kConnecting);  // The third has no share.
   CHECK(say(kIdle, kConnecting, kReady) == kConnecting);
   CHECK(say(kIdle, kIdle, kReady) == kIdle);
   CHECK(say(kIdle, kReady, kIdle) == kReady);
   CHECK(say(kFailure, kReady, kIdle) == kReady);
   CHECK(say(kFailure, kFailure, kReady) == kFailure);
   CHECK(fixture.policy.published()->status.message() == "cluster two: it failed");
-  CHECK(say(kConnecting, kFailure, kReady) == kFailure);  // One that tries again has not made it.
+  CHECK(say(kConnecting, kFailure, kReady) == kFailure);  // A failed leaf that tries stays failed.
   CHECK(say(kReady, kFailure, kReady) == kReady);
 }
 
@@ -344,7 +344,7 @@ TEST_CASE("tiered: an explained pick tells the draw, the loads and the leaf", "[
                                              "drew 71 of 100; loads: one priority 0 70 %; two "
                                              "priority 0 30 %",
                                              "CDS orders"}});
-  // Another leaf with the same shares has its own name.
+  // Another leaf with the same share is told by its own name.
   fixture.update({"one", "three"});
   fixture.say("three", kReady, fit(1, 1));
   fixture.policy.applied("one");
@@ -378,7 +378,7 @@ TEST_CASE("tiered: a leaf knows of unfit endpoints, and of its tiers, under tier
   policy.update(make_lb_config(own), world.config());
   CHECK(given().degraded.size() == 1);
   CHECK(given().unhealthy.size() == 1);
-  // The same tiers again: what died below may have gone back to older ones.
+  // The same tiers are sent again: a child that died and restarted may have older tiers.
   for (const auto& tiers : {TierSet{}, TierSet{}, TierSet{{0, kHealthyHosts}}}) {
     own.tiers = std::make_shared<const TierSet>(tiers);
     const Texts effects = policy.update(make_lb_config(own), world.config());
@@ -430,7 +430,7 @@ TEST_CASE("tiered_rules: who is connected: all up to where the scores reach 100"
   TierPlan plan = plan_tiers(leaves, 0);
   CHECK(text_of(plan.shares) == "0/0/0=70 0/1/0=30");
   CHECK(plan.connected == std::vector<TierSet>{{{0, kHealthyHosts}, {1, kHealthyHosts}}, {}});
-  // A failed priority in the middle is tried all the time; degraded hosts come last.
+  // A failed priority in the middle stays connected; degraded hosts come last.
   const std::vector<HostReportPtr> failing{
       report({{hosts(1), hosts(1), hosts(4)}, {hosts(0), hosts(0), hosts(1)}}),
       report({{hosts(1), hosts(0), hosts(4)}, {hosts(0), hosts(4), hosts(4)}})};
@@ -458,7 +458,7 @@ TEST_CASE("tiered_rules: panic goes by numbers of hosts, whatever weighs", "[lb]
     made->weighted = true;
     return made;
   };
-  // One of two hosts is fit, and has a hundredth of the weight: scores go by that.
+  // One of two hosts is fit, with a hundredth of the weight. Scores go by weight, panic by number.
   const std::vector<HostReportPtr> half{weighted({{1, 1}, {}, {2, 100}}), fit(1, 4)};
   CHECK(text_of(plan_tiers(half, 50).shares) == "0/0/0=3 1/0/2=97");
   CHECK(text_of(plan_tiers(half, 51).shares) == "0/0/2=3 1/0/2=97");

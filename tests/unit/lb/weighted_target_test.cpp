@@ -88,7 +88,7 @@ TEST_CASE("weighted_target: a retry goes to another locality where its own has o
     ready.generation = policy.generation();
     policy.step(ready);
   }
-  policy.child("z", kReady);  // It fails its picks.
+  policy.child("z", kReady);  // The picker of z fails its picks.
   policy.step(RebuildDue{});
   const auto pick = [&](std::uint64_t seed, const TriedAddresses& tried) {
     return to_text(policy.published()->picker->pick({.seed = seed, .tried = &tried}));
@@ -195,7 +195,7 @@ TEST_CASE("weighted_target: only the locality that changed is told", "[lb][weigh
   const auto config = targets({{"x", 1}, {"y", 1}});
   policy.update(config, nullptr, endpoints_of(world, "x:a y:b"));
   const Texts done = policy.update(config, nullptr, endpoints_of(world, "x:a y:b,c"));
-  CHECK(done == Texts{"update y", "publish CONNECTING"});  // Three hosts (HostReport).
+  CHECK(done == Texts{"update y", "publish CONNECTING"});  // The host report has three hosts now.
   CHECK(policy.applied("x", 1).empty());
   CHECK(policy.applied("y", 2) == Texts{"applied 2"});
 }

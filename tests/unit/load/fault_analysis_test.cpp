@@ -24,7 +24,7 @@ EndedCall session_call(std::int64_t ended_ms, std::int32_t session, std::uint32_
   return made;
 }
 
-// Bins of 10 calls each; a bin's calls take what `latency_ms` says of it, or fail if it is 0.
+// Bins of 10 calls each. The calls of bin i take latency_ms[i], or fail if that is 0.
 std::vector<LoadBin> bins_of(const std::vector<std::uint64_t>& latency_ms) {
   std::vector<LoadBin> bins;
   for (const std::uint64_t latency : latency_ms) {
@@ -80,7 +80,7 @@ TEST_CASE("faults: the next priority's first answer and the failback", "[load][f
   analysis.ended(call(900, 905), 0);
   analysis.fault_began(1000 * kMs, true);
   analysis.ended(call(995, 1002, kUnavailable), std::nullopt);
-  analysis.ended(call(990, 1003), 0);  // Was on its way back already.
+  analysis.ended(call(990, 1003), 0);  // Sent before the fault and answered after it.
   analysis.ended(call(1010, 1030), 1);
   analysis.ended(call(1011, 1031), 1);
   analysis.ended(call(1012, 1032), 0);  // Sent before the next priority answered.
@@ -97,11 +97,11 @@ TEST_CASE("faults: errors around the return are failback errors", "[load][faults
   analysis.ended(call(995, 1002, kUnavailable), std::nullopt);
   analysis.ended(call(1010, 1030), 1);
   analysis.fault_began(5000 * kMs, false);                       // The restart.
-  analysis.ended(call(3000, 3010, kUnavailable), std::nullopt);  // Too early.
-  analysis.ended(call(5100, 5110, kUnavailable), std::nullopt);  // Counts.
-  analysis.ended(call(5200, 5210), 0);                           // It is back.
-  analysis.ended(call(5300, 5310, kUnavailable), std::nullopt);  // Counts.
-  analysis.ended(call(6300, 6310, kUnavailable), std::nullopt);  // Too late.
+  analysis.ended(call(3000, 3010, kUnavailable), std::nullopt);  // Too early to count.
+  analysis.ended(call(5100, 5110, kUnavailable), std::nullopt);  // Counts as a failback error.
+  analysis.ended(call(5200, 5210), 0);                           // Priority 0 answers again.
+  analysis.ended(call(5300, 5310, kUnavailable), std::nullopt);  // Counts as a failback error.
+  analysis.ended(call(6300, 6310, kUnavailable), std::nullopt);  // Too late to count.
   CHECK(analysis.figures()[0].failback_errors == 2);
   CHECK(analysis.figures()[0].lost == 5);
   CHECK(analysis.figures()[1].failback_errors == 0);
@@ -142,7 +142,7 @@ TEST_CASE("faults: a session that moves counts once for a fault", "[load][faults
   FaultAnalysis analysis(2);
   analysis.ended(session_call(10, 0, 1), 0);
   analysis.ended(session_call(20, 1, 1), 0);
-  analysis.ended(session_call(30, 1, 2), 0);  // Before every fault.
+  analysis.ended(session_call(30, 1, 2), 0);  // A move before every fault counts for none.
   analysis.fault_began(1000 * kMs, true);
   analysis.ended(session_call(1100, 0, 2), 0);
   analysis.ended(session_call(1200, 0, 1), 0);

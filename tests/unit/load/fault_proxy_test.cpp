@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = Pacer::Clock;
 
-// A socket of a test; every wait is a poll with a generous limit.
+// A socket of a test. Every wait is a poll with a long timeout.
 class Socket {
  public:
   static constexpr int kPatienceMs = 60'000;
@@ -46,7 +46,7 @@ class Socket {
     return ::poll(&wanted, 1, within_ms) == 1;
   }
 
-  // "" at the end, "reset" if it was reset.
+  // The bytes read; "" at the end of the stream; "reset" if the connection was reset.
   std::string read() const {
     REQUIRE(is_readable());
     std::array<char, 100> bytes;

@@ -9,7 +9,7 @@
 namespace signalbox::tools {
 namespace {
 
-// Four machines have every fourth call each.
+// The reports of four machines. Each machine makes every fourth call of one schedule.
 std::vector<NamedReport> four() {
   std::vector<NamedReport> reports;
   reports.reserve(4);
@@ -22,7 +22,7 @@ std::vector<NamedReport> four() {
 
 TEST_CASE("load merge: four files equal one run of all samples, bit for bit", "[load][merge]") {
   auto reports = four();
-  for (NamedReport& named : reports) {  // As the command does: by way of files.
+  for (NamedReport& named : reports) {  // The command writes and reads files, too.
     auto read = read_load_report(load_report_json(named.report).dump());
     REQUIRE(read.ok());
     named.report = *std::move(read);

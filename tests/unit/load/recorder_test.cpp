@@ -37,7 +37,7 @@ LoadSide finished(LoadRecorder& recorder, int ran_s = 1) {
 TEST_CASE("recorder: calls stand in the bin in which they were due", "[load][recorder]") {
   LoadRecorder recorder("signalbox", 0, seconds(1));
   recorder.add_endpoint("127.0.0.1:1");
-  make_call(recorder, -5, 3);  // The warm-up's.
+  make_call(recorder, -5, 3);  // A call of the warm-up.
   make_call(recorder, 99, 500);
   make_call(recorder, 100, 7);
   make_call(recorder, 150, 9, 1, 14);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of a report: each has its form, and all have the same numbers.
+// The files of a load report: each has its own format, and all have the same numbers.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -42,7 +42,7 @@ std::string inflated(const std::string& base64) {
   return plain;
 }
 
-// The counts of HdrHistogram's V2 encoding, by the description of the format.
+// Decodes the counts of HdrHistogram's V2 encoding, as the description of the format says.
 std::vector<std::uint64_t> counts_of(const std::string& plain) {
   std::vector<std::uint64_t> counts;
   std::size_t at = 40;
@@ -66,8 +66,9 @@ std::vector<std::uint64_t> counts_of(const std::string& plain) {
 }  // namespace
 
 TEST_CASE("load hdr: the encoding is that of PyPI's hdrhistogram 0.10.8", "[load][hdr]") {
-  // h = HdrHistogram(1, 2**42 - 1, 2), with record_value() of these; then h.encode(). The package
-  // writes a single empty bucket as -1, and Java as 0, as here; so these values leave none.
+  // Made in Python by h = HdrHistogram(1, 2**42 - 1, 2), record_value() of the values below, and
+  // h.encode(). The package writes a single empty bucket as -1; Java and encode_hdr() write 0.
+  // The values below leave no single empty bucket.
   LatencyHistogram histogram;
   for (const std::uint64_t value : {2U, 5U, 255U, 256U, 1'000'000U, 1'000'000U})
     histogram.record(value);

@@ -80,7 +80,7 @@ TEST_CASE("schedule: even arrivals are evenly apart", "[load][schedule]") {
 TEST_CASE("schedule: a ramp's calls come closer and closer", "[load][schedule]") {
   const auto ramp = moments("0..200/1s", Arrivals::kEven, 1, 1);
   REQUIRE(ramp.size() == 99);
-  CHECK(ramp[24] == Approx(0.5));  // A quarter of the calls in the first half.
+  CHECK(ramp[24] == Approx(0.5));  // A quarter of the calls is in the first half of the time.
 }
 
 TEST_CASE("schedule: Poisson arrivals have the rate, and a spread of one", "[load][schedule]") {
@@ -101,7 +101,7 @@ TEST_CASE("schedule: a seed gives the same moments again", "[load][schedule]") {
 TEST_CASE("start: a moment of the next day, in RFC 3339", "[load][schedule]") {
   struct Row {
     const char* text;
-    const char* error;  // "": it is understood as noon.
+    const char* error;  // "" if the text is understood as noon.
   };
 
   const Row row = GENERATE(Row{"2026-11-26T12:00:00Z", ""},

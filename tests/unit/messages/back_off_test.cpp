@@ -25,7 +25,7 @@ TEST_CASE("back_off: each wait is so many times as long, up to the longest",
       {120s, 1.6, 120s, 120s},
       {60s, 2, 120s, 120s},
       {100ms, 4, 5s, 400ms},
-      {Duration(3), 1.5, 1s, Duration(4)},  // Cut to whole ticks.
+      {Duration(3), 1.5, 1s, Duration(4)},  // 4.5 ticks are cut to 4.
       {Duration::zero(), 2, 1s, Duration::zero()},
       {Duration::max() / 3 * 2, 2, Duration::max(), Duration::max()},
   }));

@@ -27,7 +27,8 @@ LbConfigPtr priority(const LbConfigPtr& child) {
   return make_lb_config(config);
 }
 
-// Each variant, with every field that can differ.
+// Makers of every variant, and of variants with one field changed. No two makers make equal
+// configurations.
 std::vector<std::function<LbConfigPtr()>> makers() {
   const ClusterName cluster("orders");
   return {

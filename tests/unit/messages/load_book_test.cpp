@@ -76,7 +76,7 @@ TEST_CASE("load book: a settled reading is not read again, an unsettled one is",
         std::vector<LocalityLoad>{
             {.locality = kHere, .issued = 3, .succeeded = 2, .failed = 0, .in_progress = 1}});
 
-  book.settle(0, lost.number);  // Not the last reading: nothing happens.
+  book.settle(0, lost.number);  // A later reading has replaced `lost`, so nothing is settled.
   CHECK(book.read(0, kAll, at(8)).clusters == sent.clusters);
   const LoadReading last = book.read(0, kAll, at(8));
   book.settle(0, last.number);
@@ -131,7 +131,7 @@ TEST_CASE("load book: only clusters that the server names are read", "[messages]
   CHECK(named.unknown == std::set<std::string>{"bogus"});
   book.settle(0, named.number);
 
-  // The counts of a cluster that was not named are still there when it is.
+  // A report without cluster a leaves the counts of a for the next report.
   const LoadReading all = book.read(0, kAll, at(2));
   REQUIRE(all.clusters.size() == 1);
   CHECK(all.clusters[0].cluster == ClusterName("a"));
@@ -154,7 +154,7 @@ TEST_CASE("load book: a cluster that goes takes its last report with it", "[mess
   auto here = book.open(0, ClusterName("c"), "", at(0))->locality(kHere);
   call(here, true);
   here->begun();
-  CHECK(book.is_in_use(0));  // A call in flight is a use.
+  CHECK(book.is_in_use(0));  // A call to cluster c is in flight.
 
   book.settle(0, book.read(0, kAll, at(1)).number);
   here->ended(true);
@@ -208,7 +208,7 @@ TEST_CASE("load book: clusters that are never reported are bounded", "[messages]
     call(book.open(0, ClusterName(absl::StrCat("c", i)), "", at(i))->locality(kHere), true);
   CHECK(book.size() <= LoadBook::kMostUnused + 1);
   const LoadReading reading = book.read(0, {.all = false, .clusters = {"c0", "c1499"}}, at(2000));
-  REQUIRE(reading.clusters.size() == 1);  // The oldest are gone.
+  REQUIRE(reading.clusters.size() == 1);  // The limit has removed c0, the oldest entry.
   CHECK(reading.clusters[0].cluster == ClusterName("c1499"));
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("load counts: names beyond the limit, and sums that would be infinite,
 
 TEST_CASE("load counts: nothing is lost among threads that count and report at the same time",
           "[messages][counting][C3]") {
-  constexpr int kThreads = 24;  // More than there are stripes.
+  constexpr int kThreads = 24;  // More threads than stripes.
   constexpr int kCalls = 2000;
   LoadBook book({0});
   const auto here = book.open(0, ClusterName("c"), "", at(0))->locality(kHere);

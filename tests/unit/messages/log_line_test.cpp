@@ -15,18 +15,18 @@ TEST_CASE("one line: control characters are escaped, and every other character s
   CHECK(one_line("\x1b[2Jgone\x7f") == "\\x1b[2Jgone\\x7f");
   CHECK(one_line(std::string("a\0b", 3)) == "a\\x00b");
   CHECK(one_line("Zürich 🚦 ≤ 5") == "Zürich 🚦 ≤ 5");
-  CHECK(one_line("\xC2\x9B[2J") == "\\xc2\\x9b[2J");  // C1's control sequence introducer.
+  CHECK(one_line("\xC2\x9B[2J") == "\\xc2\\x9b[2J");  // U+009B begins a control sequence.
   CHECK(one_line("\xC2\xA0") == "\xC2\xA0");
   CHECK(one_line("") == "");
 }
 
 TEST_CASE("one line: bytes that are no UTF-8 are escaped", "[messages][log]") {
   CHECK(one_line("a\xFFz") == "a\\xffz");
-  CHECK(one_line("\xC3") == "\\xc3");           // Cut off.
-  CHECK(one_line("\xC3(") == "\\xc3(");         // No continuation.
-  CHECK(one_line("\xC0\xAF") == "\\xc0\\xaf");  // Overlong.
+  CHECK(one_line("\xC3") == "\\xc3");           // The second byte is missing.
+  CHECK(one_line("\xC3(") == "\\xc3(");         // The second byte is no continuation byte.
+  CHECK(one_line("\xC0\xAF") == "\\xc0\\xaf");  // '/' in two bytes instead of one.
   CHECK(one_line("\xE0\x80\xAF") == "\\xe0\\x80\\xaf");
-  CHECK(one_line("\xED\xA0\x80") == "\\xed\\xa0\\x80");  // A surrogate.
+  CHECK(one_line("\xED\xA0\x80") == "\\xed\\xa0\\x80");  // U+D800, a surrogate.
   CHECK(one_line("\xF4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");
   CHECK(one_line("\xF0\x9F\x9A") == "\\xf0\\x9f\\x9a");
 }

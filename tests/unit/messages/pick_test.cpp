@@ -52,7 +52,7 @@ TEST_CASE("draw: decisions of calls one after another are independent", "[messag
             chi_square += (count - expected) * (count - expected) / expected;
         }
         INFO("advance " << advance << ", lag " << lag << ", salt " << static_cast<int>(salt));
-        CHECK(chi_square < 50);  // 15 degrees of freedom: more than that once in 80,000.
+        CHECK(chi_square < 50);  // Independent decisions exceed 50 once in 80,000 tests.
       }
     }
   }

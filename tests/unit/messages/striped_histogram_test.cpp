@@ -63,7 +63,7 @@ TEST_CASE("caller_stats: a call counts once, by its code, with its time",
   stats.count(0, 2ms);
   stats.count(14, 2s);
   stats.count(99, 0s);
-  stats.count_call(14);  // Without a time.
+  stats.count_call(14);  // Adds no duration.
   CHECK(stats.calls(0) == 1);
   CHECK(stats.calls(2) == 1);
   CHECK(stats.calls(14) == 2);
@@ -81,7 +81,7 @@ TEST_CASE("caller_stats: each reason to wait, with its priority, has its own tim
   stats.record_wait({DelayReason::kConnecting, 0}, 2ms);
   stats.record_wait({DelayReason::kFailing, 0}, 2s);
   stats.record_wait({DelayReason::kConnecting, 15}, 2s);
-  stats.record_wait({DelayReason::kConnecting, 200}, 2s);  // Counts as the last priority.
+  stats.record_wait({DelayReason::kConnecting, 200}, 2s);  // Counts as 15, the last priority.
   CHECK(waits({DelayReason::kConnecting}) == Counts{1, 0, 0});
   CHECK(waits({DelayReason::kConnecting, 0}) == Counts{0, 1, 0});
   CHECK(waits({DelayReason::kFailing, 0}) == Counts{0, 0, 1});

@@ -14,7 +14,7 @@ namespace signalbox {
 namespace {
 
 TEST_CASE("striped: sums what many threads add", "[messages][striped]") {
-  constexpr int kThreads = 2 * static_cast<int>(kStripes) + 1;  // More than there are stripes.
+  constexpr int kThreads = 2 * static_cast<int>(kStripes) + 1;  // More threads than stripes.
   constexpr int kAdds = 1'000;
   const StripedCounters<2> counters;
   std::vector<std::thread> threads;
@@ -38,7 +38,7 @@ TEST_CASE("striped: what begins on one thread may end on another", "[messages][s
   CHECK(counters.sum(0) == 0);
 }
 
-// The stripes of `count` threads that live at the same time, with how many have each.
+// Runs `count` threads at the same time. Returns for each stripe in use the number of its threads.
 std::map<std::size_t, int> stripes_of(std::size_t count) {
   std::vector<std::size_t> taken(count);
   std::barrier all_have_one(static_cast<std::ptrdiff_t>(count));
@@ -62,7 +62,7 @@ TEST_CASE("striped: threads keep their stripes; the first share none, the others
           "[messages][striped]") {
   const std::size_t mine = this_thread_stripe();
   REQUIRE(mine < kOwnStripes);
-  // Twice: the stripes of the first round's threads are free again.
+  // The second round takes the stripes that the threads of the first round gave back.
   for (int time = 0; time < 2; ++time) {
     const auto holders = stripes_of(kOwnStripes - 1 + 2 * (kStripes - kOwnStripes));
     CHECK(holders.size() == kStripes - 1);
@@ -76,7 +76,8 @@ TEST_CASE("striped: threads keep their stripes; the first share none, the others
   CHECK(this_thread_stripe() == mine);
 }
 
-// Made before the thread takes its stripe, and so destroyed after the stripe was given back.
+// Counts in its destructor. The thread makes this object before it takes a stripe, so the object is
+// destroyed after the stripe was given back.
 struct CountsAtTheEnd {
   explicit CountsAtTheEnd(const StripedCounters<1>& counted) : counters(counted) {}
 

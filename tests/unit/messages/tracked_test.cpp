@@ -63,7 +63,8 @@ TEST_CASE("tracked: a use may end on any thread", "[messages][tracked]") {
 }
 
 TEST_CASE("tracked: a counter that was given back begins at zero again", "[messages][tracked]") {
-  // Begun here, ended elsewhere: the sum is zero, the stripes are not.
+  // A use begins on this thread and ends on another: the sum over the stripes is zero, although the
+  // stripes of both threads are not.
   for (int round = 0; round < 20; ++round) {
     const Tracked tracked;
     REQUIRE(tracked.uses() == 0);
@@ -87,14 +88,14 @@ TEST_CASE("tracked: objects count apart, however many there are", "[messages][tr
 
 TEST_CASE("tracked: counters that were given back are taken again before there are more",
           "[messages][tracked]") {
-  std::set<std::uintptr_t> places;  // A counter is a pointer to where it counts.
+  std::set<std::uintptr_t> places;  // A UseCounter is the address of its count.
   for (int round = 0; round < 20; ++round) {
     const std::vector<Tracked> objects(100);
     for (const Tracked& object : objects)
       places.insert(std::bit_cast<std::uintptr_t>(object.use_counter()));
   }
   CHECK(places.size() >= 100);
-  CHECK(places.size() < 500);  // Other tests have given some back, too.
+  CHECK(places.size() < 500);  // The pool also has counters from other tests.
 }
 
 }  // namespace

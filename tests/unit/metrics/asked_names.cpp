@@ -18,7 +18,8 @@ bool is_of_word(char c) {
   return absl::ascii_isalnum(c) || c == '_' || c == ':';
 }
 
-// Takes a word, a text in double quotes, or one other character from the front. Empty: the end.
+// Removes the first token from `rest`: a word, a text in double quotes, or one other character. The
+// token is empty at the end of `rest`.
 absl::string_view take_token(absl::string_view& rest) {
   rest = absl::StripLeadingAsciiWhitespace(rest);
   if (rest.empty()) return rest;
@@ -36,7 +37,7 @@ absl::string_view take_token(absl::string_view& rest) {
   return token;
 }
 
-// The words up to this character, which is taken too.
+// Removes the tokens up to and including `end`, and returns the words among them.
 std::set<std::string> take_words_until(char end, absl::string_view& rest) {
   std::set<std::string> words;
   for (auto token = take_token(rest); !token.empty() && token.front() != end;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an expression of PromQL asks for, as far as names go.
+// asked_names — the names of series and labels in a PromQL expression.
 //
 //   sum by (code) (rate(signalbox_calls_total{target="t"}[5m]))
 //     ─▶ series: signalbox_calls_total {target};  groupings: code
@@ -16,7 +16,7 @@ namespace signalbox::test {
 
 struct AskedSeries {
   std::string metric;
-  std::set<std::string> labels;  ///< Those that select it.
+  std::set<std::string> labels;  ///< The labels of the selector.
 };
 
 struct AskedNames {
@@ -24,7 +24,7 @@ struct AskedNames {
   std::set<std::string> groupings;  ///< The labels of by, without, on, ignoring and group_*.
 };
 
-/// A word is a series if it begins with `signalbox_`, has a colon, or stands before a brace.
+/// A word is a series' name if it begins with `signalbox_`, has a colon, or stands before `{`.
 AskedNames asked_names(absl::string_view expression);
 
 }  // namespace signalbox::test

@@ -25,7 +25,7 @@ namespace {
 using test::AskedNames;
 using Labels = std::set<std::string>;
 
-/// An expression, and the labels that a text beside it shows.
+/// A PromQL expression, and the labels in the text that shows its result: a legend or a summary.
 struct Question {
   std::string expression;
   Labels shown;
@@ -84,13 +84,13 @@ Rules rules() {
   return rules;
 }
 
-/// Prometheus gives every series the first two.
+/// Prometheus adds the labels job and instance to every series that it scrapes.
 Labels with_those_of_prometheus(Labels labels) {
   labels.insert({"job", "instance"});
   return labels;
 }
 
-/// Nothing: the table has no such series.
+/// nullopt: kMetrics has no such series.
 std::optional<Labels> labels_of(const std::string& series) {
   for (const MetricRow& row : kMetrics) {
     absl::string_view suffix = series;
@@ -109,7 +109,8 @@ std::optional<Labels> labels_of(const std::string& series) {
   return std::nullopt;
 }
 
-/// A recording rule has the labels of its level, which is the first part of its name.
+/// The name of a recorded series begins with its labels: job and target in job_target:calls:rate5m.
+/// nullopt: no rule records the series.
 std::optional<Labels> labels_of_recorded(const std::string& series, const Labels& recorded) {
   if (!recorded.contains(series)) return std::nullopt;
   return absl::StrSplit(series.substr(0, series.find(':')), '_');
@@ -141,7 +142,7 @@ TEST_CASE("names: dashboard and rules ask for series and labels that are exporte
     const AskedNames asked = test::asked_names(question.expression);
     CHECK_FALSE(asked.series.empty());
     Labels known;
-    Labels left = asked.groupings;  // The labels that the answer has.
+    Labels left = asked.groupings;  // The labels of the expression's result.
     for (const auto& series : asked.series) {
       CAPTURE(series.metric);
       const auto recorded = labels_of_recorded(series.metric, all.recorded);

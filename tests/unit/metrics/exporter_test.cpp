@@ -27,7 +27,7 @@ ProcessFacts some_process() {
           .most_descriptors = 1024};
 }
 
-// A value for every metric.
+// Instruments with a value for every metric.
 std::shared_ptr<Instruments> busy_instruments() {
   auto instruments = std::make_shared<Instruments>();
   const ClusterName cluster("orders \"primary\"\n");
@@ -93,7 +93,7 @@ std::shared_ptr<Instruments> busy_instruments() {
 
   struct Busy {
     std::shared_ptr<Instruments> instruments;
-    std::shared_ptr<const void> load;  // Goes first.
+    std::shared_ptr<const void> load;  // Destroyed before the instruments.
   };
 
   const auto busy = std::make_shared<const Busy>(Busy{instruments, std::move(load)});
@@ -139,9 +139,10 @@ TEST_CASE("exporter: the page of 100 clusters of 100 endpoints has a bounded siz
   };
   const std::string page = page_of(100, LatencyScale::kShort);
   CHECK(page.size() < 1U << 20U);
-  // Only the endpoints with series of their own add to the page, and these are limited.
+  // The number of endpoints with series of their own is limited. Other endpoints add no line.
   CHECK(lines(page) == lines(page_of(1000, LatencyScale::kShort)));
-  // gRPC's buckets of durations: 27 more for each cluster, and for the calls and waits of a target.
+  // gRPC's scale has 27 more buckets in each histogram: one for each cluster, one for the target's
+  // calls, and two for its waits.
   CHECK(lines(page_of(100, LatencyScale::kGrpc)) == lines(page) + 27 * (100 + 1 + 2));
 }
 

@@ -92,7 +92,7 @@ TEST_CASE("instruments: calls count by target and code, as their callers saw the
   instruments.caller_stats("hall")->count(14, 2s);
   shop->count(0, 1ms);
   shop->count(0, 20ms);
-  shop->count_call(4);  // Of the Pick API, which times no call.
+  shop->count_call(4);  // The Pick API counts calls without their durations.
   CHECK(value(instruments, Metric::kCalls, {"shop", "OK"}) == 2);
   CHECK(value(instruments, Metric::kCalls, {"shop", "DEADLINE_EXCEEDED"}) == 1);
   CHECK(value(instruments, Metric::kCalls, {"shop", "UNAVAILABLE"}) == std::nullopt);
@@ -193,7 +193,7 @@ TEST_CASE("instruments: streams count by server and end, and responses by their 
   CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "ok"}) == 0);
   CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "no_response"}) == 1);
   CHECK(value(instruments, Metric::kXdsStreams, {"cp:1", "error"}) == 2);
-  // Streams of load reports are apart.
+  // Streams of load reports have metrics of their own.
   instruments.count_load_stream_end("cp:1", StreamEnd::kError, 0);
   instruments.count_load_stream_end("cp:1", StreamEnd::kOk);
   instruments.count_load_report_sent("cp:1");
@@ -219,7 +219,7 @@ TEST_CASE("instruments: a configuration that picks see has its time and its dura
   Instruments instruments;
   const std::chrono::system_clock::time_point now(1'700'000'000s);
   instruments.record_applied("shop", 2ms, 7s, now);
-  instruments.record_applied("shop", 2ms, std::nullopt, now + 500ms);  // By DNS.
+  instruments.record_applied("shop", 2ms, std::nullopt, now + 500ms);  // Changed by DNS.
   CHECK(value(instruments, Metric::kConfigLastApplied, {"shop"}) == 1'700'000'000.5);
   CHECK(series(instruments, Metric::kConfigApplyDuration, {"shop"})->histogram.counts[2] == 2);
   const auto propagation = series(instruments, Metric::kConfigPropagation, {"shop"})->histogram;
@@ -397,7 +397,7 @@ TEST_CASE("instruments: show circuit breakers as long as somebody calls the clus
 TEST_CASE("instruments: a circuit breaker that nobody uses any more takes no memory",
           "[metrics][instruments][A32]") {
   Instruments instruments;
-  // Lives for as long as the memory of the gate, which the weakest pointer to it keeps.
+  // The gate's deleter holds `memory`. A weak pointer to the gate keeps the deleter alive.
   const auto memory = std::make_shared<int>();
   std::shared_ptr<const FakeGate> old(new FakeGate(7, false),
                                       [memory](const FakeGate* gate) { delete gate; });
@@ -410,7 +410,7 @@ TEST_CASE("instruments: a circuit breaker that nobody uses any more takes no mem
   CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}) == 9);
 }
 
-// As many clusters as may have a breaker: kOrders, and others that share one.
+// Fills the limit of clusters with a circuit breaker: kOrders has its own, the others share one.
 void fill_breakers(Instruments& instruments, CallGatePtr of_orders, const CallGatePtr& of_others) {
   instruments.observe(CircuitBreakerSet{kOrders, std::move(of_orders)});
   for (std::size_t i = 1; i < kMaxSeries; ++i)
@@ -433,11 +433,11 @@ TEST_CASE("instruments: circuit breakers beyond the limit have no gauge, until o
   instruments.observe(CircuitBreakerSet{ClusterName("late"), gate});
   CHECK(limit("late") == std::nullopt);
   CHECK(overflow() == 1);
-  // A circuit breaker that has a series already is not refused.
+  // A cluster that already has a series can still change its circuit breaker.
   const auto changed = std::make_shared<const FakeGate>(5, false);
   instruments.observe(CircuitBreakerSet{kOrders, changed});
   CHECK(limit("orders") == 5);
-  // The cluster's first gate has ended, but its second lives: the cluster keeps its series.
+  // The first gate of kOrders has ended, but its second gate lives, so kOrders keeps its series.
   ending.reset();
   instruments.observe(CircuitBreakerSet{ClusterName("late"), gate});
   CHECK(limit("orders") == 5);
@@ -591,7 +591,7 @@ TEST_CASE("instruments: show what became of sessions, all of it once there is on
                               "fallback_unhealthy",
                               "fallback_bad_cookie",
                               "fallback_cluster"};
-  static_assert(kWords.size() == kAffinityResults - 1);  // Without kNone.
+  static_assert(kWords.size() == kAffinityResults - 1);  // kNone has no series.
   Instruments instruments;
   const auto stats = instruments.call_stats("shop", kOrders);
   stats->count_pick(PickOutcome::kComplete);
@@ -671,7 +671,7 @@ TEST_CASE("instruments: certificates are asked for at each collection, and the f
   CHECK(shown("endpoint_root") == 300);
   CHECK(shown("control_plane_identity") == std::nullopt);
   CHECK(shown("control_plane_root") == 50);
-  ends.identity = at(150);  // The file was replaced.
+  ends.identity = at(150);  // The certificate's file was replaced.
   CHECK(shown("endpoint_identity") == 150);
   is_used = false;
   CHECK(shown("endpoint_identity") == 200);
@@ -809,7 +809,7 @@ TEST_CASE("instruments: forget the gauges of a cluster that nobody serves any mo
   CHECK(value(instruments, Metric::kEndpoints, {"stock", "", "ready"}) == 1);
   CHECK(value(instruments, Metric::kSubchannelDisconnections, {"orders", "unknown"}) == 1);
 
-  // Returning series are counted anew.
+  // A cluster that comes back has new series, without the values of its former series.
   const auto again = instruments.hold_cluster(kOrders);
   instruments.observe(PriorityActive{kOrders, -1});
   instruments.observe(EndpointsCounted{kOrders, {2, 0, 0, 0, 0, 0}});
@@ -868,7 +868,7 @@ TEST_CASE("instruments: the series of a cluster that is gone end a minute later"
 
 TEST_CASE("instruments: calls by endpoint", "[metrics][instruments]") {
   Instruments instruments;
-  CHECK(series_count(instruments, Metric::kEndpointRpcs) == 0);  // Where the detail is off.
+  CHECK(series_count(instruments, Metric::kEndpointRpcs) == 0);  // As where the detail is off.
   const auto calls = instruments.endpoint(kOrders, Address("10.0.0.1:80"));
   CHECK(calls == instruments.endpoint(kOrders, Address("10.0.0.1:80")));
   CHECK(calls != instruments.endpoint(ClusterName("stock"), Address("10.0.0.1:80")));
@@ -902,7 +902,7 @@ TEST_CASE("instruments: 200 endpoints have series of their own", "[metrics][inst
   const LabelValues full{"signalbox_endpoint_rpcs_total"};
   CHECK(value(instruments, Metric::kSeriesOverflow, full) == 2);
 
-  // An endpoint that has gone makes room, and is shown until then.
+  // An endpoint that is gone keeps its series until another endpoint needs the room.
   held[3]->add(0, 1);
   held[3].reset();
   CHECK(value(instruments, Metric::kEndpointRpcs, {"orders", "10.0.0.1:3", "OK"}) == 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading metrics in a test: the value of one series, by name and labels.
+// Reads metrics in a test: the value of one series, by the metric and the labels.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace signalbox::testing {
 
-/// Labels at the end that `labels` does not name are empty.
+/// `labels` may omit labels at its end; an omitted label is empty. nullopt: no such series exists.
 inline std::optional<metrics::Series> series(const metrics::Instruments& instruments,
                                              metrics::Metric metric,
                                              metrics::LabelValues labels) {
@@ -39,7 +39,7 @@ inline std::size_t series_count(const metrics::Instruments& instruments, metrics
   return 0;
 }
 
-/// Reports the test's values.
+/// A gate with the limit and the state that the test gives it.
 class FakeGate final : public CallGate {
  public:
   FakeGate(std::uint32_t limit, bool is_full) : limit_(limit), is_full_(is_full) {}

@@ -23,7 +23,7 @@ CallLog log_of_a_demo() {
   return CallLog({"primary", "secondary", "legacy"});
 }
 
-// The backends of the first cluster are killed at 1000 ms, and gone at 1010 ms.
+// The backends of the first cluster are killed at 1000 ms. Their processes end at 1010 ms.
 CallLog log_with_a_kill() {
   CallLog log = log_of_a_demo();
   log.kill_begins(at(1000ms), {kKilled});
@@ -144,7 +144,8 @@ TEST_CASE("call_log: measures from the first kill to the next cluster's first an
 TEST_CASE("call_log: measures from the first cluster's return to its first answer",
           "[tools][demo]") {
   CallLog log = log_with_a_kill();
-  log.add(answered(999ms, 1030ms, kKilledPeer, "primary"));  // Answered just before it died.
+  // The backend answered this call just before it was killed.
+  log.add(answered(999ms, 1030ms, kKilledPeer, "primary"));
   log.primary_back(at(5000ms));
   log.primary_back(at(5001ms));
   CHECK_FALSE(log.failback());

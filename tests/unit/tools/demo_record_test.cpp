@@ -46,7 +46,8 @@ RankedPlace place_of(const char* cluster, std::uint32_t rank) {
   return {.place = {.cluster = cluster, .priority = 0}, .rank = rank};
 }
 
-// A call to the near cluster, which is killed at 500 ms; the far cluster is the next.
+// Records a call to the near cluster and the kill of that cluster at 500 ms. The next cluster is
+// the far one.
 void kill_near_after_a_call(DemoRecord& record) {
   record.place("127.0.0.1:1", place_of("near", 0));
   record.place("127.0.0.1:2", place_of("far", 1000));
@@ -93,8 +94,8 @@ TEST_CASE("demo_record: calls that come out of order are counted by the order of
           "[tools][demo][load]") {
   DemoRecord record(kBegin, 2);
   kill_near_after_a_call(record);
-  record.add(call_of(510ms, 80ms, "ipv4:127.0.0.1:2"));  // Ended at 590 ms.
-  record.add(call_of(510ms, 10ms, "ipv4:127.0.0.1:2"));  // Ended at 520 ms.
+  record.add(call_of(510ms, 80ms, "ipv4:127.0.0.1:2"));  // Ends at 590 ms.
+  record.add(call_of(510ms, 10ms, "ipv4:127.0.0.1:2"));  // Ends at 520 ms.
   record.add(call_of(1500ms, 1ms));
   const LoadReport report = finished(record);
   CHECK(report.sides[0].faults[0].first_success_ns == 20'000'000);

@@ -22,7 +22,8 @@ std::string demo_text() {
   return actors::read_file(SIGNALBOX_DEMO_RESOURCES).value();
 }
 
-// Resources as a client reads them: the same message may have different bytes.
+// Resources as a client parses them. They can be compared, unlike their bytes: the same message may
+// have different bytes.
 std::vector<Resource> understood(const std::string& text, xds::Format format) {
   const auto resources = xds::parse_resources_text(text, format, "resources");
   INFO(resources.status().ToString());
@@ -73,7 +74,7 @@ TEST_CASE("demo_topology: puts the ports of the backends in, and changes nothing
                            {"port_value: 50022", "port_value: 7000"},
                            {"port_value: 50031", "port_value: 7000"}});
   CHECK(understood(*text, xds::Format::kJson).size() == 8);
-  // The bytes of a message may differ in their order; the JSON of both does not.
+  // The same message may have its bytes in another order, but its JSON is always the same.
   const auto expected = DemoTopology::parse(expected_text, "expected.yaml");
   REQUIRE(expected.ok());
   CHECK(nlohmann::json::parse(*text) == nlohmann::json::parse(expected->resources({}).value()));
@@ -103,7 +104,7 @@ TEST_CASE("demo_topology: one endpoint drains or has a lower priority, and no ot
           "[tools][demo][session]") {
   const auto topology = DemoTopology::parse(demo_text(), "resources.yaml");
   REQUIRE(topology.ok());
-  // Its endpoints in order, as "priority address", those that drain with a '!'.
+  // The endpoints in order, as "priority address"; a DRAINING endpoint has a '!'.
   const auto places = [&](EndpointChange::Kind kind) {
     const auto text = topology->resources({}, 0, {kind, "orders-primary-2"});
     INFO(text.status().ToString());

@@ -24,7 +24,7 @@ FinishedCall failure(std::chrono::nanoseconds at, const std::string& cluster) {
   return call;
 }
 
-// Away from 1 s to 11 s; by then the second cluster is to be the first.
+// The control plane is away from 1 s to 11 s. When it returns, it puts the second cluster first.
 DrillLog log_after_return() {
   DrillLog log;
   log.left(kStart + 1s, "killed", "second", /*breaks_stream=*/true);
@@ -43,8 +43,9 @@ TEST_CASE("drill_log: the longest back-off follows from how long the server was 
     std::chrono::nanoseconds away, longest;
   };
 
-  // Each wait is 1.6 times the one before, ± 20 %; the first is 1 s. A row has the time without a
-  // server, and the longest wait that can have begun by then, after the shortest waits before it.
+  // The first wait is 1 s, and each further wait is 1.6 times as long; each is then changed by up
+  // to ± 20 %. `longest` is the longest wait that can have begun within the time `away`. All waits
+  // before it were then as short as possible.
   const auto row = GENERATE(values<Row>({
       {0s, 1200ms},
       {799ms, 1200ms},

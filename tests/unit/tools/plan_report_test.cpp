@@ -31,7 +31,7 @@ lb::PlanLeaf leaf(const std::string& name, std::vector<LocalityPtr> localities) 
           std::move(endpoints)};
 }
 
-// Primary in a and b, secondary in c.
+// The cluster "primary" is in the zones a and b, "secondary" in zone c.
 lb::PlanInput input() {
   return {ClusterName("orders"),
           true,
@@ -181,7 +181,7 @@ TEST_CASE("plan report: the data", "[tools][plan]") {
   CHECK(zone["endpoints"][0] == nlohmann::json::parse(R"({"addresses": ["b:1"], "weight": 1,
     "health": "UNKNOWN", "down": false, "shares": {
       "priority": {"now": 50.0, "then": 50.0}, "tiered": {"now": 50.0, "then": 35.0}}})"));
-  // One mode, if one was requested.
+  // If one mode was requested, the data have only that mode.
   const PlanView one{{AggregateMode::kTiered}, assumptions};
   CHECK_FALSE(plan_json(plan, one)["failing"].contains("priority"));
 }
@@ -215,7 +215,7 @@ TEST_CASE("plan report: a score is shown with what it is made of", "[tools][plan
 TEST_CASE("plan page: a zone that dies has a segment of its own", "[tools][plan]") {
   const auto [plan, view] = planned(down("a"));
   const std::string page = plan_html(plan, view);
-  // Now, each zone of the primary has half of the calls.
+  // Before the fault, each of the two zones of "primary" has half of the calls.
   CHECK_THAT(page,
              Contains("<span class=\"c0\" style=\"width:50.0000%\" title=\"primary, north/a: 50 "
                       "%\">north/a 50 %"));
@@ -231,7 +231,7 @@ TEST_CASE("plan page: bars of the table have the colour of their cluster", "[too
              Contains("<div class=\"now\" style=\"width:100.0000%\"></div><div class=\"c0\" "));
   CHECK_THAT(page, Contains("<td class=\"bar\"><div class=\"c1\" style=\"width:30.0000%\">"));
   CHECK_THAT(page, Contains("<i class=\"now\"></i>in the table: the share now"));
-  // Without assumptions nothing is grey.
+  // Without assumptions the table has no bars for the shares now.
   const auto [calm, calm_view] = planned({});
   CHECK_THAT(plan_html(calm, calm_view), !Contains("class=\"now\""));
 }

@@ -39,7 +39,7 @@ TierLog settled_log(const Loads& computed) {
 TEST_CASE("tier log: calls that begin once the loads are in effect are measured",
           "[tools][drill]") {
   TierLog log;
-  log.add(answered(0, 1, "a"));  // Before the first step.
+  log.add(answered(0, 1, "a"));  // This call ended before the first step.
   log.begin(kStart + milliseconds(10), "", {{"a", 100}, {"b", 0}});
   log.settled(kStart + milliseconds(20));
   log.add(answered(5, 15, "b"));
@@ -47,8 +47,8 @@ TEST_CASE("tier log: calls that begin once the loads are in effect are measured"
   log.add(answered(20, 30, "a"));
   log.add(failed(21, 30));
   log.begin(kStart + milliseconds(40), "a-1", {{"a", 50}, {"b", 50}});
-  log.add(answered(35, 39, "a"));  // Told late, and of the step before.
-  log.add(answered(35, 45, "b"));  // Under way when the next one began.
+  log.add(answered(35, 39, "a"));  // Reported late; it belongs to the step before.
+  log.add(answered(35, 45, "b"));  // Under way when the second step began.
   log.add(failed(35, 45));
   log.settled(kStart + milliseconds(50));
   log.add(answered(60, 61, "b"));
@@ -76,7 +76,7 @@ TEST_CASE("tier log: a share may be off by five deviations, and none where there
       log.add(answered(1, 2, "b"));
     return log.steps()[0].is_as_computed();
   };
-  // 100 draws of a half: five deviations are 25.
+  // For 100 draws with a share of one half, five standard deviations are 25.
   CHECK(is_as_computed({{"a", 50}, {"b", 50}}, 75, 25));
   CHECK_FALSE(is_as_computed({{"a", 50}, {"b", 50}}, 76, 24));
   CHECK(is_as_computed({{"a", 100}, {"b", 0}}, 100, 0));

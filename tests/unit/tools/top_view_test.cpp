@@ -43,7 +43,7 @@ signalbox_endpoints{cluster="first",priority="0",state="ready"} 2
 signalbox_endpoints{cluster="first",priority="0",state="connecting"} 1
 )";
 
-// Two seconds later: 60 calls, of which 6 failed, and the second leaf took over.
+// The metrics two seconds later: 60 more calls, of which 6 failed, and the second leaf is active.
 constexpr const char* kAfter = R"(
 signalbox_xds_connected{xds_server="a"} 1
 signalbox_xds_connected{xds_server="b"} 0
@@ -83,7 +83,7 @@ TEST_CASE("top: the first look has no rates, the next one has", "[tools][top]") 
   const TopFrame next = view.step(read(kAfter), kStart + absl::Seconds(2));
   const TopRow& orders = row_named(next, "orders");
   CHECK(orders.calls.per_second == 30);
-  CHECK(orders.calls.error_percent == 10);  // 6 of 60.
+  CHECK(orders.calls.error_percent == 10);  // 6 of 60 calls failed.
   CHECK(orders.calls.active == 4);
   CHECK(orders.priority == 1);
   CHECK(orders.failovers == 1);
@@ -94,13 +94,13 @@ TEST_CASE("top: the first look has no rates, the next one has", "[tools][top]") 
   CHECK_FALSE(row_named(next, "lone").calls.error_percent);
   CHECK(next.all.per_second == 30);
 
-  // 20 of 36 within 10 ms: the median is nine tenths into that bucket.
+  // 20 of 36 calls took at most 10 ms. The median is nine tenths into that bucket.
   const TopCalls& leaf = row_named(next, "first", "orders").calls;
   CHECK(leaf.p50_seconds.value() == Approx(0.009));
   CHECK(leaf.p99_seconds.value() == Approx(0.01 + 0.09 * 15.64 / 16));
-  // All in the last bucket: its lower bound.
+  // All calls are in the last bucket, which has no upper bound. Its lower bound is reported.
   CHECK(row_named(next, "second", "orders").calls.p50_seconds.value() == Approx(0.1));
-  // The aggregate has the sum of both.
+  // The aggregate's histogram is the sum of those of its leaves.
   CHECK(orders.calls.p50_seconds.value() == Approx(0.01));
 }
 

@@ -28,9 +28,9 @@ constexpr auto kRds = ResourceType::kRouteConfig;
 constexpr auto kCds = ResourceType::kCluster;
 constexpr auto kEds = ResourceType::kEndpoints;
 
-// Responses of the tests are text: "LDS v1 n1", or "LDS v1 n1 reason" for one to be NACKed;
-// "LDS+a v1 n1" for one that brings `a`.
-// "other" is of an unknown type, "large" exceeds the limit, and any other text is no response.
+// Responses of the tests are text. "LDS v1 n1" is a good response, and "LDS+a v1 n1" also brings
+// the resource `a`. "LDS v1 n1 reason" is NACKed for this reason. "other" is of an unknown type,
+// "large" exceeds the limit, and any other text is no response.
 absl::StatusOr<DecodedResponse> decode(absl::string_view bytes) {
   const std::vector<std::string> words = absl::StrSplit(bytes, absl::MaxSplits(' ', 3));
   for (const ResourceType type : {kLds, kRds, kCds, kEds}) {
@@ -55,7 +55,7 @@ std::string serialised_node() {
   return node.SerializeAsString();
 }
 
-// "LDS v1 n1 [a b]", with " node" and " NACK: reason" where they are.
+// "LDS v1/n1 [a b]", then " node=node-1" and " NACK 3: reason" if the request has them.
 std::string describe_request(const std::string& bytes) {
   envoy::service::discovery::v3::DiscoveryRequest request;
   REQUIRE(request.ParseFromString(bytes));
@@ -133,7 +133,7 @@ class Session {
     return lines;
   }
 
-  // The oldest request that has not left leaves now.
+  // The transport has written the oldest request that was not written yet.
   Lines written(std::uint64_t stream) { return step(AdsBytesWritten{stream}); }
 
   Lines subscribe(ResourceType type, std::set<std::string> names) {
@@ -150,7 +150,7 @@ class Session {
     return step(AdsStreamClosed{stream, std::move(status)});
   }
 
-  // Lets the running timer elapse.
+  // Lets the timer elapse that was started last.
   Lines elapse() {
     now += timer.delay;
     return step(TimerFired{timer.timer});
@@ -158,10 +158,10 @@ class Session {
 
   Instant now;
   StartTimer timer;
-  bool is_blocked = false;      // The server lets nothing pass; else requests leave at once.
-  int reads = 0;                // How often the next response was asked for.
-  std::vector<StreamEnd> ends;  // Of streams.
-  ResourcesReceived last;       // The last report of a response.
+  bool is_blocked = false;      // True: requests stay unwritten. False: they are written at once.
+  int reads = 0;                // The number of ReadNext effects.
+  std::vector<StreamEnd> ends;  // How each stream has ended, in order.
+  ResourcesReceived last;       // The response that was reported last.
 
  private:
   AdsSession core_;
@@ -187,7 +187,8 @@ TEST_CASE("ads session: a response is answered by exactly one ACK or NACK with i
   session.subscribe(kCds, {"a"});
   session.opened(1);
   CHECK(session.bytes(1, "CDS v1 n1") == Lines{"send 1: CDS v1/n1 [a]", "received CDS v1"});
-  // A NACK keeps the last good version, and valid resources of the response are used.
+  // A NACK has the version of the last good response. Valid resources of the refused response are
+  // reported, too.
   CHECK(session.bytes(1, "CDS v2 n2 cluster a: bad") ==
         Lines{"send 1: CDS v1/n2 [a] NACK 3: cluster a: bad", "received CDS v2"});
   CHECK(session.bytes(1, "CDS v3 n3") == Lines{"send 1: CDS v3/n3 [a]", "received CDS v3"});
@@ -356,9 +357,9 @@ TEST_CASE("ads session: a version does not survive a stream that ended before it
   session.subscribe(kRds, {"r"});
   session.opened(1);
   session.bytes(1, "RDS v1 n1");
-  session.subscribe(kRds, {"r", "s"});                           // Sent, and never answered:
-  CHECK(session.subscribe(kRds, {}) == Lines{"timer request"});  // so this waits,
-  session.closed(1);                                             // and is never sent.
+  session.subscribe(kRds, {"r", "s"});                           // Sent, but not answered.
+  CHECK(session.subscribe(kRds, {}) == Lines{"timer request"});  // So this change waits.
+  session.closed(1);                                             // It is never sent.
   session.subscribe(kRds, {"r"});
   session.elapse();
   CHECK(session.opened(2) == Lines{"send 2: RDS / [r] node=node-1", "asked RDS [r]"});
@@ -481,7 +482,7 @@ TEST_CASE("ads session: never opens two streams within a second", "[xds][ads_ses
   session.subscribe(kLds, {"l"});
   Instant last_opened = session.now;
   for (std::uint64_t stream = 1; stream < 100; ++stream) {
-    // Some answer and close at once, some just close, some are refused.
+    // Some streams bring a response and close at once, some only close, some never open.
     const auto fate = (stream + static_cast<std::uint64_t>(seed)) % 3;
     if (fate > 0) session.opened(stream);
     if (fate > 1) session.bytes(stream, "LDS v1 n1");
@@ -527,8 +528,8 @@ TEST_CASE("ads session: a response that is of no use ends its stream, is told an
     session.now += 1h;
     CHECK(session.bytes(1, row.bytes) == row.told);
     CHECK(session.timer.delay >= 800ms);
-    // Later events of the broken stream are ignored. A good response on the next stream ends the
-    // episode.
+    // Later events of the broken stream are ignored. After a good response on the next stream, the
+    // status of the server is OK.
     CHECK(session.bytes(1, "LDS v2 n2").empty());
     CHECK(session.closed(1).empty());
     session.elapse();
@@ -558,7 +559,7 @@ TEST_CASE("ads session: a response that is of no use again and again is never a 
   std::uint64_t stream = 1;
   for (; session.now < Instant{} + 1h; ++stream) {
     session.opened(stream);
-    session.bytes(stream, "LDS v1 n1");  // This one is small.
+    session.bytes(stream, "LDS v1 n1");  // Resets the back-off of failures alone (A57).
     session.bytes(stream, "large");
     session.elapse();
   }
@@ -575,7 +576,7 @@ TEST_CASE("ads session: the NACK of what repeats a refused response waits longer
   CHECK(session.bytes(1, "CDS v2 n2 bad") ==
         Lines{"send 1: CDS v1/n2 [a] NACK 3: bad", "received CDS v2"});
 
-  // For an hour the server answers each NACK at once with the same.
+  // For an hour the server answers each NACK at once with the same response.
   int nacks = 0;
   double base = 1.0;
   for (int n = 3; session.now < Instant{} + 1h; ++n, ++nacks) {
@@ -611,7 +612,7 @@ TEST_CASE("ads session: what takes the place of a NACK that waits", "[xds][ads_s
   SECTION("a good response: it is ACKed at once") {
     CHECK(session.bytes(1, "CDS v3 n4").front() == "send 1: CDS v3/n4 [a]");
     CHECK(session.elapse().empty());
-    // What was refused before is news now.
+    // After a good response, the version that was refused before is no repetition.
     CHECK(session.bytes(1, "CDS v2 n5 bad").front() == "send 1: CDS v3/n5 [a] NACK 3: bad");
   }
   SECTION("another version with the same errors: it is NACKed at once") {
@@ -626,7 +627,7 @@ TEST_CASE("ads session: what takes the place of a NACK that waits", "[xds][ads_s
     CHECK(session.subscribe(kCds, {"a", "b"}) ==
           Lines{"send 1: CDS v1/n3 [a b] NACK 3: bad", "asked CDS [a b]"});
     CHECK(session.elapse().empty());
-    // The answer to another request is no repetition.
+    // The first response after a changed subscription is no repetition.
     CHECK(session.bytes(1, "CDS v2 n4 bad").front() == "send 1: CDS v1/n4 [a b] NACK 3: bad");
     CHECK(session.bytes(1, "CDS v2 n5 bad").front() == "timer nack");
   }
@@ -684,7 +685,7 @@ TEST_CASE("ads session: a server that does not answer is asked ever more rarely"
     ++requests;
   }
   CHECK(requests <= 8);
-  // By then it is known that no answer comes, so a later subscription does not wait.
+  // By now the session expects no answer any more, so a later subscription does not wait for one.
   session.now += 15s;
   names.insert("last");
   CHECK(session.subscribe(kLds, names).size() == 2);
@@ -730,7 +731,7 @@ TEST_CASE("ads session: a name that is given up and wanted again is missing in o
   session.subscribe(kEds, {"a", "b"});
   session.opened(1);
   session.bytes(1, "EDS v1 n1");
-  session.subscribe(kEds, {"a", "b", "c"});  // Not answered.
+  session.subscribe(kEds, {"a", "b", "c"});  // This request is not answered.
   REQUIRE(session.subscribe(kEds, {"b", "c"}) == Lines{"timer request"});
   REQUIRE(session.subscribe(kEds, {"a", "b", "c"}).empty());
   SECTION("alone, after a while") {
@@ -835,7 +836,7 @@ TEST_CASE("ads session: rests when nothing is wanted after a wait", "[xds][ads_s
 
 namespace {
 
-// "long LDS v1 n1" takes three parts.
+// Decodes "long LDS v1 n1" in three parts, and any other response in one.
 Decoding decode_in_three(std::string bytes) {
   const bool is_long = bytes.rfind("long ", 0) == 0;
   const std::string text = is_long ? bytes.substr(5) : bytes;
@@ -873,7 +874,7 @@ TEST_CASE("ads session: the next response is asked for when one is decoded, and 
   Session session(1, decode_in_three);
   session.subscribe(kCds, {"a"});
   session.opened(1);
-  CHECK(session.reads == 0);  // The transport reads the first one by itself.
+  CHECK(session.reads == 0);  // The transport reads the first response by itself.
   SECTION("decoded in parts") {
     session.bytes(1, "long CDS v1 n1");
     session.subscribe(kLds, {"l"});
@@ -904,7 +905,7 @@ TEST_CASE("ads session: the next response is asked for when one is decoded, and 
     session.elapse();
     CHECK(session.opened(2).size() == 2);
     session.bytes(2, "long CDS v2 n2");
-    CHECK(session.reads == 1);  // Of the first stream, before its end was looked at.
+    CHECK(session.reads == 1);  // For stream 1, before its end was handled.
   }
 }
 

@@ -54,11 +54,11 @@ TEST_CASE("client core: a change is told with its version, and with the time of 
   REQUIRE(client.told.changes.size() == 1);
   CHECK(std::get<ResourceChanged>(client.told.changes[0]).version == "v42");
   CHECK(client.told.response_at == at);
-  // A later watcher gets what is cached, and no response made that change.
+  // A later watcher gets the cached resource. No response made this change.
   client.watch(2, cds("a"));
   CHECK(std::get<ResourceChanged>(client.told.changes.at(0)).version == "v42");
   CHECK(client.told.response_at == std::nullopt);
-  // Nor did the loss of the server.
+  // The loss of the server is no response, either.
   client.server(kServerLost);
   CHECK(std::holds_alternative<AmbientErrorChanged>(client.told.changes.at(0)));
   CHECK(client.told.response_at == std::nullopt);
@@ -123,7 +123,7 @@ TEST_CASE("client core: what is equal is not told again, whatever its bytes are"
   client.receive({with_bytes("e", "1")});
   CHECK(client.receive({with_bytes("e", "other order of fields")}) == Lines{"count 1 0"});
   CHECK(client.receive({with_bytes("f", "2")}) == Lines{"1: a value", "count 1 0"});
-  // Read by other options.
+  // Other parse options can make another resource of the same bytes.
   CHECK(client.receive({with_bytes("g", "2")}) == Lines{"1: a value", "count 1 0"});
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("client core: what does not come within 15 s is told as that", "[xds][
   SECTION("not if it comes but is invalid") {
     CHECK(client.receive({bad("a")}).front() == "cancel CDS/a");
     CHECK(client.asked({}).empty());
-    CHECK(client.asked({"a"}) == Lines{"timer CDS/a"});  // The next stream is waited for again.
+    CHECK(client.asked({"a"}) == Lines{"timer CDS/a"});  // Again on the next stream.
   }
   SECTION("not for a second request on the same stream, which changes nothing") {
     client.watch(1, cds("b"));
@@ -305,7 +305,7 @@ TEST_CASE("client core: a response ends what was said of its server, whoever sai
   client.watch(1, cds("a"));
   client.receive({good("a")});
   CHECK(client.server(kServerLost).size() == 1);
-  // Another session than the one that lost the server.
+  // A restarted session does not know of the loss and reports no recovery. The response is enough.
   const Lines told = client.receive({good("a")});
   CHECK(std::ranges::find(told, "1: a ambient OK") != told.end());
 }

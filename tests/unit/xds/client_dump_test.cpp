@@ -35,7 +35,7 @@ std::map<std::string, std::uint64_t> gauges_of(const ResourceDump& dump) {
   return gauges;
 }
 
-// The only resource of the dump; the gauges agree with it.
+// Returns the only resource of the dump, and checks that the gauges agree with the dump.
 ResourceState only(const Client& client) {
   const ResourceDump dump = client.dump();
   auto gauges = client.gauges;
@@ -176,7 +176,7 @@ TEST_CASE("dump: servers are told with what is wrong with them", "[xds][client][
   client.receive({good("a")});
   CHECK(client.dump().resources[0].server == "cp");
   client.server(absl::UnavailableError("refused"));
-  client.watch(1, cds("b"));  // That the second is asked for it changes nothing for the other.
+  client.watch(1, cds("b"));  // Asks the second server for b, but a keeps its server.
   CHECK(servers() == "cp 0 refused; second 1 ; ");
   CHECK(client.dump().resources[0].server == "cp");
   CHECK(client.dump().resources[1].server == "second");

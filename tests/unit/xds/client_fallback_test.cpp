@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The client core with several servers and authorities, in detail. The specs of A47 and A71 have
-// the behaviour that the documents describe.
+// Details of the client core with several servers and authorities. tests/spec/a47_federation_test
+// and a71_fallback_test have the behaviour that the gRFCs describe.
 #include <algorithm>
 
 #include <catch2/catch.hpp>
@@ -15,7 +15,8 @@ using namespace std::chrono_literals;
 using tests::cds;
 using tests::eds;
 
-// The bootstrap's own server is 0, east's are 1 and then 0.
+// Server 0 is the server of resources without an authority. The authority "east" has server 1, and
+// server 0 as its fallback.
 ClientOptions two_authorities() {
   ClientOptions options;
   options.servers = {{.name = "own"}, {.name = "east"}};
@@ -38,7 +39,7 @@ TEST_CASE(
   Client client(three_servers());
   client.watch(1, cds("a"));
   client.server(lost("a"));
-  client.receive({});  // The first one is back, and has nothing yet.
+  client.receive({});  // Server 0 is back, but has no resource yet.
   CHECK(client.asked({"a"}).empty());
   CHECK(client.server(lost("b"), 1) == Lines{"timer CDS/a", "leave 1"});
 }
@@ -63,7 +64,7 @@ TEST_CASE("fallback: a server that was left and is asked again is waited for aga
   client.watch(1, cds("b"));
   client.server(lost("a"));
   client.asked({"a", "b"}, 1);
-  client.receive({good("a")});  // Back to the first: the second is left.
+  client.receive({good("a")});  // Server 0 is back, so server 1 is left.
   client.server(lost("a"));
   CHECK(client.asked({"a", "b"}, 1) == Lines{"timer CDS/b"});
 }

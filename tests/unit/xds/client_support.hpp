@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Client — a client core, and its effects as lines of text.
+// Client — a client core for tests, with its effects as lines of text.
 //
 //   Client client;
-//   client.watch(1, cds("a"))   ▶  {"subscribe CDS [a]"}       "… at 1": another server than 0
+//   client.watch(1, cds("a"))   ▶  {"subscribe CDS [a]"}
+//
+// A line that ends in " at 1" is for server 1. A line without this end is for server 0.
 
 #pragma once
 
@@ -71,7 +73,7 @@ class Client {
  public:
   explicit Client(ClientOptions options = {}) : core_(std::move(options)) {}
 
-  /// Counts come last.
+  /// Returns the effects as lines. Lines that begin with "count" come last.
   Lines step(const ClientEvent& event) {
     Lines lines;
     for (const ClientEffect& effect : core_.step(event, Instant{}, wall)) {
@@ -104,7 +106,7 @@ class Client {
     return report(SubscriptionSent{ResourceType::kCluster, std::move(names)}, of);
   }
 
-  /// Clusters.
+  /// The server `from` sends a CDS response with these resources.
   Lines receive(std::vector<ReceivedResource> resources, ServerId from = 0) {
     return report(ResourcesReceived{ResourceType::kCluster, "v", std::move(resources), {}}, from);
   }
@@ -115,9 +117,9 @@ class Client {
 
   ResourceDump dump() const { return core_.dump(); }
 
-  StartTimer timer;                             ///< The last that was started.
-  ResourcesChanged told;                        ///< What a watcher was told last.
-  std::map<std::string, std::uint64_t> gauges;  ///< "CDS acked"; as they were last told.
+  StartTimer timer;                             ///< The timer that was started last.
+  ResourcesChanged told;                        ///< The changes that a watcher was told last.
+  std::map<std::string, std::uint64_t> gauges;  ///< The last value of "CDS acked" and the like.
   WallTime wall;
 
  private:

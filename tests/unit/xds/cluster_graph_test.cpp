@@ -245,7 +245,7 @@ TEST_CASE("cluster graph: what has to be watched is all that is reached", "[xds]
 
 TEST_CASE("cluster graph: the order of a list does not decide whether a graph is too deep",
           "[xds][graph][A37-12][A37-51][B10]") {
-  // c1 ▷ … ▷ c16 resolves below no other cluster.
+  // c1 ▷ … ▷ c16 is as deep as allowed, so a cluster above c1 makes the graph too deep.
   const std::string too_deep = "deeper than 16 at cluster c16";
   for (const bool long_first : {true, false}) {
     INFO(long_first);
@@ -262,10 +262,10 @@ TEST_CASE("cluster graph: the order of a list does not decide whether a graph is
          {"near leaf", "near aggregate", "halfway", "short way in another aggregate"}) {
       INFO(root);
       CHECK(absl::StrContains(graph.error(root), too_deep));
-      // Clusters on a sufficiently short path are still watched.
+      // c16 is still watched, because a shorter path leads to it, too.
       CHECK(graph.reached(root).contains("c16"));
     }
-    // The clusters below a cluster with a too deep path do not fail.
+    // A cluster below the root does not fail if its own paths are not too deep.
     CHECK(*graph.leaves("c1") == Names{"c16"});
     CHECK(*graph.leaves("shortcut") == Names{"c16"});
     graph.add(aggregate("sixteen", long_first ? Names{"c2", "c16"} : Names{"c16", "c2"}));
@@ -278,8 +278,8 @@ TEST_CASE("cluster graph: a loop is not deep, but the way through it may be",
   const auto resolves = [](const Graph& graph, const char* root) {
     return graph.leaves(root).ok();
   };
-  // A ring of 100 clusters, which its root enters anywhere. No order of the search can find the
-  // longest simple path.
+  // Each root leads to every cluster of a ring of 100 clusters. Steps along the ring do not count,
+  // because they do not lead away from the root.
   Graph ring;
   Names all;
   for (int i = 0; i < 100; ++i) {
@@ -291,9 +291,10 @@ TEST_CASE("cluster graph: a loop is not deep, but the way through it may be",
   ring.add(aggregate("backwards", all));
   CHECK(*ring.leaves("forwards") == Names{"leaf"});
   CHECK(*ring.leaves("backwards") == Names{"leaf"});
-  CHECK_FALSE(resolves(ring, "r0"));  // r16 is 17 clusters away.
+  CHECK_FALSE(resolves(ring, "r0"));  // The path from r0 to r16 has 17 clusters.
 
-  // c1 ▷ … ▷ c15 ▷ c1, and a leaf beside it: as C-core, the 16th may lead to no other.
+  // c1 ▷ … ▷ c15 ▷ {c1, leaf} resolves. If c16 leads back to c1, the graph is too deep: as in
+  // C-core, the 16th cluster must be a leaf.
   CHECK(resolves(Graph().path(15).add(aggregate("c15", {"c1", "leaf"})).leaf("leaf"), "c1"));
   CHECK(resolves(Graph().path(15).add(aggregate("c15", {"leaf", "c1"})).leaf("leaf"), "c1"));
   const auto back = [](const Names& fifteenth) {
@@ -306,7 +307,7 @@ TEST_CASE("cluster graph: a loop is not deep, but the way through it may be",
   CHECK_FALSE(resolves(back({"c16", "leaf"}), "c1"));
   CHECK_FALSE(resolves(back({"leaf", "c16"}), "c1"));
 
-  // Behind a loop depth is counted as before it: c1 ⇄ c2 ▷ c3 ▷ … ▷ c17.
+  // Clusters behind a loop count as they would without the loop: c1 ⇄ c2 ▷ c3 ▷ … ▷ c17.
   Graph behind = Graph().path(17);
   behind.add(aggregate("c2", {"c1", "c3"}));
   CHECK(absl::StrContains(behind.error("c1"), "deeper than 16 at cluster c17"));
@@ -319,7 +320,8 @@ TEST_CASE("cluster graph: any order of any list resolves to the same leaves, or 
   const auto draw = [&](unsigned bound) { return static_cast<unsigned>(chance() % bound); };
   unsigned too_deep = 0;
   for (int round = 0; round < 500; ++round) {
-    // Clusters lead to higher numbers mostly, so that graphs are some 16 deep; now and then back.
+    // Most steps lead to clusters with higher numbers, so that graphs are about 16 deep. Some lead
+    // back.
     const unsigned size = 20 + draw(20);
     const auto name = [](unsigned i) { return absl::StrCat("c", i); };
     std::vector<Names> lists;
@@ -351,7 +353,8 @@ TEST_CASE("cluster graph: any order of any list resolves to the same leaves, or 
 
 TEST_CASE("cluster graph: a path of a hundred thousand clusters takes no stack",
           "[xds][graph][A37-12][B10]") {
-  // The root leads to all of them, so that each is near, and each leads to the next.
+  // The root leads to every cluster, so each is within the depth that is looked up. Each cluster
+  // also leads to the next one.
   Graph graph;
   Names all;
   for (int i = 0; i < 100'000; ++i)
@@ -364,7 +367,7 @@ TEST_CASE("cluster graph: a path of a hundred thousand clusters takes no stack",
 
 TEST_CASE("cluster graph: a diamond on a diamond is walked once, not along its 2^n paths",
           "[xds][graph][A37-8][B10]") {
-  // d1 ▷ {a1, b1} ▷ d2 ▷ … in layers, up to the depth that is allowed.
+  // d1 ▷ {a1, b1} ▷ d2 ▷ … ▷ d8: 2^7 paths of 15 clusters.
   Graph graph;
   for (int i = 1; i <= 7; ++i) {
     const std::string next = absl::StrCat("d", i + 1);
@@ -377,7 +380,7 @@ TEST_CASE("cluster graph: a diamond on a diamond is walked once, not along its 2
   CHECK(graph.reached("d1").size() == 22);
   CHECK(graph.take_lookups() == 22);
 
-  // Every cluster of a layer leads to every one of the next: 40^14 paths.
+  // Every cluster of a layer leads to every cluster of the next layer: 40^14 paths to each leaf.
   Graph dense;
   for (int layer = 1; layer <= 15; ++layer) {
     Names below;
@@ -472,7 +475,7 @@ TEST_CASE("virtual host: the most specific domain serves, whatever the case", "[
   CHECK(chosen("Foo.org") == "foo.*");
   CHECK(chosen("x-") == "*");
   CHECK(chosen("elsewhere") == "*");
-  // Among equals the first serves.
+  // The first of two equally good virtual hosts is chosen.
   config.virtual_hosts.push_back(VirtualHost{"second", {"FOO.*"}, {}});
   CHECK(chosen("Foo.org") == "foo.*");
   config.virtual_hosts.erase(config.virtual_hosts.begin());

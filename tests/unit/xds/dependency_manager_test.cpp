@@ -71,7 +71,7 @@ TEST_CASE("dependency manager: a cluster of weight 0 is there for sessions only"
     world.add_leaf("b");
     REQUIRE(world.config != nullptr);
     CHECK(world.clusters() == std::set<std::string>{"a", "b"});
-    // Routes to come do not need b. While they are incomplete, b stays watched.
+    // The next routes do not need b. Until their configuration is complete, b stays in use.
     CHECK(world.route_to({"c"}) == Lines{"watch CDS c"});
     CHECK(world.clusters() == std::set<std::string>{"a", "b"});
     world.add_leaf("c");
@@ -135,7 +135,7 @@ TEST_CASE("dependency manager: without listener, routes or virtual host calls fa
   CHECK(world.error.code() == absl::StatusCode::kUnavailable);
   CHECK(contains(world.error.message(), "xds:///orders"));
   CHECK(contains(world.error.message(), "node-1"));
-  // It comes back by itself.
+  // A usable configuration ends the error.
   world.route_to({"a"});
   world.add_leaf("a");
   CHECK(world.config != nullptr);
@@ -149,7 +149,7 @@ TEST_CASE("dependency manager: a listener that was deleted is why there is no vi
   world.add_leaf("a");
   REQUIRE(world.config != nullptr);
   world.ambient(lds("orders"), absl::NotFoundError("LDS resource \"orders\" was deleted"));
-  REQUIRE(world.config != nullptr);  // It is kept (A88), until its routes are emptied.
+  REQUIRE(world.config != nullptr);  // Kept (A88) while a virtual host matches.
   world.set(rds("r"), routes_to("r", {"a"}, "other.example"));
   CHECK(world.error.message() ==
         "xds:///orders: LDS resource \"orders\" was deleted (node ID: node-1)");
@@ -349,7 +349,7 @@ TEST_CASE("dependency manager: a configuration says its versions, and when its r
   CHECK(world.origin.versions == ResourceVersions{"7", "", "8", "9"});
   CHECK(world.origin.response_at == second);
 
-  // A note, a reference and a new version of the same content are no response that changed it.
+  // An ambient error and a reference change the configuration without a response.
   world.ambient(cds("a"), kLost);
   CHECK(world.origin.response_at == std::nullopt);
   REQUIRE(respond(eds("e"), endpoints({{locality("l", {"a:2"})}}), "10", first) == Lines{"config"});
@@ -377,7 +377,7 @@ TEST_CASE("dependency manager: a burst of changes is answered by one config",
   set(cds("a"), eds_cluster("a", "ea"));
   set(cds("b"), eds_cluster("b", "eb"));
   set(eds("ea"), endpoints({{locality("l", {"1"})}}));
-  // The first is not put off.
+  // The first configuration is emitted at once.
   CHECK(count(set(eds("eb"), endpoints({{locality("l", {"2"})}})), is_config) == 1);
 
   const auto first = set(eds("ea"), endpoints({{locality("l", {"3"})}}));
@@ -388,7 +388,7 @@ TEST_CASE("dependency manager: a burst of changes is answered by one config",
   CHECK(manager.step(ResourcesChanged{{AmbientErrorChanged{cds("a"), kLost}}}, Instant{}).empty());
   CHECK(count(manager.step(TimerFired{timer.timer}, Instant{}), is_config) == 1);
   CHECK(manager.step(TimerFired{timer.timer}, Instant{}).empty());
-  // An error does not wait, and ends what waits.
+  // An error is emitted at once, and drops the configuration that waits for its timer.
   const auto next = set(eds("ea"), endpoints({{locality("l", {"5"})}}));
   const auto gone = manager.step(
       ResourcesChanged{{ResourceChanged{lds("l"), absl::NotFoundError("gone")}}}, Instant{});
@@ -433,7 +433,7 @@ TEST_CASE("dependency manager: a cluster that cannot be used fails alone",
   CHECK(contains(world.cluster_error("a").message(), "node-1"));
   CHECK(world.leaf("b").endpoints != nullptr);
   CHECK(world.leaves("agg") == std::vector<std::string>{"b"});
-  // And it is back as soon as it exists.
+  // Cluster a is back as soon as it exists.
   world.add_leaf("a");
   CHECK(world.leaves("agg") == std::vector<std::string>{"a", "b"});
 }
@@ -477,7 +477,7 @@ TEST_CASE("dependency manager: an EDS error leaves the cluster without endpoints
   }
   CHECK(world.leaf("a").endpoints == nullptr);
   CHECK(contains(world.leaf("a").resolution_note, "EDS resource \"e\""));
-  // Another reason is another configuration.
+  // Another reason makes another configuration.
   CHECK(world.fail(eds("e"), absl::UnavailableError("another reason")) == Lines{"config"});
   CHECK(contains(world.leaf("a").resolution_note, "another reason"));
 }
@@ -584,7 +584,7 @@ TEST_CASE("dependency manager: a name that does not resolve is tried again, late
   world.elapse();
   CHECK(world.resolve("h:1", {"1"}) == Lines{"config"});
   CHECK(world.leaf("d").resolution_note.empty());
-  // A success begins anew.
+  // After a success, the waits begin anew.
   world.now += 1min;
   world.step(ReresolutionRequested{});
   world.fail_to_resolve("h:1", "no such host");

@@ -42,7 +42,7 @@ std::string response(const std::vector<std::string>& resources) {
   return serialise<DiscoveryResponse>(text);
 }
 
-/// One session's decoder.
+/// The decoder of one ADS session, with the resources that the session knows.
 struct Session {
   DecodedResponse decode(const std::vector<std::string>& resources) {
     auto result = decode_response(response(resources), options, &known);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LB policies in clusters as text: lists, entries, structures.
+// The load_balancing_policy of a cluster as text: a list, its entries, and TypedStructs as entries.
 //
 //   list(entry("ring_hash.v3.RingHash", "…") + kRoundRobin) ─▶ parse ─▶ [config_of | error_in]
 

@@ -68,7 +68,8 @@ resources:
         lb_endpoints: [{endpoint: {address: {socket_address: {address: 10.0.0.2, port_value: 80}}}}]
 )yaml";
 
-// The world after these replacements, each of which must be possible.
+// The warnings of kWorld after these replacements, with `action` in its route. kWorld must contain
+// each replaced text.
 std::vector<std::string> warnings_of(
     const std::vector<std::pair<std::string, std::string>>& replacements,
     const std::string& action = "") {
@@ -91,7 +92,7 @@ std::vector<std::string> warnings_of(
 
 using Texts = std::vector<std::string>;
 
-// The world with more fields in the cluster "near".
+// The warnings of kWorld with more fields in the cluster "near".
 Texts warnings_with(const std::string& fields) {
   const std::string eds = "    eds_cluster_config: {eds_config: {self: {}}}\n";
   return warnings_of({{eds, absl::StrCat(eds, fields)}});
@@ -257,8 +258,8 @@ TEST_CASE("lint: no resolver is asked for the address of an endpoint", "[xds][li
 
 namespace {
 
-// The world with a LOGICAL_DNS cluster in place of "near": with more fields in its load_assignment,
-// its locality, its entry of an endpoint, and the endpoint.
+// More fields of a LOGICAL_DNS cluster that replaces "near" in kWorld: in its load_assignment, its
+// locality, its LbEndpoint, and the endpoint.
 struct Dns {
   std::string assignment;
   std::string locality;

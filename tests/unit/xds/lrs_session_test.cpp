@@ -29,7 +29,8 @@ std::string response(const std::string& text) {
   return message.SerializeAsString();
 }
 
-// Plays the shell, a book of one cluster "c", and the server. Calls are only counted.
+// An LRS session, and its surroundings: the shell that runs its effects, the load book of one
+// cluster "c", and the server. Calls are only counted.
 class World {
  public:
   World() : session_(options()) {}
@@ -63,7 +64,7 @@ class World {
 
   void respond(const std::string& text) { feed(AdsBytesReceived{stream, response(text)}); }
 
-  // Lets time pass, and fires the timers in order.
+  // Lets `time` pass, and fires the timers in order.
   void wait(Duration time) {
     const Instant end = now + time;
     while (true) {
@@ -78,7 +79,7 @@ class World {
     now = end;
   }
 
-  // Live, and the server wants all each `interval` seconds.
+  // Opens the stream. The server asks for reports of all clusters every `interval` seconds.
   void start(int interval = 10) {
     feed(LoadReportsWanted{});
     open();
@@ -197,7 +198,7 @@ TEST_CASE("lrs session: a newer response replaces the older one", "[xds][lrs][C2
   CHECK(world.asked == LoadSelection{.all = false, .clusters = {"c"}});
   CHECK(world.last_issued() == 1);
   world.written();
-  // Equal responses in a quick row do not put the report off.
+  // Equal responses in quick succession do not delay the next report.
   world.call(1);
   for (int i = 0; i < 30; ++i) {
     world.wait(milliseconds(100));
@@ -272,9 +273,9 @@ TEST_CASE("lrs session: a server that does not read delays reports, and loses no
   world.call(2);
   world.wait(seconds(60));
   CHECK(world.sent.size() == sent);
-  world.written();  // The report that was on its way.
+  world.written();  // The transport has written the first report.
   CHECK(world.settled == 1);
-  CHECK(world.last_issued() == 2);  // It was due: it follows at once.
+  CHECK(world.last_issued() == 2);  // The next report was due, so it follows at once.
   world.written();
   world.call(4);
   world.wait(seconds(5));
@@ -359,7 +360,7 @@ TEST_CASE("lrs session: a lost server is tried again with back-off while load is
   CHECK(world.ends == std::vector<StreamEnd>(5, StreamEnd::kNoResponse));
   CHECK(tries[1] - tries[0] <= milliseconds(1010));
   CHECK(tries[4] - tries[3] > seconds(4));
-  CHECK(world.notes.size() == 1);  // Told once.
+  CHECK(world.notes.size() == 1);  // Five failures in a row are told once.
 
   world.in_use = false;
   world.close(absl::UnavailableError("refused"));
@@ -426,7 +427,7 @@ TEST_CASE("lrs session: a failure is told again after the server was back", "[xd
   World world;
   world.start(5);
   for (int i = 0; i < 2; ++i) {
-    world.close(absl::UnavailableError("first"));  // Of an answered stream: nothing to tell.
+    world.close(absl::UnavailableError("first"));  // The end of an answered stream is not told.
     while (world.stream % 2 == 1)
       world.wait(milliseconds(100));
     world.close(absl::UnavailableError("lost"));

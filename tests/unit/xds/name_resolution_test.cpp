@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using Lines = std::vector<std::string>;
 
-// One name, and its effects as lines of text: "resolve", "timer 20s", "cancel".
+// The resolution of one name, with its effects as lines of text: "resolve", "timer", "cancel".
 class Name {
  public:
   Lines start() {
@@ -41,7 +41,7 @@ class Name {
     return run([&](auto& effects) { core_.ask_again(now, effects); });
   }
 
-  /// The last wait is over, or a former wait's timer fires late.
+  /// Lets the timer elapse that was started last. The timer fires even if it was cancelled.
   Lines elapse() {
     now += timer.delay;
     return fire(timer.timer);
@@ -203,7 +203,7 @@ TEST_CASE("name resolution: a look-up that was begun for a former need answers t
   name.start();
   name.fail();
   const TimerId waiting = name.timer.timer;
-  CHECK(name.succeed() == Lines{"cancel"});  // Of the look-up before.
+  CHECK(name.succeed() == Lines{"cancel"});  // The timer for another look-up.
   CHECK(name.has("10.0.0.1:1"));
   CHECK(name.fire(waiting).empty());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Settings of a cluster besides discovery, LB policy (parse_lb_policy_test) and TLS
+// Settings of a cluster except discovery, the LB policy (parse_lb_policy_test) and TLS
 // (parse_tls_test).
 #include <chrono>
 
@@ -316,7 +316,7 @@ TEST_CASE("parse_cluster: the chosen values of endpoints are reported",
   CHECK(reporting->metrics == row.choice);
 }
 
-// --- one is told from another -----------------------------------------------------------
+// --- clusters that differ ---------------------------------------------------------------
 
 TEST_CASE("resource cache: a cluster that differs in any setting is another",
           "[xds][client][parse]") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Settings of a cluster besides its discovery (tests/spec/a37_validation_test): the LB policy and
-// the connect timeout.
+// The LB policy and the connect timeout of a cluster. tests/spec/a37_validation_test has the
+// cluster's discovery.
 #include <chrono>
 
 #include <catch2/catch.hpp>
@@ -165,7 +165,7 @@ TEST_CASE("parse_cluster: an aggregate says how its calls are spread", "[xds][pa
       R"(must be "priority" or "tiered", found )";
   CHECK(error(with(R"(string_value: "Tiered")")) == place + "\"Tiered\"");
   CHECK(error(with("number_value: 1")) == place + "no string");
-  // It means nothing to others.
+  // aggregate_mode has no meaning in a leaf cluster, and is not validated there.
   const std::string leaf = R"(name: "orders" type: EDS eds_cluster_config { eds_config { ads {} } }
       metadata { filter_metadata { key: "signalbox" value {
         fields { key: "aggregate_mode" value { string_value: "?" } } } } })";
@@ -198,7 +198,7 @@ TEST_CASE("parse_cluster: healthy_panic_threshold is a percentage, of which frac
   CHECK(error_of(with("value: 1e300")) == place + "1e+300");
   CHECK(error_of(with("value: -1")) == place + "-1");
   CHECK(error_of(with("value: nan")) == place + "nan");
-  // A leaf's is read, too; it has no meaning there.
+  // The threshold has no meaning in a leaf cluster, but is validated there, too.
   CHECK(error_of(parse("common_lb_config { healthy_panic_threshold { value: 101 } }")) ==
         place + "101");
 }
@@ -209,7 +209,7 @@ TEST_CASE("parse_cluster: connect_timeout is gRPC's 20 s where it is not set",
   CHECK(
       value_of<Cluster>(parse("connect_timeout { seconds: 1 nanos: 500000000 }")).connect_timeout ==
       1500ms);
-  // Three hundred years and more do not fit into nanoseconds.
+  // More than 292 years do not fit into nanoseconds, so the timeout is cut to 100 years.
   const auto longest = parse("connect_timeout { seconds: 315576000000 nanos: 999999999 }");
   CHECK(value_of<Cluster>(longest).connect_timeout == std::chrono::hours(24 * 36'525));
 }

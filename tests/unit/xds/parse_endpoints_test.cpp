@@ -36,7 +36,7 @@ std::string endpoint(int host, const std::string& more = "") {
       "lb_endpoints { endpoint { ", address(absl::StrCat("10.0.0.", host)), "} ", more, " } ");
 }
 
-// A locality of weight `weight`, with the zone for a name.
+// A locality with this zone, priority and weight.
 std::string locality(const std::string& zone,
                      int priority,
                      const std::string& endpoints,
@@ -393,7 +393,7 @@ TEST_CASE("parse_endpoints: endpoint weights of a locality sum up to 32 bits",
   CHECK(error_in(locality("a", 0, weights(4294967295, 1))) ==
         "endpoints[0].lb_endpoints: the sum of endpoint weights must be at most 4294967295, found "
         "4294967296");
-  // Endpoints that get no calls do not count.
+  // Endpoints that get no calls do not count in the sum.
   CHECK(error_in(locality("a",
                           0,
                           endpoint(1, "load_balancing_weight { value: 4294967295 }") +
@@ -411,7 +411,7 @@ TEST_CASE("parse_endpoints: an endpoint may have a hostname", "[xds][parse][A81]
   CHECK(error_in(one_endpoint("endpoint { hostname: \"" + std::string(kMaxNameLength + 1, 'h') +
                               "\" " + address("1.1.1.1") + " }"))
             .rfind(kFirst + ".endpoint.hostname: must not be longer than 1024 bytes", 0) == 0);
-  // It may become a header's value.
+  // The hostname may become the value of the :authority header.
   CHECK(error_in(one_endpoint("endpoint { hostname: \"h\\n\" " + address("1.1.1.1") + " }")) ==
         kFirst + ".endpoint.hostname: must be printable ASCII, found \"h\\n\"");
 }
@@ -455,7 +455,7 @@ TEST_CASE("parse_endpoints: the address of a proxy is validated where it is aske
         "EDS resource \"orders\": " + kFirst + "." + error);
   CHECK(error_of(parsed("", proxy("x"), options)) ==
         "EDS resource \"orders\": endpoints[0]." + error);
-  // Without the option the metadata is not read.
+  // The option is off, so the metadata is not read.
   CHECK(parsed(proxy("x"), proxy("x"), {}).resource.ok());
 }
 
@@ -499,7 +499,7 @@ TEST_CASE("parse_endpoints: drops are parts of a million, at most all",
       {"", 0},
       {"numerator: 100", 1'000'000},
       {"numerator: 101", 1'000'000},
-      // 429,497 × 10,000 is 2,704 in 32 bits.
+      // In 32 bits, 429,497 × 10,000 overflows to 2,704.
       {"numerator: 429497", 1'000'000},
       {"numerator: 4294967295 denominator: TEN_THOUSAND", 1'000'000},
       {"numerator: 4294967295 denominator: MILLION", 1'000'000},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The settings of health checks that are out of range. tests/spec/health_checks_test has the rest.
+// Settings of health checks that are out of range. tests/spec/health_checks_test has the others.
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -95,7 +95,7 @@ TEST_CASE("parse_health_checks: settings out of range are refused by their path"
        "tcp_health_check.receive[1]: " + hex + "\"0g\""},
       {check(R"(grpc_health_check { authority: "\303\244" })"),
        "grpc_health_check.authority: must be printable ASCII, found \"ä\""},
-      // Also of a check that would be left out.
+      // A health check that would be left out is validated, too.
       {"health_checks { " + kTimes + " custom_health_check {} healthy_threshold { value: 1 } }",
        "unhealthy_threshold: must be set, found none"},
   }));

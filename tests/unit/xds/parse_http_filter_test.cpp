@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configurations of filters, and their overrides in virtual hosts, routes and weighted
-// clusters. parse_listener_test has the chain itself.
+// The configurations of HTTP filters, and their overrides in virtual hosts, routes and weighted
+// clusters. parse_listener_test has the chain of filters.
 #include <atomic>
 #include <chrono>
 
@@ -379,7 +379,7 @@ TEST_CASE("parse_route_config: hosts, routes and cluster weights override filter
 }
 
 TEST_CASE("parse_route_config: what an override comes to", "[xds][parse][A39][A55-12]") {
-  using Parsed = std::optional<std::optional<HttpFilterConfig>>;  // nullopt: there is none.
+  using Parsed = std::optional<std::optional<HttpFilterConfig>>;  // nullopt: no override.
   const std::string pinned = per_route("stateful_session { " + cookie("name: \"s\"") + " }");
   const HttpFilterConfig to_pin = pinned_by({"s", "", 0s});
   const HttpFilterConfig to_nothing = StatefulSessionFilter{};
@@ -522,7 +522,8 @@ struct Idle final : CallFilter {
   void apply(FilterCall&) const override {}
 };
 
-// com.example.Tenant takes every configuration but "no"; its overrides are PerRoute.
+// Options with two registered filters. com.example.Tenant accepts every configuration but "no"; its
+// overrides are of the type com.example.PerRoute. com.example.Plain has no overrides.
 ParseOptions with_tenant() {
   const CustomFilterParser parse =
       [](const RawFilterConfig& config) -> absl::StatusOr<CallFilterPtr> {
@@ -577,7 +578,7 @@ TEST_CASE("parse_listener: what a registered filter's parser refuses is an error
                             "another, found \"no\"";
   CHECK(error_of(parse(bytes_of("com.example.Tenant", "no"), "", with_tenant())) == error);
   CHECK(error_of(parse(structure_of("com.example.Tenant", "no"), "", with_tenant())) == error);
-  // Optional is a filter that is not known.
+  // is_optional permits an unknown filter, but no invalid configuration.
   CHECK_FALSE(parse(bytes_of("com.example.Tenant", "no"), "is_optional: true", with_tenant())
                   .resource.ok());
 }
@@ -643,7 +644,7 @@ TEST_CASE("parse_route_config: a registered filter's overrides are of their own 
   const auto received = read(bytes_of("com.example.PerRoute", "yes"));
   const auto& overrides = value_of<RouteConfig>(received).virtual_hosts.at(0).filter_overrides;
   const auto& custom = std::get<CustomFilter>(*overrides.at("it"));
-  CHECK(custom.type == "com.example.Tenant");  // The filter that it is for.
+  CHECK(custom.type == "com.example.Tenant");  // The type of the filter, not of its override.
   CHECK(custom.raw == RawFilterConfig{false, "yes"});
   CHECK(custom.filter != nullptr);
   CHECK(error_of(read(bytes_of("com.example.PerRoute", "no"))) ==

@@ -10,7 +10,7 @@
 namespace signalbox::xds {
 namespace {
 
-// The C library's reading of the text.
+// The C library's spelling of the address; nullopt: the C library finds no address in the text.
 std::optional<std::string> libc_ip(const std::string& text) {
   std::array<char, INET6_ADDRSTRLEN> out{};
   std::array<unsigned char, sizeof(in6_addr)> address{};
@@ -80,8 +80,9 @@ TEST_CASE("canonical_ip: what is no address is none", "[xds][parse][A27]") {
 }
 
 TEST_CASE("canonical_ip: agrees with the C library", "[xds][parse][A27]") {
-  // Pieces that make many valid and nearly valid texts. The library writes "::1.2.3.4", deprecated
-  // long ago, in dots where RFC 5952 leaves it open; both read it alike.
+  // Pieces that make many valid and nearly valid texts. RFC 5952 leaves open how to write the
+  // deprecated addresses "::1.2.3.4", and the C library writes them with dots. So the test compares
+  // the spellings after each side has read the other's.
   constexpr std::array kPieces = {"::",
                                   ":",
                                   "0",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The LB policies that a runtime need not have, and the result in a runtime without them. The specs
-// of A42, A48, A52 and A76 have their configurations.
+// LB policies that a runtime need not have, and the result in a runtime without them. The tests of
+// A42, A48, A52 and A76 in tests/spec have the configurations of these policies.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -213,7 +213,7 @@ TEST_CASE("parse_cluster: what a custom policy's own parser says of its structur
   answer = "a: must be a number, found \"b\"";
   CHECK(error_in(custom, options) == before + answer);
   CHECK(parse(custom, options).rejection == Rejection{RejectionReason::kSemantic, ""});
-  // It may be sent, whatever it is.
+  // Any text of the parser becomes one that a request to the server may carry.
   answer = "\xff";
   CHECK(error_in(custom, options) == before + "\\377");
   answer = "two\nlines, \xc3\xa9";

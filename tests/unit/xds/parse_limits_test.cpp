@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every limit: a value just below it is valid. A value beyond it is refused with the limit's name,
-// and counted under that name. Limits here are small; each resource's tests have the real limits.
+// Every limit: a value at the limit is valid. A value beyond the limit is refused with the limit's
+// name, and counted under that name. Limits here are small; each resource's tests have the real
+// limits.
 #include <functional>
 #include <set>
 #include <string>
@@ -205,7 +206,7 @@ TEST_CASE("limits: what goes beyond is refused by the limit's name, and nothing 
     const auto beyond = row.parse(row.most + 1, limits);
     CHECK(beyond.rejection == Rejection{RejectionReason::kLimit, row.limit});
     CHECK(error_of(beyond).find(absl::StrCat("(limit ", row.limit, ")")) != std::string::npos);
-    // It is the option that decides.
+    // A higher limit makes the same value valid.
     limits.*row.member = row.most + 1;
     if (row.member != &Limits::max_regex_memory)
       CHECK(row.parse(row.most + 1, limits).resource.ok());
@@ -222,7 +223,7 @@ TEST_CASE("limits: the patterns of a response share one memory", "[xds][parse][l
     return routes;
   };
   Limits limits;
-  limits.max_regexes_memory = 10'000;  // Two of these patterns, which take some 4,200 bytes each.
+  limits.max_regexes_memory = 10'000;  // Room for two patterns of about 4,200 bytes each.
   CHECK(parse_routes(patterns({"a", "b", "c"}), limits).resource.ok());
   CHECK(parse_routes(patterns({"a", "b", "c", "a", "b", "c"}), limits).resource.ok());
   const auto beyond = parse_routes(patterns({"a", "b", "c", "d"}), limits);
@@ -344,7 +345,7 @@ TEST_CASE("limits: whatever has a name has one that is not endless", "[xds][pars
     const auto below = row.parse(limits);
     INFO(error_of(below));
     CHECK(below.resource.ok());
-    // "1.2.3.4" is no name.
+    // The IP address "1.2.3.4" in some rows is no name, so this limit does not apply to it.
     limits.max_name_length = name.size() - 1;
     const auto beyond = row.parse(limits);
     CHECK(beyond.rejection == Rejection{RejectionReason::kLimit, "max_name_length"});
@@ -359,7 +360,7 @@ TEST_CASE("limits: each has a name of its own, and a default", "[xds][parse][lim
     CHECK(names.insert(std::string(limit.name)).second);
     CHECK(Limits{}.*limit.member > 0);
   }
-  // All of the struct's members are there.
+  // Every member of Limits is in kNamedLimits.
   CHECK(names.size() * sizeof(std::size_t) == sizeof(Limits));
 }
 
@@ -412,7 +413,7 @@ TEST_CASE("decode_response: what is refused is counted by reason", "[xds][parse]
           "resources { " + cluster + "{ name: \"too long a name\" " + eds + "} } " +  // limit
           "resources { " + cluster + "{ name: \"twice\" " + eds + "} } " +            //
           "resources { " + cluster + "{ name: \"twice\" " + eds + "} } " +            // semantic
-          "resources { " + cluster + "{ name: \"twice\" " + eds + "} } " +            // no more
+          "resources { " + cluster + "{ name: \"twice\" " + eds + "} } " +            // uncounted
           "resources { type_url: \"" + std::string(kClusterTypeUrl) +
           "\" value: \"\\377\" } " +                                              // parse
           "resources { type_url: \"" + std::string(kListenerTypeUrl) + "\" } " +  // semantic

@@ -40,7 +40,7 @@ std::string filter(const std::string& name, const std::string& type, const std::
          more + " } ";
 }
 
-// A filter with a TypedStruct of this type as its configuration.
+// A filter with a TypedStruct as its configuration. `wrapper` is the type of the TypedStruct.
 std::string struct_filter(const std::string& name,
                           const std::string& wrapper,
                           const std::string& type_url) {

@@ -99,11 +99,11 @@ TEST_CASE("parse_resource: a Resource lends its name to what has none", "[xds][p
   CHECK(received.name == "outer");
   CHECK(error_of(received) ==
         "Resource \"outer\": CDS resource must be a Cluster, found 1 bytes that are not");
-  // So does one around others that have none.
+  // An outer Resource lends its name to an inner Resource without a name, too.
   const std::string twice = serialise<Wrapper>("name: \"outer\" resource { [" + kWrapper +
                                                "] { resource { " + undecodable_cluster() + "} } }");
   CHECK(parse_resource(ResourceType::kCluster, kWrapper, twice).name == "outer");
-  // What has a name keeps it, wrong as it may be.
+  // A resource with a name keeps it, even if the resource is invalid.
   const std::string named = serialise<Wrapper>(
       "name: \"outer\" resource { [type.googleapis.com/envoy.config.cluster.v3.Cluster] { name: "
       "\"inner\" } }");
@@ -210,7 +210,7 @@ TEST_CASE("decode_response: a NACK tells the first errors, and how many there ar
   CHECK(result.nack_detail.find("CDS resource \"cluster15\"") != std::string::npos);
   CHECK(result.nack_detail.find("CDS resource \"cluster16\"") == std::string::npos);
   CHECK(result.nack_detail.ends_with("; and 4984 more invalid resources"));
-  // A watcher of any of the first thousands hears what is wrong with its resource.
+  // Watchers of many more resources than the NACK lists still get the error of their resource.
   CHECK(result.received.resources[2000].resource.status().message() ==
         "CDS resource \"cluster2000\": " + kTypeError);
   CHECK(result.received.resources[4999].resource.status().message() ==
@@ -253,7 +253,7 @@ TEST_CASE("decode_response: a response that is not whole is none, wherever it br
     DiscoveryResponse proto;
     const std::string part = whole.substr(0, size);
     INFO(size);
-    // protobuf decides; a part without a type_url yet is a response of no type.
+    // A part that protobuf can parse is a response: without its type_url, one of an unknown type.
     const auto result = decode_response(part);
     CHECK(absl::IsInvalidArgument(result.status()) == !proto.ParseFromString(part));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A route's action besides clusters and timeouts (parse_route_config_test): retries, hash policies,
-// the authority.
+// A route's retries, hash policies and authority. parse_route_config_test has its clusters and
+// timeouts.
 #include <chrono>
 
 #include <catch2/catch.hpp>
@@ -136,7 +136,7 @@ TEST_CASE("parse_route_config: a route is retried on the conditions that gRPC ha
   }));
   DYNAMIC_SECTION(row.rule) {
     CHECK(action_of(row.fields).retry == row.policy);
-    // A virtual host's own counts where the route has none.
+    // The policy of the virtual host counts where the route has none.
     CHECK(action_of("", row.fields).retry == row.policy);
   }
 }
@@ -153,7 +153,7 @@ TEST_CASE("parse_route_config: a route's retry policy takes the place of its hos
           "[xds][parse][A44]") {
   const std::string host = retry(R"(retry_on: "internal")");
   CHECK(action_of(retry(R"(retry_on: "unavailable")"), host).retry == policy({Code::kUnavailable}));
-  // Even where it comes to nothing.
+  // A route's policy without a condition that gRPC has replaces the host's policy, too.
   CHECK(action_of(retry(R"(retry_on: "5xx")"), host).retry == std::nullopt);
   CHECK(action_of("", host).retry == policy({Code::kInternal}));
 }
@@ -183,7 +183,7 @@ TEST_CASE("parse_route_config: a retry policy that cannot be is an error",
        ".retry_back_off.max_interval: must not be shorter than base_interval, found 0 ns and "
        "1000000000 ns"},
   }));
-  // With conditions that we have or without.
+  // A policy is validated with and without a condition that gRPC has.
   CHECK(error_in(retry(row.fields)) == kPlace + ".retry_policy" + row.error);
   CHECK(error_in("", retry(row.fields + " retry_on: \"internal\"")) ==
         "virtual_hosts[0].retry_policy" + row.error);

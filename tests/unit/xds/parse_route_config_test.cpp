@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RDS without the routes' matchers (parse_route_match_test): virtual hosts, actions, limits.
+// RDS resources: virtual hosts, actions, limits. parse_route_match_test has the matchers of routes.
 #include <chrono>
 
 #include <catch2/catch.hpp>
@@ -31,7 +31,7 @@ std::string host(const std::string& fields) {
   return "virtual_hosts { " + fields + " } ";
 }
 
-// A virtual host for everything, with this route.
+// A virtual host for all domains, with one route for all paths and these fields.
 std::string route(const std::string& fields) {
   return host("domains: \"*\" routes { match { prefix: \"\" } " + fields + " }");
 }

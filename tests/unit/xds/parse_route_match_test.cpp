@@ -74,7 +74,7 @@ TEST_CASE("parse_route_match: any other path is an error", "[xds][parse][A28]") 
 }
 
 TEST_CASE("parse_route_match: the legacy regex is an error", "[xds][parse][A28]") {
-  // The v2 field `regex` = 3, which the API has no name for any more.
+  // The v2 API had the field `regex` with number 3. The v3 API has no such field.
   RouteConfiguration config = config_with("");
   auto* match = config.mutable_virtual_hosts(0)->mutable_routes(0)->mutable_match();
   match->GetReflection()->MutableUnknownFields(match)->AddLengthDelimited(3, "/s/.*");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vocabulary of the parser tests: resources in protobuf's text format, results as values or as
-// error texts.
+// For tests of the parsers: resources in protobuf's text format, and results as values or as error
+// texts.
 //
 //   R"(name: "orders" type: EDS)" ─▶ [serialise] ─▶ parser ─▶ [value_of | error_of]
 //
@@ -22,7 +22,7 @@
 
 namespace signalbox::xds {
 
-/// Finds our messages for the API's type URLs.
+/// Finds our copies of the API's messages by the API's type URLs.
 class ApiFinder final : public ::google::protobuf::TextFormat::Finder {
  public:
   const ::google::protobuf::Descriptor* FindAnyType(const ::google::protobuf::Message&,
@@ -47,7 +47,7 @@ std::string serialise(const std::string& text) {
   return from_text<Message>(text).SerializeAsString();
 }
 
-/// The text of the error; empty where there is none.
+/// The text of the error; empty if the resource is valid.
 inline std::string error_of(const ReceivedResource& received) {
   return received.resource.ok() ? "" : std::string(received.resource.status().message());
 }

@@ -113,7 +113,7 @@ TEST_CASE("validation errors: what is quoted is short and printable", "[xds][err
 TEST_CASE("validation errors: what is quoted is UTF-8, whatever it was", "[xds][errors]") {
   CHECK(in_quotes("é\n") == "\"é\\n\"");
   CHECK(in_quotes("\xff!") == R"("\377!")");
-  // No character is cut in two: neither of two bytes nor of four.
+  // The limit cuts no character in two, neither one of two bytes nor one of four.
   const std::string almost(kMaxQuotedLength - 1, 'x');
   CHECK(in_quotes(almost + "éé") == "\"" + almost + "…\"");
   CHECK(in_quotes(almost + "é") == "\"" + almost + "…\"");

@@ -35,7 +35,7 @@ TEST_CASE("request turn: what waits for the answer to the last request", "[xds][
   turn.asked(Change::kAdds, kNow);
   CHECK(turn.must_wait(Change::kAdds, kNow));
   CHECK(turn.must_wait(Change::kRemoves, kNow));
-  // A removal in between does not answer it.
+  // A later request that only removes names does not end this wait.
   turn.asked(Change::kRemoves, kNow);
   CHECK(turn.must_wait(Change::kAdds, kNow));
 

@@ -87,7 +87,7 @@ Message decode(const std::string& bytes) {
   return message;
 }
 
-// One cluster with the given further lines.
+// A file with one cluster, which has the lines `more`.
 std::string cluster(absl::string_view more) {
   return absl::StrCat("resources:\n- '@type': ", kClusterTypeUrl, "\n  name: a\n", more);
 }
@@ -293,7 +293,7 @@ TEST_CASE("resource_file: of an unknown field it says that nobody reads it", "[x
 }
 
 TEST_CASE("resource_file: LB policies may be nested as deeply as they may be sent", "[xds][A52]") {
-  // Depth counts policies, the innermost too.
+  // `depth` is the number of nested load_balancing_policy messages, with the empty innermost one.
   const auto nested = [](std::size_t depth) {
     std::string list = "{policies: []}";
     for (; depth > 1; --depth) {
@@ -307,7 +307,7 @@ TEST_CASE("resource_file: LB policies may be nested as deeply as they may be sen
     return cluster("  load_balancing_policy: " + list + "\n");
   };
   CHECK(parse(nested(kMaxLbPolicyNesting)).size() == 1);
-  // What it cannot read says so.
+  // A text that is nested too deeply for protobuf has an error that says so.
   CHECK(absl::StrContains(error_of(nested(40)), "deeper than 128 levels"));
 }
 
@@ -349,7 +349,7 @@ TEST_CASE("resource_file: a text beyond max_file_bytes is not parsed", "[xds][li
   Limits limits;
   limits.max_file_bytes = text.size();
   CHECK(parse_resources_text(text, Format::kYaml, "file", limits).ok());
-  // The limit is the error, although the text is broken too.
+  // A broken text beyond the limit has the error of the limit.
   const std::string broken = "resources: [[[";
   for (const Format format : {Format::kYaml, Format::kJson}) {
     CHECK(parse_resources_text(broken, format, "file", limits).status() ==

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The seeds themselves (tests/support/resource_seeds): each is valid, and no two are alike.
+// The seeds of tests/support/resource_seeds: each is valid, and no two are equal.
 #include "tests/support/resource_seeds.hpp"
 
 #include <catch2/catch.hpp>
@@ -56,11 +56,11 @@ TEST_CASE("resource seeds: every one is valid, and equals itself alone", "[xds][
   }
 }
 
-// Whatever the bytes, there is a resource or there are reasons. What is cut short decodes more
-// often than not, and then lacks fields.
+// Any bytes make either a resource or a rejection. Most shortened seeds can still be decoded, but
+// lack fields.
 TEST_CASE("resource seeds: cut short or changed in one byte, there is an answer",
           "[xds][parse][seeds]") {
-  // Of texts that are no UTF-8 protobuf tells the world.
+  // protobuf logs texts that are not UTF-8.
   const ::google::protobuf::LogSilencer silence;
   const auto answer = [](const tests::ResourceSeed& seed, const std::string& bytes) {
     const auto received = parse(seed, bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cost of a response or a resource file, counted by this program's operator new: peak memory
-// and allocations. No clock is read: allocations stand for time.
+// and allocations. No clock is read: the number of allocations stands for the time.
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -37,7 +37,7 @@ using envoy::service::discovery::v3::DiscoveryResponse;
 constexpr std::size_t kMegabyte = std::size_t{1} << 20U;
 
 struct Cost {
-  std::size_t memory = 0;  ///< At its most, beyond what there was before.
+  std::size_t memory = 0;  ///< The peak, in bytes, without what was in use before.
   std::size_t allocations = 0;
 };
 
@@ -75,7 +75,7 @@ std::string resource_of(absl::string_view type_url, const std::string& bytes) {
   return field(2, field(1, std::string(type_url)) + field(2, bytes));
 }
 
-// A response of one resource: its name, and then only these bytes.
+// A response with one resource: its name, and then `entry` repeated to `bytes` bytes.
 std::string flood(absl::string_view type_url, const std::string& entry, std::size_t bytes) {
   return response_of(type_url, resource_of(type_url, field(1, "name") + repeated(entry, bytes)));
 }
@@ -148,7 +148,7 @@ TEST_CASE("response memory: empty entries cost next to nothing, wherever they st
             kCds, repeated(resource_of(kCds, repeated(field(8, ""), kMegabyte / 2)), size));
     }
   }();
-  // The proportions of the defaults: 256 MiB of 64.
+  // As by default, where 64 MiB of a response may take 256 MiB when decoded.
   ParseOptions options;
   options.limits.max_decoded_memory = 4 * bytes.size();
   const Cost cost = cost_of([&] {
@@ -159,7 +159,7 @@ TEST_CASE("response memory: empty entries cost next to nothing, wherever they st
   });
   INFO(made.first << ": " << bytes.size() << " bytes, " << cost.memory << " of memory, "
                   << cost.allocations << " allocations");
-  CHECK(cost.memory <= 5 * bytes.size());  // And the bytes themselves: 6.
+  CHECK(cost.memory <= 5 * bytes.size());  // The response itself is not counted.
   CHECK(cost.allocations <= 3'000'000);
 }
 
@@ -208,8 +208,8 @@ TEST_CASE("response memory: the weight is no less than what protobuf takes",
                   << weight / one.bytes.size() << " a byte");
     CHECK(weight + 4096 >= cost.memory * 9 / 10);
     CHECK(weight <= 4 * cost.memory + 4096);
-    CHECK(weight <= 256 * one.bytes.size());  // What may_outweigh() relies on.
-    // One value may go beyond.
+    CHECK(weight <= 256 * one.bytes.size());  // may_outweigh() relies on this bound.
+    // weigh() stops at the first value that makes the estimate exceed the limit.
     if (one.what != "a name")
       CHECK(weigh(one.bytes, *ClusterLoadAssignment::descriptor(), 1000) < 2000);
   }
@@ -240,7 +240,7 @@ TEST_CASE("response memory: as much as the other limits allow is within the memo
   CHECK(weight < kMaxDecodedMemory / 4);
 }
 
-// Allocations stand for time: what is left is protobuf's.
+// The test counts allocations in place of time. The allocations that it permits are protobuf's.
 TEST_CASE("response memory: once the parsing is abandoned no list of a resource is read further",
           "[xds][parse][memory]") {
   ClusterLoadAssignment endpoints;
@@ -316,7 +316,7 @@ TEST_CASE("response memory: a resource beyond the response's memory spoils no ot
 
 namespace {
 
-// Routes with this many patterns each, `different` ones in all.
+// `routes` routes with `patterns` patterns each. There are `different` different patterns in all.
 std::string routes_with_patterns(std::size_t routes, std::size_t patterns, std::size_t different) {
   RouteConfiguration config;
   config.set_name("r");

@@ -94,7 +94,7 @@ TEST_CASE("stream pace: the wait has a spread of 20 % and ends at 120 s",
 TEST_CASE("stream pace: never more than one stream a second, for hours",
           "[xds][stream_pace][B8][S9]") {
   const auto seed = static_cast<std::uint64_t>(GENERATE(range(0, 20)));
-  // The sharpest that options can ask for: no back-off at all, and every stream lasts.
+  // The most eager options: no back-off, and every stream counts as one that lasts.
   StreamPaceOptions eager;
   eager.backoff = {.initial = 0s, .max = 0s};
   eager.lasting = 0s;
@@ -116,7 +116,7 @@ TEST_CASE("stream pace: a server that answers once and closes is asked ever more
   int streams = 0;
   for (; now < Instant{} + 6h; ++streams)
     end(pace, {true, 1ms}, now);
-  CHECK(streams < 200);  // Of 21,600 seconds.
+  CHECK(streams < 200);  // In 21,600 seconds.
 }
 
 TEST_CASE("stream pace: a server that flaps is asked ever more rarely, until it stands",
@@ -130,7 +130,7 @@ TEST_CASE("stream pace: a server that flaps is asked ever more rarely, until it 
     end(pace, {up, up ? left : 0s}, now);
   }
   CHECK(streams < 200);
-  // It stands: the first stream is there within the longest wait, and its end costs nothing.
+  // Now the server stays up. An answered stream that lasts has no wait after its end.
   CHECK(end(pace, {true, 1min}, now) == 0s);
   CHECK(end(pace, {true, 1min}, now) == 0s);
 }

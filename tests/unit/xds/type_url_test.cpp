@@ -20,7 +20,7 @@
 namespace signalbox::xds {
 namespace {
 
-// The names, without our prefix, of all messages at the top of our .proto files.
+// The names of all top-level messages in our .proto files, without the prefix "signalbox.".
 std::vector<std::string> top_level_messages() {
   const std::regex package_line(R"(^package signalbox\.([\w.]+);)");
   const std::regex message_line(R"(^message (\w+) )");

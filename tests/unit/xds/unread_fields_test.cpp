@@ -29,7 +29,7 @@ struct Fields {
   const char* fields;   // Separated by spaces.
 };
 
-// Fields that xds/parse acts on, or refuses.
+// Fields that xds/parse uses or refuses.
 constexpr Fields kRead[] = {
     {"config.cluster.v3.CircuitBreakers", "thresholds"},
     {"config.cluster.v3.CircuitBreakers.Thresholds", "priority max_requests"},
@@ -113,7 +113,7 @@ constexpr Fields kRead[] = {
 
 // Fields that are not read, with the reason why no warning is needed.
 constexpr Fields kNeedNoWarning[] = {
-    // Labels. The type of the configuration decides.
+    // Only labels: the type of the configuration decides.
     {"config.cluster.v3.Cluster.CustomClusterType", "name"},
     {"config.core.v3.TransportSocket", "name"},
     {"config.core.v3.TypedExtensionConfig", "name"},
@@ -128,7 +128,7 @@ constexpr Fields kNeedNoWarning[] = {
     {"config.route.v3.Route", "metadata"},
     // Envoy, too, uses the sum of the weights.
     {"config.route.v3.WeightedCluster", "total_weight"},
-    // The only engine.
+    // RE2 is the only engine.
     {"type.matcher.v3.RegexMatcher", "google_re2"},
 };
 
@@ -144,7 +144,7 @@ Names names_of(const Fields (&table)[size]) {
   return names;
 }
 
-// Sets the field to a value that is not its default. Numbers are left: none has a warning.
+// Sets the field to a value other than its default. Number fields are skipped: none has a warning.
 void set_field(protobuf::Message& message, const FieldDescriptor& field) {
   const protobuf::Reflection& reflection = *message.GetReflection();
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && field.is_repeated()) {

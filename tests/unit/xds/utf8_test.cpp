@@ -161,7 +161,7 @@ TEST_CASE("decode_response: of the response itself, too", "[xds][parse]") {
   CHECK(decoded.status().message() ==
         "the server's message must be a DiscoveryResponse, found 8 bytes that are not: "
         "version_info must be UTF-8, found \"b\\377\\376\"");
-  // The name comes behind the invalid string.
+  // The name stands after the invalid string, and so is not read.
   const auto wrapped =
       parse_resource(ResourceType::kCluster,
                      type_url_of<ResourceWrapper>(),
@@ -179,11 +179,11 @@ TEST_CASE("utf8: bytes that are no message at all are looked through safely", "[
   CHECK_FALSE(find_bad_text("\x0a\x05"
                             "abc",
                             type)
-                  .has_value());  // Ends within its name.
+                  .has_value());  // The bytes end within the name.
   CHECK_FALSE(find_bad_text("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", type).has_value());
   CHECK_FALSE(find_bad_text("\x0b\x0c\x0a\x01\xff", type).has_value());  // A group.
   CHECK_FALSE(find_bad_text(std::string("\x00\x0a\x01\xff", 4), type).has_value());
-  // Values of every other form before it are passed over.
+  // Values of the other wire types before the name are passed over.
   CHECK(find_bad_text(std::string("\x10\x96\x01"
                                   "\x11"
                                   "12345678"
