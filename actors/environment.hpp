@@ -29,6 +29,7 @@ class AdsTransport;
 class Connector;
 class HealthProber;
 class HeapTrimmer;
+class LoadStreams;
 class NameLookup;
 class Reclaimer;
 class TargetBoard;
@@ -37,6 +38,9 @@ struct Environment {
   std::shared_ptr<Connector> connector;
   /// Runs the health checks of clusters; null: endpoints are not probed.
   std::shared_ptr<HealthProber> health_prober;
+  /// Asks endpoints for their load (A51). Null: connections have no streams, so WatchLoad does
+  /// nothing.
+  std::shared_ptr<LoadStreams> load_streams = nullptr;
   /// One transport for each distinct control-plane server of the bootstrap, indexed by ServerId.
   std::vector<std::shared_ptr<AdsTransport>> ads_transports;
   /// One transport for the load reports to each server, indexed by ServerId. Null: the server takes

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/child_policies.hpp"
+#include "actors/load_watches.hpp"
 #include "actors/log_events.hpp"
 #include "actors/policy_birth.hpp"
 #include "actors/reclaimer.hpp"
@@ -159,6 +160,8 @@ struct PolicyState {
                    SessionsKept{holder(), order.idle_timeout, std::move(order.marks)});
   }
 
+  void run(WatchLoad& order) { load_watches.set(environment->load_streams.get(), order); }
+
   void run(RequestReresolution&) {
     protocol::send(self, birth.parent, ChildAskedReresolution{birth.name});
   }
@@ -216,6 +219,7 @@ struct PolicyState {
   std::unique_ptr<lb::Policy> core;
   ChildPolicies children;
   protocol::Watches watches;
+  LoadWatches load_watches;
   // This policy's own subchannel map; null unless it is the root of a leaf cluster.
   SubchannelMapActor map;
   MapGenerationStarted map_config;

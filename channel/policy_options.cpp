@@ -25,6 +25,7 @@ lb::PolicyOptions policy_options(const RuntimeOptions& options,
   result.ring_size_cap = std::max<std::uint64_t>(options.ring_size_cap, 1);
   result.aggregate_mode = options.aggregate_mode;
   result.panic_threshold = options.panic_threshold;
+  result.load_streams = options.transport == EndpointTransport::kGrpc;
   result.unreachable_is_unhealthy = options.unreachable_is_unhealthy;
   result.keep_removed_priorities =
       is("GRPC_EXPERIMENTAL_ENABLE_PRIORITY_LB_CHILD_POLICY_CACHE", "true");

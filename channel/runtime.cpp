@@ -23,6 +23,7 @@
 #include "actors/io/file_ads_transport.hpp"
 #include "actors/io/grpc_ads_transport.hpp"
 #include "actors/io/grpc_connector.hpp"
+#include "actors/io/grpc_load_streams.hpp"
 #include "actors/io/health_prober.hpp"
 #include "actors/io/process_facts.hpp"
 #include "actors/io/tcp_connector.hpp"
@@ -251,6 +252,31 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
   }
   connector.retire = std::move(retire);
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
+}
+
+// The log names an endpoint without OpenRcaService once for each of its connections.
+std::shared_ptr<actors::LoadStreams> make_load_streams(
+    const std::shared_ptr<actors::Log>& log,
+    const std::shared_ptr<metrics::Instruments>& instruments,
+    std::uint64_t seed) {
+  actors::GrpcLoadStreamsOptions streams;
+  streams.count_report = [instruments](LoadReportResult result) {
+    instruments->count_streamed_load_report(result);
+  };
+  streams.stream_ended = [log, instruments](const Address& address, LoadStreamEnd how) {
+    instruments->count_endpoint_load_stream(how);
+    if (how != LoadStreamEnd::kUnimplemented) return;
+    log->write({LogLevel::kError,
+                LogKind::kEndpointLoad,
+                absl::StrCat("endpoint ",
+                             address.str(),
+                             " has no service xds.service.orca.v3.OpenRcaService "
+                             "(UNIMPLEMENTED), which enable_oob_load_report needs: it has no "
+                             "weight of its own until it reconnects; serve it there, or unset "
+                             "enable_oob_load_report in its cluster")});
+  };
+  streams.seed = seed;
+  return actors::make_grpc_load_streams(std::move(streams));
 }
 
 // Makes the connector of calls (environment.connector) by the runtime's transport. Health checks by
@@ -564,15 +590,17 @@ absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
       options.session_cookies, texts_to(log, LogKind::kSession), instruments);
   if (!cookies.ok()) return cookies.status();
   session_cookies = *std::move(cookies);
-  const absl::Status extensions = add_extensions(environment);
+  absl::Status extensions = add_extensions(environment);
   if (!extensions.ok()) return extensions;
-  const absl::Status transports = add_transports(options, log, bootstrap, instruments, environment);
+  absl::Status transports = add_transports(options, log, bootstrap, instruments, environment);
   if (!transports.ok()) return transports;
   if (options.trim_heap) environment.trimmer = std::make_shared<actors::HeapTrimmer>();
   environment.reclaimer = reclaimer.handle();
-  const absl::Status connectors = add_connectors(options, log, bootstrap, instruments, environment);
+  absl::Status connectors = add_connectors(options, log, bootstrap, instruments, environment);
   if (!connectors.ok()) return connectors;
   add_settings(options, log, bootstrap, environment);
+  if (options.transport == EndpointTransport::kGrpc)
+    environment.load_streams = make_load_streams(log, instruments, environment.seed);
   add_counters(options, instruments, environment);
   return environment;
 }

@@ -68,6 +68,9 @@ struct PolicyOptions {
   std::shared_ptr<CallCounters> call_counters = nullptr;
   /// Counts the load of clusters that have it reported (A27). Null: no load is counted.
   std::shared_ptr<LoadBook> load_book = nullptr;
+  /// True: endpoints can be asked for load reports on their connections (WatchLoad). False:
+  /// weighted_round_robin takes the reports of calls, even if its configuration wants streams.
+  bool load_streams = true;
   /// The policies that the program registered; null: none.
   std::shared_ptr<const CustomPolicies> custom;
   /// How many priorities below the one in use stay connected (lb/tree/priority_rules.hpp). 0: as in

@@ -261,6 +261,9 @@ struct WeightedRoundRobinConfig {
   /// The metrics that replace application_utilization in a load report without one (A114):
   /// "mem_utilization", "named_metrics.queue", … A name that no endpoint reports has no effect.
   std::vector<std::string> metric_names_for_computing_utilization = {};
+  /// How often endpoints report their load, each on a stream of its own (enable_oob_load_report).
+  /// nullopt: reports come with responses.
+  std::optional<Duration> oob_reporting_period = std::nullopt;
 
   friend bool operator==(const WeightedRoundRobinConfig&,
                          const WeightedRoundRobinConfig&) = default;

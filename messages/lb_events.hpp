@@ -22,6 +22,7 @@
 #include "messages/endpoints.hpp"
 #include "messages/ids.hpp"
 #include "messages/lb_config.hpp"
+#include "messages/load_listener.hpp"
 #include "messages/observation.hpp"
 #include "messages/pick.hpp"
 #include "messages/session.hpp"
@@ -285,6 +286,23 @@ struct KeepSessions {
   SessionMarksPtr marks;
 };
 
+/// Asks the endpoints of these connections for their load, each on a stream, and gives the reports
+/// to the listeners (A51). The table replaces the policy's previous table. Entries of the previous
+/// table with the same period keep their streams.
+struct WatchLoad {
+  struct Entry {
+    ConnectionPtr connection;  ///< Never null.
+    LoadListenerPtr listener;  ///< Never null.
+
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+
+  Duration period{};  ///< How often an endpoint should report; 0: as often as its server allows.
+  std::vector<Entry> entries;
+
+  friend bool operator==(const WatchLoad&, const WatchLoad&) = default;
+};
+
 /// Sends ChildAskedReresolution to the parent.
 struct RequestReresolution {};
 
@@ -310,6 +328,7 @@ using LbEffect = std::variant<StartChild,
                               SetEndpointHealth,
                               TrackEndpoints,
                               KeepSessions,
+                              WatchLoad,
                               RequestReresolution,
                               Observe>;
 using LbEffects = std::vector<LbEffect>;

@@ -2,8 +2,8 @@
 //
 // LoadReport — what an endpoint says about its own load (ORCA, gRFC A51).
 //
-//   trailer of a call ─▶ lb/pick/load_report ─┬▶ [LoadReport] ─▶ CallTracker::ended
-//   Router::finished of the Pick API ─────────┘
+//   stream of an endpoint ─▶ lb/pick/load_report ─▶ [LoadReport] ─▶ LoadListener::reported
+//   Router::finished of the Pick API ─────────────▶ [LoadReport] ─▶ CallTracker::ended
 //
 // A report is borrowed for the duration of the call that gets it. Values are finite and not
 // negative; 0 is "not reported".

@@ -44,6 +44,8 @@ absl::string_view to_string(LogKind kind) {
       return "actor";
     case LogKind::kCallObserver:
       return "call_observer";
+    case LogKind::kEndpointLoad:
+      return "endpoint_load";
   }
   return "?";
 }

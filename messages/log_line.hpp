@@ -37,8 +37,9 @@ enum class LogKind : std::uint8_t {
   kSecurity,       ///< A setting is less safe than it could be.
   kActor,          ///< An actor died of an error and is restarted.
   kCallObserver,   ///< The program's observer of calls threw an exception.
+  kEndpointLoad,   ///< An endpoint does not report its load on a stream, as it should.
 };
-inline constexpr std::size_t kLogKinds = 10;
+inline constexpr std::size_t kLogKinds = 11;
 
 /// `config_applied` for kConfigApplied, and so on.
 absl::string_view to_string(LogKind kind);

@@ -33,6 +33,8 @@ constexpr std::array<absl::string_view, kAffinityResults> kAffinityLabels{"",
 constexpr std::array<absl::string_view, kCookieSets> kCookieLabels{"new", "moved"};
 constexpr std::array<absl::string_view, kLoadReportResults> kLoadReportLabels{
     "taken", "partly", "refused"};
+constexpr std::array<absl::string_view, kLoadStreamEnds> kLoadStreamEndLabels{
+    "ended", "no_report", "unimplemented"};
 constexpr std::array<absl::string_view, kEndpointStates> kStates{
     "ready", "connecting", "idle", "transient_failure", "draining", "ejected", "unhealthy"};
 constexpr std::array<absl::string_view, 2> kDirections{"down", "up"};
@@ -409,6 +411,14 @@ void Instruments::count_load_stream_end(absl::string_view server,
 
 void Instruments::count_load_report_sent(absl::string_view server) {
   series_.add(Metric::kLrsReports, {std::string(server)}, 1);
+}
+
+void Instruments::count_streamed_load_report(LoadReportResult result) {
+  series_.add(Metric::kStreamedLoadReports, {label_of(kLoadReportLabels, result)}, 1);
+}
+
+void Instruments::count_endpoint_load_stream(LoadStreamEnd how) {
+  series_.add(Metric::kEndpointLoadStreams, {label_of(kLoadStreamEndLabels, how)}, 1);
 }
 
 void Instruments::record_response(ResourceType type, std::size_t bytes) {

@@ -33,6 +33,7 @@
 #include "messages/counting/caller_stats.hpp"
 #include "messages/counting/drop_counts.hpp"
 #include "messages/counting/endpoint_calls.hpp"
+#include "messages/load_stream_events.hpp"
 #include "messages/observation.hpp"
 #include "messages/resource.hpp"
 #include "messages/xds_events.hpp"
@@ -123,6 +124,9 @@ class Instruments final : public DropCounters, public EndpointCounters {
   /// As count_stream_end(), for streams of load reports.
   void count_load_stream_end(absl::string_view server, StreamEnd how, std::uint64_t times = 1);
   void count_load_report_sent(absl::string_view server);
+  /// Counts a load report that an endpoint sent on a stream of its own.
+  void count_streamed_load_report(LoadReportResult result);
+  void count_endpoint_load_stream(LoadStreamEnd how);
   void record_response(ResourceType type, std::size_t bytes);
   void set_xds_resources(ResourceType type, absl::string_view cache_state, std::uint64_t count);
   void count_config_rejected(absl::string_view reason, std::uint64_t times = 1);

@@ -37,6 +37,8 @@ enum class Metric : std::uint8_t {
   kAffinityPicks,
   kAffinityCookies,
   kLoadReports,
+  kStreamedLoadReports,
+  kEndpointLoadStreams,
   kPriorityActive,
   kFailovers,
   kFailoverDuration,
@@ -207,6 +209,20 @@ inline constexpr std::array kMetrics{
               {kCluster, Label{"result"}, kAggregate},
               "Load reports of endpoints that came with responses (gRFC A51): taken, taken without "
               "values that no report may have (partly), or refused whole (refused)."},
+    MetricRow{
+        Metric::kStreamedLoadReports,
+        MetricKind::kCounter,
+        "signalbox_streamed_load_reports_total",
+        {Label{"result"}},
+        "Load reports of endpoints that came on streams of their own (gRFC A51): taken, taken "
+        "without values that no report may have (partly), or refused whole (refused)."},
+    MetricRow{Metric::kEndpointLoadStreams,
+              MetricKind::kCounter,
+              "signalbox_endpoint_load_streams_total",
+              {Label{"end"}},
+              "Streams of load reports of endpoints that the endpoint or the connection ended: "
+              "after a report (ended), without one (no_report), or because the endpoint has no "
+              "such service (unimplemented)."},
     MetricRow{Metric::kPriorityActive,
               MetricKind::kGauge,
               "signalbox_priority_active",

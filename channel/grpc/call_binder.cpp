@@ -12,7 +12,6 @@
 
 #include "actors/io/grpc_connector.hpp"
 #include "channel/grpc/ops_scope.hpp"
-#include "lb/pick/load_report.hpp"
 #include "messages/header_rules.hpp"
 
 namespace signalbox::channel {
@@ -41,23 +40,6 @@ class ContextHeaders final : public HeaderSource {
  private:
   const std::multimap<std::string, std::string>& metadata_;
 };
-
-LoadReportResult result_of(const lb::ReceivedLoadReport& received) {
-  if (received.report() == nullptr) return LoadReportResult::kRefused;
-  return received.ignored() > 0 ? LoadReportResult::kPartly : LoadReportResult::kTaken;
-}
-
-// Ends the pick of an attempt, with the load report of its response if a policy wants one (A51).
-void end_pick(lb::Pick& pick, int code, const grpc::ClientContext& context) {
-  if (!pick.wants_load()) return pick.end(code);
-  const auto& trailers = context.GetServerTrailingMetadata();
-  const auto found =
-      trailers.find(grpc::string_ref(lb::kLoadReportTrailer.data(), lb::kLoadReportTrailer.size()));
-  if (found == trailers.end()) return pick.end(code);
-  const lb::ReceivedLoadReport received({found->second.data(), found->second.size()});
-  if (const CallStats* const stats = pick.stats()) stats->count_load_report(result_of(received));
-  pick.end(code, received.report(), std::chrono::steady_clock::now());
-}
 
 const actors::GrpcConnection& connection_of(const lb::Pick& pick) {
   return static_cast<const actors::GrpcConnection&>(*pick.connection());
@@ -318,7 +300,7 @@ std::optional<Duration> CallBinder::retry(CallIntent& intent, const EndedAttempt
   const bool is_over = !ended.is_wanted || !decision.delay;
   if (had_connection && is_over) name_endpoint(intent, reach, ended);
   const bool is_no_attempt = ended.is_wanted && decision.is_transparent;
-  if (!end.is_unsent && !is_no_attempt) end_pick(intent.pick, code, ended.context);
+  if (!end.is_unsent && !is_no_attempt) intent.pick.end(code);
   if (!ended.is_wanted) return std::nullopt;
   if (decision.result) {  // Set only if the call has a route, so stats() may be called.
     if (const CallStats* const stats = intent.pick.stats()) stats->count_retry(*decision.result);

@@ -172,6 +172,8 @@ class Custom final : public Policy {
 
   void check(const KeepSessions&) const { refuse("KeepSessions"); }
 
+  void check(const WatchLoad&) const { refuse("WatchLoad"); }
+
   void check(const Observe&) const { refuse("Observe"); }
 
   void refuse(const std::string& order) const {

@@ -75,8 +75,19 @@ EndpointWeight::Answer EndpointWeight::ask(Instant now, const Periods& periods) 
   return {weight_.load(std::memory_order_relaxed), WeightUse::kUsable};
 }
 
+void WeightListener::reported(const LoadReport& report, Instant now) const noexcept {
+  const double weight = weight_of(report, *rules_);
+  if (weight > 0) weight_->update(weight, now);
+}
+
+WeightTracker::WeightTracker(const EndpointWeightPtr& weight, const WeightRulesPtr& rules)
+    : weight_(weight),
+      rules_(rules),
+      listener_(rules->streamed ? std::make_shared<const WeightListener>(weight, rules) : nullptr) {
+}
+
 void WeightTracker::ended(const CallEnd& end) const noexcept {
-  if (end.load == nullptr) return;
+  if (end.load == nullptr || !wants_load()) return;
   const double weight = weight_of(*end.load, *rules_);
   if (weight > 0) weight_->update(weight, end.now);
 }

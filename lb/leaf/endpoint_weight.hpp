@@ -2,7 +2,8 @@
 //
 // EndpointWeight — the weight of one endpoint, from the endpoint's own load reports (gRFC A58).
 //
-//   end of a call ─▶ WeightTracker ─▶ weight_of(report) ─▶ [EndpointWeight] ─▶ weighted_round_robin
+//   end of a call ─────▶ WeightTracker ──┬▶ weight_of(report) ─▶ [EndpointWeight] ─▶ policy
+//   stream of reports ─▶ WeightListener ─┘
 //
 //   weight = qps / (utilisation + eps / qps × penalty)
 //
@@ -13,8 +14,9 @@
 // After weight_expiration_period without a report the weight is stale, and the blackout begins
 // anew.
 //
-// Calls end on any thread, and write only the atomics of their endpoint, which have a cache line of
-// their own. The policy's actor reads them when it makes a scheduler.
+// Reports come from calls or from a stream, never from both (A58). They come on any thread, and
+// write only the atomics of their endpoint, which have a cache line of their own. The policy's
+// actor reads them when it makes a scheduler.
 
 #pragma once
 
@@ -30,6 +32,7 @@
 #include "messages/counting/call_tracker.hpp"
 #include "messages/counting/striped.hpp"
 #include "messages/lb_config.hpp"
+#include "messages/load_listener.hpp"
 #include "messages/load_report.hpp"
 
 namespace signalbox::lb {
@@ -39,6 +42,8 @@ struct WeightRules {
   double error_utilization_penalty = 1;
   /// From the configuration's metric_names_for_computing_utilization.
   std::vector<std::string> metric_names;
+  /// True: reports come on a stream of the endpoint, and those of calls are not read.
+  bool streamed = false;
 
   friend bool operator==(const WeightRules&, const WeightRules&) = default;
 };
@@ -87,22 +92,38 @@ class alignas(kCacheLine) EndpointWeight {
 
 using EndpointWeightPtr = std::shared_ptr<const EndpointWeight>;
 
-/// Gives the load reports of one endpoint's calls to its EndpointWeight. Its rules are fixed,
-/// because calls read them on any thread; new rules need a new tracker.
-class WeightTracker final : public CallTracker {
+/// Gives the reports of one endpoint's stream to its EndpointWeight.
+class WeightListener final : public LoadListener {
  public:
-  WeightTracker(EndpointWeightPtr weight, WeightRulesPtr rules)
+  WeightListener(EndpointWeightPtr weight, WeightRulesPtr rules)
       : weight_(std::move(weight)), rules_(std::move(rules)) {}
 
-  void ended(const CallEnd& end) const noexcept override;
-
-  bool wants_load() const noexcept override { return true; }
-
-  const EndpointWeightPtr& weight() const { return weight_; }
+  void reported(const LoadReport& report, Instant now) const noexcept override;
 
  private:
   const EndpointWeightPtr weight_;
   const WeightRulesPtr rules_;
+};
+
+/// Gives the load reports of one endpoint's calls to its EndpointWeight. Its rules are fixed,
+/// because calls read them on any thread; new rules need a new tracker.
+class WeightTracker final : public CallTracker {
+ public:
+  WeightTracker(const EndpointWeightPtr& weight, const WeightRulesPtr& rules);
+
+  void ended(const CallEnd& end) const noexcept override;
+
+  bool wants_load() const noexcept override { return listener_ == nullptr; }
+
+  const EndpointWeightPtr& weight() const { return weight_; }
+
+  /// Null: the rules take reports from calls.
+  const LoadListenerPtr& listener() const { return listener_; }
+
+ private:
+  const EndpointWeightPtr weight_;
+  const WeightRulesPtr rules_;
+  const LoadListenerPtr listener_;
 };
 
 }  // namespace signalbox::lb

@@ -158,6 +158,7 @@ void Petiole::publish(LbEffects& effects) {
   next.hosts = fit_of(endpoints_.fit(), endpoints_.all());
   published_ = next;
   effects.push_back(std::move(next));
+  published(effects);
 }
 
 // Whether the last published HostReport (how many endpoints are fit) is out of date.

@@ -79,6 +79,9 @@ class Petiole : public Policy {
   /// Makes a picker for the current state().
   virtual PickerPtr make_picker() = 0;
 
+  /// Called after each publication, in every state: an endpoint may have left READY.
+  virtual void published(LbEffects& /*effects*/) {}
+
   /// Handles a timer of the policy's own. Returns false for any other timer.
   virtual bool fire(const TimerId& /*timer*/) { return false; }
 

@@ -24,9 +24,11 @@ namespace {
 constexpr char kTimerName[] = "weights";
 constexpr Duration kShortestUpdatePeriod = std::chrono::milliseconds(100);
 
-WeightRulesPtr rules_of(const WeightedRoundRobinConfig& config) {
+WeightRulesPtr rules_of(const WeightedRoundRobinConfig& config, const PolicyOptions& options) {
   return std::make_shared<const WeightRules>(
-      WeightRules{config.error_utilization_penalty, config.metric_names_for_computing_utilization});
+      WeightRules{config.error_utilization_penalty,
+                  config.metric_names_for_computing_utilization,
+                  config.oob_reporting_period.has_value() && options.load_streams});
 }
 
 const WeightTracker& tracker_of(const EndpointSet::Member& member) {
@@ -108,33 +110,32 @@ class WeightedRoundRobinPicker final : public Picker {
     });
     PickResult result;
     result.outcome = ready_[chosen];
-    result.trackers.add(*trackers_[chosen]);
+    if (!trackers_.empty()) result.trackers.add(*trackers_[chosen]);
     return result;
   }
 
-  ReadyEndpoints ready_;  // Never empty.
-  std::vector<CallTrackerPtr> trackers_;
+  ReadyEndpoints ready_;                  // Never empty.
+  std::vector<CallTrackerPtr> trackers_;  // Empty: the reports of calls are not read.
   StrideScheduler scheduler_;
   mutable std::array<Mark, kStripes> turns_;
 };
 
 class WeightedRoundRobin final : public Petiole {
  public:
-  WeightedRoundRobin(PolicyContext context, std::shared_ptr<WeightRulesPtr> rules)
+  WeightedRoundRobin(PolicyContext context,
+                     EndpointSet::MakeCounter make_counter,
+                     std::shared_ptr<WeightRulesPtr> rules)
       : Petiole("weighted_round_robin",
-                context,
+                std::move(context),
                 EndpointSet::Connects::kAtOnce,
-                [retirement = context.retirement, rules] {
-                  return make_tracked<WeightTracker>(
-                      retirement, std::make_shared<const EndpointWeight>(), *rules);
-                }),
+                std::move(make_counter)),
         rules_(std::move(rules)) {}
 
  private:
   bool configure(const ConfigUpdated& update) override {
     const auto& config = config_of<WeightedRoundRobinConfig>(update);
     if (std::exchange(config_, config) == config) return false;
-    WeightRulesPtr rules = rules_of(config);
+    WeightRulesPtr rules = rules_of(config, context().options);
     if (*rules == **rules_) return true;
     *rules_ = std::move(rules);
     endpoints().replace_counters([this](const CallTrackerPtr& old) {
@@ -150,8 +151,8 @@ class WeightedRoundRobin final : public Petiole {
     begin_blackouts();
     scheduler_ = make_scheduler();
     std::vector<CallTrackerPtr> trackers;
-    trackers.reserve(scheduler_.size());
-    for (std::size_t at = 0; at < endpoints().size(); ++at) {
+    if (!(*rules_)->streamed) trackers.reserve(scheduler_.size());
+    for (std::size_t at = 0; at < endpoints().size() && !(*rules_)->streamed; ++at) {
       if (endpoints()[at].connection != nullptr) trackers.push_back(endpoints()[at].counter);
     }
     return std::make_shared<const WeightedRoundRobinPicker>(
@@ -201,6 +202,23 @@ class WeightedRoundRobin final : public Petiole {
     return true;
   }
 
+  // Watches the load of all READY endpoints, after their blackouts have begun.
+  void published(LbEffects& effects) override {
+    WatchLoad wanted;
+    if ((*rules_)->streamed) {
+      wanted.period = config_.oob_reporting_period.value_or(Duration::zero());
+      wanted.entries.reserve(endpoints().count(ConnectivityState::kReady));
+      for (std::size_t at = 0; at < endpoints().size(); ++at) {
+        const EndpointSet::Member& member = endpoints()[at];
+        if (member.connection == nullptr) continue;
+        wanted.entries.push_back({member.connection, tracker_of(member).listener()});
+      }
+    }
+    if (wanted == watched_) return;
+    watched_ = wanted;
+    effects.push_back(std::move(wanted));
+  }
+
   void follow_up(LbEffects& effects) override {
     if (is_timed_ || state() != ConnectivityState::kReady) return;
     is_timed_ = true;
@@ -213,6 +231,7 @@ class WeightedRoundRobin final : public Petiole {
   // the policy's actor uses it.
   const std::shared_ptr<WeightRulesPtr> rules_;
   StrideScheduler scheduler_;
+  WatchLoad watched_;  // The last order. Its connections live no longer than those of the picker.
   absl::flat_hash_map<const EndpointWeight*, std::weak_ptr<const Connection>> connections_;
   std::uint64_t edition_ = 0;
   std::uint64_t timer_ = 0;
@@ -222,8 +241,13 @@ class WeightedRoundRobin final : public Petiole {
 }  // namespace
 
 std::unique_ptr<Policy> make_leaf(const WeightedRoundRobinConfig& config, PolicyContext context) {
-  return std::make_unique<WeightedRoundRobin>(std::move(context),
-                                              std::make_shared<WeightRulesPtr>(rules_of(config)));
+  auto rules = std::make_shared<WeightRulesPtr>(rules_of(config, context.options));
+  auto make_tracker = [retirement = context.retirement, rules] {
+    return make_tracked<WeightTracker>(
+        retirement, std::make_shared<const EndpointWeight>(), *rules);
+  };
+  return std::make_unique<WeightedRoundRobin>(
+      std::move(context), std::move(make_tracker), std::move(rules));
 }
 
 }  // namespace signalbox::lb

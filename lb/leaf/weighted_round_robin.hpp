@@ -5,7 +5,8 @@
 //
 //   parent ─▶ [weighted_round_robin] ─▶ subchannel map, one hold per address
 //              │    ▲
-//              │    └─ EndpointWeight ◀─ load reports at the ends of calls (endpoint_weight.hpp)
+//              │    └─ EndpointWeight ◀─ load reports (endpoint_weight.hpp): at the ends of calls,
+//              │                         or on streams that WatchLoad asks for
 //              └▶ StrideScheduler in the picker (stride_scheduler.hpp)
 //
 // The policy connects its endpoints and reports its state as round_robin does (petiole.hpp). Every
@@ -18,7 +19,9 @@
 //   I2  An endpoint keeps its weight while it is a member, whatever pickers come and go. A new
 //       connection begins its blackout anew.
 //   I3  A period without a change of the scaled weights publishes nothing.
-//   I4  A pick writes only the turn of its own stripe of threads, as in round_robin.
+//   I4  With enable_oob_load_report, exactly the READY endpoints are watched, and picks have no
+//       trackers for the reports of their calls.
+//   I5  A pick writes only the turn of its own stripe of threads, as in round_robin.
 
 #pragma once
 

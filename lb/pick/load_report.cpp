@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/pick/load_report.hpp"
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -24,6 +25,12 @@ constexpr std::uint64_t kRpsFractional = 6;
 constexpr std::uint64_t kEps = 7;
 constexpr std::uint64_t kNamedMetrics = 8;
 constexpr std::uint64_t kApplicationUtilization = 9;
+
+// The only field of xds.service.orca.v3.OrcaLoadReportRequest that is used, and the fields of its
+// value, a google.protobuf.Duration.
+constexpr std::uint64_t kReportInterval = 1;
+constexpr std::uint64_t kSeconds = 1;
+constexpr std::uint64_t kNanos = 2;
 
 // The fields of an entry of a map.
 constexpr std::uint64_t kKey = 1;
@@ -118,7 +125,31 @@ std::optional<LoadMetric::Map> map_of(std::uint64_t field) {
   }
 }
 
+void write_varint(std::uint64_t value, std::string& bytes) {
+  for (; value >= 0x80U; value >>= 7U)
+    bytes.push_back(static_cast<char>(value | 0x80U));
+  bytes.push_back(static_cast<char>(value));
+}
+
+void write_number(std::uint64_t field, std::int64_t value, std::string& bytes) {
+  if (value == 0) return;
+  write_varint(field << 3U | kVarint, bytes);
+  write_varint(static_cast<std::uint64_t>(value), bytes);
+}
+
 }  // namespace
+
+std::string load_report_request(Duration period) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(period);
+  const std::chrono::nanoseconds rest = period - seconds;
+  std::string interval;
+  write_number(kSeconds, seconds.count(), interval);
+  write_number(kNanos, rest.count(), interval);
+  std::string request;
+  write_varint(kReportInterval << 3U | kLengthDelimited, request);
+  write_varint(interval.size(), request);
+  return request + interval;
+}
 
 ReceivedLoadReport::ReceivedLoadReport(absl::string_view bytes) {
   is_valid_ = read(bytes);

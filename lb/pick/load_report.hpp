@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// load_report — reads the load report that an endpoint sends with a response (ORCA, gRFC A51).
+// load_report — reads the load reports that an endpoint sends (ORCA, gRFC A51).
 //
-//   trailer endpoint-load-metrics-bin: an OrcaLoadReport ─▶ [ReceivedLoadReport] ─▶ LoadReport
+//   a message of its stream: an OrcaLoadReport ─▶ [ReceivedLoadReport] ─▶ LoadReport
 //
-// An endpoint sends these bytes with every response. So reading them allocates nothing, and has
+// An endpoint sends these bytes as often as it likes. So reading them allocates nothing, and has
 // limits: at most 4 KiB, and at most 128 entries in all maps together. A report that exceeds a
 // limit or is malformed is ignored as a whole. Single values are ignored if they are NaN, infinite
 // or negative, if a mem_utilization or a utilization is above 1, or if the field has the wrong wire
@@ -15,15 +15,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "absl/strings/string_view.h"
 
+#include "messages/counting/call_stats.hpp"
+#include "messages/ids.hpp"
 #include "messages/load_report.hpp"
 
 namespace signalbox::lb {
 
-/// The trailer's name.
-inline constexpr absl::string_view kLoadReportTrailer = "endpoint-load-metrics-bin";
+/// The request of a stream of reports: an OrcaLoadReportRequest. `period` 0: as often as the
+/// endpoint allows.
+std::string load_report_request(Duration period);
 
 class ReceivedLoadReport {
  public:
@@ -42,6 +46,12 @@ class ReceivedLoadReport {
 
   /// The number of values that were left out.
   std::size_t ignored() const { return ignored_; }
+
+  /// How the metrics count the report.
+  LoadReportResult result() const {
+    if (!is_valid_) return LoadReportResult::kRefused;
+    return ignored_ > 0 ? LoadReportResult::kPartly : LoadReportResult::kTaken;
+  }
 
  private:
   bool read(absl::string_view bytes);

@@ -72,6 +72,15 @@ using LeastRequest = known::least_request::v3::LeastRequest;
 using Weighted = known::client_side_weighted_round_robin::v3::ClientSideWeightedRoundRobin;
 using Random = known::random::v3::Random;
 
+// Endpoints report their load on streams (A58).
+void write_weighted(LoadBalancingPolicy& policy) {
+  known::wrr_locality::v3::WrrLocality message;
+  Weighted weighted;
+  weighted.mutable_enable_oob_load_report()->set_value(true);
+  add(*message.mutable_endpoint_picking_policy(), weighted);
+  add(policy, message);
+}
+
 // The first row stands for a CDS resource without a policy.
 constexpr PolicyRow kRows[] = {
     {"default", Connects::kAll, Chooses::kEverybody, nullptr},
@@ -86,7 +95,7 @@ constexpr PolicyRow kRows[] = {
     {"ring_hash", Connects::kAsked, Chooses::kByHash, write_ring_hash},
     {"least_request", Connects::kAll, Chooses::kEverybody, write_by_locality<LeastRequest>},
     {"random", Connects::kAll, Chooses::kEverybody, write_by_locality<Random>},
-    {"weighted_round_robin", Connects::kAll, Chooses::kEverybody, write_by_locality<Weighted>},
+    {"weighted_round_robin", Connects::kAll, Chooses::kEverybody, write_weighted},
     {"maglev", Connects::kAll, Chooses::kByHash, write_maglev},
     {"random_subsetting", Connects::kAll, Chooses::kEverybody, write_subsetting},
 };

@@ -281,6 +281,7 @@ void nothing_is_left(const Setting& setting, const Stage& stage, FakeComplaints&
   none(stage.living(), "actors");
   none(setting.control_plane->streams(), "streams");
   none(setting.load_server->streams(), "streams of load reports");
+  none(setting.load_streams->watches(), "watches of endpoints' load");
   none(setting.connector->attempts(), "attempts");
   none(setting.connector->connections(), "connections");
   none(setting.reclaimer->pending_snapshots(), "snapshots that wait");

@@ -19,6 +19,7 @@
 #include "tests/support/fake_control_plane.hpp"
 #include "tests/support/fake_faults.hpp"
 #include "tests/support/fake_load_server.hpp"
+#include "tests/support/fake_load_streams.hpp"
 #include "tests/support/fake_name_lookup.hpp"
 #include "tests/support/fake_reclaimer.hpp"
 
@@ -47,6 +48,7 @@ struct Setting {
         control_plane(
             std::make_shared<testing::FakeControlPlane>(clock, chance, faults, complaints)),
         load_server(std::make_shared<testing::FakeLoadServer>(clock, faults, complaints, seed)),
+        load_streams(std::make_shared<testing::FakeLoadStreams>(clock, complaints)),
         name_lookup(std::make_shared<testing::FakeNameLookup>(faults)),
         probes(std::make_shared<Probes>(clock, *connector, seed)) {}
 
@@ -59,6 +61,7 @@ struct Setting {
   std::shared_ptr<testing::FakeConnector> connector;
   std::shared_ptr<testing::FakeControlPlane> control_plane;
   std::shared_ptr<testing::FakeLoadServer> load_server;
+  std::shared_ptr<testing::FakeLoadStreams> load_streams;
   std::shared_ptr<testing::FakeNameLookup> name_lookup;
   std::shared_ptr<Probes> probes;
 };

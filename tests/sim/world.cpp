@@ -114,6 +114,7 @@ void World::open() {
   environment.health_prober = setting_.probes;
   environment.ads_transports = {setting_.control_plane};
   environment.load_transports = {setting_.load_server};
+  environment.load_streams = setting_.load_streams;
   environment.name_lookup = setting_.name_lookup;
   environment.reclaimer = setting_.reclaimer;
   environment.instruments = instruments_;

@@ -6,7 +6,7 @@
 //   - "LB Policy Config and Parameters": tests/unit/xds/parse_lb_policy_test has them.
 //   - The EDF scheduler: signalbox has the static stride scheduler, as gRPC's implementations do.
 //     Its rules are in tests/unit/lb/stride_scheduler_test.
-//   - Out-of-band reports: signalbox has none, and passes over a policy that asks for them.
+//   - The stream of an endpoint's reports (A51): tests/unit/lb/load_stream_core_test.
 
 #include <cmath>
 #include <map>
@@ -37,9 +37,11 @@ LoadReport load(double qps, double utilization) {
 // A policy under test, with a clock and calls that the test makes.
 class WrrHarness {
  public:
-  explicit WrrHarness(Strings endpoints, WeightedRoundRobinConfig own = {})
+  explicit WrrHarness(Strings endpoints,
+                      WeightedRoundRobinConfig own = {},
+                      PolicyOptions options = {})
       : config(std::move(own)),
-        policy_(make_leaf(config, PolicyContext{PolicyPath{"p"}, 1, nullptr})) {
+        policy_(make_leaf(config, PolicyContext{PolicyPath{"p"}, 1, nullptr, std::move(options)})) {
     list(std::move(endpoints));
     for (const std::string& name : names)
       ready(name);
@@ -98,11 +100,31 @@ class WrrHarness {
     FAIL("no call reached " << name);
   }
 
+  // A report comes on the stream of the endpoint's connection.
+  void stream(const std::string& name, const LoadReport& report) {
+    for (const WatchLoad::Entry& entry : watched.entries) {
+      if (entry.connection->address().str() == name) return entry.listener->reported(report, now);
+    }
+    FAIL("no stream of " << name);
+  }
+
+  // The endpoints that are asked for their load.
+  Strings streams() const {
+    Strings found;
+    for (const WatchLoad::Entry& entry : watched.entries)
+      found.emplace_back(entry.connection->address().str());
+    return found;
+  }
+
+  using Report = void (WrrHarness::*)(const std::string& name, const LoadReport& report);
+
   // Makes the reports every second for this time.
-  void report_for(Duration time, const std::map<std::string, LoadReport>& reports) {
+  void report_for(Duration time,
+                  const std::map<std::string, LoadReport>& reports,
+                  Report how = &WrrHarness::report) {
     for (Duration passed{}; passed <= time; passed += 1s) {
       for (const auto& [name, each] : reports)
-        report(name, each);
+        (this->*how)(name, each);
       pass(1s);
     }
   }
@@ -122,6 +144,8 @@ class WrrHarness {
   Instant now{std::chrono::hours(1)};
   PickerPtr picker;
   int publications = 0;
+  WatchLoad watched;  // The last order.
+  int watch_orders = 0;
   std::optional<Duration> period;  // The delay of the last timer.
 
  private:
@@ -130,6 +154,9 @@ class WrrHarness {
       if (const auto* publish = std::get_if<Publish>(&effect)) {
         picker = publish->picker;
         ++publications;
+      } else if (const auto* watch = std::get_if<WatchLoad>(&effect)) {
+        watched = *watch;
+        ++watch_orders;
       } else if (const auto* start = std::get_if<StartTimer>(&effect)) {
         if (start->timer.name != "weights") continue;
         CHECK_FALSE(timer_.has_value());
@@ -308,6 +335,129 @@ TEST_CASE("A58: a call without a report, or with an empty one, changes nothing",
     wrr.report("a", LoadReport{});
   }
   wrr.pass(1s);
+  CHECK(wrr.shares() == kByWeight);
+}
+
+TEST_CASE("A58: without enable_oob_load_report no endpoint is asked for its load",
+          "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b", "c"});
+  wrr.report_for(2s, kReports);
+  CHECK(wrr.watch_orders == 0);
+}
+
+// --- "OOB Load Reporting" ----------------------------------------------------------------------
+
+WeightedRoundRobinConfig streamed(Duration period = 10s) {
+  WeightedRoundRobinConfig config;
+  config.oob_reporting_period = period;
+  return config;
+}
+
+TEST_CASE("A58: with enable_oob_load_report the weights come from the endpoints' streams",
+          "[spec][lb][wrr][A58][A51]") {
+  WrrHarness wrr({"a", "b", "c"}, streamed());
+  CHECK(wrr.streams() == Strings{"a", "b", "c"});
+  CHECK(wrr.watched.period == 10s);
+  const int orders = wrr.watch_orders;
+  wrr.report_for(8s, kReports, &WrrHarness::stream);
+  CHECK(wrr.shares() == kEven);  // The blackout holds for them, too.
+  wrr.report_for(4s, kReports, &WrrHarness::stream);
+  CHECK(wrr.shares() == kByWeight);
+  CHECK(wrr.watch_orders == orders);
+  wrr.stream("a", LoadReport{});
+  wrr.pass(1s);
+  CHECK(wrr.shares() == kByWeight);
+}
+
+TEST_CASE("A58: the reports of calls are not read then", "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b", "c"}, streamed());
+  const PickResult result = wrr.pick();
+  Tracking tracking(result.trackers);
+  CHECK_FALSE(tracking.wants_load());
+  tracking.end({0});
+  // Calls that began before the change may end after it.
+  const auto weight = std::make_shared<const EndpointWeight>();
+  const auto rules = std::make_shared<const WeightRules>(WeightRules{1, {}, true});
+  const LoadReport report = load(100, 0.5);
+  WeightTracker(weight, rules).ended({0, &report, wrr.now});
+  CHECK(weight->ask(wrr.now, {0s, 180s}).weight == 0);
+}
+
+TEST_CASE("A58: exactly the READY endpoints are asked", "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b", "c"}, streamed());
+  wrr.lose("b");
+  wrr.settle();
+  CHECK(wrr.streams() == Strings{"a", "c"});
+  wrr.ready("b");
+  wrr.settle();
+  CHECK(wrr.streams() == Strings{"a", "b", "c"});
+  wrr.list({"c", "b"});
+  wrr.settle();
+  CHECK(wrr.streams() == Strings{"c", "b"});
+  wrr.list({});
+  wrr.settle();
+  CHECK(wrr.streams().empty());
+}
+
+TEST_CASE("A58: a new connection is asked, and begins the blackout anew", "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b", "c"}, streamed());
+  wrr.report_for(12s, kReports, &WrrHarness::stream);
+  const ConnectionPtr before = wrr.watched.entries[1].connection;
+  wrr.lose("b");
+  wrr.settle();
+  wrr.ready("b");
+  wrr.settle();
+  CHECK(wrr.watched.entries[1].connection != before);
+  CHECK(wrr.shares() == Shares{{"a", 44}, {"b", 33}, {"c", 22}});
+  wrr.report_for(12s, kReports, &WrrHarness::stream);
+  CHECK(wrr.shares() == kByWeight);
+}
+
+TEST_CASE("A58: a change of the period or of enable_oob_load_report is obeyed, weights stay",
+          "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b", "c"}, streamed());
+  wrr.report_for(12s, kReports, &WrrHarness::stream);
+  wrr.config.oob_reporting_period = 1s;
+  wrr.list(wrr.names);
+  wrr.settle();
+  CHECK(wrr.watched.period == 1s);
+  CHECK(wrr.streams() == Strings{"a", "b", "c"});
+  CHECK(wrr.shares() == kByWeight);
+
+  wrr.config.oob_reporting_period = std::nullopt;
+  wrr.list(wrr.names);
+  wrr.settle();
+  CHECK(wrr.streams().empty());
+  CHECK(wrr.shares() == kByWeight);
+  wrr.report_for(2s, {{"a", load(400, 1)}, {"b", load(200, 1)}, {"c", load(100, 1)}});
+  CHECK(wrr.shares() == Shares{{"a", 57}, {"b", 29}, {"c", 14}});
+
+  wrr.config = streamed();
+  wrr.list(wrr.names);
+  wrr.settle();
+  CHECK(wrr.streams() == Strings{"a", "b", "c"});
+}
+
+TEST_CASE("A58: a new penalty holds for streams, too", "[spec][lb][wrr][A58]") {
+  WrrHarness wrr({"a", "b"}, streamed());
+  LoadReport failing = load(100, 0.5);
+  failing.eps = 50;
+  const std::map<std::string, LoadReport> reports{{"a", failing}, {"b", load(100, 0.5)}};
+  wrr.report_for(12s, reports, &WrrHarness::stream);
+  CHECK(wrr.shares() == Shares{{"a", 33}, {"b", 67}});
+  wrr.config.error_utilization_penalty = 0;
+  wrr.list(wrr.names);
+  wrr.settle();
+  wrr.report_for(2s, reports, &WrrHarness::stream);
+  CHECK(wrr.shares() == Shares{{"a", 50}, {"b", 50}});
+}
+
+TEST_CASE("A58: connections without streams: the reports of calls count", "[spec][lb][wrr][A58]") {
+  PolicyOptions options;
+  options.load_streams = false;
+  WrrHarness wrr({"a", "b", "c"}, streamed(), options);
+  CHECK(wrr.watch_orders == 0);
+  wrr.report_for(12s, kReports);
   CHECK(wrr.shares() == kByWeight);
 }
 

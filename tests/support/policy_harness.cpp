@@ -141,6 +141,9 @@ std::string to_text(const LbEffect& effect) {
           [](const KeepSessions& order) {
             return absl::StrCat("keep-sessions ", order.marks == nullptr ? 0 : order.marks->size());
           },
+          [](const WatchLoad& order) {
+            return absl::StrCat("watch-load ", order.entries.size(), " ", in_seconds(order.period));
+          },
           [](const RequestReresolution&) { return std::string("re-resolve"); },
           [](const Observe& it) { return to_text(it.observation); },
       },

@@ -374,6 +374,7 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
             node.holds = true;
             tell_map(map_of(node), SessionsKept{node.holder(), it.idle_timeout, it.marks});
           },
+          [&](WatchLoad& it) { log(to_text(LbEffect{it})); },
           [&](RequestReresolution&) {
             if (node.parent != nullptr) {
               post(node.parent->id, ChildAskedReresolution{node.name});

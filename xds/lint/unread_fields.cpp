@@ -17,7 +17,6 @@
 #include "signalbox/envoy/config/core/v3/health_check.pb.h"
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
 #include "signalbox/envoy/config/route/v3/route_components.pb.h"
-#include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
 #include "xds/lint/lint.hpp"
 #include "xds/parse/retry_policy.hpp"
 #include "xds/type_url.hpp"
@@ -29,10 +28,7 @@ namespace protobuf = ::google::protobuf;
 using RetryProto = envoy::config::route::v3::RetryPolicy;
 using FilterStateProto = envoy::config::route::v3::RouteAction::HashPolicy::FilterState;
 using ClusterProto = envoy::config::cluster::v3::Cluster;
-using PoliciesProto = envoy::config::cluster::v3::LoadBalancingPolicy;
 using HttpCheckProto = envoy::config::core::v3::HealthCheck::HttpHealthCheck;
-using envoy::extensions::load_balancing_policies::client_side_weighted_round_robin::v3::
-    ClientSideWeightedRoundRobin;
 
 struct UnreadField {
   absl::string_view message;  // The message's name below envoy.config.
@@ -210,23 +206,6 @@ void look_at_dns_endpoint(const ClusterProto& cluster,
   }
 }
 
-// Warns of each policy that Envoy would use and signalbox passes over. Stops at the first policy
-// that signalbox may have, because Envoy uses that policy too, and no later one.
-void look_at_policies(const PoliciesProto& list,
-                      const std::string& path,
-                      std::vector<LintFinding>& findings) {
-  for (int i = 0; i < list.policies_size(); ++i) {
-    const auto& any = list.policies(i).typed_extension_config().typed_config();
-    ClientSideWeightedRoundRobin policy;
-    if (any.type_url() != type_url_of<ClientSideWeightedRoundRobin>() ||
-        !policy.ParseFromString(any.value()) || !policy.enable_oob_load_report().value())
-      return;
-    findings.push_back({below(path, "policies", i, true),
-                        "signalbox cannot do enable_oob_load_report: the next policy of the list "
-                        "is used"});
-  }
-}
-
 // Finds values that signalbox does not act on, in fields that it reads.
 void look_at_values(const protobuf::Message& message,
                     const std::string& path,
@@ -243,8 +222,6 @@ void look_at_values(const protobuf::Message& message,
     look_at_tls_checks(cluster, path, findings);
     look_at_dns_endpoint(cluster, path, findings);
   }
-  if (type == PoliciesProto::descriptor())
-    look_at_policies(static_cast<const PoliciesProto&>(message), path, findings);
 }
 
 class Walk {

@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
-#include "signalbox/envoy/extensions/load_balancing_policies/client_side_weighted_round_robin/v3/client_side_weighted_round_robin.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/random_subsetting/v3/random_subsetting.pb.h"
 #include "signalbox/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb.h"
 #include "xds/parse/extension.hpp"
@@ -147,15 +146,6 @@ std::string supported_policies(const ParseOptions& options) {
   return names;
 }
 
-// Whether the entry is a weighted_round_robin that gets its load reports by streams of their own.
-// Signalbox has no such streams, so the entry counts as unsupported: without reports the policy
-// would be a round_robin. A58 recommends a list with a second entry for that case.
-bool asks_for_streams(const ::google::protobuf::Any& any) {
-  policies::client_side_weighted_round_robin::v3::ClientSideWeightedRoundRobin proto;
-  return any.type_url() == type_url_of<decltype(proto)>() && proto.ParseFromString(any.value()) &&
-         proto.enable_oob_load_report().value();
-}
-
 // The first supported entry decides: if its configuration is invalid, no later entry is tried
 // (A52).
 LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, const Field& field) {
@@ -176,10 +166,6 @@ LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, cons
     }
     const auto extension = read_extension(any.typed_config(), config);
     if (!extension.has_value()) return nullptr;
-    if (asks_for_streams(any.typed_config())) {
-      unsupported.push_back(in_quotes(absl::StrCat(extension->type, " (enable_oob_load_report)")));
-      continue;
-    }
     if (const KnownPolicy* known = find_policy(*extension, field))
       return known->parse(*extension, depth, config.at("value"));
     if (const CustomPolicyParser* custom = find_custom(*extension, field)) {

@@ -32,6 +32,7 @@ using MaglevLbConfig = envoy::config::cluster::v3::Cluster::MaglevLbConfig;
 constexpr std::uint64_t kMaxRingSize = 8'388'608;
 constexpr std::uint32_t kMaxChoices = 10;
 constexpr Duration kShortestWeightUpdate = std::chrono::milliseconds(100);  // A58.
+constexpr Duration kDefaultReportingPeriod = std::chrono::seconds(10);      // A58.
 constexpr std::uint64_t kMaxTableSize = 5'000'011;
 
 std::uint64_t ring_size(const ::google::protobuf::UInt64Value& proto, const Field& field) {
@@ -219,6 +220,12 @@ LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& 
     }
     config.error_utilization_penalty = penalty;
   }
+  Duration reporting_period = kDefaultReportingPeriod;
+  if (proto.has_oob_reporting_period()) {
+    reporting_period =
+        parse_duration(proto.oob_reporting_period(), field.at("oob_reporting_period"));
+  }
+  if (proto.enable_oob_load_report().value()) config.oob_reporting_period = reporting_period;
   const auto& names = proto.metric_names_for_computing_utilization();
   config.metric_names_for_computing_utilization.assign(names.begin(), names.end());
   return make_lb_config(std::move(config));

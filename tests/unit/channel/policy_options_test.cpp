@@ -64,6 +64,10 @@ TEST_CASE("policy options: what the application says reaches every policy", "[ch
   CHECK(channel::policy_options(options, get).picker_interval == std::chrono::milliseconds(5));
   CHECK(channel::policy_options(options, get).standby_priorities == 2);
   CHECK(channel::policy_options({}, get).standby_priorities == 0);
+  // Only gRPC's connections have streams of load reports.
+  CHECK(channel::policy_options(options, get).load_streams);
+  options.transport = EndpointTransport::kTcp;
+  CHECK_FALSE(channel::policy_options(options, get).load_streams);
   options.ring_size_cap = 100;
   CHECK(channel::policy_options(options, get).ring_size_cap == 100);
 }

@@ -164,4 +164,19 @@ TEST_CASE("load_report: whatever the bytes, values are finite and not negative",
   }));
 }
 
+TEST_CASE("load_report: a report counts as taken, taken in part, or refused", "[lb][orca][A51]") {
+  CHECK(ReceivedLoadReport(number(1, 0.5)).result() == LoadReportResult::kTaken);
+  CHECK(ReceivedLoadReport(number(1, -1)).result() == LoadReportResult::kPartly);
+  CHECK(ReceivedLoadReport(std::string(5000, 'x')).result() == LoadReportResult::kRefused);
+}
+
+TEST_CASE("load_report: the request of a stream has the period", "[lb][orca][A51]") {
+  using namespace std::chrono_literals;
+  CHECK(load_report_request(10s) == text(1, tag(1, 0) + varint(10)));
+  CHECK(load_report_request(1500ms) ==
+        text(1, tag(1, 0) + varint(1) + tag(2, 0) + varint(500'000'000)));
+  CHECK(load_report_request(100ms) == text(1, tag(2, 0) + varint(100'000'000)));
+  CHECK(load_report_request(0s) == text(1, ""));
+}
+
 }  // namespace signalbox::lb

@@ -55,6 +55,8 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->count_stream_end("xds.host:443", StreamEnd::kOk);
   instruments->count_load_stream_end("cp:1", StreamEnd::kOk);
   instruments->count_load_report_sent("cp:1");
+  instruments->count_streamed_load_report(LoadReportResult::kTaken);
+  instruments->count_endpoint_load_stream(LoadStreamEnd::kEnded);
   instruments->record_response(ResourceType::kListener, 100);
   instruments->add_policies("priority", 1);
   instruments->add_subchannels(ConnectivityState::kReady, 1);

@@ -201,6 +201,10 @@ TEST_CASE("instruments: streams count by server and end, and responses by their 
   CHECK(value(instruments, Metric::kLrsStreams, {"cp:1", "error"}) == 0);
   CHECK(value(instruments, Metric::kLrsStreams, {"cp:1", "ok"}) == 1);
   CHECK(value(instruments, Metric::kLrsReports, {"cp:1"}) == 2);
+  instruments.count_streamed_load_report(LoadReportResult::kPartly);
+  CHECK(value(instruments, Metric::kStreamedLoadReports, {"partly"}) == 1);
+  instruments.count_endpoint_load_stream(LoadStreamEnd::kUnimplemented);
+  CHECK(value(instruments, Metric::kEndpointLoadStreams, {"unimplemented"}) == 1);
   instruments.record_response(ResourceType::kEndpoints, 1024);
   instruments.record_response(ResourceType::kEndpoints, 5 << 20U);
   const auto sizes = series(instruments, Metric::kXdsResponseBytes, {"EDS"})->histogram;

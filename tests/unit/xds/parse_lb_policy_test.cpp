@@ -50,22 +50,25 @@ TEST_CASE("A58: a penalty that is negative or no number is refused", "[xds][pars
 }
 
 TEST_CASE("A58: periods must be valid durations", "[xds][parse][A58]") {
-  for (const std::string field :
-       {"blackout_period", "weight_expiration_period", "weight_update_period"}) {
+  for (const std::string field : {"oob_reporting_period",
+                                  "blackout_period",
+                                  "weight_expiration_period",
+                                  "weight_update_period"}) {
     const std::string error = error_in(list(entry(kType, field + " { seconds: -1 }")));
     CHECK_THAT(error, Catch::StartsWith(kValue + "." + field));
   }
 }
 
-TEST_CASE("A58: a policy that asks for out-of-band reports is passed over",
-          "[xds][parse][A58][A52]") {
-  const std::string streams = entry(kType, "enable_oob_load_report { value: true }");
-  CHECK(same_config(value_of<Cluster>(parse(list(streams + kRoundRobin))).lb_policy,
-                    make_lb_config(RoundRobinConfig{})));
-  CHECK_THAT(error_in(list(streams)),
-             Catch::Contains("ClientSideWeightedRoundRobin (enable_oob_load_repor"));
+TEST_CASE("A58: enable_oob_load_report asks for streams, by default a report each 10 s",
+          "[xds][parse][A58]") {
+  WeightedRoundRobinConfig wanted;
   CHECK(parsed("enable_oob_load_report { value: false } oob_reporting_period { seconds: 1 }") ==
-        WeightedRoundRobinConfig{});
+        wanted);
+  wanted.oob_reporting_period = 10s;
+  CHECK(parsed("enable_oob_load_report { value: true }") == wanted);
+  wanted.oob_reporting_period = 1500ms;
+  CHECK(parsed("enable_oob_load_report { value: true } "
+               "oob_reporting_period { seconds: 1 nanos: 500000000 }") == wanted);
 }
 
 TEST_CASE("A68: subset_size and child_policy must be set", "[xds][parse][A68]") {

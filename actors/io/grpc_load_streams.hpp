@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GrpcLoadStreams — OpenRcaService/StreamCoreMetrics calls on the connections of a GrpcConnector.
+//
+//   watch() ─▶ [a stream for each watched connection: lb::LoadStreamCore ─▶ one call] ─▶ listeners
+//
+// The calls are not calls of the application: they have no pick, no retry and no deadline, and they
+// do not keep a connection that has no other use. A call is made only while the connection is
+// READY, because on a broken connection gRPC would connect again.
+//
+// A report has the limits of lb/pick/load_report. A longer one is refused before it is copied.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "actors/io/load_streams.hpp"
+#include "messages/counting/call_stats.hpp"
+#include "messages/load_stream_events.hpp"
+
+namespace signalbox::actors {
+
+/// The functions are called on the threads of watch(), of ~Watch and of the poller, without a lock.
+/// They must not throw. They are never empty.
+struct GrpcLoadStreamsOptions {
+  std::function<void(LoadReportResult result)> count_report;
+  /// `kUnimplemented` is passed at most once for each connection.
+  std::function<void(const Address& address, LoadStreamEnd how)> stream_ended;
+  std::uint64_t seed = 0;
+};
+
+/// Connections that are passed to watch() must be GrpcConnections.
+std::shared_ptr<LoadStreams> make_grpc_load_streams(GrpcLoadStreamsOptions options);
+
+}  // namespace signalbox::actors
