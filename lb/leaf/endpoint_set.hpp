@@ -102,7 +102,7 @@ class EndpointSet {
     const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
     ConnectivityState state = ConnectivityState::kIdle;
     ConnectionPtr connection;  ///< Null unless the state is READY.
-    CallTrackerPtr tracker;    ///< Of the subchannel map; it comes with the connection.
+    CallTrackerPtr tracker;    ///< The subchannel map reports it with the connection.
     CallTrackerPtr counter;    ///< From MakeCounter; lives as long as the endpoint is a member.
     /// False: the endpoint is left out of pickers and states; see let_count().
     bool counts = true;

@@ -25,7 +25,8 @@
 // Invariants
 //   I1  A need of kNow is built at the end of the burst, whatever the pace.
 //   I2  A picker for needs of kMayWait alone is built max(interval, kShare × cost) after the picker
-//       before it, whatever that one was built for. kLongestWait is the most that a cost causes.
+//       before it, whatever that one was built for. The cost is the time that building the last
+//       picker took. A high cost makes the wait at most kLongestWait.
 //   I3  At most one timer runs. Each need ends in a picker: a burst end or a timer is always under
 //       way while a need is open.
 

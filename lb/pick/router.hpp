@@ -161,15 +161,15 @@ class Pick {
  private:
   friend class Router;
 
-  /// What ask() returns beside the outcome. Valid as long as the picker is.
+  /// What ask() returns; it writes the outcome into the Pick. Valid as long as the picker is.
   struct Answer {
     Affinity affinity = {};
     const LeafCalls* leaf = nullptr;
   };
 
-  // The steps of a pick, for which the Pick is queued, without connection, leaf and trackers. ask()
-  // writes the endpoint's hostname to `authority`, unless `authority` is null or the endpoint has
-  // none.
+  // The following functions are the steps of a pick. Precondition: the outcome is kQueue, and the
+  // Pick has no connection, leaf or trackers. ask() writes the endpoint's hostname to `authority`,
+  // unless `authority` is null or the endpoint has no hostname.
   template <typename Sink>
   Answer ask(const Snapshot& snapshot,
              const PickArgs& args,
@@ -183,7 +183,7 @@ class Pick {
 
   PickOutcome outcome_ = PickOutcome::kQueue;
   bool auto_host_rewrite_ = false;                   // Fixed once the call is routed.
-  std::uint8_t priority_ = PickResult::kNoPriority;  // Of the last pick that was not complete.
+  std::uint8_t priority_ = PickResult::kNoPriority;  // See priority().
   Use cluster_;
   Use connection_;
   Use leaf_;
@@ -238,8 +238,8 @@ class Router {
   std::uint64_t sequence() const;
 
  private:
-  /// Does the work of pick(), repick() and explain(), but for warnings about cookies, which are
-  /// given after the read section.
+  /// Does the work of pick(), repick() and explain(), but for warnings about cookies. These are
+  /// given after the snapshot's read section, because they may be slow.
   template <typename Sink>
   [[gnu::hot]] void look(Pick& pick, const CallArgs& call, const Sink& sink) const;
 

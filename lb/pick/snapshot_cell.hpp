@@ -7,7 +7,7 @@
 //
 // Readers take no lock and write no shared cache line. Their threads need not register: liburcu
 // does that, under a lock, when a thread makes its first Reader. Only this class knows that it uses
-// RCU. Benchmarks led to RCU (decision 7).
+// RCU. Benchmarks led to RCU (docs/decisions, 7).
 //
 // Invariants
 //   S1  A Snapshot is never destroyed while a Reader that could see it is alive.

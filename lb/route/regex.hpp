@@ -4,7 +4,7 @@
 //
 //   pattern, within the user's max_regex_memory ─▶ [compile_regex]  ─▶ RE2
 //   patterns of a snapshot's routes             ─▶ [RegexPool]      ─▶ each text compiled once
-//   pattern                                     ─▶ [literal_prefix] ─▶ other texts do not match
+//   pattern                                     ─▶ [literal_prefix] ─▶ how every match begins
 //   many patterns                               ─▶ [RegexSet]       ─▶ those that match, at once
 //
 // RE2 reads each byte of a text once, so matching takes time in proportion to the text, whatever

@@ -240,8 +240,8 @@ struct alignas(kCacheLine) Session final : SessionHint {
   std::uint64_t expires() const;
 
   // Fields that every call reads come first, so that they share few cache lines.
-  const CompiledCookie* config_ = nullptr;  // Null after keep(): kept_ has its text.
-  absl::string_view value_;                 // The call's cookie; borrowed until keep().
+  const CompiledCookie* config_ = nullptr;  // Null after keep(), which copies its text() to kept_.
+  absl::string_view value_;  // The call's cookie; after keep() a view of kept_value_.
   std::uint32_t name_size_ = 0;
   std::uint32_t ttl_seconds_ = 0;  // From the cookie's configuration.
   bool is_read_ = false;
@@ -251,7 +251,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   bool is_counted_ = false;   // This call's new Set-Cookie is in the statistics.
   bool has_moved_ = false;  // The last pick was complete, and chose hosts_, not the cookie's hosts.
   bool is_elsewhere_ = false;  // The next pick tries hosts_, not the cookie's hosts.
-  CookieKey key_;              // The key of value_.
+  CookieKey key_;              // The hash of value_.
   // The decoded cookie: views into decoded_. Without hosts: the cookie is unread or unusable.
   CookieHost own_;
   KeptText kept_;

@@ -63,9 +63,9 @@ class HealthCheckCore {
   /// What is known about one check, and its newest timer or probe.
   struct Course {
     Verdict verdict = Verdict::kUnknown;
-    std::uint32_t against = 0;  ///< Consecutive probes with the opposite result.
+    std::uint32_t against = 0;  ///< The newest probes in a row that contradict the verdict.
     std::string why;            ///< Why the verdict is kUnfit.
-    std::uint64_t number = 0;   ///< Of the newest timer, and of the probe that the timer starts.
+    std::uint64_t number = 0;  ///< The number of the newest timer, and of the probe that it starts.
     bool is_probing = false;
   };
 

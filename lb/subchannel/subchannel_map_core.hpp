@@ -26,8 +26,9 @@
 //       generation has been applied everywhere; then it is stopped, unless the keeper takes it
 //       (I9). So an endpoint that moves between priorities keeps its connection. When no generation
 //       is being applied, the entry is stopped at once.
-//   I4  Orphaned holds end when the holder's next incarnation settles, when the holder ends for
-//       good, or when a generation later than the generation of the death has been applied.
+//   I4  Orphaned holds end when the holder's next incarnation settles, or when the holder ends for
+//       good. They also end when a generation has been applied that is later than the newest one at
+//       the time of the death.
 //   I5  Every change of a subchannel is reported to all holders with a live hold, in the order of
 //       their paths. Every acquisition is answered with a report of the present state, except one
 //       by the keeper of an address that has left its table. Reports on several addresses go out in

@@ -84,7 +84,8 @@ class ClusterImpl final : public PassThrough {
     counted_ = endpoints;
   }
 
-  // Precondition: as count_endpoints().
+  // Makes the trackers that count calls by locality for the load reports. Precondition: terms_ are
+  // still those of the previous configuration.
   void count_load(const Terms& terms, const EndpointsPtr& endpoints, Instant now) {
     LoadBook* const book = context_.options.load_book.get();
     if (book == nullptr || !terms.load_reporting) {
@@ -191,9 +192,9 @@ class ClusterImpl final : public PassThrough {
   EndpointsPtr counted_;          ///< The endpoints of trackers_.
   EndpointTrackersPtr trackers_;  ///< Null: calls are not counted by endpoint.
   ClusterCountsPtr counts_;       ///< Null: the cluster's load is not reported.
-  ClusterCountsPtr of_gate_;      ///< The counts of the gate of rules_.
+  ClusterCountsPtr of_gate_;      ///< The counts_ with which the gate of rules_ was made.
   EndpointsPtr loaded_;           ///< The endpoints of loads_.
-  LocalityLoadsPtr loads_;        ///< Null as counts_ is.
+  LocalityLoadsPtr loads_;        ///< Null if counts_ is null.
   // The picker published last, and its inputs.
   PickerPtr of_child_;
   CallRulesPtr shown_rules_;

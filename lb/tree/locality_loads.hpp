@@ -8,8 +8,9 @@
 //
 // Immutable. A cluster without lrs_server has none, so its calls do nothing for it.
 //
-// Pickers of earlier endpoints may still complete picks. The localities of the endpoints before are
-// therefore kept for one change. A call to any other locality counts in a locality without a name.
+// Pickers of the previous endpoints may still complete picks. The previous endpoints' localities
+// are therefore kept until the next change. A call to any other locality counts in a locality
+// without a name.
 //
 // Source: gRFC A27, A64, A85.
 
@@ -50,10 +51,11 @@ class LocalityLoads {
 
   ClusterCountsPtr counts_;
   std::shared_ptr<const LoadMetricChoice> metrics_;
-  /// Most picks come from a picker of these very localities, and a cluster has few of them.
+  /// The trackers by locality object, for a fast search: most picks have a locality of the present
+  /// endpoints, and a cluster has few localities.
   std::vector<std::pair<LocalityPtr, CallTrackerPtr>> by_pointer_;
   absl::flat_hash_map<LocalityName, CallTrackerPtr> by_name_;
-  std::vector<LocalityName> own_;  ///< The names of these endpoints, without those before.
+  std::vector<LocalityName> own_;  ///< The present endpoints' localities, not the previous ones.
   CallTrackerPtr others_;
 };
 
