@@ -18,8 +18,9 @@
 //   I3  An endpoint that a judge (outlier detection, health checks) finds unfit is not READY, but
 //       keeps its connection (A61). Exception: an endpoint that the list marks UNHEALTHY is used
 //       whatever the judges find, because the list belongs to a tier in panic (ENV-17).
-//   I4  Endpoints with a common address share one hold on that address. If k endpoints share it,
-//       adding or removing one costs O(log k), and a report of the address costs O(k).
+//   I4  Endpoints with a common address share one hold on that address (see SubchannelMapCore). If
+//       k endpoints share it, adding or removing one costs O(log k), and a report of the address
+//       costs O(k).
 
 #pragma once
 

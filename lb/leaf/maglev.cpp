@@ -120,7 +120,7 @@ class Maglev final : public Petiole {
             context().options.weighted_shuffling ? WeightRule::kShare : WeightRule::kProduct),
         size_);
     for (std::size_t at = 0; at < endpoints().size(); ++at)
-      endpoints().let_count(at, table_->has_slot(at));  // No pick reaches the others (I2).
+      endpoints().let_count(at, table_->has_slot(at));  // Without a slot, no pick reaches it (I2).
   }
 
   // If an endpoint has become READY, calls may go to other endpoints a little longer, so the new

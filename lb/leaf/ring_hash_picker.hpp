@@ -52,7 +52,7 @@ class RingHashPicker final : public Picker {
   };
 
   // An IDLE endpoint, and whether a pick has asked to connect it. The flag avoids duplicate asks,
-  // which would do no harm.
+  // which would change nothing.
   struct Idle {
     explicit Idle(Address first) : address(std::move(first)) {}
 

@@ -8,7 +8,7 @@
 //                                ◀─ delayed, after end_delay()
 //            ─▶ Router::explain ─▶ Explanation: the same, step by step, and nothing is done
 //
-// A call with a session (A55) may have a cookie for its application: Pick::set_cookie().
+// The response to a call with a session (A55) may have to set a cookie: Pick::set_cookie().
 //
 // Thread-safe and lock-free; a complete pick allocates nothing. A pick is counted in the CallStats
 // of the leaf cluster that takes the call, else in those of the route's cluster. The router sends
@@ -37,7 +37,7 @@
 
 namespace signalbox::lb {
 
-/// Names of the caller for the texts of failures. Either may be empty.
+/// The names that the texts of failures contain. Either may be empty.
 struct CallerNames {
   std::string target;   ///< "xds:///orders"
   std::string node_id;  ///< Empty: the configuration's notes name the node.

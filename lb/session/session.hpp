@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Session — the data of one call's session, from its filters to its end (gRFC A55).
+// Session — the data of one call's session, from the call's filters to its end (gRFC A55).
 //
 //   stateful_session: begin() ─▶ [Session] in the Pick ─▶ wish() ─▶ SessionArgs ─▶ the picker
 //                                     │   ├─ read() ◀─ unless it knows the cookie ◀─┤

@@ -135,7 +135,7 @@ class SubchannelMapCore {
     /// address.
     std::optional<Generation> lingers_in;
     EndpointState counted = EndpointState::kIdle;
-    PriorityNumber priority = kNoPriority;  ///< The first that has the address.
+    PriorityNumber priority = kNoPriority;  ///< The first priority that has the address.
     bool is_probed = false;
     std::uint32_t ejections = 0;
     Instant since{};      ///< When the state in `counted` began.

@@ -6,7 +6,7 @@
 //                                                    │             endpoint's locality
 //                    LoadBook ◀─ ClusterCounts ◀─────┘                └▶ LocalityCounts
 //
-// Immutable. A cluster without lrs_server has none, so its calls do nothing for it.
+// Immutable. A cluster without lrs_server has no LocalityLoads, so its calls count nothing.
 //
 // Pickers of the previous endpoints may still complete picks. The previous endpoints' localities
 // are therefore kept until the next change. A call to any other locality counts in a locality
