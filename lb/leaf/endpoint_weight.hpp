@@ -88,8 +88,8 @@ class alignas(kCacheLine) EndpointWeight {
 
 using EndpointWeightPtr = std::shared_ptr<const EndpointWeight>;
 
-/// Gives the load reports of one endpoint's calls to its EndpointWeight. Its rules are fixed,
-/// because calls read them on any thread; new rules need a new tracker.
+/// Gives the load reports of one endpoint's calls to its EndpointWeight. The tracker's
+/// rules never change, because calls read them on any thread; new rules need a new tracker.
 class WeightTracker final : public CallTracker {
  public:
   WeightTracker(EndpointWeightPtr weight, WeightRulesPtr rules)

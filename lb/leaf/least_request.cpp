@@ -106,7 +106,8 @@ class LeastRequestPicker final : public Picker {
 
   ReadyEndpoints ready_;  // Never empty.
   std::vector<CallTrackerPtr> owners_;
-  // The use_counter() of each of owners_. Copied here, so that picks need not read owners_.
+  // The use_counter() of each of owners_. Copied here, so that the comparison of endpoints reads no
+  // tracker.
   std::vector<UseCounter> counters_;
   std::uint32_t choices_;
 };

@@ -48,7 +48,7 @@ class PickerPace {
   /// How urgently a picker is needed; a later value outranks an earlier one.
   enum class Need : std::uint8_t { kNone, kMayWait, kNow };
 
-  /// Building pickers that may wait takes at most 1/kShare of the time.
+  /// Building pickers for Need::kMayWait takes at most 1/kShare of the time.
   static constexpr int kShare = 20;
   /// The longest time between two pickers that a high cost can cause. Costs are measured, so a
   /// pause of the process can look like a cost.
@@ -61,7 +61,7 @@ class PickerPace {
     friend bool operator==(const Order&, const Order&) = default;
   };
 
-  /// `interval`: the least time between two pickers that may wait.
+  /// `interval`: the least time between a picker and a next one of Need::kMayWait.
   explicit PickerPace(Duration interval) : interval_(interval) {}
 
   /// Something has changed that the published picker does not know.

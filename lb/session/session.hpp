@@ -13,7 +13,8 @@
 //
 // Invariants
 //   S1  A Set-Cookie exists only while the pick is complete, and names the endpoint of the pick.
-//   S2  Whatever a cookie says, the picker gets only a text to look up (A55-18).
+//   S2  The picker only looks the cookie's hosts up among the cluster's endpoints. So a forged
+//       cookie cannot send a call elsewhere (A55-18).
 
 #pragma once
 
@@ -180,8 +181,8 @@ struct alignas(kCacheLine) Session final : SessionHint {
   }
 
   /// Call it after a pick. Counts the AffinityResult, and writes the Set-Cookie if the response
-  /// needs one (A55-21, A55-24). `stats`: null: nothing counts. Precondition: it is the first pick
-  /// of the call, or forget() was called.
+  /// needs one (A55-21, A55-24). `stats`: null: nothing is counted. Precondition: it is the first
+  /// pick of the call, or forget() was called.
   void settle(const Affinity& affinity,
               PickOutcome outcome,
               const ClusterName& cluster,

@@ -63,7 +63,7 @@ class HealthCheckCore {
   /// What is known about one check, and its newest timer or probe.
   struct Course {
     Verdict verdict = Verdict::kUnknown;
-    std::uint32_t against = 0;  ///< The newest probes in a row that contradict the verdict.
+    std::uint32_t against = 0;  ///< How many newest probes in a row contradict the verdict.
     std::string why;            ///< Why the verdict is kUnfit.
     std::uint64_t number = 0;  ///< The number of the newest timer, and of the probe that it starts.
     bool is_probing = false;

@@ -33,8 +33,8 @@ namespace signalbox::lb {
 
 class LocalityLoads {
  public:
-  /// `endpoints`: null counts as no endpoints. The trackers of `before` are used again if it has
-  /// the same counts and metrics; null: there are none.
+  /// `endpoints`: null counts as no endpoints. `before`: the LocalityLoads that this one replaces;
+  /// null: none. Its trackers are used again if it has the same counts and metrics.
   LocalityLoads(ClusterCountsPtr counts,
                 const LoadMetricChoice& metrics,
                 const EndpointsPtr& endpoints,

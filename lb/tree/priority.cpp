@@ -35,8 +35,6 @@ EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
   return slice;
 }
 
-// --- the policy -------------------------------------------------------------
-
 // --- what explanations say ---------------------------------------------------
 
 /// For explanations: the priorities that a choice examined, as they were when the choice was made.
