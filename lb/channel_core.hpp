@@ -193,7 +193,7 @@ class ChannelCore {
   XdsConfigPtr arrived_;             // The newest configuration, as received; null: none.
   XdsConfigPtr xds_;
   ResolutionNotesPtr notes_;
-  ClusterRefs refs_;  // The `ref` of each of kept_, for make_config_selector.
+  ClusterRefs refs_;  // Kept::ref of each cluster in kept_, for make_config_selector.
   std::shared_ptr<const ClusterRefs> published_refs_;  // A copy of refs_, for snapshots.
   std::map<ClusterName, Kept> kept_;
   Routes current_;

@@ -40,7 +40,7 @@
 
 namespace signalbox::lb {
 
-/// The interval that runtimes use.
+/// The `interval` of PickerPace's constructor that runtimes use.
 inline constexpr Duration kPickerInterval = std::chrono::milliseconds(5);
 
 class PickerPace {

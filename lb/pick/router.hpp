@@ -40,7 +40,7 @@ namespace signalbox::lb {
 /// The names that the texts of failures contain. Either may be empty.
 struct CallerNames {
   std::string target;   ///< "xds:///orders"
-  std::string node_id;  ///< Empty: the configuration's notes name the node.
+  std::string node_id;  ///< Empty: the configuration's ResolutionNotes have it.
 };
 
 /// A call as the data plane knows it. Borrowed for the duration of pick().
@@ -182,14 +182,14 @@ class Pick {
   void fail_without(const Snapshot& snapshot);
 
   PickOutcome outcome_ = PickOutcome::kQueue;
-  bool auto_host_rewrite_ = false;                   // Fixed once the call is routed.
+  bool auto_host_rewrite_ = false;  // Set when the call is routed, not by later picks.
   std::uint8_t priority_ = PickResult::kNoPriority;  // See priority().
   Use cluster_;
   Use connection_;
   Use leaf_;
   Tracking tracking_;
   std::optional<Duration> timeout_;
-  // Fixed once the call is routed.
+  // Set when the call is routed, not by later picks.
   std::optional<std::uint64_t> hash_;
   RetryRules retry_;
   std::unique_ptr<Filtered> filtered_;  // What filters decided; null: nothing.

@@ -65,7 +65,7 @@ class RetryRules {
 /// the bucket is full, calls that succeed only read it, so they do not contend.
 class RetryThrottle {
  public:
-  /// Precondition: both are more than 0. Rounded to thousandths.
+  /// Precondition: both arguments are more than 0. They are rounded to thousandths.
   RetryThrottle(double max_tokens, double token_ratio);
 
   void succeeded();

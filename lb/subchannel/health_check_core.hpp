@@ -45,7 +45,7 @@ namespace signalbox::lb {
 struct HealthCheckOptions {
   ClusterName cluster;     ///< The label of the metrics.
   HealthChecksPtr checks;  ///< Neither null nor empty.
-  std::uint64_t seed = 0;  ///< The source of all draws of the core.
+  std::uint64_t seed = 0;  ///< The source of all random numbers of the core.
 };
 
 class HealthCheckCore {

@@ -80,7 +80,8 @@
 
 namespace signalbox::lb {
 
-/// The state of a subchannel, for operators.
+/// The state of a subchannel, for operators. `raw` is the state of its connection. `state` also
+/// says whether the endpoint is ejected, unhealthy or DRAINING.
 struct SubchannelSeen {
   EndpointState state = EndpointState::kIdle;
   ConnectivityState raw = ConnectivityState::kIdle;

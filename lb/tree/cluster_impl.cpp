@@ -189,11 +189,11 @@ class ClusterImpl final : public PassThrough {
   std::optional<Terms> terms_;  ///< nullopt: before the first configuration.
   CallRulesPtr rules_;          ///< Made from terms_.
   CallGatePtr observed_;
-  EndpointsPtr counted_;          ///< The endpoints of trackers_.
+  EndpointsPtr counted_;          ///< The endpoints for which trackers_ was made.
   EndpointTrackersPtr trackers_;  ///< Null: calls are not counted by endpoint.
   ClusterCountsPtr counts_;       ///< Null: the cluster's load is not reported.
   ClusterCountsPtr of_gate_;      ///< The counts_ with which the gate of rules_ was made.
-  EndpointsPtr loaded_;           ///< The endpoints of loads_.
+  EndpointsPtr loaded_;           ///< The endpoints for which loads_ was made.
   LocalityLoadsPtr loads_;        ///< Null if counts_ is null.
   // The picker published last, and its inputs.
   PickerPtr of_child_;
