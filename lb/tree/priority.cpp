@@ -182,8 +182,8 @@ class PriorityPolicy final : public Policy {
       options_.keep_removed_priorities ? deactivate(name, effects) : destroy(name, effects);
   }
 
-  // Stops children whose retention has ended (Life::expired). While a configuration was pending,
-  // they were kept, because the choice for it might have needed them.
+  // Stops children with an ended retention (Life::expired). They were kept while a configuration
+  // was pending, because the choice for it might have needed them.
   void drop_expired(LbEffects& effects) {
     std::vector<ChildName> expired;
     for (const auto& [name, life] : lives_) {
