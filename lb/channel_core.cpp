@@ -60,8 +60,8 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
 // sends. Clusters of running calls stay until those calls have ended.
 void ChannelCore::handle(const XdsConfigLost& event) {
   arrived_ = nullptr;
-  // The failure's text includes the other notes. The node ID is still needed, for errors of calls
-  // that have a route already.
+  // Keeps only the node ID of the notes: calls that have a route already need it for their errors.
+  // The text of event.status already includes the other notes.
   if (notes_ != nullptr)
     notes_ = std::make_shared<const ResolutionNotes>(ResolutionNotes{notes_->node, "", {}});
   Routes next;
@@ -242,8 +242,9 @@ void ChannelCore::handle(const IdleExitRequested&) {
   effects_.emplace_back(ExitIdleRoot{});
 }
 
-// Completes `arrived`. The watcher may have made it before it received ReferToClusters, so it may
-// lack clusters that the channel keeps. For these the last known configurations are added.
+// Returns `arrived` with all clusters that the channel keeps (kept_). The watcher may have made
+// `arrived` before it received ReferToClusters, so clusters may be missing. Their last known
+// configurations are added.
 XdsConfigPtr ChannelCore::with_kept_clusters(const XdsConfigPtr& arrived) const {
   std::shared_ptr<XdsConfig> completed;
   const auto carry_over = [&](const ClusterName& name) {

@@ -86,13 +86,13 @@ struct ApplyToRoot {
 
 struct ExitIdleRoot {};
 
-/// Data for metrics, when calls can use a configuration for the first time.
+/// Data for metrics, with the first snapshot of a configuration: from then on calls can use it.
 struct ConfigApplied {
   ConfigOrigin origin;
-  /// The time since the configuration was complete.
+  /// The time from XdsConfigArrived to that snapshot.
   Duration application{};
-  /// The time since the control plane's last response that changed the configuration; nullopt: no
-  /// response did.
+  /// The time from the control plane's response that changed the configuration to that snapshot;
+  /// nullopt: no response changed it (ConfigOrigin::response_at).
   std::optional<Duration> propagation;
 };
 
@@ -104,7 +104,8 @@ struct PublishSnapshot {
   std::optional<ConfigApplied> applied = std::nullopt;
 };
 
-/// Tells the watcher which clusters must stay in the XdsConfig.
+/// Tells the watcher (the actor that makes each XdsConfig) which clusters must stay in the
+/// XdsConfig.
 struct ReferToClusters {
   std::set<ClusterName> clusters;
 };
@@ -139,7 +140,7 @@ class ChannelCore {
     std::set<ClusterName> clusters;
     absl::Status failure;
     ConfigOrigin origin;
-    Instant arrived{};  // When the configuration was complete.
+    Instant arrived{};  // When XdsConfigArrived came.
   };
 
   /// A cluster that is in the policy tree, and what keeps it there.
@@ -170,7 +171,8 @@ class ChannelCore {
   void retire_clusters(const Routes& old);
   void drop_unreferenced();
 
-  /// Whether the published picker comes from this channel's own root, not from before a restart.
+  /// Whether the published picker comes from the present root of the policy tree, and not from the
+  /// snapshot before a restart of the channel's actor.
   bool is_serving() const { return root_.picker != nullptr && !predecessor_serves_; }
 
   bool may_go(const ClusterName& name, const Kept& kept) const;
@@ -191,7 +193,7 @@ class ChannelCore {
   XdsConfigPtr arrived_;             // The newest configuration, as received; null: none.
   XdsConfigPtr xds_;
   ResolutionNotesPtr notes_;
-  ClusterRefs refs_;  // The `ref` of each of kept_, for make_config_selector.
+  ClusterRefs refs_;  // Kept::ref of each cluster in kept_, for make_config_selector.
   std::shared_ptr<const ClusterRefs> published_refs_;  // A copy of refs_, for snapshots.
   std::map<ClusterName, Kept> kept_;
   Routes current_;

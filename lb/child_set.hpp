@@ -13,7 +13,8 @@
 //
 // Invariants
 //   C1  applied() never falls.
-//   C2  A dead, stopped or excused child delays nothing: it counts as having answered.
+//   C2  A dead, stopped or excused (see excuse()) child delays nothing: it counts as having
+//       answered.
 //   C3  A child always has a picker; before its first report the picker queues.
 //   C4  A child with a new type of policy is switched gracefully (A37-22). The new policy runs
 //       under a name of its own ("name~2"). An old policy that is READY runs on, and serves, until
@@ -54,8 +55,8 @@ struct Child {
 };
 
 /// Whether `left` and `right` have the same localities (by pointer) and equal values of all else
-/// that a child reads; probe_exceptions are not compared. If so, a child that has `left` need not
-/// get `right`.
+/// that a child reads. If so, a child that has `left` need not get `right`. probe_exceptions are
+/// not compared, because no child reads them.
 bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right);
 
 class ChildSet {

@@ -80,12 +80,12 @@ struct PolicyOptions {
   /// priority that is not needed. False: it is stopped as soon as the policy has chosen again
   /// (A115).
   bool keep_removed_priorities = false;
-  /// For aggregates that set no mode themselves.
+  /// How calls are spread over the leaves of aggregates that set no mode themselves.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
   /// For the policy tiered, and aggregates that set no threshold: in a priority with less than this
   /// percentage of fit endpoints, all endpoints get calls ("panic", ENV-17). 0: never.
   std::uint32_t panic_threshold = 0;
-  /// The policy tiered: an endpoint that cannot be connected to counts as unhealthy (ENV-24).
+  /// For the policy tiered: an endpoint that cannot be connected to counts as unhealthy (ENV-24).
   bool unreachable_is_unhealthy = true;
   /// Memory for the data of sessions' hosts (Seats, SessionMarks), usually a PagePool. It must
   /// outlive them, and all pickers. Never null.
@@ -95,7 +95,7 @@ struct PolicyOptions {
 /// The input for making a policy.
 struct PolicyContext {
   PolicyPath path;
-  std::uint64_t seed = 0;  ///< The source of all draws of the policy.
+  std::uint64_t seed = 0;  ///< The source of all random choices of the policy.
   /// Receives asks of the policy's pickers, such as "connect this".
   std::shared_ptr<const AskTarget> asks;
   PolicyOptions options;

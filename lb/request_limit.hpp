@@ -7,16 +7,18 @@
 //
 //   out_ = tokens that are out: with calls, or kept by a stripe of threads for its next calls
 //          ├ far from the limit: a stripe takes kBatch at once, so that calls share no cache line
-//          └ near it: one by one, and kept tokens are called in before a call is refused
+//          └ near it: one by one, and kept tokens are taken back before a call is refused
 //
-// The limit itself is an argument: each caller passes that of its configuration. Two configurations
-// of one cluster share the count, but each applies its own limit. A new limit makes a new
-// RequestGate, and does not change the count.
+// A stripe is a group of threads (messages/counting/striped.hpp). The limit itself is an argument:
+// each caller passes that of its configuration. Two configurations of one cluster share the count,
+// but each applies its own limit. A new limit makes a new RequestGate, and does not change the
+// count.
 //
 // Invariants
 //   Q1  Calls in flight ≤ out_ ≤ the limit, at every moment, while all callers pass the same limit.
-//   Q2  A call is refused only while as many calls are in flight as the limit allows. The count can
-//       miss a token that another thread gives back or calls in at that moment.
+//   Q2  A call is refused only while as many calls are in flight as the limit allows. Exception:
+//       the call may miss a token that another thread at that moment gives back, or takes back from
+//       a stripe.
 
 #pragma once
 
@@ -51,8 +53,8 @@ class RequestLimit {
   std::int64_t in_flight() const noexcept;
 
  private:
-  /// How many tokens a stripe takes at once. A stripe that keeps more than twice as many puts this
-  /// many back.
+  /// How many tokens a stripe (a group of threads) takes at once. A stripe that keeps more than
+  /// 2 × kBatch tokens puts kBatch of them back.
   static constexpr std::int64_t kBatch = 8;
 
   /// Whether the limit would not be exceeded even if every stripe took another batch.

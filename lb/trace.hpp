@@ -36,7 +36,7 @@
 
 namespace signalbox::lb {
 
-/// The sink of pick().
+/// The sink of pick(): ignores the steps, and lets side effects happen.
 struct Silent {
   static constexpr bool kTells = false;
 
@@ -53,7 +53,8 @@ struct Silent {
   PickResult ask(const Picker& picker, const PickArgs& args) const { return picker.pick(args); }
 };
 
-/// The sink of explain(). Borrows the trace.
+/// The sink of explain(): gives the steps to the trace, which it borrows, and suppresses side
+/// effects.
 class Telling {
  public:
   static constexpr bool kTells = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// host_count — how many endpoints are fit for calls, as tiered counts them.
+// host_count — how many endpoints are fit for calls, as the policy tiered counts them.
 //
 //   leaf policies ─▶ HostReport ─▶ weighted_target: the sum ─▶ leaf_tiers: by priority ─▶ tiered
 //   Endpoints ─────▶ [tally] ──────────────────────────────────┘ where nothing connects yet
@@ -8,8 +8,8 @@
 // This file defines "healthy". Envoy judges a host by health checks and outlier detection; a client
 // also knows whether it can connect (ENV-24). An endpoint is healthy when
 //   - EDS says HEALTHY or UNKNOWN, and
-//   - no judge (outlier detection, health checks) finds it unfit, which takes a verdict on each of
-//     its held addresses, and
+//   - no judge (outlier detection, health checks) finds it unfit; a judge finds an endpoint unfit
+//     only if it finds each address unfit to which the policy holds a subchannel, and
 //   - it is reachable. It is unreachable from the moment when all of its addresses have failed
 //     until it is READY. This condition applies only with PolicyOptions::unreachable_is_unhealthy.
 // DEGRADED endpoints are counted apart. UNHEALTHY and TIMEOUT endpoints count only in the total. An

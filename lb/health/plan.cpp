@@ -32,8 +32,8 @@ enum class Fitness : std::uint8_t { kHealthy, kDegraded, kUnfit };
 struct Host {
   const Endpoint* endpoint = nullptr;
   Fitness fitness = Fitness::kUnfit;
-  std::size_t locality = 0;  // The locality's index in the plan,
-  std::size_t place = 0;     // and the endpoint's index in the locality.
+  std::size_t locality = 0;  // The index of the endpoint's locality in the plan.
+  std::size_t place = 0;     // The endpoint's index in that locality.
   bool down = false;
 };
 
@@ -223,7 +223,7 @@ absl::Status assume_all(const PlanAssumptions& assumptions, std::vector<Row>& ro
 
 // --- shares ----------------------------------------------------------------
 
-// The health of a priority: as it is now, or, with `then`, under the plan's assumptions.
+// The health of a priority: as it is now, or, with `then`, under the PlanAssumptions.
 PriorityHealth health_of(const Row& row, bool then) {
   PriorityHealth health;
   health.overprovisioning_factor = row.leaf->endpoints->overprovisioning_percent;
@@ -249,8 +249,8 @@ PriorityHealth health_of(const Row& row, bool then) {
   return health;
 }
 
-// Divides `share` among the endpoints for which `is_meant` holds, as the leaf's policy would. Under
-// the assumptions, endpoints that are assumed to be down get nothing.
+// Divides `share` among the endpoints for which `is_meant` holds, as the leaf's policy would. In an
+// answer under PlanAssumptions, endpoints in PlanAssumptions::down get nothing.
 void give(const Row& row,
           absl::FunctionRef<bool(const Host&)> is_meant,
           CallShare share,
@@ -329,7 +329,8 @@ void answer_with(PlanAnswer answer, const std::vector<Row>& rows, Plan& plan) {
   }
 }
 
-// Sums the shares from the endpoints up (P2). Calls that no endpoint takes fail (P1).
+// Sums the shares from the endpoints up. Calls that no endpoint takes fail (P1, P2 of
+// messages/plan.hpp).
 void sum_up(PlanAnswer answer, Plan& plan) {
   CallShare taken = 0;
   for (PlannedLeaf& leaf : plan.leaves) {

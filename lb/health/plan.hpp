@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // plan — computes which endpoints would take a cluster's calls, in both modes (priority and
-// tiered), now and under assumptions ("zone b is down").
+// tiered), now and under PlanAssumptions ("zone b is down").
 //
 //   leaves with their endpoints, assumptions ─▶ [make_plan] ─▶ Plan
 //
@@ -51,10 +51,10 @@ struct PlanInput {
 /// or are out of range. The text for an unknown name lists known ones.
 absl::StatusOr<Plan> make_plan(const PlanInput& input, const PlanAssumptions& assumptions);
 
-/// A plan has four answers: for each mode, now and under the assumptions. This names one of them.
+/// Names one of the four answers of a plan: for each mode, now and under the PlanAssumptions.
 struct PlanAnswer {
   AggregateMode mode = AggregateMode::kPriority;
-  bool then = false;  ///< True: under the assumptions. False: now.
+  bool then = false;  ///< True: under the PlanAssumptions. False: now.
 };
 
 CallShare share_in(const PlannedShares& shares, PlanAnswer answer);

@@ -41,7 +41,7 @@ std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
 /// The names of the policy and of the policies below it: "wrr_locality, round_robin".
 std::string policy_text(const LbConfigPtr& policy);
 
-/// Why the policy's real shares may differ from these; empty: no reason is known.
+/// Why the policy's real shares may differ from those of spread_calls(); empty: no reason is known.
 std::string spread_note(const LbConfigPtr& policy);
 
 }  // namespace signalbox::lb

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// custom — wraps a policy that the user registered, and checks its side of the contract (gRFC A52).
+// custom — wraps a policy that the user registered, and checks that the policy keeps its promises
+// (gRFC A52).
 //
 //   Event ─▶ [custom] ─▶ the user's step ─▶ effects, all checked ─▶ shell
 //                                        └▶ a broken promise: the actor dies, and its last picker
 //                                           goes on serving
 //   pick ─▶ custom_picker ─▶ the user's picker
 //
-// If the user's policy throws, the actor around it dies, and is restarted with back-off. The
-// configurations that are blamed for deaths are left out. If a step throws or breaks a promise,
-// none of its effects runs, not even those before the faulty one. ChildAskedReresolution does not
-// reach the user's policy: the request goes to the parent.
+// If the user's policy throws, the actor around it dies, and is restarted with back-off. A death is
+// blamed on the oldest configuration that the policy had not applied; the restarted policy does not
+// get that configuration again. If a step throws or breaks a promise, none of its effects runs, not
+// even those before the faulty one. ChildAskedReresolution does not reach the user's policy: the
+// request goes to the parent.
 //
 // Invariants: the promises of the user's policy. lb/policy.hpp has P1 to P3.
 //   I1  The step that takes the policy's first configuration publishes a picker. The policy reports
@@ -20,9 +22,9 @@
 //       is newer than the newest generation that it was sent (P2).
 //   I4  It acquires no address that it holds. It releases and connects only addresses that it
 //       holds.
-//   I5  It starts no child that runs. It updates, stops and wakes only children that run. A child
-//       keeps its kind of policy. No child is of a kind that belongs above a cluster, such as
-//       cluster_manager or cds.
+//   I5  It starts no child that runs. It updates, stops and tells to leave IDLE only children that
+//       run. A child keeps its kind of policy. No child is of a kind that belongs above a cluster,
+//       such as cluster_manager or cds.
 //   I6  It returns no effect that belongs to the policies above it: effects on subchannel maps, on
 //       the health and call counts of endpoints, on sessions, and observations. It starts no timer
 //       with a negative delay.

@@ -18,8 +18,9 @@
 //   I3  An endpoint that a judge (outlier detection, health checks) finds unfit is not READY, but
 //       keeps its connection (A61). Exception: an endpoint that the list marks UNHEALTHY is used
 //       whatever the judges find, because the list belongs to a tier in panic (ENV-17).
-//   I4  Endpoints with a common address share one hold on that address. If k endpoints share it,
-//       adding or removing one costs O(log k), and a report of the address costs O(k).
+//   I4  Endpoints with a common address share one hold on that address (see SubchannelMapCore). If
+//       k endpoints share it, adding or removing one costs O(log k), and a report of the address
+//       costs O(k).
 
 #pragma once
 
@@ -102,7 +103,7 @@ class EndpointSet {
     const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
     ConnectivityState state = ConnectivityState::kIdle;
     ConnectionPtr connection;  ///< Null unless the state is READY.
-    CallTrackerPtr tracker;    ///< Of the subchannel map; it comes with the connection.
+    CallTrackerPtr tracker;    ///< The subchannel map reports it with the connection.
     CallTrackerPtr counter;    ///< From MakeCounter; lives as long as the endpoint is a member.
     /// False: the endpoint is left out of pickers and states; see let_count().
     bool counts = true;

@@ -83,8 +83,9 @@ class alignas(kCacheLine) EndpointWeight {
  private:
   static constexpr Instant::rep kNever = std::numeric_limits<Instant::rep>::max();
 
-  // In ticks of Instant. The three are not written as one, so a reader may see fields of two
-  // reports, which is harmless.
+  // The times are in ticks of Instant. The three fields are not written at once, so ask() may
+  // combine two reports. That changes its answer no more than a slightly earlier or later call
+  // would.
   mutable std::atomic<Instant::rep> non_empty_since_{kNever};
   mutable std::atomic<Instant::rep> last_update_{kNever};
   mutable std::atomic<double> weight_{0};
@@ -105,7 +106,7 @@ class WeightListener final : public LoadListener {
   const WeightRulesPtr rules_;
 };
 
-/// Gives the load reports of one endpoint's calls to its EndpointWeight. Its rules are fixed,
+/// Gives the load reports of one endpoint's calls to its EndpointWeight. Its rules never change,
 /// because calls read them on any thread; new rules need a new tracker.
 class WeightTracker final : public CallTracker {
  public:

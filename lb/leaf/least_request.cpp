@@ -22,8 +22,9 @@ std::uint32_t choices_of(const LeastRequestConfig& config) {
   return std::clamp(config.choice_count, kFewestChoices, kMostChoices);
 }
 
-// Counts the calls in flight to one endpoint. The counter is the Use that each running call holds
-// of this tracker, so ended() does nothing.
+// Counts the calls in flight to one endpoint. Each running call holds a counted reference (a Use)
+// to its trackers. So this tracker's own use_counter() is the number of calls, and ended() need not
+// count.
 class InFlight final : public CallTracker {
  public:
   void ended(const CallEnd& /*end*/) const noexcept override {}
@@ -105,7 +106,8 @@ class LeastRequestPicker final : public Picker {
 
   ReadyEndpoints ready_;  // Never empty.
   std::vector<CallTrackerPtr> owners_;
-  // The counters of owners_, by endpoint; copied here because picks read them.
+  // The use_counter() of each of owners_. Copied here, so that the comparison of endpoints reads no
+  // tracker.
   std::vector<UseCounter> counters_;
   std::uint32_t choices_;
 };

@@ -8,9 +8,10 @@
 // pick draws choice_count (2 to 10) READY endpoints, perhaps one of them twice. The call goes to
 // the drawn endpoint with the fewest calls in flight; among equals, to the one drawn first.
 //
-// Only calls that this policy sent count. The policy has a CallTracker for each endpoint, and each
-// running call holds a Use of it. The CallTracker stays while the endpoint is a member, even if the
-// connection changes.
+// Only calls that this policy sent count. The policy has a CallTracker for each endpoint. Each
+// running call holds a counted reference to it (a Use, messages/counting/tracked.hpp), so the
+// number of references is the number of calls in flight. The CallTracker stays while the endpoint
+// is a member, even if the connection changes.
 
 #pragma once
 

@@ -24,7 +24,8 @@ constexpr std::uint32_t kMostSlots = 256;
 
 class MaglevPicker final : public Picker {
  public:
-  // The items of the table are the members. Precondition: a member that counts is READY.
+  // The items of `table` are `members`, in order. Precondition: at least one member that counts is
+  // READY.
   MaglevPicker(TablePtr table, const EndpointSet& members)
       : table_(std::move(table)), ready_(members.ready()) {
     places_.reserve(members.size());
@@ -120,7 +121,7 @@ class Maglev final : public Petiole {
             context().options.weighted_shuffling ? WeightRule::kShare : WeightRule::kProduct),
         size_);
     for (std::size_t at = 0; at < endpoints().size(); ++at)
-      endpoints().let_count(at, table_->has_slot(at));  // No pick reaches the others (I2).
+      endpoints().let_count(at, table_->has_slot(at));  // Without a slot, no pick reaches it (I2).
   }
 
   // If an endpoint has become READY, calls may go to other endpoints a little longer, so the new

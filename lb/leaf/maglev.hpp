@@ -23,7 +23,7 @@
 //   I1  A change of state makes a picker with the same table. A table is built only when the list,
 //       a field of an endpoint or locality, or the size has changed.
 //   I2  Endpoints may have no slot, if there are more endpoints than slots. No pick reaches such
-//       endpoints. They count neither for the state nor in texts.
+//       endpoints. They count neither for the policy's state nor in the texts of failures.
 
 #pragma once
 

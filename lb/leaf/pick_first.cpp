@@ -15,7 +15,8 @@
 namespace signalbox::lb {
 namespace {
 
-// Whether picks cannot tell the endpoints apart. Of the localities, name and weight are compared.
+// Whether picks with `left` and with `right` have equal results. Of the localities, only name and
+// weight are compared.
 bool same(const ChosenEndpoint& left, const ChosenEndpoint& right) {
   if (left.tracker != right.tracker) return false;
   if (left.endpoint == nullptr || right.endpoint == nullptr) return left.endpoint == right.endpoint;

@@ -9,9 +9,9 @@
 // has the decisions, with their diagram and invariants. This policy connects that class with
 // configurations, pickers and parents.
 //
-// address_order.hpp orders the addresses. Endpoints are in the configured order, or, if configured,
-// shuffled by the seed (and by weight). Each endpoint's addresses stay in order. Then IPv4 and IPv6
-// are interleaved.
+// address_order.hpp orders the addresses. Endpoints are in the order of the list, or, with
+// shuffle_address_list, shuffled by the seed (and by weight). Each endpoint's addresses stay in
+// order. Then IPv4 and IPv6 are interleaved.
 //
 // Health does not change the choice: an ejected endpoint stays in use, because pick_first has no
 // other connection (A61, A17). Outlier detection counts its calls nevertheless. Health does change

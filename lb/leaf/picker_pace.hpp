@@ -25,7 +25,8 @@
 // Invariants
 //   I1  A need of kNow is built at the end of the burst, whatever the pace.
 //   I2  A picker for needs of kMayWait alone is built max(interval, kShare × cost) after the picker
-//       before it, whatever that one was built for. kLongestWait is the most that a cost causes.
+//       before it, whatever that one was built for. The cost is the time that building the last
+//       picker took. A high cost makes the wait at most kLongestWait.
 //   I3  At most one timer runs. Each need ends in a picker: a burst end or a timer is always under
 //       way while a need is open.
 
@@ -39,7 +40,7 @@
 
 namespace signalbox::lb {
 
-/// The interval that runtimes use.
+/// The `interval` of PickerPace's constructor that runtimes use.
 inline constexpr Duration kPickerInterval = std::chrono::milliseconds(5);
 
 class PickerPace {
@@ -47,7 +48,7 @@ class PickerPace {
   /// How urgently a picker is needed; a later value outranks an earlier one.
   enum class Need : std::uint8_t { kNone, kMayWait, kNow };
 
-  /// Building pickers that may wait takes at most 1/kShare of the time.
+  /// Building pickers for Need::kMayWait takes at most 1/kShare of the time.
   static constexpr int kShare = 20;
   /// The longest time between two pickers that a high cost can cause. Costs are measured, so a
   /// pause of the process can look like a cost.
@@ -60,7 +61,7 @@ class PickerPace {
     friend bool operator==(const Order&, const Order&) = default;
   };
 
-  /// `interval`: the least time between two pickers that may wait.
+  /// `interval`: the least time between a picker and a next one of Need::kMayWait.
   explicit PickerPace(Duration interval) : interval_(interval) {}
 
   /// Something has changed that the published picker does not know.

@@ -40,7 +40,7 @@ class RingHash final : public Petiole {
         context().options.weighted_shuffling ? WeightRule::kShare : WeightRule::kProduct);
     ring_ = std::make_shared<const HashRing>(items, sizes_);
     for (std::size_t at = 0; at < endpoints().size(); ++at)
-      endpoints().let_count(at, ring_->has_point(at));  // No pick reaches the others (I3).
+      endpoints().let_count(at, ring_->has_point(at));  // Without a point, no pick reaches it (I3).
   }
 
   // Calls may be waiting for the endpoint that changed, so a new picker is needed at once. Only a
@@ -99,7 +99,7 @@ class RingHash final : public Petiole {
 
   HashRing::Sizes sizes_;
   std::string header_;
-  std::shared_ptr<const HashRing> ring_;  // Its items are the members, in order.
+  std::shared_ptr<const HashRing> ring_;  // Its items: endpoints(), in order.
   std::size_t next_ = 0;
 };
 

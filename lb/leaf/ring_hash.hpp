@@ -28,7 +28,8 @@
 //   I2  A change of state makes a picker with the same ring. A ring is built only when the list, a
 //       field of an endpoint or locality, or the size has changed.
 //   I3  Endpoints may have no point on the ring (hash_ring.hpp). No pick reaches such endpoints.
-//       They count neither for the state nor in texts, and the policy never connects them.
+//       They count neither for the policy's state nor in the texts of failures, and the policy
+//       never connects them.
 
 #pragma once
 

@@ -26,7 +26,7 @@ namespace signalbox::lb {
 class RingHashPicker final : public Picker {
  public:
   struct Parts {
-    std::shared_ptr<const HashRing> ring;         ///< Not empty; its items are the members.
+    std::shared_ptr<const HashRing> ring;         ///< Not empty. Its items: all endpoints.
     std::string header;                           ///< request_hash_header; empty: the route's hash.
     std::shared_ptr<const AskTarget> ask_target;  ///< Null: asks are not sent.
     absl::Status failure;                         ///< For picks that find no endpoint. Not OK.
@@ -52,7 +52,7 @@ class RingHashPicker final : public Picker {
   };
 
   // An IDLE endpoint, and whether a pick has asked to connect it. The flag avoids duplicate asks,
-  // which would do no harm.
+  // which would change nothing.
   struct Idle {
     explicit Idle(Address first) : address(std::move(first)) {}
 

@@ -81,7 +81,7 @@ class RoundRobinPicker final : public Picker {
 
   // The index of the next endpoint. It is loaded and stored, not incremented atomically, because an
   // atomic increment would wait for all memory accesses of the pick. So threads of one stripe may
-  // use the same endpoint twice in a row, which is harmless.
+  // use the same endpoint twice in a row, which hardly changes the shares.
   struct alignas(kCacheLine) Position {
     std::atomic<std::uint64_t> mark{0};
   };

@@ -73,7 +73,7 @@ class WeightedRoundRobinPicker final : public Picker {
     return {static_cast<std::uint32_t>(mark), static_cast<std::uint32_t>(mark >> 32U)};
   }
 
-  // A random turn for `step`.
+  // A random turn, the same for equal `seed` and `step`.
   StrideScheduler::Turn drawn(std::uint64_t seed, std::uint64_t step) const {
     const std::uint64_t endpoint = draw_below(seed, Salt::kEndpoint, ready_.size(), step);
     const std::uint64_t round =

@@ -44,7 +44,7 @@ class ReceivedLoadReport {
   /// Null: the report is too large or malformed.
   const LoadReport* report() const { return is_valid_ ? &report_ : nullptr; }
 
-  /// The number of values that were left out.
+  /// How many single values of the report were ignored, such as NaN (see the head of this file).
   std::size_t ignored() const { return ignored_; }
 
   /// How the metrics count the report.

@@ -174,8 +174,8 @@ class AskPicker final : public Picker {
 
   std::shared_ptr<const AskTarget> asks_;
   PickAsk ask_;
-  // Whether a pick has sent the ask. The atomic exchange lets one pick win. A second ask would do
-  // no harm.
+  // Whether a pick has sent the ask. The atomic exchange lets one pick win. A second ask would
+  // change nothing.
   mutable std::atomic<bool> ask_mark_{false};
 };
 

@@ -8,7 +8,7 @@
 //                                ◀─ delayed, after end_delay()
 //            ─▶ Router::explain ─▶ Explanation: the same, step by step, and nothing is done
 //
-// A call with a session (A55) may have a cookie for its application: Pick::set_cookie().
+// The response to a call with a session (A55) may have to set a cookie: Pick::set_cookie().
 //
 // Thread-safe and lock-free; a complete pick allocates nothing. A pick is counted in the CallStats
 // of the leaf cluster that takes the call, else in those of the route's cluster. The router sends
@@ -37,10 +37,10 @@
 
 namespace signalbox::lb {
 
-/// Names of the caller for the texts of failures. Either may be empty.
+/// The names that the texts of failures contain. Either may be empty.
 struct CallerNames {
   std::string target;   ///< "xds:///orders"
-  std::string node_id;  ///< Empty: the configuration's notes name the node.
+  std::string node_id;  ///< Empty: the configuration's ResolutionNotes have it.
 };
 
 /// A call as the data plane knows it. Borrowed for the duration of pick().
@@ -161,15 +161,15 @@ class Pick {
  private:
   friend class Router;
 
-  /// What ask() returns beside the outcome. Valid as long as the picker is.
+  /// What ask() returns; it writes the outcome into the Pick. Valid as long as the picker is.
   struct Answer {
     Affinity affinity = {};
     const LeafCalls* leaf = nullptr;
   };
 
-  // The steps of a pick, for which the Pick is queued, without connection, leaf and trackers. ask()
-  // writes the endpoint's hostname to `authority`, unless `authority` is null or the endpoint has
-  // none.
+  // The following functions are the steps of a pick. Precondition: the outcome is kQueue, and the
+  // Pick has no connection, leaf or trackers. ask() writes the endpoint's hostname to `authority`,
+  // unless `authority` is null or the endpoint has no hostname.
   template <typename Sink>
   Answer ask(const Snapshot& snapshot,
              const PickArgs& args,
@@ -182,14 +182,14 @@ class Pick {
   void fail_without(const Snapshot& snapshot);
 
   PickOutcome outcome_ = PickOutcome::kQueue;
-  bool auto_host_rewrite_ = false;                   // Fixed once the call is routed.
-  std::uint8_t priority_ = PickResult::kNoPriority;  // Of the last pick that was not complete.
+  bool auto_host_rewrite_ = false;  // Set when the call is routed, not by later picks.
+  std::uint8_t priority_ = PickResult::kNoPriority;  // See priority().
   Use cluster_;
   Use connection_;
   Use leaf_;
   Tracking tracking_;
   std::optional<Duration> timeout_;
-  // Fixed once the call is routed.
+  // Set when the call is routed, not by later picks.
   std::optional<std::uint64_t> hash_;
   RetryRules retry_;
   std::unique_ptr<Filtered> filtered_;  // What filters decided; null: nothing.
@@ -238,8 +238,8 @@ class Router {
   std::uint64_t sequence() const;
 
  private:
-  /// Does the work of pick(), repick() and explain(), but for warnings about cookies, which are
-  /// given after the read section.
+  /// Does the work of pick(), repick() and explain(), but for warnings about cookies. These are
+  /// given after the snapshot's read section, because they may be slow.
   template <typename Sink>
   [[gnu::hot]] void look(Pick& pick, const CallArgs& call, const Sink& sink) const;
 

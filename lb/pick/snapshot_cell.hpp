@@ -7,7 +7,7 @@
 //
 // Readers take no lock and write no shared cache line. Their threads need not register: liburcu
 // does that, under a lock, when a thread makes its first Reader. Only this class knows that it uses
-// RCU. Benchmarks led to RCU (decision 7).
+// RCU. Benchmarks led to RCU (docs/decisions, 7).
 //
 // Invariants
 //   S1  A Snapshot is never destroyed while a Reader that could see it is alive.
@@ -26,9 +26,9 @@
 
 namespace signalbox::lb {
 
-/// What picks read: routes and pickers. The fields of every pick share one cache line. `sessions`
-/// begins at the end of that line, so the fields that only calls with sessions read are on the next
-/// line.
+/// What picks read: routes and pickers. The fields that every pick reads are on one cache line.
+/// `sessions` begins at the end of that line, so its fields that only calls with sessions read are
+/// on the next line.
 struct alignas(kCacheLine) Snapshot {
   Generation generation = 0;
   /// Rises with each publication, also if only the picker is new. A waiting call compares it to

@@ -27,7 +27,7 @@ std::string shown(absl::string_view path) {
   return path.size() <= kMost ? text : absl::StrCat(text, "… (", path.size(), " bytes)");
 }
 
-// Draws a cluster by weight. A cluster that cannot serve is drawn too (A31-9).
+// Draws a cluster by weight. A cluster without a connection is drawn too (A31-9).
 template <typename Sink>
 const RouteCluster& choose(const Shares& shares, std::uint64_t seed, const Sink& sink) {
   const auto explained = [&](const RouteCluster& chosen, absl::FunctionRef<std::string()> why) {

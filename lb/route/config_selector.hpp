@@ -30,8 +30,9 @@
 
 namespace signalbox::lb {
 
-/// A cluster that calls of one channel refer to. Calls that chose the cluster hold a Use of it
-/// until they end (A31-13). It outlives the selectors that name it.
+/// A cluster that calls of one channel refer to. Calls that chose the cluster hold a counted
+/// reference to it (a Use, messages/counting/tracked.hpp) until they end (A31-13). It outlives the
+/// selectors that name it.
 class ClusterRef : public Tracked {
  public:
   ClusterRef(ClusterName name, std::shared_ptr<const CallStats> stats)

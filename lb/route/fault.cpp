@@ -87,7 +87,7 @@ bool drawn(const FilterCall& call,
   return is_hit;
 }
 
-// Counts one call among the active faults while it exists.
+// While this object exists, one call counts among the active faults.
 class Active {
  public:
   Active(RequestLimitPtr among, std::uint32_t most) : among_(std::move(among)), most_(most) {}

@@ -14,7 +14,7 @@
 namespace signalbox::lb {
 namespace {
 
-// Replaces a filter with a wrong configuration: ends every call with `why`.
+// Takes the place of a filter that has a wrong configuration: ends every call with `why`.
 class Broken final : public CallFilter {
  public:
   explicit Broken(absl::Status why) : why_(std::move(why)) {}

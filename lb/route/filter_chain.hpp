@@ -10,8 +10,9 @@
 // nothing. The router filter ends the chain: it stands for the pick itself. Equal chains are one
 // object.
 //
-// If an override for one filter has the configuration type of another filter, only this code can
-// notice. Calls with such an override fail with UNAVAILABLE, rather than go on without the filter.
+// An override may have the configuration type of another filter. Only this code can notice that:
+// the override comes with the route, the filter's type with the listener. Calls with such an
+// override fail with UNAVAILABLE, rather than go on without the filter.
 
 #pragma once
 

@@ -10,7 +10,7 @@
 namespace signalbox::lb {
 namespace {
 
-// RE2's memory for one regular expression: usual, least and most.
+// RE2's memory for one regular expression, in bytes: usual, least and most.
 constexpr std::int64_t kRegexMemory = 1 << 20;
 constexpr std::int64_t kLeastRegexMemory = 64 << 10;
 constexpr std::int64_t kMostRegexMemory = 64 << 20;

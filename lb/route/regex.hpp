@@ -4,7 +4,7 @@
 //
 //   pattern, within the user's max_regex_memory ─▶ [compile_regex]  ─▶ RE2
 //   patterns of a snapshot's routes             ─▶ [RegexPool]      ─▶ each text compiled once
-//   pattern                                     ─▶ [literal_prefix] ─▶ other texts do not match
+//   pattern                                     ─▶ [literal_prefix] ─▶ how every match begins
 //   many patterns                               ─▶ [RegexSet]       ─▶ those that match, at once
 //
 // RE2 reads each byte of a text once, so matching takes time in proportion to the text, whatever
@@ -48,8 +48,8 @@ class RegexPool {
   absl::flat_hash_map<std::string, RegexPtr> compiled_;
 };
 
-/// A text with which every text that matches the whole pattern begins, as far as it is easily seen.
-/// Empty for patterns with alternatives.
+/// The literal characters with which the pattern begins, and so every text that matches it as a
+/// whole. Empty for patterns with alternatives.
 std::string literal_prefix(absl::string_view pattern);
 
 /// Matches a text against many patterns in one pass. Immutable; match() runs on any thread, and may

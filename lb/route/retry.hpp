@@ -65,7 +65,7 @@ class RetryRules {
 /// the bucket is full, calls that succeed only read it, so they do not contend.
 class RetryThrottle {
  public:
-  /// Precondition: both are more than 0. Rounded to thousandths.
+  /// Precondition: both arguments are more than 0. They are rounded to thousandths.
   RetryThrottle(double max_tokens, double token_ratio);
 
   void succeeded();
@@ -102,8 +102,8 @@ struct RetryDecision {
 /// What a call remembers about its attempts.
 class RetryState {
  public:
-  /// So many attempts of one call may reach no server. The next such failure ends the call
-  /// (kExhausted).
+  /// The most attempts of one call that may reach no server. The next one that reaches none ends
+  /// the call (kExhausted).
   static constexpr std::uint32_t kMostUnsent = 100;
 
   /// Decides after an attempt has ended. Precondition: no attempt of the call is running. `seed`:

@@ -47,8 +47,8 @@ std::size_t coarse_hash(const ForwardAction& action, const Chains& chains) {
   return hash;
 }
 
-// Compares the actions, but not their filter overrides: the filter chains made from these are
-// compared elsewhere.
+// Compares the actions, but not their filter overrides: place_of() compares the filter chains that
+// are made from the overrides.
 bool same(const ForwardAction& left, const ForwardAction& right) {
   const auto all_but_clusters = [](const ForwardAction& action) {
     return std::tie(action.max_stream_duration,
@@ -64,7 +64,8 @@ bool same(const ForwardAction& left, const ForwardAction& right) {
          all_but_clusters(left) == all_but_clusters(right);
 }
 
-// How many different patterns the hash policies have. The pool compiles each of them once.
+// How many different regular expressions the hash policies have. RegexPool compiles each of them
+// once.
 std::size_t count_regexes(const VirtualHost& host) {
   absl::flat_hash_set<absl::string_view> patterns;
   for (const Route& route : host.routes) {

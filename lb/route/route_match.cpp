@@ -52,7 +52,8 @@ bool contains(absl::string_view text, absl::string_view part, bool ignore_case) 
   return found != text.end() || part.empty();
 }
 
-// How many different patterns paths and headers have. The pool compiles each of them once.
+// How many different regular expressions the paths and headers of the routes have. RegexPool
+// compiles each of them once.
 std::size_t count_regexes(const VirtualHost& host) {
   absl::flat_hash_set<absl::string_view> patterns;
   const auto see = [&](const TextMatcher& matcher) {

@@ -87,8 +87,8 @@ class RouteTable {
   /// The position in VirtualHost.routes of the route that takes the call; nullopt: there is none.
   std::optional<std::size_t> find(const PickArgs& args) const { return find(args, Silent{}); }
 
-  /// Does the same, and tells `sink` about routes that match the call's path, but not its headers
-  /// or fraction.
+  /// Finds the route in the same way, and tells `sink` about routes that match the call's path, but
+  /// not its headers or fraction.
   template <typename Sink>
   [[gnu::hot]] std::optional<std::size_t> find(const PickArgs& args, const Sink& sink) const;
 

@@ -11,9 +11,9 @@
 //                                          Session ◀─ [settle] ◀─ Affinity ◀───────────────┘
 //
 // A seat (the cache line with all that a call to one host needs) is found by the hash of the
-// cookie's text. Reading a seat costs a cache miss. So when one cluster has sessions with cookies
-// of one name, the seat is prefetched before the route is looked for, and is in the cache when the
-// pick needs it.
+// cookie's text. Reading a seat costs a cache miss. So when exactly one cluster has sessions, and
+// their cookies have one name, the seat is prefetched before the route is looked for, and is in the
+// cache when the pick needs it.
 //
 // The steps are functions of their own, so that their code takes no room in the instruction cache
 // of calls without a session.
@@ -64,7 +64,7 @@ class SessionLead {
 
 /// The session data of a call that is found before the call's route.
 struct Foresight {
-  std::optional<FoundCookie> cookie;  ///< Found by the lead's name; nullopt: not looked for.
+  std::optional<FoundCookie> cookie;  ///< Found by SessionLead::cookie(); nullopt: not looked for.
   CookieKey key{};             ///< The cookie's hash; default: no cookie, or one that is too long.
   const Seat* seat = nullptr;  ///< Where the search for the cookie's seat begins; null: no seats.
 
@@ -74,7 +74,7 @@ struct Foresight {
   }
 };
 
-/// Looks for the call's cookie and its seat. Precondition: the lead is known.
+/// Looks for the call's cookie and its seat. Precondition: lead.is_known().
 [[gnu::hot]] Foresight foresee(const SessionLead& lead, const HeaderSource& headers);
 
 /// Begins the call's session as the filter stateful_session does, with the cookie that foresee()

@@ -54,9 +54,9 @@ struct HostSlot {
   mutable std::atomic<bool> asked{false};
 };
 
-/// The first host of each kind among the hosts of a cookie; null: none. `known` is any host of the
-/// table. The other members are fit hosts, by the state of their subchannels; `unheld` has no
-/// subchannel.
+/// The first host of each kind among the hosts that a cookie names; null: none is of this kind.
+/// `known`: the table has the host. The other kinds are fit hosts: `ready` and `idle` by the state
+/// of their subchannel, `unheld` without a subchannel.
 struct NamedHosts {
   const HostSlot* known = nullptr;
   const HostSlot* ready = nullptr;

@@ -63,7 +63,7 @@ class HostTable {
 
   std::optional<std::size_t> find(absl::string_view address) const;
 
-  /// The SessionMarks (times of the last use by a session) of the hosts with `allowed`.
+  /// The SessionMarks (times of the last use by a session) of all hosts with Host::allowed.
   SessionMarksPtr marks() const;
 
   std::pmr::memory_resource* memory() const { return memory_; }

@@ -132,7 +132,7 @@ std::uint64_t Session::expires() const {
 namespace {
 
 // Deletes the thread's ended Sessions when the thread ends. A call may end on any thread, even one
-// that has destroyed its keeper already; is_gone then makes GiveBack delete the Session.
+// that has destroyed its SpareKeeper already; is_gone then makes GiveBack delete the Session.
 class SpareKeeper {
  public:
   ~SpareKeeper() {

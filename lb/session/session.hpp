@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Session — the data of one call's session, from its filters to its end (gRFC A55).
+// Session — the data of one call's session, from the call's filters to its end (gRFC A55).
 //
 //   stateful_session: begin() ─▶ [Session] in the Pick ─▶ wish() ─▶ SessionArgs ─▶ the picker
 //                                     │   ├─ read() ◀─ unless it knows the cookie ◀─┤
@@ -13,7 +13,8 @@
 //
 // Invariants
 //   S1  A Set-Cookie exists only while the pick is complete, and names the endpoint of the pick.
-//   S2  Whatever a cookie says, the picker gets only a text to look up (A55-18).
+//   S2  The picker only looks the cookie's hosts up among the cluster's endpoints. So a forged
+//       cookie cannot send a call elsewhere (A55-18).
 
 #pragma once
 
@@ -180,8 +181,8 @@ struct alignas(kCacheLine) Session final : SessionHint {
   }
 
   /// Call it after a pick. Counts the AffinityResult, and writes the Set-Cookie if the response
-  /// needs one (A55-21, A55-24). `stats`: null: nothing counts. Precondition: it is the first pick
-  /// of the call, or forget() was called.
+  /// needs one (A55-21, A55-24). `stats`: null: nothing is counted. Precondition: it is the first
+  /// pick of the call, or forget() was called.
   void settle(const Affinity& affinity,
               PickOutcome outcome,
               const ClusterName& cluster,
@@ -240,8 +241,8 @@ struct alignas(kCacheLine) Session final : SessionHint {
   std::uint64_t expires() const;
 
   // Fields that every call reads come first, so that they share few cache lines.
-  const CompiledCookie* config_ = nullptr;  // Null after keep(): kept_ has its text.
-  absl::string_view value_;                 // The call's cookie; borrowed until keep().
+  const CompiledCookie* config_ = nullptr;  // Null after keep(), which copies its text() to kept_.
+  absl::string_view value_;  // The call's cookie; after keep() a view of kept_value_.
   std::uint32_t name_size_ = 0;
   std::uint32_t ttl_seconds_ = 0;  // From the cookie's configuration.
   bool is_read_ = false;
@@ -251,7 +252,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   bool is_counted_ = false;   // This call's new Set-Cookie is in the statistics.
   bool has_moved_ = false;  // The last pick was complete, and chose hosts_, not the cookie's hosts.
   bool is_elsewhere_ = false;  // The next pick tries hosts_, not the cookie's hosts.
-  CookieKey key_;              // The key of value_.
+  CookieKey key_;              // The hash of value_.
   // The decoded cookie: views into decoded_. Without hosts: the cookie is unread or unusable.
   CookieHost own_;
   KeptText kept_;

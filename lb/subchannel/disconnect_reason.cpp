@@ -49,7 +49,7 @@ constexpr std::array kWords{Word{"Connection reset by peer", "connection reset"}
                             Word{"Network is unreachable", "socket error"}};
 
 // The word for the error code in gRPC's text, "GOAWAY received; Error code: 0; Debug Text: …".
-// Without a code: that of NO_ERROR.
+// Without a code: the word for NO_ERROR.
 const char* goaway(absl::string_view error) {
   for (const char* word : kGoaways)
     if (absl::StrContains(error, word)) return word;

@@ -45,7 +45,7 @@ namespace signalbox::lb {
 struct HealthCheckOptions {
   ClusterName cluster;     ///< The label of the metrics.
   HealthChecksPtr checks;  ///< Neither null nor empty.
-  std::uint64_t seed = 0;  ///< The source of all draws of the core.
+  std::uint64_t seed = 0;  ///< The source of all random numbers of the core.
 };
 
 class HealthCheckCore {
@@ -63,9 +63,9 @@ class HealthCheckCore {
   /// What is known about one check, and its newest timer or probe.
   struct Course {
     Verdict verdict = Verdict::kUnknown;
-    std::uint32_t against = 0;  ///< Consecutive probes with the opposite result.
+    std::uint32_t against = 0;  ///< How many newest probes in a row contradict the verdict.
     std::string why;            ///< Why the verdict is kUnfit.
-    std::uint64_t number = 0;   ///< Of the newest timer, and of the probe that the timer starts.
+    std::uint64_t number = 0;  ///< The number of the newest timer, and of the probe that it starts.
     bool is_probing = false;
   };
 

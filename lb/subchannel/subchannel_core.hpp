@@ -54,7 +54,7 @@ struct SubchannelOptions {
   double lost_multiplier = 1.3;
   double jitter = 0.2;
   Duration max_backoff = std::chrono::seconds(120);
-  std::uint64_t seed = 0;  ///< The source of all draws of the core.
+  std::uint64_t seed = 0;  ///< The source of all random numbers of the core.
 };
 
 class SubchannelCore {

@@ -34,7 +34,7 @@ std::size_t index(HealthJudge judge) {
   return static_cast<std::size_t>(judge);
 }
 
-// The addresses that only one table has, or for which the tables have different reasons.
+// The addresses that only one of the two tables has, or for which they have different reasons.
 std::vector<Address> differences(const UnhealthyEndpoints* before, const UnhealthyEndpoints* now) {
   static const UnhealthyEndpoints kNone;
   const UnhealthyEndpoints& left = before == nullptr ? kNone : *before;

@@ -26,8 +26,9 @@
 //       generation has been applied everywhere; then it is stopped, unless the keeper takes it
 //       (I9). So an endpoint that moves between priorities keeps its connection. When no generation
 //       is being applied, the entry is stopped at once.
-//   I4  Orphaned holds end when the holder's next incarnation settles, when the holder ends for
-//       good, or when a generation later than the generation of the death has been applied.
+//   I4  Orphaned holds end when the holder's next incarnation settles, or when the holder ends for
+//       good. They also end when a generation has been applied that is later than the newest one at
+//       the time of the death.
 //   I5  Every change of a subchannel is reported to all holders with a live hold, in the order of
 //       their paths. Every acquisition is answered with a report of the present state, except one
 //       by the keeper of an address that has left its table. Reports on several addresses go out in
@@ -79,7 +80,8 @@
 
 namespace signalbox::lb {
 
-/// The state of a subchannel, for operators.
+/// The state of a subchannel, for operators. `raw` is the state of its connection. `state` also
+/// says whether the endpoint is ejected, unhealthy or DRAINING.
 struct SubchannelSeen {
   EndpointState state = EndpointState::kIdle;
   ConnectivityState raw = ConnectivityState::kIdle;
@@ -134,7 +136,7 @@ class SubchannelMapCore {
     /// address.
     std::optional<Generation> lingers_in;
     EndpointState counted = EndpointState::kIdle;
-    PriorityNumber priority = kNoPriority;  ///< The first that has the address.
+    PriorityNumber priority = kNoPriority;  ///< The first priority that has the address.
     bool is_probed = false;
     std::uint32_t ejections = 0;
     Instant since{};      ///< When the state in `counted` began.

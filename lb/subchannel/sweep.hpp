@@ -15,7 +15,7 @@
 //       timeout is 0.
 //   W2  A new idle timeout may make the next sweep earlier, never later.
 //   W3  Sweeps are at most kLongestPause apart, so that sums of times do not overflow. An early
-//       sweep is harmless.
+//       sweep releases only connections that are idle by then.
 //   W4  A timer that was replaced is ignored, and so is a SweepDone that follows no Sweep.
 
 #pragma once
@@ -43,7 +43,7 @@ class SweepCore {
 
   /// The map was asked to sweep, and has not yet answered with SweepDone.
   bool is_sweeping_ = false;
-  Instant last_{};              ///< When the map was last asked.
+  Instant last_{};              ///< When the map was last asked to sweep.
   std::optional<Instant> due_;  ///< The time of the next sweep; nullopt: none is planned.
   std::uint64_t timers_ = 0;
 };

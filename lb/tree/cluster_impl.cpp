@@ -84,7 +84,8 @@ class ClusterImpl final : public PassThrough {
     counted_ = endpoints;
   }
 
-  // Precondition: as count_endpoints().
+  // Makes the trackers that count calls by locality for the load reports. Precondition: terms_ are
+  // still those of the previous configuration.
   void count_load(const Terms& terms, const EndpointsPtr& endpoints, Instant now) {
     LoadBook* const book = context_.options.load_book.get();
     if (book == nullptr || !terms.load_reporting) {
@@ -188,12 +189,12 @@ class ClusterImpl final : public PassThrough {
   std::optional<Terms> terms_;  ///< nullopt: before the first configuration.
   CallRulesPtr rules_;          ///< Made from terms_.
   CallGatePtr observed_;
-  EndpointsPtr counted_;          ///< The endpoints of trackers_.
+  EndpointsPtr counted_;          ///< The endpoints for which trackers_ was made.
   EndpointTrackersPtr trackers_;  ///< Null: calls are not counted by endpoint.
   ClusterCountsPtr counts_;       ///< Null: the cluster's load is not reported.
-  ClusterCountsPtr of_gate_;      ///< The counts of the gate of rules_.
-  EndpointsPtr loaded_;           ///< The endpoints of loads_.
-  LocalityLoadsPtr loads_;        ///< Null as counts_ is.
+  ClusterCountsPtr of_gate_;      ///< The counts_ with which the gate of rules_ was made.
+  EndpointsPtr loaded_;           ///< The endpoints for which loads_ was made.
+  LocalityLoadsPtr loads_;        ///< Null if counts_ is null.
   // The picker published last, and its inputs.
   PickerPtr of_child_;
   CallRulesPtr shown_rules_;

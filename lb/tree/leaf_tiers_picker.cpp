@@ -73,8 +73,8 @@ class LeafTiersPicker final : public Picker {
     return near < end ? near : first_;
   }
 
-  // Of the tiers from `begin` up to `end`: the first that is started, else the first that has
-  // endpoints, else `end`.
+  // The first tier from `begin` up to `end` that is started; else the first that has endpoints;
+  // else `end`.
   std::size_t first_of(std::size_t begin, std::size_t end) const {
     std::size_t found = end;
     for (std::size_t at = end; at-- > begin;) {

@@ -22,7 +22,8 @@ class LocalityTracker final : public CallTracker {
 
   void begun() const noexcept override { counts_->begun(); }
 
-  // A call that never reached the endpoint was issued, and failed.
+  // A call that never reached the endpoint (no `code`) counts as failed; begun() has counted it as
+  // issued.
   void ended(const CallEnd& end) const noexcept override {
     if (end.load != nullptr && wants_load_) take(*end.load);
     counts_->ended(end.code == 0);

@@ -6,10 +6,11 @@
 //                                                    │             endpoint's locality
 //                    LoadBook ◀─ ClusterCounts ◀─────┘                └▶ LocalityCounts
 //
-// Immutable. A cluster without lrs_server has none, so its calls do nothing for it.
+// Immutable. A cluster without lrs_server has no LocalityLoads, so its calls count nothing.
 //
-// Pickers of earlier endpoints may still complete picks. The localities of the endpoints before are
-// therefore kept for one change. A call to any other locality counts in a locality without a name.
+// Pickers of the previous endpoints may still complete picks. The previous endpoints' localities
+// are therefore kept until the next change. A call to any other locality counts in a locality
+// without a name.
 //
 // Source: gRFC A27, A64, A85.
 
@@ -32,8 +33,8 @@ namespace signalbox::lb {
 
 class LocalityLoads {
  public:
-  /// `endpoints`: null counts as no endpoints. The trackers of `before` are used again if it has
-  /// the same counts and metrics; null: there are none.
+  /// `endpoints`: null counts as no endpoints. `before`: the LocalityLoads that this one replaces;
+  /// null: none. Its trackers are used again if it has the same counts and metrics.
   LocalityLoads(ClusterCountsPtr counts,
                 const LoadMetricChoice& metrics,
                 const EndpointsPtr& endpoints,
@@ -50,10 +51,11 @@ class LocalityLoads {
 
   ClusterCountsPtr counts_;
   std::shared_ptr<const LoadMetricChoice> metrics_;
-  /// Most picks come from a picker of these very localities, and a cluster has few of them.
+  /// The trackers by locality object, for a fast search: most picks have a locality of the present
+  /// endpoints, and a cluster has few localities.
   std::vector<std::pair<LocalityPtr, CallTrackerPtr>> by_pointer_;
   absl::flat_hash_map<LocalityName, CallTrackerPtr> by_name_;
-  std::vector<LocalityName> own_;  ///< The names of these endpoints, without those before.
+  std::vector<LocalityName> own_;  ///< The present endpoints' localities, not the previous ones.
   CallTrackerPtr others_;
 };
 

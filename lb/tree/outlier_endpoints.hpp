@@ -88,8 +88,8 @@ class OutlierEndpoints {
   /// Ejects an endpoint, given by its index in the last tally().
   void eject(std::size_t endpoint, Instant now, DetectionMethod why);
 
-  /// Ends a sweep. Ends every ejection that has lasted its time. Lowers the multiplier of each
-  /// endpoint that is not ejected by one, down to 0.
+  /// Ends a sweep. Ends every ejection that has lasted its time. Lowers by one, but not below 0,
+  /// the multiplier of each endpoint that is not ejected.
   void age(const OutlierDetection& settings, Instant now);
 
   std::uint32_t multiplier(std::size_t endpoint) const { return order_[endpoint]->multiplier; }

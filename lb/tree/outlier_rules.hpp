@@ -41,9 +41,9 @@ struct CallTally {
 std::vector<std::size_t> success_rate_outliers(const OutlierDetection::SuccessRate& settings,
                                                const std::vector<CallTally>& tallies);
 
-/// The endpoints that failed more than threshold_percent of their calls. As above, only endpoints
-/// with at least request_volume calls count, and there are no outliers while fewer than
-/// minimum_hosts count.
+/// The endpoints that failed more than threshold_percent of their calls. As in
+/// success_rate_outliers(), only endpoints with at least request_volume calls count, and there are
+/// no outliers while fewer than minimum_hosts count.
 std::vector<std::size_t> failure_percentage_outliers(
     const OutlierDetection::FailurePercentage& settings, const std::vector<CallTally>& tallies);
 

@@ -13,7 +13,7 @@
 // Invariants
 //   I1  DRAINING endpoints are not among the endpoints to which the child may send calls (A55-29).
 //       They are passed on among the unhealthy endpoints.
-//   I2  A locality that did not change is the same pointer for the child.
+//   I2  A locality that did not change keeps its pointer, so the child sees no change.
 //   I3  When no call can belong to a session, this policy publishes the child's picker unchanged
 //       (A55-25). It then sends the subchannel map nothing but one KeepSessions without hosts, if
 //       there were sessions before.

@@ -41,7 +41,7 @@ class PassThrough : public Policy {
   virtual void on_ask(const PickAsk& /*ask*/, LbEffects& /*effects*/) {}
 
   /// Called for RebuildDue, at the end of a burst of events. Afterwards show() is called, and its
-  /// picker is published if it is another one.
+  /// picker is published if it is not the one published last.
   virtual void on_rebuild() {}
 
   /// The picker to publish, made from the child's `picker`. Must return the same picker again if

@@ -35,8 +35,6 @@ EndpointsPtr endpoints_of(const EndpointsPtr& endpoints, std::size_t priority) {
   return slice;
 }
 
-// --- the policy -------------------------------------------------------------
-
 // --- what explanations say ---------------------------------------------------
 
 /// For explanations: the priorities that a choice examined, as they were when the choice was made.
@@ -184,8 +182,8 @@ class PriorityPolicy final : public Policy {
       options_.keep_removed_priorities ? deactivate(name, effects) : destroy(name, effects);
   }
 
-  // Stops children with an ended retention. Those that ended while a configuration was pending were
-  // kept until its choice.
+  // Stops children with an ended retention (Life::expired). They were kept while a configuration
+  // was pending, because the choice for it might have needed them.
   void drop_expired(LbEffects& effects) {
     std::vector<ChildName> expired;
     for (const auto& [name, life] : lives_) {

@@ -239,7 +239,7 @@ class Tiered final : public Policy {
   TieredConfig config_;
   ChildSet children_;
   PendingUpdate update_;
-  std::vector<ClusterName> leaves_;  ///< The list of the last configuration that took effect.
+  std::vector<ClusterName> leaves_;  ///< The leaves in the last configuration that took effect.
   std::map<ClusterName, TierSetPtr> tiers_;       ///< The tiers sent last to each child.
   std::map<ClusterName, HostReportPtr> reports_;  ///< The newest reports (T4).
   bool is_stale_ = false;  ///< leaves_ or reports_ have changed since plan_ was made.

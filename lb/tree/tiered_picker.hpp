@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tiered's picker — draws the leaf and the tier (healthy, degraded or all endpoints of one
-// priority) of a call. The leaf's picker does the rest.
+// priority) of a call. The leaf's picker picks the endpoint.
 //
 //   TierShares ─▶ TierTable, when loads change ─┐
 //   leaves' pickers ────────────────────────────┴▶ Picker::pick: draw ─▶ table ─▶ leaf, with tier
