@@ -87,7 +87,8 @@ std::shared_ptr<actors::Log> make_log(const RuntimeOptions& options) {
 
 using LogText = std::function<void(const std::string& text)>;
 
-// A log function for a part that reports plain texts: each becomes a warning of the kind `kind`.
+// Returns a log function for parts that report texts only: it logs each text as a warning of
+// `kind`.
 LogText texts_to(const std::shared_ptr<actors::Log>& log, LogKind kind) {
   return [log, kind](const std::string& text) { log->write({LogLevel::kWarning, kind, text}); };
 }
@@ -253,8 +254,8 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }
 
-// Makes the connector of calls (environment.connector) by the runtime's transport. Health checks by
-// gRPC need a gRPC connector with any transport; with kGrpc, calls use the same one.
+// Makes the connector for calls (environment.connector), as RuntimeOptions::transport says. Health
+// checks by gRPC need a gRPC connector with any transport; with kGrpc, calls use the same one.
 absl::Status add_connectors(const RuntimeOptions& options,
                             const std::shared_ptr<actors::Log>& log,
                             const xds::Bootstrap& bootstrap,
@@ -361,7 +362,7 @@ metrics::CallMetrics call_metrics_of(const RuntimeOptions& options) {
                                                         : metrics::CallMetrics::kOn;
 }
 
-// Adds the actors' counters, and the state that all runtimes of the process share.
+// Adds the actors' counters, and the limits that all runtimes of the process share.
 void add_counters(const RuntimeOptions& options,
                   const std::shared_ptr<metrics::Instruments>& instruments,
                   actors::Environment& environment) {

@@ -87,7 +87,7 @@ struct HealthCheck {
     std::string path;  ///< With its query. Never empty.
     std::vector<Statuses> expected = {Statuses{}};
     /// Unexpected statuses that count towards unhealthy_threshold. Any other unexpected status
-    /// makes the endpoint unfit at once.
+    /// makes the endpoint unhealthy at once.
     std::vector<Statuses> retriable = {};
 
     friend bool operator==(const Http&, const Http&) = default;
@@ -107,11 +107,12 @@ struct HealthCheck {
   Duration initial_jitter{};                  ///< The first probe waits up to this long.
   Duration interval_jitter{};                 ///< Each interval is longer by up to this time.
   std::uint32_t interval_jitter_percent = 0;  ///< Each is also longer by up to this percentage.
-  /// After this number of failures in a row the endpoint is unfit; at least 1. One failure is
-  /// enough for the first probe, and one answer that says "unfit" is always enough.
+  /// After this number of failed probes in a row the endpoint is unhealthy, and gets no calls; at
+  /// least 1. One failure is enough for the first probe. One answer that says "unhealthy"
+  /// (ProbeOutcome::kRefused) is always enough.
   std::uint32_t unhealthy_threshold = 1;
-  /// After this number of successes in a row the endpoint is fit again; at least 1. One success is
-  /// enough for the first probe.
+  /// After this number of passed probes in a row the endpoint is healthy again; at least 1. One
+  /// success is enough for the first probe.
   std::uint32_t healthy_threshold = 1;
 
   friend bool operator==(const HealthCheck&, const HealthCheck&) = default;
@@ -140,7 +141,7 @@ struct SystemRoots {
 };
 
 /// How the cluster's connections are secured (A29). A connector uses exactly these settings or does
-/// not connect. Fallback credentials serve only clusters without these settings.
+/// not connect. RuntimeOptions::channel_credentials serve only clusters without these settings.
 struct UpstreamTls {
   std::variant<CertificateProvider, SystemRoots> roots;
   /// Signalbox's own certificate; nullopt: signalbox presents no certificate.

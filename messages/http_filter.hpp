@@ -83,7 +83,8 @@ struct FaultFilter {
 
   std::optional<Delay> delay;
   std::optional<Abort> abort;
-  /// The limit for the whole process; nullopt: no limit.
+  /// The most calls with an active fault at a time, counted over the whole process; nullopt: no
+  /// limit.
   std::optional<std::uint32_t> max_active_faults;
 
   friend bool operator==(const FaultFilter&, const FaultFilter&) = default;

@@ -162,7 +162,8 @@ struct PriorityConfig {
     /// The priority of the endpoints that the child gets; nullopt: the child brings its own
     /// endpoints (cds).
     std::optional<std::size_t> slice;
-    bool ignore_reresolution_requests = false;  ///< Stops ChildAskedReresolution (A37).
+    /// ChildAskedReresolution from this child is not passed on to the parent (A37).
+    bool ignore_reresolution_requests = false;
 
     friend bool operator==(const Child&, const Child&) = default;
   };

@@ -40,7 +40,8 @@ struct HostTally {
 };
 
 struct PriorityHosts {
-  HostTally healthy;   ///< Endpoints that are fit, by the rules of lb/health/host_count.hpp.
+  /// Endpoints that may get calls and can be reached: see lb/health/host_count.hpp.
+  HostTally healthy;
   HostTally degraded;  ///< Endpoints that are DEGRADED in EDS, and otherwise as `healthy`.
   HostTally total;     ///< All endpoints, except those that are DRAINING in EDS.
 
@@ -67,8 +68,9 @@ using HostReportPtr = std::shared_ptr<const HostReport>;
 struct ConfigUpdated {
   Generation generation = 0;
   LbConfigPtr config;
-  XdsConfigPtr xds;        ///< The source of `config`; cds looks its cluster up in it.
-  EndpointsPtr endpoints;  ///< The endpoints that the policy may use; null above cds.
+  XdsConfigPtr xds;  ///< The source of `config`; cds looks its cluster up in it.
+  /// The endpoints that the policy may use; null for `cds` and the policies above it.
+  EndpointsPtr endpoints;
 };
 
 /// A child published: state and picker always travel together, so that a parent never pairs a
@@ -206,7 +208,8 @@ struct ReportApplied {
 };
 
 /// Orders one RebuildDue event, which comes after all messages that are in the actor's mailbox now.
-/// A core orders no second RebuildDue before the first has come.
+/// So a burst of messages leads to one new picker. A core orders no second RebuildDue before the
+/// first has come.
 struct RebuildSoon {};
 
 /// How the subchannels of a cluster connect.

@@ -5,7 +5,7 @@
 //   trailer of a call ─▶ lb/pick/load_report ─┬▶ [LoadReport] ─▶ CallTracker::ended
 //   Router::finished of the Pick API ─────────┘
 //
-// A report is borrowed for the duration of the call that gets it. Values are finite and not
+// A report is valid only during the function call that passes it. Values are finite and not
 // negative; 0 is "not reported".
 
 #pragma once

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pick contract of control and data plane: the input of a picker, and its possible answers.
+// The contract between policies, which make pickers, and the router, which calls them: the input of
+// a pick, and its possible answers.
 //
 //   router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, send the ask
 //
@@ -76,7 +77,8 @@ struct Tier {
   enum class Hosts : std::uint8_t { kHealthy, kDegraded, kAll };
 
   std::uint32_t priority = 0;
-  /// kAll: all endpoints but DRAINING ones, because too few endpoints of the priority are fit.
+  /// kAll: all endpoints but DRAINING ones, because too few endpoints of the priority are healthy
+  /// (panic).
   Hosts hosts = Hosts::kHealthy;
 
   friend bool operator==(const Tier&, const Tier&) = default;

@@ -107,7 +107,7 @@ using SessionMarkPtr = std::shared_ptr<const SessionMark>;
 /// An endpoint that sessions may stay on.
 struct SessionHost {
   SessionMarkPtr mark;
-  bool draining = false;  ///< EDS says DRAINING: only sessions hold the endpoint.
+  bool draining = false;  ///< EDS says DRAINING: only calls of sessions go to the endpoint.
 
   friend bool operator==(const SessionHost&, const SessionHost&) = default;
 };

@@ -7,7 +7,7 @@
 // A picker that completes a pick lists its trackers in the PickResult. Each picker around it adds
 // its own trackers. The router calls begun() on every listed tracker, inside the snapshot's read
 // section. When the call ends, ended() is called on every one of them, on any thread. A tracker is
-// Tracked, so it outlives picker and policy.
+// Tracked (tracked.hpp): it lives until the call has ended, even if picker and policy are gone.
 //
 // At most one of the trackers is a gate, which may refuse the call. The router asks the gate after
 // all pickers have chosen, and before any begun(). A refused call therefore begins on no tracker.
@@ -155,7 +155,8 @@ class Tracking {
   }
 
  private:
-  /// Like a Use, but without a destructor, so an unused element of held_ costs nothing.
+  /// Like a Use (tracked.hpp), but without a destructor, so an unused element of held_ costs
+  /// nothing.
   struct Held {
     const CallTracker* tracker;
     UseCounter counter;

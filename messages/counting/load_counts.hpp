@@ -5,7 +5,7 @@
 //   data-plane threads ─▶ begun(), ended(), add_named() ─▶ [LocalityCounts] ─▶ totals() ─▶ book
 //
 // The stripes are those of striped.hpp: a call writes only the stripe of its thread. Counts only
-// grow. The book subtracts what it has reported, so nothing is lost between two reports.
+// grow. The LoadBook subtracts what it has reported, so nothing is lost between two reports.
 //
 //   names   │ 0 … 2: utilisations │ 3 … 130: a table by hash, filled once and never emptied │
 //   values  │ a block for each stripe that has had a value: {calls, total} for each name    │
