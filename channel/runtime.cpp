@@ -610,7 +610,7 @@ Runtime::~Runtime() {
   state_->link->cut();
   state_->ending->store(true, std::memory_order_relaxed);
   state_->host.reset();
-  state_->admins.clear();  // Does not block, because all waiting dumps have ended with the host.
+  state_->admins.clear();  // Does not block: host.reset() has ended the dumps that pages wait for.
   const auto reclaimer = state_->reclaimer.handle();
   for (const auto& target : open) {
     target->close(absl::UnavailableError("the signalbox runtime was shut down"), *reclaimer);

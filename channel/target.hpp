@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Target — the data plane's side of one target: its snapshots, its waiting calls and its
-// connectivity state.
+// Target — the part of one target that channels and routers use: its snapshots, its waiting calls
+// and its connectivity state.
 //
 //   channel actor ─▶ published() ─▶ waker thread ─▶ wait list, state watchers
 //   drop-in channel, Pick API ─▶ router, waiting, state()

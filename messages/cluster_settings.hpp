@@ -102,11 +102,12 @@ struct HealthCheck {
   };
 
   std::variant<Grpc, Http, Tcp> probe;
-  Duration timeout{};                         ///< For one probe; greater than 0.
-  Duration interval{};                        ///< From the end of a probe to the next; above 0.
-  Duration initial_jitter{};                  ///< The first probe waits up to this long.
-  Duration interval_jitter{};                 ///< Each interval is longer by up to this time.
-  std::uint32_t interval_jitter_percent = 0;  ///< Each is also longer by up to this percentage.
+  Duration timeout{};          ///< For one probe; greater than 0.
+  Duration interval{};         ///< From the end of a probe to the next; above 0.
+  Duration initial_jitter{};   ///< The first probe waits up to this long.
+  Duration interval_jitter{};  ///< Each interval is longer by up to this time.
+  /// Each interval is also longer by up to this percentage.
+  std::uint32_t interval_jitter_percent = 0;
   /// After this number of failed probes in a row the endpoint is unhealthy, and gets no calls; at
   /// least 1. One failure is enough for the first probe. One answer that says "unhealthy"
   /// (ProbeOutcome::kRefused) is always enough.

@@ -29,7 +29,7 @@
 
 namespace signalbox {
 
-// --- how many hosts are fit, for tiered ---------------------------------------
+// --- how many hosts are fit for calls, for the policy `tiered` -----------------
 
 /// Endpoints, by number and by weight.
 struct HostTally {
@@ -80,7 +80,7 @@ struct ChildStateChanged {
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;  ///< The reason, in TRANSIENT_FAILURE.
   PickerPtr picker;
-  Generation generation = 0;      ///< The newest configuration that the picker knows.
+  Generation generation = 0;      ///< Of the newest configuration that the picker knows.
   HostReportPtr hosts = nullptr;  ///< Null: the child does not count its endpoints.
 };
 
@@ -91,7 +91,7 @@ struct ChildApplied {
 };
 
 /// The child's actor died, and will be restarted. Until the new actor reports, the parent uses the
-/// child's last picker, and waits for no answer of the child.
+/// child's last picker, and does not wait for the child's ChildApplied.
 struct ChildDied {
   ChildName child;
 };
@@ -198,7 +198,7 @@ struct Publish {
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;
   PickerPtr picker;
-  Generation generation = 0;      ///< The newest configuration that the picker knows.
+  Generation generation = 0;      ///< Of the newest configuration that the picker knows.
   HostReportPtr hosts = nullptr;  ///< Null: the policy does not count its endpoints.
 };
 
@@ -216,7 +216,7 @@ struct RebuildSoon {};
 struct SubchannelSettings {
   ClusterName cluster;  ///< The label of the metrics.
   Duration connect_timeout = std::chrono::seconds(20);
-  UpstreamTlsPtr tls = nullptr;  ///< Null: the runtime's default (A29).
+  UpstreamTlsPtr tls = nullptr;  ///< Null: RuntimeOptions::channel_credentials are used (A29).
   HealthChecksPtr health_checks = nullptr;
   ProbeExceptionsPtr probe_exceptions = nullptr;
   std::string authority = {};  ///< The target's authority, which TLS handshakes name.

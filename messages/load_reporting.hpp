@@ -95,7 +95,7 @@ struct ClusterLoad {
 /// The clusters that a server wants load reports of.
 struct LoadSelection {
   bool all = false;
-  std::set<std::string> clusters = {};  ///< Unless `all`.
+  std::set<std::string> clusters = {};  ///< Their names; read only if `all` is false.
 
   friend bool operator==(const LoadSelection&, const LoadSelection&) = default;
 };

@@ -81,7 +81,7 @@ struct PrioritiesSeen {
 enum class PriorityChangeReason : std::uint8_t {
   kFirst,     ///< A priority carries calls for the first time since the policy began.
   kFailed,    ///< Every better priority is in TRANSIENT_FAILURE.
-  kTimedOut,  ///< A better priority did not connect within its failover window.
+  kTimedOut,  ///< A better priority did not connect within RuntimeOptions::failover_timeout.
   /// A better priority carries calls again, or a priority does after a time when none did.
   kRecovered,
   kReconfigured,  ///< The list of priorities changed.

@@ -115,7 +115,7 @@ struct PlannedPriority {
 
 struct PlannedLeaf {
   ClusterName name;
-  std::string lb_policy;  ///< "wrr_locality, round_robin"
+  std::string lb_policy;  ///< The leaf's policies, outermost first: "wrr_locality, round_robin".
   std::string note;       ///< A remark on the leaf's shares; may be empty.
   std::vector<PlannedPriority> priorities;
   PlannedShares shares;

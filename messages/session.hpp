@@ -6,7 +6,7 @@
 //
 //   override_host's picker ─▶ SessionHint: where cookies lead ─▶ the snapshot ─┐
 //                                                                  lb/session ◀┘
-//   override_host's picker ◀─ PickArgs, SessionHint: the wish  ◀─ lb/session
+//   override_host's picker ◀─ PickArgs::session: the cookie  ◀─ lb/session
 //                          └▶ Affinity ─▶ lb/session
 //   override_host ─▶ SessionMarks ─▶ subchannel map: lately used hosts keep their connections
 //

@@ -140,7 +140,8 @@ struct HolderSettled {
   Holder holder;
 };
 
-/// The holder is gone. If it died, the map keeps its holds for its successor.
+/// The holder has ended. If it died, the map keeps the addresses that it held for its next
+/// incarnation.
 struct HolderGone {
   Holder holder;
   bool died = false;

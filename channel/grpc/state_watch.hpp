@@ -6,7 +6,8 @@
 //
 // To put a tag on an application's completion queue, signalbox starts an empty batch of a temporary
 // call on the anchor channel (a channel that never connects). From the beginning of the wait until
-// that batch is started, a hold keeps the queue from being shut down completely.
+// that batch is started, the StateWatch has a hold on the queue (Shutdown() of the queue does not
+// finish while there are holds).
 
 #pragma once
 

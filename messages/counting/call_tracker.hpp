@@ -38,7 +38,7 @@ struct CallEnd {
   /// The load that the endpoint reported in this response (A51). Valid only during ended(). Null:
   /// the endpoint reported none.
   const LoadReport* load = nullptr;
-  Instant now{};  ///< Set with `load`.
+  Instant now{};  ///< The time of the call's end; set only with `load`.
 };
 
 class CallTracker : public Tracked {

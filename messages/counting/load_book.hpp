@@ -55,7 +55,8 @@ class ClusterCounts {
     LocalityCountsPtr counts = std::make_shared<const LocalityCounts>();
     LocalityTotals reported = {};
     LocalityTotals seen = {};  // The totals of the last reading.
-    bool was_unused = false;   // At the last reading, before its totals were read.
+    // No policy and no call held it at the last reading, before its totals were read.
+    bool was_unused = false;
   };
 
   struct Drops {
@@ -122,7 +123,7 @@ class LoadBook {
     std::shared_ptr<const ClusterCounts> counts;
     Instant since;  // The end of the last settled reading.
     bool is_in_reading = false;
-    bool was_unused = false;  // At the last reading.
+    bool was_unused = false;  // No policy and no call held its counts at the last reading.
   };
 
   struct Server {

@@ -39,8 +39,9 @@ struct LocalityTotals {
   /// Values that were not counted: their name was one too many, memory was short, or their sum
   /// would have become infinite.
   std::int64_t lost_values = 0;
-  std::array<MetricSum, 3> utilizations = {};   ///< By LocalityCounts::Utilization.
-  std::map<std::string, MetricSum> named = {};  ///< By the name in the report.
+  std::array<MetricSum, 3> utilizations = {};  ///< Indexed by LocalityCounts::Utilization.
+  /// The key is the metric's name in the report to the control plane.
+  std::map<std::string, MetricSum> named = {};
 };
 
 /// The names of the utilisations in CDS.

@@ -169,7 +169,7 @@ struct RuntimeStatus {
   /// Whether every target is ready. True without targets.
   bool ready = false;
   std::vector<TargetStatus> targets;    ///< In the order of their names.
-  std::vector<PriorityChange> changes;  ///< The last kChanges, oldest first.
+  std::vector<PriorityChange> changes;  ///< The last changes, at most kChanges, oldest first.
 };
 
 }  // namespace signalbox
