@@ -70,7 +70,7 @@ struct Cluster {
   std::uint32_t max_concurrent_requests = kDefaultMaxRequests;
   /// nullopt: no endpoint is ever ejected (A50).
   std::optional<OutlierDetection> outlier_detection = {};
-  /// nullopt: CDS has no security settings, so the channel's credentials are used (A29).
+  /// nullopt: CDS has no security settings, so RuntimeOptions::channel_credentials are used (A29).
   std::optional<UpstreamTls> tls = {};
   /// An endpoint must pass all of these checks. Null: no endpoint is probed. The subchannels share
   /// this object.

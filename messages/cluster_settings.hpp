@@ -26,8 +26,9 @@ namespace signalbox {
 /// The most calls of a cluster in flight, when its circuit_breakers set no limit (A32).
 inline constexpr std::uint32_t kDefaultMaxRequests = 1024;
 
-/// Rules for the ejection of endpoints that fail more calls than others (A50). If neither algorithm
-/// is set, all ejected endpoints return, no timer runs, and no call is counted.
+/// Rules for the ejection of endpoints that fail more calls than others (A50). If neither
+/// success_rate nor failure_percentage is set, all ejected endpoints return, no timer runs, and no
+/// call is counted.
 struct OutlierDetection {
   /// Ejects endpoints with a success rate far below that of the other endpoints.
   struct SuccessRate {
@@ -39,7 +40,7 @@ struct OutlierDetection {
     friend bool operator==(const SuccessRate&, const SuccessRate&) = default;
   };
 
-  /// Ejects endpoints that fail more than a share of their calls.
+  /// Ejects endpoints that fail more than threshold_percent of their calls.
   struct FailurePercentage {
     std::uint32_t threshold_percent = 85;
     std::uint32_t enforcement_percent = 0;

@@ -31,7 +31,7 @@ namespace signalbox {
 
 // --- how many hosts are fit for calls, for the policy `tiered` -----------------
 
-/// Endpoints, by number and by weight.
+/// A number of endpoints, and the sum of their weights.
 struct HostTally {
   std::uint64_t hosts = 0;
   std::uint64_t weight = 0;

@@ -19,7 +19,7 @@ namespace signalbox {
 
 /// A value under a name of the endpoint's own choice.
 struct LoadMetric {
-  /// The map of the report that has the name.
+  /// The map of the ORCA report that contains the value.
   enum class Map : std::uint8_t { kNamedMetrics, kUtilization, kRequestCost };
 
   Map map = Map::kNamedMetrics;

@@ -47,7 +47,8 @@ struct LogLine {
   LogLevel level = LogLevel::kInfo;
   LogKind kind = LogKind::kConfigApplied;
   std::string text;
-  /// Lines of this kind that the rate limit has left out since the last one.
+  /// The number of lines of this kind that the rate limit has left out since the line before this
+  /// one.
   std::uint64_t left_out = 0;
 
   friend bool operator==(const LogLine&, const LogLine&) = default;

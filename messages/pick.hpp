@@ -60,7 +60,8 @@ struct ChosenEndpoint {
   CallTrackerPtr tracker;
 };
 
-/// The call's outgoing metadata, as the data plane holds it; nothing is copied.
+/// The headers that are sent with a call. They are read where the call keeps them; nothing is
+/// copied.
 class HeaderSource {
  public:
   virtual ~HeaderSource() = default;
@@ -254,7 +255,8 @@ class Picker {
     return pick(args);
   }
 
-  /// Called by any thread, concurrently. Lock-free; allocates nothing on the complete path.
+  /// Called by any thread, concurrently. Takes no lock, and allocates nothing when the outcome is
+  /// Complete.
   virtual PickResult pick(const PickArgs& args) const = 0;
 };
 

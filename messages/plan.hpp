@@ -76,7 +76,9 @@ struct PlannedShares {
   friend bool operator==(const PlannedShares&, const PlannedShares&) = default;
 };
 
-/// The health scores of a priority in tiered mode, in percent, and their inputs.
+/// The health scores of a priority in tiered mode, and their inputs. `healthy` is the percentage of
+/// healthy hosts times overprovisioning_factor / 100, at most 100; `degraded` is the same for
+/// DEGRADED hosts.
 struct PlannedHealth {
   std::uint32_t healthy = 0;
   std::uint32_t degraded = 0;

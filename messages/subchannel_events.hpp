@@ -266,20 +266,21 @@ using SubchannelMapEffects = std::vector<SubchannelMapEffect>;
 
 // --- the sweeper: when the map looks for idle sessions ----------------------
 
-/// From the map: from now on sessions may idle for this time. An update can make the next sweep
-/// earlier, never later.
+/// From the map: it holds addresses of sessions until no session has used them for this time. An
+/// update can make the next sweep earlier, never later.
 struct IdleTimeoutSet {
   Duration idle_timeout{};
 };
 
-/// The map has finished a sweep.
+/// The map has finished a sweep (SweepAsked). From `next_due` on, another endpoint may have been
+/// idle for idle_timeout.
 struct SweepDone {
   Instant next_due{};
 };
 
 using SweepEvent = std::variant<IdleTimeoutSet, SweepDone, TimerFired>;
 
-/// Asks the map to sweep.
+/// Sends SweepAsked to the map.
 struct Sweep {};
 
 using SweepEffect = std::variant<Sweep, StartTimer>;

@@ -219,9 +219,10 @@ class Instruments final : public DropCounters, public EndpointCounters {
   /// newest is last.
   std::map<LabelValues, std::map<std::uint64_t, std::uint32_t>> tier_loads_;
   std::uint64_t loads_claimed_ = 0;
-  /// The sum over the cluster's subchannel maps, by the label `priority`.
+  /// Subchannels by state, summed over the cluster's subchannel maps. The inner key is the label
+  /// `priority`.
   std::map<ClusterName, std::map<std::string, EndpointCounts>> endpoints_;
-  /// The sum over the cluster's subchannel maps.
+  /// Subchannels that are held only for sessions, summed over the cluster's subchannel maps.
   std::map<ClusterName, std::int64_t> sessions_held_;
   /// How many policy trees use each priority of a cluster; -1: the tree has no usable priority.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;

@@ -142,7 +142,8 @@ class CallBinder final : public grpc::internal::CallHook,
   /// (lb::Router::describe()). For calls that end for another reason than their pick.
   absl::Status describe(const absl::Status& why, const CallIntent& intent) const;
 
-  /// The status of calls after the wait list was closed: the last snapshot's error.
+  /// The status of calls that are made after the runtime's end (the wait list is then closed): the
+  /// error of the last snapshot.
   absl::Status closed() const;
 
   std::uint64_t sequence() const { return options_.router.sequence(); }

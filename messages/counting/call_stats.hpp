@@ -43,8 +43,8 @@ inline constexpr std::size_t kLoadReportResults = 3;
 /// gRPC status codes 0 … 16.
 inline constexpr std::size_t kStatusCodes = 17;
 
-/// The place of a gRPC status code in an array of kStatusCodes. A code out of range counts as
-/// UNKNOWN.
+/// The index of a gRPC status code in an array of kStatusCodes elements. A code out of range counts
+/// as UNKNOWN.
 constexpr std::size_t place_of_code(int code) {
   const bool known = code >= 0 && static_cast<std::size_t>(code) < kStatusCodes;
   return static_cast<std::size_t>(known ? code : 2);

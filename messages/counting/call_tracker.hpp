@@ -30,7 +30,7 @@
 
 namespace signalbox {
 
-/// How a call ended, as the data plane saw it.
+/// How a call ended, as the code that sent the call reports it.
 struct CallEnd {
   /// gRPC's status code; nullopt: the call never reached the endpoint, so its end says nothing
   /// about the endpoint.

@@ -44,7 +44,7 @@ struct LocalityTotals {
   std::map<std::string, MetricSum> named = {};
 };
 
-/// The names of the utilisations in CDS.
+/// The names of the utilisations in CDS lrs_report_endpoint_metrics (A64).
 inline constexpr absl::string_view kCpuUtilization = "cpu_utilization";
 inline constexpr absl::string_view kMemUtilization = "mem_utilization";
 inline constexpr absl::string_view kApplicationUtilization = "application_utilization";

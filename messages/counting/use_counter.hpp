@@ -37,7 +37,7 @@ class UseCounter {
   /// A counter at zero that no other handle uses.
   static UseCounter take();
 
-  /// Precondition: add() is not called any more.
+  /// Gives the counter back to the store. Precondition: add() is not called any more.
   void give_back() const;
 
   void add(std::int64_t amount) const {
