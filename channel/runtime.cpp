@@ -88,7 +88,8 @@ std::shared_ptr<actors::Log> make_log(const RuntimeOptions& options) {
 
 using LogText = std::function<void(const std::string& text)>;
 
-// A log function for a part that reports plain texts: each becomes a warning of the kind `kind`.
+// Returns a log function for parts that report texts only: it logs each text as a warning of
+// `kind`.
 LogText texts_to(const std::shared_ptr<actors::Log>& log, LogKind kind) {
   return [log, kind](const std::string& text) { log->write({LogLevel::kWarning, kind, text}); };
 }
@@ -387,7 +388,7 @@ metrics::CallMetrics call_metrics_of(const RuntimeOptions& options) {
                                                         : metrics::CallMetrics::kOn;
 }
 
-// Adds the actors' counters, and the state that all runtimes of the process share.
+// Adds the actors' counters, and the limits that all runtimes of the process share.
 void add_counters(const RuntimeOptions& options,
                   const std::shared_ptr<metrics::Instruments>& instruments,
                   actors::Environment& environment) {
@@ -637,7 +638,7 @@ Runtime::~Runtime() {
   state_->link->cut();
   state_->ending->store(true, std::memory_order_relaxed);
   state_->host.reset();
-  state_->admins.clear();  // Does not block, because all waiting dumps have ended with the host.
+  state_->admins.clear();  // Does not block: host.reset() has ended the dumps that pages wait for.
   const auto reclaimer = state_->reclaimer.handle();
   for (const auto& target : open) {
     target->close(absl::UnavailableError("the signalbox runtime was shut down"), *reclaimer);

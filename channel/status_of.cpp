@@ -34,8 +34,8 @@ AddressStatus address_status(const Address& address,
   return status;
 }
 
-// Adds the locality's endpoints. A priority lists one locality up to three times: with its fit,
-// DEGRADED and unfit endpoints. The status shows it once, with all of them.
+// Adds the locality's endpoints. A Priority lists one locality up to three times: in `localities`,
+// `degraded` and `unhealthy`. The status shows it once, with all of them.
 void add(std::vector<LocalityStatus>& localities,
          const Locality& locality,
          const SubchannelPieces* known,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// status_of — makes a RuntimeStatus from the pieces that actors have published.
+// status_of — makes the parts of a RuntimeStatus from the pieces that actors have published
+// (actors::TargetPieces).
 //
 //   TargetPieces, changes, the time ─▶ [status_of] ─▶ TargetStatus, PriorityChange
 //
@@ -35,7 +36,7 @@ TargetStatus status_of(const std::string& target,
                        AggregateMode mode,
                        const Moment& now);
 
-/// Adds the numbers of calls that have succeeded and failed for the target's callers.
+/// Adds the numbers of the target's calls that have succeeded and failed.
 void add_calls(TargetStatus& status, const CallerStats& callers);
 
 PriorityChange status_of(const actors::ChangeLog::Change& change, const Moment& now);

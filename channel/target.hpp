@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Target — the data plane's side of one target: its snapshots, its waiting calls and its
-// connectivity state.
+// Target — the part of one target that channels and routers use: its snapshots, its waiting calls
+// and its connectivity state.
 //
 //   channel actor ─▶ published() ─▶ waker thread ─▶ wait list, state watchers
 //   drop-in channel, Pick API ─▶ router, waiting, state()
@@ -101,7 +101,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   std::shared_ptr<const CallerStats> callers_;
   std::shared_ptr<const CallTracing> tracing_;
   std::atomic<ConnectivityState> state_{ConnectivityState::kConnecting};
-  // The link to the host that serves the target; null: no host serves it.
+  // The link to the runtime's actors, which serve the target; null before open().
   std::shared_ptr<HostLink> host_;
   std::shared_ptr<const actors::ChannelPort> port_;
   std::mutex mutex_;

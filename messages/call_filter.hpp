@@ -79,9 +79,10 @@ class CallFilter {
 
   virtual void apply(FilterCall& call) const = 0;
 
-  /// Gives the same orders as apply(), for a call that is only explained. It counts no call and
-  /// takes no place in a limit. The default is apply(), for filters that do neither. The caller
-  /// reports the orders to `trace`; the filter may report the reasons to `trace`.
+  /// Gives the same orders as apply(), for a call that is only explained. It counts no call, and
+  /// does not count against a limit of the filter (such as max_active_faults). The default is
+  /// apply(), for filters without counters and limits. The caller reports the orders to `trace`;
+  /// the filter may report the reasons to `trace`.
   virtual void explain(FilterCall& call, PickTrace& /*trace*/) const { apply(call); }
 };
 

@@ -14,10 +14,11 @@ namespace signalbox {
 struct CertificateEnds {
   using Time = std::chrono::system_clock::time_point;
 
-  /// The earliest end among the certificates of our own chain; nullopt: there is no chain.
+  /// The earliest end among the certificates of the chain that signalbox presents; nullopt: there
+  /// is no chain.
   std::optional<Time> identity;
-  /// The latest end among our root certificates: until then, one of them has not ended.
-  /// nullopt: no root certificates are configured in files.
+  /// The latest end among the root certificates that signalbox trusts: until then, one of them has
+  /// not ended. nullopt: no root certificates are configured in files.
   std::optional<Time> roots;
 
   friend bool operator==(const CertificateEnds&, const CertificateEnds&) = default;

@@ -59,7 +59,7 @@ struct Cluster {
   /// keep_aggregate_lb_policy an aggregate has a policy, which its leaves use (A75-8).
   LbConfigPtr lb_policy;
   /// How long one attempt to connect may take. The default is gRPC's 20 s. It is longer than A56's
-  /// failover window, so that the window decides when the next priority is tried.
+  /// failover timer of 10 s, so that the timer decides when the next priority is tried.
   Duration connect_timeout = std::chrono::seconds(20);
   /// After a host's last call, a session keeps the host's connection for this time (A75).
   Duration idle_timeout = std::chrono::hours(1);
@@ -70,7 +70,7 @@ struct Cluster {
   std::uint32_t max_concurrent_requests = kDefaultMaxRequests;
   /// nullopt: no endpoint is ever ejected (A50).
   std::optional<OutlierDetection> outlier_detection = {};
-  /// nullopt: CDS has no security settings, so the channel's credentials are used (A29).
+  /// nullopt: CDS has no security settings, so RuntimeOptions::channel_credentials are used (A29).
   std::optional<UpstreamTls> tls = {};
   /// An endpoint must pass all of these checks. Null: no endpoint is probed. The subchannels share
   /// this object.

@@ -26,8 +26,9 @@ namespace signalbox {
 /// The most calls of a cluster in flight, when its circuit_breakers set no limit (A32).
 inline constexpr std::uint32_t kDefaultMaxRequests = 1024;
 
-/// Rules for the ejection of endpoints that fail more calls than others (A50). If neither algorithm
-/// is set, all ejected endpoints return, no timer runs, and no call is counted.
+/// Rules for the ejection of endpoints that fail more calls than others (A50). If neither
+/// success_rate nor failure_percentage is set, all ejected endpoints return, no timer runs, and no
+/// call is counted.
 struct OutlierDetection {
   /// Ejects endpoints with a success rate far below that of the other endpoints.
   struct SuccessRate {
@@ -39,7 +40,7 @@ struct OutlierDetection {
     friend bool operator==(const SuccessRate&, const SuccessRate&) = default;
   };
 
-  /// Ejects endpoints that fail more than a share of their calls.
+  /// Ejects endpoints that fail more than threshold_percent of their calls.
   struct FailurePercentage {
     std::uint32_t threshold_percent = 85;
     std::uint32_t enforcement_percent = 0;
@@ -87,7 +88,7 @@ struct HealthCheck {
     std::string path;  ///< With its query. Never empty.
     std::vector<Statuses> expected = {Statuses{}};
     /// Unexpected statuses that count towards unhealthy_threshold. Any other unexpected status
-    /// makes the endpoint unfit at once.
+    /// makes the endpoint unhealthy at once.
     std::vector<Statuses> retriable = {};
 
     friend bool operator==(const Http&, const Http&) = default;
@@ -102,16 +103,18 @@ struct HealthCheck {
   };
 
   std::variant<Grpc, Http, Tcp> probe;
-  Duration timeout{};                         ///< For one probe; greater than 0.
-  Duration interval{};                        ///< From the end of a probe to the next; above 0.
-  Duration initial_jitter{};                  ///< The first probe waits up to this long.
-  Duration interval_jitter{};                 ///< Each interval is longer by up to this time.
-  std::uint32_t interval_jitter_percent = 0;  ///< Each is also longer by up to this percentage.
-  /// After this number of failures in a row the endpoint is unfit; at least 1. One failure is
-  /// enough for the first probe, and one answer that says "unfit" is always enough.
+  Duration timeout{};          ///< For one probe; greater than 0.
+  Duration interval{};         ///< From the end of a probe to the next; above 0.
+  Duration initial_jitter{};   ///< The first probe waits up to this long.
+  Duration interval_jitter{};  ///< Each interval is longer by up to this time.
+  /// Each interval is also longer by up to this percentage.
+  std::uint32_t interval_jitter_percent = 0;
+  /// After this number of failed probes in a row the endpoint is unhealthy, and gets no calls; at
+  /// least 1. One failure is enough for the first probe. One answer that says "unhealthy"
+  /// (ProbeOutcome::kRefused) is always enough.
   std::uint32_t unhealthy_threshold = 1;
-  /// After this number of successes in a row the endpoint is fit again; at least 1. One success is
-  /// enough for the first probe.
+  /// After this number of passed probes in a row the endpoint is healthy again; at least 1. One
+  /// success is enough for the first probe.
   std::uint32_t healthy_threshold = 1;
 
   friend bool operator==(const HealthCheck&, const HealthCheck&) = default;
@@ -140,7 +143,7 @@ struct SystemRoots {
 };
 
 /// How the cluster's connections are secured (A29). A connector uses exactly these settings or does
-/// not connect. Fallback credentials serve only clusters without these settings.
+/// not connect. RuntimeOptions::channel_credentials serve only clusters without these settings.
 struct UpstreamTls {
   std::variant<CertificateProvider, SystemRoots> roots;
   /// Signalbox's own certificate; nullopt: signalbox presents no certificate.

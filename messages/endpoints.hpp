@@ -3,7 +3,7 @@
 // Endpoints — the addresses of one cluster: priorities ▷ localities ▷ endpoints.
 //
 //   xds/parse/endpoints ─┐
-//   dns answer ──────────┴▶ [Endpoints] ─▶ XdsConfig ─▶ policies, each given its slice
+//   dns answer ──────────┴▶ [Endpoints] ─▶ XdsConfig ─▶ policies, each given its slice (Endpoints)
 //
 // Generations share localities by pointer. An unchanged locality keeps its pointer, so a receiver
 // finds changes by comparing pointers.
@@ -101,18 +101,17 @@ inline bool same_exceptions(const ProbeExceptionsPtr& left, const ProbeException
   return left == right || (left != nullptr && right != nullptr && *left == *right);
 }
 
-/// A whole cluster, or the slice of it that a policy was given.
+/// The endpoints of a whole cluster, or the part of them that one policy may use (its slice).
 struct Endpoints {
   std::vector<Priority> priorities;
   std::vector<DropCategory> drops;
   /// EDS policy.overprovisioning_factor, in percent: how far a priority may shrink before the next
   /// priority takes calls. Read only in tiered mode.
   std::uint32_t overprovisioning_percent = 140;
-  /// EDS policy.weighted_priority_health: the health of a priority is the fit part of its
-  /// endpoints' weights, not of their number.
+  /// EDS policy.weighted_priority_health: the health of a priority is the share of healthy
+  /// endpoints by weight, not by number.
   bool weighted_priority_health = false;
-  /// The exceptions of the whole cluster; null: there are none. The slice of a policy may leave
-  /// them out.
+  /// The exceptions of the whole cluster; null: there are none. They may be missing in a slice.
   ProbeExceptionsPtr probe_exceptions = nullptr;
   /// The number of localities of an assignment in which no locality has a weight, so no locality is
   /// used (A27). Otherwise 0. Only error texts show this number.

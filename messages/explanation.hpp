@@ -20,10 +20,10 @@
 
 namespace signalbox {
 
-/// Where policies that give calls to endpoints in turn get the turn from.
+/// How an explanation finds the next endpoint in turn, for round_robin and weighted_round_robin.
 enum class Turns : std::uint8_t {
-  kAsTheyAre,  ///< The turn is taken from the picks of the explaining thread.
-  /// The turn is taken from the call's seed, because no process runs the configuration.
+  kAsTheyAre,  ///< The turn that the next pick of the explaining thread would have.
+  /// A turn drawn by the call's seed. For runtimes with kAssumed, which have no real calls.
   kBySeed,
 };
 

@@ -47,7 +47,8 @@ struct StatefulSessionFilter {
   /// nullopt: the filter does nothing. Either it is configured so, or an override sets
   /// `disabled`.
   std::optional<SessionCookie> cookie;
-  /// When the host is unusable, the call fails and does not go to another host.
+  /// True: while the session's host is unusable, calls of the session fail, and do not go to
+  /// another host.
   bool strict = false;
 
   friend bool operator==(const StatefulSessionFilter&, const StatefulSessionFilter&) = default;
@@ -83,7 +84,8 @@ struct FaultFilter {
 
   std::optional<Delay> delay;
   std::optional<Abort> abort;
-  /// The limit for the whole process; nullopt: no limit.
+  /// The most calls with an active fault at a time, counted over the whole process; nullopt: no
+  /// limit.
   std::optional<std::uint32_t> max_active_faults;
 
   friend bool operator==(const FaultFilter&, const FaultFilter&) = default;

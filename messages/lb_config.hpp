@@ -37,7 +37,7 @@ namespace signalbox {
 struct LbConfig;
 using LbConfigPtr = std::shared_ptr<const LbConfig>;
 
-/// Top of the tree: one cds child for each cluster.
+/// The top of a target's policy tree: one cds child for each cluster.
 struct ClusterManagerConfig {
   static constexpr absl::string_view kName = "cluster_manager";
 
@@ -153,7 +153,7 @@ struct OverrideHostConfig {
   friend bool operator==(const OverrideHostConfig&, const OverrideHostConfig&) = default;
 };
 
-/// A56: the first usable child, in order, takes the calls.
+/// Calls go to the first child, in the order of `priorities`, that can take them (A56).
 struct PriorityConfig {
   static constexpr absl::string_view kName = "priority";
 
@@ -162,7 +162,8 @@ struct PriorityConfig {
     /// The priority of the endpoints that the child gets; nullopt: the child brings its own
     /// endpoints (cds).
     std::optional<std::size_t> slice;
-    bool ignore_reresolution_requests = false;  ///< Stops ChildAskedReresolution (A37).
+    /// ChildAskedReresolution from this child is not passed on to the parent (A37).
+    bool ignore_reresolution_requests = false;
 
     friend bool operator==(const Child&, const Child&) = default;
   };

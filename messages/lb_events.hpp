@@ -30,9 +30,9 @@
 
 namespace signalbox {
 
-// --- how many hosts are fit, for tiered ---------------------------------------
+// --- how many hosts are fit for calls, for the policy `tiered` -----------------
 
-/// Endpoints, by number and by weight.
+/// A number of endpoints, and the sum of their weights.
 struct HostTally {
   std::uint64_t hosts = 0;
   std::uint64_t weight = 0;
@@ -41,7 +41,8 @@ struct HostTally {
 };
 
 struct PriorityHosts {
-  HostTally healthy;   ///< Endpoints that are fit, by the rules of lb/health/host_count.hpp.
+  /// Endpoints that may get calls and can be reached: see lb/health/host_count.hpp.
+  HostTally healthy;
   HostTally degraded;  ///< Endpoints that are DEGRADED in EDS, and otherwise as `healthy`.
   HostTally total;     ///< All endpoints, except those that are DRAINING in EDS.
 
@@ -68,8 +69,9 @@ using HostReportPtr = std::shared_ptr<const HostReport>;
 struct ConfigUpdated {
   Generation generation = 0;
   LbConfigPtr config;
-  XdsConfigPtr xds;        ///< The source of `config`; cds looks its cluster up in it.
-  EndpointsPtr endpoints;  ///< The endpoints that the policy may use; null above cds.
+  XdsConfigPtr xds;  ///< The source of `config`; cds looks its cluster up in it.
+  /// The endpoints that the policy may use; null for `cds` and the policies above it.
+  EndpointsPtr endpoints;
 };
 
 /// A child published: state and picker always travel together, so that a parent never pairs a
@@ -79,7 +81,7 @@ struct ChildStateChanged {
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;  ///< The reason, in TRANSIENT_FAILURE.
   PickerPtr picker;
-  Generation generation = 0;      ///< The newest configuration that the picker knows.
+  Generation generation = 0;      ///< Of the newest configuration that the picker knows.
   HostReportPtr hosts = nullptr;  ///< Null: the child does not count its endpoints.
 };
 
@@ -90,7 +92,7 @@ struct ChildApplied {
 };
 
 /// The child's actor died, and will be restarted. Until the new actor reports, the parent uses the
-/// child's last picker, and waits for no answer of the child.
+/// child's last picker, and does not wait for the child's ChildApplied.
 struct ChildDied {
   ChildName child;
 };
@@ -197,7 +199,7 @@ struct Publish {
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;
   PickerPtr picker;
-  Generation generation = 0;      ///< The newest configuration that the picker knows.
+  Generation generation = 0;      ///< Of the newest configuration that the picker knows.
   HostReportPtr hosts = nullptr;  ///< Null: the policy does not count its endpoints.
 };
 
@@ -207,14 +209,15 @@ struct ReportApplied {
 };
 
 /// Orders one RebuildDue event, which comes after all messages that are in the actor's mailbox now.
-/// A core orders no second RebuildDue before the first has come.
+/// So a burst of messages leads to one new picker. A core orders no second RebuildDue before the
+/// first has come.
 struct RebuildSoon {};
 
 /// How the subchannels of a cluster connect.
 struct SubchannelSettings {
   ClusterName cluster;  ///< The label of the metrics.
   Duration connect_timeout = std::chrono::seconds(20);
-  UpstreamTlsPtr tls = nullptr;  ///< Null: the runtime's default (A29).
+  UpstreamTlsPtr tls = nullptr;  ///< Null: RuntimeOptions::channel_credentials are used (A29).
   HealthChecksPtr health_checks = nullptr;
   ProbeExceptionsPtr probe_exceptions = nullptr;
   std::string authority = {};  ///< The target's authority, which TLS handshakes name.

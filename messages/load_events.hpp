@@ -45,7 +45,7 @@ struct ReadLoad {
 };
 
 /// The reading with this number has been reported, or it had nothing to report. The next reading
-/// begins after its counts.
+/// does not contain its counts again.
 struct SettleLoad {
   std::uint64_t number = 0;
 };

@@ -5,7 +5,7 @@
 //   stream of an endpoint ─▶ lb/pick/load_report ─▶ [LoadReport] ─▶ LoadListener::reported
 //   Router::finished of the Pick API ─────────────▶ [LoadReport] ─▶ CallTracker::ended
 //
-// A report is borrowed for the duration of the call that gets it. Values are finite and not
+// A report is valid only during the function call that passes it. Values are finite and not
 // negative; 0 is "not reported".
 
 #pragma once
@@ -19,7 +19,7 @@ namespace signalbox {
 
 /// A value under a name of the endpoint's own choice.
 struct LoadMetric {
-  /// The map of the report that has the name.
+  /// The map of the ORCA report that contains the value.
   enum class Map : std::uint8_t { kNamedMetrics, kUtilization, kRequestCost };
 
   Map map = Map::kNamedMetrics;

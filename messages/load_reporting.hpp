@@ -53,7 +53,7 @@ struct LoadReporting {
   friend bool operator==(const LoadReporting&, const LoadReporting&) = default;
 };
 
-/// The values of one metric that the responses of calls brought.
+/// The sum (`total`) of one metric's values, and the number of calls with a value.
 struct MetricSum {
   std::uint64_t calls = 0;
   double total = 0;
@@ -71,7 +71,7 @@ struct LocalityLoad {
   MetricSum cpu_utilization = {};
   MetricSum mem_utilization = {};
   MetricSum application_utilization = {};
-  /// The key is the name in the report.
+  /// The key is the metric's name in the report to the control plane.
   std::map<std::string, MetricSum> named = {};
 
   friend bool operator==(const LocalityLoad&, const LocalityLoad&) = default;
@@ -95,7 +95,7 @@ struct ClusterLoad {
 /// The clusters that a server wants load reports of.
 struct LoadSelection {
   bool all = false;
-  std::set<std::string> clusters = {};  ///< Unless `all`.
+  std::set<std::string> clusters = {};  ///< Their names; read only if `all` is false.
 
   friend bool operator==(const LoadSelection&, const LoadSelection&) = default;
 };

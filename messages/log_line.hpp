@@ -14,7 +14,7 @@
 
 namespace signalbox {
 
-/// In rising order of weight.
+/// In rising order of severity.
 enum class LogLevel : std::uint8_t {
   kInfo,     ///< A change that was asked for, or that mends something.
   kNotice,   ///< An event that an operator waits for: a target is served for the first time.
@@ -33,7 +33,7 @@ enum class LogKind : std::uint8_t {
   kPriority,       ///< The priority that carries a cluster's calls has changed.
   kEjection,       ///< Outlier detection has ejected endpoints.
   kCertificate,    ///< A certificate or key file is bad.
-  kSession,        ///< Keys of session cookies, or a client's cookie.
+  kSession,        ///< The key file of session cookies is bad, or a client's cookie cannot be used.
   kSecurity,       ///< A setting is less safe than it could be.
   kActor,          ///< An actor died of an error and is restarted.
   kCallObserver,   ///< The program's observer of calls threw an exception.
@@ -48,7 +48,8 @@ struct LogLine {
   LogLevel level = LogLevel::kInfo;
   LogKind kind = LogKind::kConfigApplied;
   std::string text;
-  /// Lines of this kind that the rate limit has left out since the last one.
+  /// The number of lines of this kind that the rate limit has left out since the line before this
+  /// one.
   std::uint64_t left_out = 0;
 
   friend bool operator==(const LogLine&, const LogLine&) = default;

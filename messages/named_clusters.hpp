@@ -22,8 +22,9 @@
 
 namespace signalbox {
 
-/// Whether a filter of the chain may keep calls on their cluster. A filter that is switched off
-/// counts, because a route can switch it on. A null `listener` has no filters.
+/// Whether the listener's chain has a stateful_session filter, which may keep the calls of a
+/// session on their cluster. A filter that is switched off counts, because a route can switch it
+/// on. A null `listener` has no filters.
 inline bool has_sessions(const Listener* listener) {
   return listener != nullptr && std::ranges::any_of(listener->filters, [](const HttpFilter& one) {
            return std::holds_alternative<StatefulSessionFilter>(one.config);

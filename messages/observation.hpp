@@ -53,14 +53,16 @@ struct FailoverEnded {
   friend bool operator==(const FailoverEnded&, const FailoverEnded&) = default;
 };
 
-/// One priority of a policy, as its policy sees it.
+/// One priority of a cluster, as the policy `priority` sees it.
 struct PrioritySeen {
   ChildName name;
   bool started = false;  ///< False: the fields below have no meaning.
   ConnectivityState state = ConnectivityState::kIdle;
-  Instant since{};                     ///< Since when `state` holds.
-  absl::Status status;                 ///< The reason of TRANSIENT_FAILURE; else OK.
-  std::optional<Instant> window_ends;  ///< The end of the open failover window.
+  Instant since{};      ///< Since when `state` holds.
+  absl::Status status;  ///< The reason of TRANSIENT_FAILURE; else OK.
+  /// The end of its time to connect (RuntimeOptions::failover_timeout); nullopt: that time does not
+  /// run.
+  std::optional<Instant> window_ends;
 
   friend bool operator==(const PrioritySeen&, const PrioritySeen&) = default;
 };
@@ -77,10 +79,11 @@ struct PrioritiesSeen {
 };
 
 enum class PriorityChangeReason : std::uint8_t {
-  kFirst,         ///< A priority carries calls for the first time since the policy began.
-  kFailed,        ///< Every better priority is in TRANSIENT_FAILURE.
-  kTimedOut,      ///< A better priority did not connect within its failover window.
-  kRecovered,     ///< A better priority, or one after a time without any, carries calls again.
+  kFirst,     ///< A priority carries calls for the first time since the policy began.
+  kFailed,    ///< Every better priority is in TRANSIENT_FAILURE.
+  kTimedOut,  ///< A better priority did not connect within RuntimeOptions::failover_timeout.
+  /// A better priority carries calls again, or a priority does after a time when none did.
+  kRecovered,
   kReconfigured,  ///< The list of priorities changed.
   kLost,          ///< No priority carries calls any more.
 };
@@ -97,7 +100,8 @@ struct PriorityMoved {
   PriorityChangeReason reason = PriorityChangeReason::kFirst;
   std::string details;  ///< The failure of the priority that calls left; may be empty.
   Duration without{};   ///< How long no priority carried calls before this change.
-  /// The rest of the failover window of the priority that calls left; nullopt: it was not open.
+  /// How much of its time to connect (RuntimeOptions::failover_timeout) the priority that calls
+  /// left still had; nullopt: that time was over, or did not run.
   std::optional<Duration> window_left;
 
   friend bool operator==(const PriorityMoved&, const PriorityMoved&) = default;
@@ -110,7 +114,7 @@ enum class EndpointState : std::uint8_t {
   kTransientFailure,
   kDraining,
   kEjected,   ///< By outlier detection.
-  kUnhealthy  ///< By health checks alone.
+  kUnhealthy  ///< Found unhealthy by health checks, and not ejected.
 };
 inline constexpr std::size_t kEndpointStates = 7;
 
@@ -195,7 +199,8 @@ struct SessionsHeld {
   friend bool operator==(const SessionsHeld&, const SessionsHeld&) = default;
 };
 
-/// A sweep released subchannels that had been held for sessions.
+/// The map released subchannels that it had held for sessions, because no session used them for
+/// idle_timeout.
 struct SessionsSwept {
   ClusterName cluster;
   std::uint64_t released = 0;

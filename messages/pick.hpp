@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pick contract of control and data plane: the input of a picker, and its possible answers.
+// The contract between policies, which make pickers, and the router, which calls them: the input of
+// a pick, and its possible answers.
 //
 //   router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, send the ask
 //
@@ -59,7 +60,8 @@ struct ChosenEndpoint {
   CallTrackerPtr tracker;
 };
 
-/// The call's outgoing metadata, as the data plane holds it; nothing is copied.
+/// The headers that are sent with a call. They are read where the call keeps them; nothing is
+/// copied.
 class HeaderSource {
  public:
   virtual ~HeaderSource() = default;
@@ -76,7 +78,8 @@ struct Tier {
   enum class Hosts : std::uint8_t { kHealthy, kDegraded, kAll };
 
   std::uint32_t priority = 0;
-  /// kAll: all endpoints but DRAINING ones, because too few endpoints of the priority are fit.
+  /// kAll: all endpoints but DRAINING ones, because too few endpoints of the priority are healthy
+  /// (panic).
   Hosts hosts = Hosts::kHealthy;
 
   friend bool operator==(const Tier&, const Tier&) = default;
@@ -252,7 +255,8 @@ class Picker {
     return pick(args);
   }
 
-  /// Called by any thread, concurrently. Lock-free; allocates nothing on the complete path.
+  /// Called by any thread, concurrently. Takes no lock, and allocates nothing when the outcome is
+  /// Complete.
   virtual PickResult pick(const PickArgs& args) const = 0;
 };
 

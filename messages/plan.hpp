@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plan — how the calls to a cluster spread over its endpoints, and how they would spread if some
-// endpoints were unfit.
+// endpoints were unhealthy or unreachable (PlanAssumptions).
 //
 //   clusters, endpoints, assumptions ─▶ lb/health/plan ─▶ [Plan] ─▶ plan_file, Runtime::plan
 //
 //   Plan ▷ leaves ▷ priorities ▷ localities ▷ endpoints          each with its share of all calls
 //
 // A plan has four answers: for priority mode (A75) and for tiered mode (Envoy's aggregate cluster),
-// each as it is now and as it would be under the assumptions.
+// each as it is now (with the healths from EDS) and as it would be under the PlanAssumptions.
 //
 // Invariants of each answer
 //   P1  The shares of the leaves and the plan's `failing` sum to kAllCalls.
@@ -37,7 +37,8 @@ inline constexpr CallShare kAllCalls = 1'000'000;
 
 // --- what is assumed -------------------------------------------------------
 
-/// The assumed percentages of fit endpoints in one priority. They replace the healths of EDS.
+/// The assumed health of one priority: which percentage of its endpoints is healthy, and which is
+/// DEGRADED. It replaces the endpoints' healths from EDS.
 struct AssumedHealth {
   ClusterName leaf;
   std::size_t priority = 0;
@@ -47,10 +48,10 @@ struct AssumedHealth {
 
 struct PlanAssumptions {
   std::vector<AssumedHealth> health;  ///< Each priority at most once.
-  /// The unreachable endpoints. An entry is an endpoint's address, or "zone", "region/zone" or
-  /// "region/zone/sub_zone" for every locality of that name.
+  /// The endpoints that the plan takes as unreachable. An entry is an endpoint's address, or
+  /// "zone", "region/zone" or "region/zone/sub_zone" for every locality of that name.
   std::vector<std::string> down;
-  /// The panic threshold of tiered mode in percent, now and in the assumed future; see
+  /// The panic threshold of tiered mode in percent, for both shares of PlannedShare; see
   /// RuntimeOptions::panic_threshold. An aggregate's own threshold takes precedence.
   std::uint32_t panic_threshold = 0;
 
@@ -59,7 +60,8 @@ struct PlanAssumptions {
 
 // --- the answer ------------------------------------------------------------
 
-/// One share now, and the share under the assumptions. Without assumptions both are equal.
+/// One part's share of all calls. `now`: with the healths from EDS. `then`: under the
+/// PlanAssumptions of the request. They are equal when PlanAssumptions::empty().
 struct PlannedShare {
   CallShare now = 0;
   CallShare then = 0;
@@ -74,7 +76,9 @@ struct PlannedShares {
   friend bool operator==(const PlannedShares&, const PlannedShares&) = default;
 };
 
-/// The health scores of a priority in tiered mode, in percent, and their inputs.
+/// The health scores of a priority in tiered mode, and their inputs. `healthy` is the percentage of
+/// healthy hosts times overprovisioning_factor / 100, at most 100; `degraded` is the same for
+/// DEGRADED hosts.
 struct PlannedHealth {
   std::uint32_t healthy = 0;
   std::uint32_t degraded = 0;
@@ -105,7 +109,7 @@ struct PlannedLocality {
 
 struct PlannedPriority {
   std::vector<PlannedLocality> localities;
-  bool assumed = false;  ///< An AssumedHealth replaces the priority's health from EDS.
+  bool assumed = false;  ///< An AssumedHealth names this priority.
   PlannedHealth now;
   PlannedHealth then;
   PlannedShares shares;
@@ -113,7 +117,7 @@ struct PlannedPriority {
 
 struct PlannedLeaf {
   ClusterName name;
-  std::string lb_policy;  ///< "wrr_locality, round_robin"
+  std::string lb_policy;  ///< The leaf's policies, outermost first: "wrr_locality, round_robin".
   std::string note;       ///< A remark on the leaf's shares; may be empty.
   std::vector<PlannedPriority> priorities;
   PlannedShares shares;
@@ -131,7 +135,7 @@ struct Plan {
   bool panic_threshold_is_own = false;  ///< The cluster's common_lb_config sets it.
   std::vector<PlannedLeaf> leaves;
   PlannedShares failing;           ///< Calls that find no endpoint.
-  std::vector<std::string> notes;  ///< Texts about data that is missing.
+  std::vector<std::string> notes;  ///< Texts for people, about resources that are missing.
 };
 
 }  // namespace signalbox

@@ -30,12 +30,13 @@ using WallTime = std::chrono::system_clock::time_point;
 
 /// envoy.admin.v3.ClientResourceStatus.
 enum class ResourceStatus : std::uint8_t {
-  kRequested,      ///< Requested, or about to be requested; no answer has come yet.
-  kDoesNotExist,   ///< Deleted, not sent in time, or named without a valid authority.
+  kRequested,  ///< Requested, or about to be requested; no answer has come yet.
+  /// Deleted, not sent in time (unless kTimeout applies), or its name has no valid authority.
+  kDoesNotExist,
   kAcked,          ///< The last response was good.
   kNacked,         ///< The last response was refused; an earlier valid response may be in use.
   kReceivedError,  ///< The server gave a reason for not sending the resource (A88).
-  kTimeout,        ///< The resource did not come in time; it may still come (A88).
+  kTimeout,  ///< Not sent in time, with the server feature resource_timer_is_transient_error (A88).
 };
 
 /// "REQUESTED", "DOES_NOT_EXIST", … as in the API.

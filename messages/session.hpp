@@ -6,7 +6,7 @@
 //
 //   override_host's picker ─▶ SessionHint: where cookies lead ─▶ the snapshot ─┐
 //                                                                  lb/session ◀┘
-//   override_host's picker ◀─ PickArgs, SessionHint: the wish  ◀─ lb/session
+//   override_host's picker ◀─ PickArgs::session: the cookie  ◀─ lb/session
 //                          └▶ Affinity ─▶ lb/session
 //   override_host ─▶ SessionMarks ─▶ subchannel map: lately used hosts keep their connections
 //
@@ -107,7 +107,7 @@ using SessionMarkPtr = std::shared_ptr<const SessionMark>;
 /// An endpoint that sessions may stay on.
 struct SessionHost {
   SessionMarkPtr mark;
-  bool draining = false;  ///< EDS says DRAINING: only sessions hold the endpoint.
+  bool draining = false;  ///< EDS says DRAINING: only calls of sessions go to the endpoint.
 
   friend bool operator==(const SessionHost&, const SessionHost&) = default;
 };

@@ -24,8 +24,8 @@ namespace signalbox {
 // --- the subchannel: one address ------------------------------------------
 
 struct ConnectRequested {
-  /// True: few addresses of the map are failing or connecting. If this attempt fails, the next
-  /// attempt may come soon.
+  /// True: few addresses of the map are failing or connecting. If this attempt fails, the back-off
+  /// may be the short one of an endpoint that was lost (RuntimeOptions::lost_backoff).
   bool may_hurry = false;
 };
 
@@ -75,8 +75,8 @@ using SubchannelEffects = std::vector<SubchannelEffect>;
 
 enum class ProbeOutcome : std::uint8_t {
   kPassed,
-  kFailed,   ///< No answer, or an answer that does not say whether the endpoint is fit.
-  kRefused,  ///< The answer says that the endpoint is unfit.
+  kFailed,   ///< No answer, or an answer that does not say whether the endpoint is healthy.
+  kRefused,  ///< The answer says that the endpoint is unhealthy.
   /// The probe could not be made (for example, no file descriptor was free). It says nothing about
   /// the endpoint.
   kUndone
@@ -101,8 +101,8 @@ struct StartProbe {
   std::uint64_t number = 0;
 };
 
-/// Reports to the map whether the endpoint is fit. A status that is not OK is the reason why it is
-/// unfit.
+/// Reports to the map whether the endpoint is healthy. A status that is not OK is the reason why it
+/// is not.
 struct ReportHealth {
   absl::Status status;
 };
@@ -140,7 +140,8 @@ struct HolderSettled {
   Holder holder;
 };
 
-/// The holder is gone. If it died, the map keeps its holds for its successor.
+/// The holder has ended. If it died, the map keeps the addresses that it held for its next
+/// incarnation.
 struct HolderGone {
   Holder holder;
   bool died = false;
@@ -245,7 +246,8 @@ struct ArmSweeper {
   std::optional<Duration> idle_timeout;
 };
 
-/// Tells the sweeper that the sweep is done, and when the next endpoint may be idle.
+/// Tells the sweeper that the sweep is done, and when the next endpoint may have been idle for
+/// idle_timeout.
 struct FinishSweep {
   Instant next_due{};
 };
@@ -264,20 +266,21 @@ using SubchannelMapEffects = std::vector<SubchannelMapEffect>;
 
 // --- the sweeper: when the map looks for idle sessions ----------------------
 
-/// From the map: from now on sessions may idle for this time. An update can make the next sweep
-/// earlier, never later.
+/// From the map: it holds addresses of sessions until no session has used them for this time. An
+/// update can make the next sweep earlier, never later.
 struct IdleTimeoutSet {
   Duration idle_timeout{};
 };
 
-/// The map has finished a sweep.
+/// The map has finished a sweep (SweepAsked). From `next_due` on, another endpoint may have been
+/// idle for idle_timeout.
 struct SweepDone {
   Instant next_due{};
 };
 
 using SweepEvent = std::variant<IdleTimeoutSet, SweepDone, TimerFired>;
 
-/// Asks the map to sweep.
+/// Sends SweepAsked to the map.
 struct Sweep {};
 
 using SweepEffect = std::variant<Sweep, StartTimer>;

@@ -250,7 +250,7 @@ struct CountUpdates {
   std::array<std::uint64_t, kRejectionReasons> rejected{};  ///< By RejectionReason.
 };
 
-/// The number of resources in this state now: the gauge signalbox_xds_resources.
+/// The number of resources with this type and cache_state now: the gauge signalbox_xds_resources.
 struct CountResources {
   ResourceType type = ResourceType::kListener;
   absl::string_view cache_state;  ///< From cache_state() of resource_dump.hpp.
@@ -283,7 +283,7 @@ struct ReresolutionRequested {};
 
 /// The xDS client that reported the resources was replaced by a new client. The resources stay
 /// valid. The new client has no resources yet. Until it has sent a resource, its error on that
-/// resource is therefore ambient.
+/// resource therefore leaves the old resource valid, as AmbientErrorChanged does.
 struct ClientReplaced {};
 
 using DependencyEvent = std::variant<ResourcesChanged,

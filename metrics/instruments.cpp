@@ -18,8 +18,8 @@ constexpr std::array<absl::string_view, kPickOutcomes> kResults{
     "complete", "queue", "fail", "drop"};
 constexpr std::array<absl::string_view, kRetryResults> kRetryLabels{
     "retried", "exhausted", "throttled", "pushed_back", "committed", "too_large", "too_late"};
-// In the order of AffinityResult. The first value is a call without a session. Such calls are not
-// exported, so it has no label.
+// In the order of AffinityResult. The first is kNone, a call without a session. It is not exported,
+// so its label is empty.
 constexpr std::array<absl::string_view, kAffinityResults> kAffinityLabels{"",
                                                                           "new",
                                                                           "hit",
@@ -264,7 +264,7 @@ LabelValues tier_labels(const ClusterName& cluster, const ClusterName& leaf, std
   return {cluster.str(), leaf.str(), std::to_string(priority)};
 }
 
-// Precondition: the registry is locked.
+// Precondition: Instruments::registry_mutex_ is locked.
 const EventCountPtr& count_of(std::map<std::string, EventCountPtr>& counts,
                               absl::string_view name) {
   EventCountPtr& count = counts[std::string(name)];
@@ -279,7 +279,7 @@ Instruments::Instruments(Clock now, LatencyScale scale, CallMetrics calls)
   series_.set(Metric::kBuildInfo, {SIGNALBOX_VERSION, SIGNALBOX_REVISION, "" __VERSION__}, 1);
 }
 
-// --- from the control plane -----------------------------------------------
+// --- from the actors -------------------------------------------------------
 
 void Instruments::observe(const Observation& observation) {
   std::visit(
@@ -787,7 +787,7 @@ std::vector<Family> Instruments::collect_calls() const {
 
 // --- clusters that are gone -------------------------------------------------
 
-// Every cluster that has series or counters. Precondition: the registry is locked.
+// Every cluster that has series or counters. Precondition: registry_mutex_ is locked.
 std::set<std::string> Instruments::clusters_in_use() const {
   std::set<std::string> clusters = series_.values_of_label(kCluster.name);
   for (const auto& [key, stats] : call_stats_)
@@ -809,7 +809,7 @@ std::set<std::string> Instruments::clusters_in_use() const {
 
 // Erases the series and counters of clusters that have had no hold for kRetention. A late count for
 // an erased cluster creates a series again; the cluster is then erased once more, kRetention later.
-// Counters that a call or a policy still holds are not erased. Precondition: the registry is
+// Counters that a call or a policy still holds are not erased. Precondition: registry_mutex_ is
 // locked.
 void Instruments::forget_gone() const {
   const Instant now = now_();

@@ -8,8 +8,9 @@
 //   pickers ─▶ EventCount, gates ────────────────┘
 //
 // Thread-safe. Each runtime has its own Instruments, so several runtimes in a process do not mix.
-// Calls never call Instruments, which takes a lock. They count in objects that Instruments has
-// handed out before (CallStats, CallerStats, EventCount); collect() sums the counters of these.
+// Code on the path of calls never uses Instruments, which takes a lock. It counts in objects that
+// Instruments has handed out before (CallStats, CallerStats, EventCount); collect() sums the
+// counters of these.
 
 #pragma once
 
@@ -218,12 +219,14 @@ class Instruments final : public DropCounters, public EndpointCounters {
   /// cluster. Pickers own the gate: when no picker is left, it has expired.
   mutable std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
-  /// By tier: the percentages of the calls of hold_load() that are in force, the newest last.
+  /// By tier: for each living object of hold_load(), the percentage that it was made with. The
+  /// newest is last.
   std::map<LabelValues, std::map<std::uint64_t, std::uint32_t>> tier_loads_;
   std::uint64_t loads_claimed_ = 0;
-  /// The sum over the cluster's subchannel maps, by the label `priority`.
+  /// Subchannels by state, summed over the cluster's subchannel maps. The inner key is the label
+  /// `priority`.
   std::map<ClusterName, std::map<std::string, EndpointCounts>> endpoints_;
-  /// The sum over the cluster's subchannel maps.
+  /// Subchannels that are held only for sessions, summed over the cluster's subchannel maps.
   std::map<ClusterName, std::int64_t> sessions_held_;
   /// How many policy trees use each priority of a cluster; -1: the tree has no usable priority.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;

@@ -527,7 +527,7 @@ static_assert(
 inline constexpr std::array kFailoverBuckets{
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 11.0, 15.0, 30.0, 60.0};
 
-/// Upper bounds in seconds.
+/// kLatencyBounds in seconds.
 inline constexpr std::array kLatencyBuckets = [] {
   std::array<double, kLatencyBounds.size()> seconds{};
   for (std::size_t i = 0; i < seconds.size(); ++i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SeriesTable — the values of all metrics that the control plane updates now and then.
+// SeriesTable — the values of all metrics that actors update, now and then.
 //
 //   instruments ─▶ add, set, record ─▶ [SeriesTable] ─▶ collect ─▶ exporter
 //
@@ -88,8 +88,8 @@ class SeriesTable {
 
   Values& values_of(Metric metric) { return values_[static_cast<std::size_t>(metric)]; }
 
-  // The value of the series with these labels, or of the series "other" if the metric has
-  // kMaxSeries series already.
+  // The value of the series with these labels, or of the series "other" if the series is new and
+  // the metric has kMaxSeries series already.
   Value& find_or_share(Metric metric, LabelValues labels);
 
   const LatencyScale scale_;

@@ -33,7 +33,7 @@ class AdminListener {
   AdminListener& operator=(AdminListener&&) = delete;
   ~AdminListener();
 
-  /// The address of the listening socket, with the port that was taken.
+  /// The address of the listening socket; port 0 is replaced by the port that was taken.
   const AdminAddress& address() const { return address_; }
 
   /// Gives up the descriptor, which the caller must close.

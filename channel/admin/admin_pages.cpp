@@ -163,7 +163,7 @@ AdminResponse help(const AdminRequest& request, const AdminSources& sources);
 
 struct Page {
   const char* path;
-  const char* help;  ///< Empty: not listed.
+  const char* help;  ///< The page's text in /help; empty: /help does not list the page.
   bool takes_query;
   AdminResponse (*show)(const AdminRequest&, const AdminSources&);
 };

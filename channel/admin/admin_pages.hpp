@@ -49,7 +49,7 @@ namespace signalbox::channel {
 struct AdminRequest {
   std::string method;
   std::string path;                               ///< Decoded, without the query.
-  std::multimap<std::string, std::string> query;  ///< Decoded.
+  std::multimap<std::string, std::string> query;  ///< Names and values, decoded.
   std::string host;                               ///< The Host header; empty: none.
   bool is_foreign = false;    ///< A web page of another site asks; see is_foreign().
   bool over_network = false;  ///< Over the loopback interface, not over a unix socket.

@@ -24,7 +24,9 @@ using Days = std::chrono::duration<std::int64_t, std::ratio<86400>>;
 
 constexpr std::size_t kMostBytes = std::size_t{4} << 20U;
 constexpr std::size_t kMostOnPage = 20;  // A file of roots may have hundreds.
-constexpr std::int64_t kSoon = 7;        // Days, as in conf/prometheus/alerts.yml.
+// In days. A certificate that expires sooner has a badge of a warning colour. The alerts in
+// conf/prometheus/alerts.yml have the same limit.
+constexpr std::int64_t kSoon = 7;
 
 CertificateFile read(const std::string& path) {
   CertificateFile file{.path = path};

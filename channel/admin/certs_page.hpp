@@ -22,7 +22,7 @@
 namespace signalbox::channel {
 
 struct CertificateFile {
-  std::string path;  ///< Empty: the system's roots, or no certificate.
+  std::string path;  ///< Empty: there is no file (the system's roots, or no certificate).
   absl::Status status;
   std::vector<actors::CertificateFacts> certificates;
 };

@@ -27,7 +27,7 @@ struct ExplainQuestion {
   std::string target;  ///< As channels and routers of the runtime name it.
   std::string method;  ///< "/package.Service/Method".
   std::vector<std::pair<std::string, std::string>> headers;  ///< Names in lower case.
-  std::optional<std::uint64_t> seed;                         ///< nullopt: any.
+  std::optional<std::uint64_t> seed;  ///< Decides the call's random choices; nullopt: any seed.
 };
 
 /// Parses "name:value" as a header, without the spaces around the value. INVALID_ARGUMENT says what

@@ -36,7 +36,8 @@ std::string in_words(Duration duration);
 /// "<time …>3 min</time>": how long ago `then` was, with the exact time as its title.
 std::string ago(WallTime then, WallTime now);
 
-/// "<span class="badge …">READY</span>". `kind`: good, fair, bad or quiet.
+/// "<span class="badge …">READY</span>". `kind` is the CSS class that decides the colour: good,
+/// fair, bad or quiet.
 std::string badge(absl::string_view kind, absl::string_view text);
 
 }  // namespace signalbox::channel

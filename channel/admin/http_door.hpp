@@ -102,7 +102,7 @@ class HttpDoor final : private actors::SocketLoop::Handler {
   const actors::Descriptor listener_;
   const Enter enter_;
   const HttpDoorLimits limits_;
-  const std::unique_ptr<actors::SocketLoop> loop_;  // Null: no descriptors were left.
+  const std::unique_ptr<actors::SocketLoop> loop_;  // Null: the system had no descriptors left.
   std::map<Id, Waiting> waiting_;                   // Ids rise, so the oldest connection is first.
   Id last_;                                         // The connection accepted last.
 };

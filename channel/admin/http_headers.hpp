@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// http_headers — what HttpDoor reads of a request before the HTTP library does.
+// http_headers — reads a request's headers for HttpDoor, before the HTTP library reads them.
 //
 //   bytes of a socket ─▶ [end_of_headers] ─▶ complete headers ─▶ [flaw_of_headers] ─▶ 400
 //                                                            └─▶ [path_of_request] ─▶ a lane

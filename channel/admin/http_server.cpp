@@ -120,7 +120,7 @@ bool HttpServer::start(Lane& lane) {
   return lane.daemon != nullptr;
 }
 
-// Called on the door's thread.
+// Called on the thread of the HttpDoor.
 void HttpServer::enter(Lane& lane, const AcceptedConnection& connection) {
   if (lane.connections.load() >= kMaxConnections) {
     HttpDoor::turn_away(connection,

@@ -84,7 +84,7 @@ class HttpServer {
   const Handler handler_;
   std::atomic<std::size_t> waiting_bytes_{0};
   Lane slow_;
-  Lane quick_;  ///< Without a daemon: there is no quick path.
+  Lane quick_;  ///< Its `daemon` is null if there is no quick path.
   std::optional<HttpDoor> door_;
 };
 

@@ -36,7 +36,8 @@ struct Timeline {
   std::string target;
   ClusterName cluster;
   ClusterName aggregate;
-  std::vector<TimelineSegment> segments;  ///< Without gaps, from the begin of all rows until now.
+  /// Without gaps, from the common begin of all rows until RuntimeStatus::made.
+  std::vector<TimelineSegment> segments;
 };
 
 /// Returns one row for each cluster that has changes or an active priority. All rows begin at the

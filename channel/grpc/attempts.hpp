@@ -39,9 +39,9 @@ class Attempts {
  public:
   using RpcType = grpc::internal::RpcMethod::RpcType;
 
-  /// Made when the stub makes the call. `callers`: the counters of the target's callers, which
-  /// outlive the call; null: none. `tracing`: the program's observer, which sees the call from this
-  /// constructor on; null: none.
+  /// Made when the stub makes the call. `callers` counts the call, and must outlive it; null: the
+  /// call is not counted. `tracing` has the program's CallObserver, which sees the call from this
+  /// constructor on; null: there is none.
   [[gnu::hot]] Attempts(grpc::ClientContext& context,
                         const char* method,
                         RpcType type,

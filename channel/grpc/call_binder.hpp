@@ -56,9 +56,10 @@ class CallBinder final : public grpc::internal::CallHook,
   explicit CallBinder(GrpcChannelOptions options);
 
   /// Makes the CallIntent of a call that begins under `context`. Clears wait_for_ready in the
-  /// context, because signalbox does the waiting: on a channel that has just died, gRPC would let
-  /// the call wait forever. Converts the context's deadline to the real-time clock, because gRPC
-  /// compares only deadlines of one clock, and later attempts have the same deadline.
+  /// context, because signalbox itself lets the call wait. On a connection that has just died, gRPC
+  /// would let a wait_for_ready call wait forever. Converts the context's deadline to the real-time
+  /// clock, because gRPC compares only deadlines of one clock, and later attempts have the same
+  /// deadline.
   [[gnu::hot]] static CallIntent begin(grpc::ClientContext& context);
 
   /// Removes from the context metadata that would make gRPC end the process, and an authority that
@@ -141,7 +142,8 @@ class CallBinder final : public grpc::internal::CallHook,
   /// (lb::Router::describe()). For calls that end for another reason than their pick.
   absl::Status describe(const absl::Status& why, const CallIntent& intent) const;
 
-  /// The status of calls after the wait list was closed: the last snapshot's error.
+  /// The status of calls that are made after the runtime's end (the wait list is then closed): the
+  /// error of the last snapshot.
   absl::Status closed() const;
 
   std::uint64_t sequence() const { return options_.router.sequence(); }
@@ -150,7 +152,7 @@ class CallBinder final : public grpc::internal::CallHook,
 
   const ChannelCounts& counts() const { return *options_.counts; }
 
-  /// The counters of the target's callers; null: nothing counts them.
+  /// Counts the channel's calls as the application sees them; null: calls are not counted.
   const CallerStats* callers() const { return options_.callers.get(); }
 
   ConnectivitySource& connectivity() const { return *options_.connectivity; }

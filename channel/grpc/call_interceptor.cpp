@@ -112,7 +112,8 @@ void CallInterceptor::Intercept(InterceptorBatchMethods* batch) {
   batch->Proceed();
 }
 
-// Stores the data for making the call again, if one batch has all of it.
+// Begins an attempt with its first batch. Keeps the batch of a unary call, so that the call can be
+// made again.
 void CallInterceptor::begin(InterceptorBatchMethods& batch) {
   attempts_.count_started();
   if (!attempts_.is_unary()) return;
@@ -127,7 +128,9 @@ void CallInterceptor::begin(InterceptorBatchMethods& batch) {
   if (!unary_.receives) watch(/*entering=*/1);
 }
 
-// Returns true if the batch is continued later or already was. This object may then be destroyed.
+// Ends an attempt: the batch has received its status. Returns true if another attempt follows;
+// RetriedCall then continues the batch later, or has done so already, and this object may be
+// destroyed.
 bool CallInterceptor::end(InterceptorBatchMethods& batch) {
   // record_served() says that this thread has just served gRPC's sockets. A call without a
   // connection got its status without a socket.

@@ -84,7 +84,7 @@ class CallInterceptor final : public grpc::experimental::Interceptor, public Att
   /// The call that the application has instead of the real call: see
   /// AttemptedCall::stand_behind(). Null: the application has the real call.
   grpc_call* front_ = nullptr;
-  grpc::internal::Call real_;  ///< The call behind the front.
+  grpc::internal::Call real_;  ///< The real call, for which `front_` stands. Set with `front_`.
   /// A once_flag, because two threads may begin a stream at the same time.
   absl::once_flag first_batch_;
   /// The waiting call that replaces this one if the connection died before the first batch.

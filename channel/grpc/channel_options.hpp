@@ -47,7 +47,8 @@ struct GrpcChannelOptions {
   std::shared_ptr<WaitList> waiting;
   std::shared_ptr<ConnectivitySource> connectivity;
   std::shared_ptr<const ChannelCounts> counts;
-  std::string target;  ///< Such as "xds:///orders"; peer() of a call without a server.
+  /// Such as "xds:///orders". ClientContext::peer() returns it for a call that has no server.
+  std::string target;
   /// The application's interceptors, outermost first.
   std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
   /// The throttle of retries, which the channels of a target share; null: no throttling.
@@ -60,7 +61,7 @@ struct GrpcChannelOptions {
   /// The :authority of a call that gets none from its context or its route. Empty: such a call gets
   /// GrpcConnection::authority().
   std::string authority = {};
-  /// Counts the target's calls as their callers see them; null: they are not counted.
+  /// Counts the target's calls as the application sees them; null: they are not counted.
   std::shared_ptr<const CallerStats> callers = nullptr;
   /// The program's observer of the target's calls; null: none.
   std::shared_ptr<const CallTracing> tracing = nullptr;

@@ -37,7 +37,8 @@ class GrpcChannel final : public grpc::ChannelInterface,
                                        grpc::CompletionQueue* cq,
                                        std::size_t position) override;
 
-  // gRPC does not call this function: it calls the CallHook of each call, and none is this channel.
+  // gRPC does not call this function: it calls the CallHook of each call, and this channel is never
+  // that CallHook.
   void PerformOpsOnCall(CallOpSetInterface* ops, Call* call) override { ops->FillOps(call); }
 
   // A handle for a method belongs to one connection. A call may get any connection, so there are no

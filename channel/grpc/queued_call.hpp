@@ -23,9 +23,10 @@
 //       context and the queue may be destroyed.
 //   Q2  The context's earlier calls live until ~ClientContext, because data that the application
 //       reads is in the arenas of these calls.
-//   Q3  The application's completion queue has one hold for each stored op set, so that the queue
-//       is not destroyed before the op set is filled. gRPC takes a hold when an op set is filled;
-//       the hold for the stored op set is then released.
+//   Q3  The application's completion queue has one hold for each stored op set (Shutdown() of the
+//       queue does not finish while there are holds), so that the queue is not destroyed before the
+//       op set is filled. gRPC takes a hold when an op set is filled; the hold for the stored op
+//       set is then released.
 
 #pragma once
 

@@ -52,8 +52,8 @@ void have_headers(CallOpSetInterface* ops) {
     *op = CallOpRecvInitialMetadata();
 }
 
-// Fills the batches into `call`. The caller has one hold on the completion queue for each batch.
-// OpsScope releases it when the batch has a hold of its own.
+// Fills the batches into `call`. The caller has one hold on the completion queue (see OpsScope) for
+// each batch. OpsScope releases it when the batch has a hold of its own.
 void fill_stored(const std::vector<CallOpSetInterface*>& stored, Call call) {
   for (CallOpSetInterface* const ops : stored) {
     const OpsScope scope(ops, call, call.cq());

@@ -33,7 +33,8 @@ class SessionCookies {
                                              const Log& log,
                                              const std::shared_ptr<metrics::Instruments>& count);
 
-  /// The terms for sessions of `target`. They may outlive this object and the host.
+  /// The settings for sessions of `target`. They may outlive this object and the runtime: `link` is
+  /// cut then, and warnings are dropped.
   lb::SessionTerms terms(const std::string& target, std::shared_ptr<HostLink> link) const;
 
  private:

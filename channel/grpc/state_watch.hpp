@@ -6,7 +6,8 @@
 //
 // To put a tag on an application's completion queue, signalbox starts an empty batch of a temporary
 // call on the anchor channel (a channel that never connects). From the beginning of the wait until
-// that batch is started, a hold keeps the queue from being shut down completely.
+// that batch is started, signalbox has a hold on the queue (Shutdown() of the queue does not
+// finish while there are holds).
 
 #pragma once
 
@@ -33,8 +34,8 @@ class StateWatch : public std::enable_shared_from_this<StateWatch> {
   StateWatch(const StateWatch&) = delete;
   StateWatch& operator=(const StateWatch&) = delete;
 
-  /// The channel's state. SHUTDOWN once the wait list is closed; always TRANSIENT_FAILURE for an
-  /// invalid target.
+  /// The channel's state. SHUTDOWN once the runtime has ended (the wait list is then closed);
+  /// always TRANSIENT_FAILURE for an invalid target.
   grpc_connectivity_state state(bool try_to_connect) const;
 
   /// Blocks until the state differs from `last`. False: the deadline came before a change.

@@ -21,8 +21,8 @@
 
 namespace signalbox::channel {
 
-/// An entry of the list. wake() runs on any thread, which then holds no lock, and may also run when
-/// there is nothing new.
+/// An entry of the list. wake() runs on any thread, which then holds no lock, and may also run
+/// without a new snapshot.
 class Waiter {
  public:
   virtual ~Waiter() = default;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitingPick — a pick of the Pick API that waits, and the callback for its end.
+// WaitingPick — a pick of Router::pick_async() that waits for an endpoint, and the callback that
+// gets the result.
 //
 //   Router::pick_async ─▶ [WaitingPick] ─ woken: repick ─▶ picked(Pick)
 //

@@ -19,8 +19,8 @@ absl::Status not_found(const char* what, std::int64_t id) {
   return absl::NotFoundError(absl::StrCat("no ", what, " has the id ", id));
 }
 
-// Parses an answer of gRPC's own channelz registry into `response`. `json` is freed; null: the
-// registry knows no such thing, and `none` is returned.
+// Parses an answer of gRPC's own channelz registry into `response`, and frees `json`. With null
+// `json` (the registry has no such entity), returns `none`.
 absl::Status take(char* json, google::protobuf::Message& response, const absl::Status& none) {
   const std::unique_ptr<char, void (*)(void*)> owner(json, gpr_free);
   if (json == nullptr) return none;

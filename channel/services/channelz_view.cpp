@@ -81,8 +81,8 @@ std::int64_t id_of(const TargetStatus& target) {
   return Hash(kTarget).add(target.name).id();
 }
 
-// Calls `use(place)` for each place of the target until `use` returns true; returns whether `use`
-// did.
+// Calls `use(place)` for each Place of the target until `use` returns true. Returns whether `use`
+// has returned true.
 template <typename Use>
 bool find_place(const TargetStatus& target, const Use& use) {
   for (const ClusterStatus& cluster : target.clusters) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HealthService — grpc.health.v1.Health of a runtime, from Runtime::ready() as the page /ready.
+// HealthService — grpc.health.v1.Health of a runtime, from Runtime::ready(), like the admin
+// server's page /ready.
 //
 //   load balancer, grpc_health_probe ─▶ [HealthService] ─▶ Runtime::ready
 //
@@ -8,9 +9,9 @@
 //   service "xds:///orders" SERVING when this target can send calls
 //   other services          Check: NOT_FOUND; Watch: SERVICE_UNKNOWN, until the target is in use
 //
-// A Watch sends a change within kPeriod. For a client that does not read, one message waits; the
-// message after it has the newest state. At most kMaxWatches are open; a further Watch ends
-// RESOURCE_EXHAUSTED.
+// A Watch sends a change within kPeriod. While a client does not read, one message waits for it,
+// and later changes are not queued. The next message has the state at the time when it is sent. At
+// most kMaxWatches are open; a further Watch ends RESOURCE_EXHAUSTED.
 
 #pragma once
 

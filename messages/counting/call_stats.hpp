@@ -29,7 +29,8 @@ enum class RetryResult : std::uint8_t {
   kTooLate,     ///< The next attempt would begin after the call's deadline.
 };
 inline constexpr std::size_t kRetryResults = 7;
-/// The reason why the response to a session's call sets a cookie.
+/// Why the response to a session's call sets a cookie. kNew: the call had no cookie of the session.
+/// kMoved: the call had one, which is replaced.
 enum class CookieSet : std::uint8_t { kNew, kMoved };
 inline constexpr std::size_t kCookieSets = 2;
 /// What became of an endpoint's load report (A51), if a policy wanted one.
@@ -42,8 +43,8 @@ inline constexpr std::size_t kLoadReportResults = 3;
 /// gRPC status codes 0 … 16.
 inline constexpr std::size_t kStatusCodes = 17;
 
-/// The place of a gRPC status code in an array of kStatusCodes. A code out of range counts as
-/// UNKNOWN.
+/// The index of a gRPC status code in an array of kStatusCodes elements. A code out of range counts
+/// as UNKNOWN.
 constexpr std::size_t place_of_code(int code) {
   const bool known = code >= 0 && static_cast<std::size_t>(code) < kStatusCodes;
   return static_cast<std::size_t>(known ? code : 2);

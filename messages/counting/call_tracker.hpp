@@ -7,7 +7,7 @@
 // A picker that completes a pick lists its trackers in the PickResult. Each picker around it adds
 // its own trackers. The router calls begun() on every listed tracker, inside the snapshot's read
 // section. When the call ends, ended() is called on every one of them, on any thread. A tracker is
-// Tracked, so it outlives picker and policy.
+// Tracked (tracked.hpp): it lives until the call has ended, even if picker and policy are gone.
 //
 // At most one of the trackers is a gate, which may refuse the call. The router asks the gate after
 // all pickers have chosen, and before any begun(). A refused call therefore begins on no tracker.
@@ -30,7 +30,7 @@
 
 namespace signalbox {
 
-/// How a call ended, as the data plane saw it.
+/// How a call ended, as the code that sent the call reports it.
 struct CallEnd {
   /// gRPC's status code; nullopt: the call never reached the endpoint, so its end says nothing
   /// about the endpoint.
@@ -38,7 +38,7 @@ struct CallEnd {
   /// The load that the endpoint reported in this response (A51). Valid only during ended(). Null:
   /// the endpoint reported none.
   const LoadReport* load = nullptr;
-  Instant now{};  ///< Set with `load`.
+  Instant now{};  ///< The time of the call's end; set only with `load`.
 };
 
 class CallTracker : public Tracked {
@@ -155,7 +155,8 @@ class Tracking {
   }
 
  private:
-  /// Like a Use, but without a destructor, so an unused element of held_ costs nothing.
+  /// Like a Use (tracked.hpp), but without a destructor, so an unused element of held_ costs
+  /// nothing.
   struct Held {
     const CallTracker* tracker;
     UseCounter counter;

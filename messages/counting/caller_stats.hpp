@@ -22,7 +22,7 @@
 
 namespace signalbox {
 
-/// Why a call waits for an endpoint; gRPC's words, and one more (gRFC A121).
+/// Why a call waits for an endpoint (gRFC A121).
 enum class DelayReason : std::uint8_t {
   kResolving,    ///< There is no configuration yet.
   kConnecting,   ///< The picker waits for a connection.

@@ -25,8 +25,8 @@ namespace signalbox {
 using EventCount = StripedCounters<1>;
 using EventCountPtr = std::shared_ptr<const EventCount>;
 
-/// Counts the delays and aborts on purpose (A33): add(kDelayFault, 1) for each delay,
-/// add(kAbortFault, 1) for each abort.
+/// Counts the faults that fault filters inject on purpose (A33): add(kDelayFault, 1) for each
+/// delay, add(kAbortFault, 1) for each abort.
 using FaultCount = StripedCounters<2>;
 using FaultCountPtr = std::shared_ptr<const FaultCount>;
 inline constexpr std::size_t kDelayFault = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EndpointCalls — counts the ends of one endpoint's calls, when the program asks for that detail.
+// EndpointCalls — counts the ends of one endpoint's calls, if the program asks for it
+// (MetricsDetail::kEndpoint).
 //
 //   cluster_impl ─▶ EndpointCounters ─▶ EndpointCalls, kept by trackers ─▶ add(code)
 //                                        └──────────▶ metrics/exporter ─▶ Prometheus

@@ -16,9 +16,10 @@ MetricSum grown(const MetricSum& now, const MetricSum& before) {
   return {now.calls - before.calls, now.total - before.total};
 }
 
-// Whether the map alone holds the object. The end of a copy is an acquire on the number of holders.
-// It pairs with the release by the last other holder, so all that holder's counts are seen.
-// ThreadSanitizer does not know fences.
+// Whether `held`, an element of a map, is the only owner of its object. If so, a copy of `held` is
+// made and dropped: this acquires the reference count, which the last other owner released, so all
+// counts of that owner are seen. A fence would do the same, but ThreadSanitizer does not know
+// fences.
 template <typename T>
 bool is_held_here_alone(const std::shared_ptr<T>& held) {
   if (held.use_count() != 1) return false;

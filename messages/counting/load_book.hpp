@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoadBook — the counts of all clusters with load reports, and what of them was reported.
+// LoadBook — the counts of all clusters with load reports, and which part of the counts was
+// reported.
 //
 //   cluster_impl ─▶ open() ─▶ ClusterCounts ─▶ counters of localities and drops, for picks, calls
 //   load_reporter ─▶ read() ─▶ LoadReading ─▶ report ─▶ settle(number), when it was sent
 //
 //   unreported = counted − reported          settle: reported = what the reading had seen
 //
-// A reading that is never settled changes nothing: the next reading has its counts again. So when a
-// report is lost with its stream, the next report contains the lost counts, once.
+// A reading (LoadReading) that is never settled changes nothing: the next reading has its counts
+// again. So when a report is lost with its stream, the next report contains the lost counts, once.
 //
 // A cluster is in use while a policy or a call holds its counts. A cluster or locality that is no
 // longer in use is dropped once its last counts are settled. A cluster that is not in use, and that
@@ -54,7 +55,8 @@ class ClusterCounts {
     LocalityCountsPtr counts = std::make_shared<const LocalityCounts>();
     LocalityTotals reported = {};
     LocalityTotals seen = {};  // The totals of the last reading.
-    bool was_unused = false;   // At the last reading, before its totals were read.
+    // No policy and no call held it at the last reading, before its totals were read.
+    bool was_unused = false;
   };
 
   struct Drops {
@@ -121,7 +123,7 @@ class LoadBook {
     std::shared_ptr<const ClusterCounts> counts;
     Instant since;  // The end of the last settled reading.
     bool is_in_reading = false;
-    bool was_unused = false;  // At the last reading.
+    bool was_unused = false;  // No policy and no call held its counts at the last reading.
   };
 
   struct Server {

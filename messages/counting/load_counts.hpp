@@ -5,7 +5,7 @@
 //   data-plane threads ─▶ begun(), ended(), add_named() ─▶ [LocalityCounts] ─▶ totals() ─▶ book
 //
 // The stripes are those of striped.hpp: a call writes only the stripe of its thread. Counts only
-// grow. The book subtracts what it has reported, so nothing is lost between two reports.
+// grow. The LoadBook subtracts what it has reported, so nothing is lost between two reports.
 //
 //   names   │ 0 … 2: utilisations │ 3 … 130: a table by hash, filled once and never emptied │
 //   values  │ a block for each stripe that has had a value: {calls, total} for each name    │
@@ -39,11 +39,12 @@ struct LocalityTotals {
   /// Values that were not counted: their name was one too many, memory was short, or their sum
   /// would have become infinite.
   std::int64_t lost_values = 0;
-  std::array<MetricSum, 3> utilizations = {};   ///< By LocalityCounts::Utilization.
-  std::map<std::string, MetricSum> named = {};  ///< By the name in the report.
+  std::array<MetricSum, 3> utilizations = {};  ///< Indexed by LocalityCounts::Utilization.
+  /// The key is the metric's name in the report to the control plane.
+  std::map<std::string, MetricSum> named = {};
 };
 
-/// The names of the utilisations in CDS.
+/// The names of the utilisations in CDS lrs_report_endpoint_metrics (A64).
 inline constexpr absl::string_view kCpuUtilization = "cpu_utilization";
 inline constexpr absl::string_view kMemUtilization = "mem_utilization";
 inline constexpr absl::string_view kApplicationUtilization = "application_utilization";

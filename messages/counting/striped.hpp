@@ -14,8 +14,8 @@
 // atomic addition, which costs twenty times as much and waits for all earlier memory accesses. A
 // pick counts four times.
 //
-// Ordering: add() releases, sum() acquires. When no further increments can come, sums only fall,
-// so a sum of zero is final (design: reclaiming, removal of clusters).
+// Ordering: add() releases, sum() acquires. When no further increments can come, sums only fall, so
+// a sum of zero is final. Tracked::in_use() relies on this.
 
 #pragma once
 

@@ -4,9 +4,9 @@
 //
 //   pick ─▶ Use (move-only) ─▶ kept by the call ─▶ ~Use
 //
-// The control plane owns a Tracked object through shared_ptr. Once no snapshot can reach the
-// object, no new Use can begin. Retirement destroys the object when in_use() is false. So the
-// object of a Use outlives picker, policy and snapshot.
+// Policies, pickers and selectors own a Tracked object through shared_ptr. Once no snapshot can
+// reach the object, no new Use can begin. After its last owner has released the object, Retirement
+// destroys it when in_use() is false. So the object of a Use outlives picker, policy and snapshot.
 
 #pragma once
 
@@ -31,7 +31,8 @@ class Tracked {
 
   std::int64_t uses() const { return uses_.sum(); }
 
-  /// The counter of the uses. A caller that kept it can begin a Use without reading this object.
+  /// The counter of the Use objects. With a copy of it, a pick can begin a Use without reading this
+  /// object, which may not be in the CPU's cache.
   UseCounter use_counter() const { return uses_; }
 
  private:

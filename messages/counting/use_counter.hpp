@@ -37,7 +37,7 @@ class UseCounter {
   /// A counter at zero that no other handle uses.
   static UseCounter take();
 
-  /// Precondition: add() is not called any more.
+  /// Gives the counter back to the store. Precondition: add() is not called any more.
   void give_back() const;
 
   void add(std::int64_t amount) const {
@@ -65,7 +65,8 @@ class UseCounter {
   /// An empty handle if the block has no free counter.
   static UseCounter take_from(Block& block);
 
-  // The newest block of the store; a block that may have room; the number of free counters in all.
+  // `blocks`: the newest block of the store. `roomy`: a block that may have a free counter.
+  // `vacancies`: the number of free counters in all blocks.
   static std::atomic<Block*> blocks;
   static std::atomic<Block*> roomy;
   static std::atomic<std::int64_t> vacancies;

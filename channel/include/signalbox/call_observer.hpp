@@ -64,7 +64,7 @@ namespace signalbox {
 
 struct CallBegan {
   absl::string_view target = {};  ///< "xds:///orders"
-  absl::string_view method = {};  ///< "/package.Service/Method", or the path of the pick.
+  absl::string_view method = {};  ///< "/package.Service/Method"; of a pick: CallArgs::path.
   /// The call's context; null: a pick of the Pick API.
   const grpc::ClientContext* context = nullptr;
   Instant at = {};
@@ -73,7 +73,8 @@ struct CallBegan {
 struct DelayBegan {
   /// A121's word, with the number of the priority that waits, if there is one: "resolving",
   /// "connecting", "p0:connecting", "subchannel_state_mismatch", "filter_delay",
-  /// "picker_failing_with_wait_for_ready". A handful of texts, fit for a label.
+  /// "picker_failing_with_wait_for_ready". The different texts are few, and so fit for a metric's
+  /// label.
   absl::string_view type = {};
   /// For people: names, addresses, the last error.
   absl::string_view reason = {};

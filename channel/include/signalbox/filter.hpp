@@ -37,8 +37,9 @@
 // Errors. An error from parse refuses the resource: the NACK has the field's name and the error's
 // message, and the last good version stays in use. An exception from parse, or a null filter,
 // counts as an error. A filter that throws ends that call with INTERNAL, and the call is counted
-// (signalbox_custom_filter_failures_total). An override with the configuration of another filter
-// fails the calls of its virtual host, route or weighted cluster.
+// (signalbox_custom_filter_failures_total). An override names its filter, and may by mistake hold
+// the configuration of another filter's type. The calls of that virtual host, route or weighted
+// cluster then fail UNAVAILABLE.
 //
 // Lifetime. The runtime copies the registrations and keeps the copies until it is destroyed. A
 // CallFilter lives as long as a configuration names it. No CallFilter is left when ~Runtime

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan — shows how the calls to a cluster would spread if some endpoints were not healthy: the
-// share of each cluster, priority, locality and endpoint. An aggregate cluster can run in two
-// modes, priority and tiered (AggregateMode); a plan has the shares of both.
+// plan — shows how the calls to a cluster spread, and how they would spread if some endpoints
+// failed: the share of each cluster, priority, locality and endpoint. An aggregate cluster can run
+// in two modes, priority and tiered (AggregateMode); a plan has the shares of both.
 //
 //   signalbox::PlanRequest request;
 //   request.assumptions.down = {"zone-a"};               // what if this zone died?
@@ -13,9 +13,10 @@
 //   a file or a text of resources ─▶ plan_file, plan_text ─┐
 //   a running Runtime ─────────────▶ Runtime::plan ────────┴▶ Plan (messages/plan.hpp)
 //
-// Shares follow from the configuration and the assumptions alone. A plan leaves out what only a
-// running process knows: ejected endpoints, lost connections and sessions. It also leaves out drops
-// and limits. Names of LOGICAL_DNS clusters are not resolved: each name is one endpoint.
+// Shares follow from the resources and the request's assumptions (PlanAssumptions: assumed healths,
+// dead endpoints) alone. A plan leaves out what only a running process knows: ejected endpoints,
+// lost connections and sessions. It also leaves out drops and limits. Names of LOGICAL_DNS clusters
+// are not resolved: each name is one endpoint.
 //
 // The functions have no state: any thread may call them. Each call of plan_file() reads the file
 // again. The functions connect to nothing and change nothing. INVALID_ARGUMENT: a resource is

@@ -11,8 +11,8 @@
 // The interface is that of signalbox's own policies: lb/policy.hpp has a policy's obligations (P1
 // to P3), messages/lb_events.hpp its events and effects. A custom policy takes the place that
 // round_robin would have: below a priority, or below wrr_locality when wrr_locality's configuration
-// names it. It gets the endpoints of its priority or locality; the pointer to them is never null.
-// docs/custom_policy.md has a complete example.
+// names it. It gets the endpoints of its priority or locality: ConfigUpdated::endpoints, which is
+// never null. docs/custom_policy.md has a complete example.
 //
 // A policy may have child policies of any type that a cluster can name, custom ones included: for
 // example StartChild with make_lb_config(RoundRobinConfig{}). ChildSet (lb/child_set.hpp) meets the
@@ -48,10 +48,10 @@
 // error. A policy dies when it throws or breaks an invariant (lb/leaf/custom.hpp, I1 to I6). Its
 // last picker stays in use, the death is counted (signalbox_actor_deaths_total), and
 // RuntimeOptions::log receives the reason. The policy is made anew after a back-off of 100 ms to 10
-// s. The configuration that is blamed for the death is not used again: the new instance gets a
-// newer configuration, if one has come meanwhile, else the last one that was processed. Without
-// either, calls fail until another configuration comes. A picker that throws fails that call with
-// INTERNAL (signalbox_custom_pick_failures_total).
+// s. The oldest configuration without ReportApplied counts as the cause of the death, and is not
+// used again. The new instance gets the newest configuration that has come after it, else the last
+// one that was applied. Without either, calls fail until another configuration comes. A picker that
+// throws fails that call with INTERNAL (signalbox_custom_pick_failures_total).
 //
 // Lifetime. The runtime copies name, parse and make, and keeps the copies until it is destroyed. A
 // configuration lives as long as a reference to it, a policy as long as its cluster needs it. A

@@ -61,7 +61,7 @@ class ServerBuilder;
 
 namespace signalbox {
 
-/// The kind of connection to an endpoint. It decides when an endpoint is READY and can be picked.
+/// The kind of connections to endpoints. It decides when an endpoint is READY and can be picked.
 enum class EndpointTransport : std::uint8_t {
   /// A gRPC channel: READY once the server's HTTP/2 settings have come. An endpoint that speaks
   /// another protocol (HTTP/1.1, say) is never READY.
@@ -519,7 +519,7 @@ class Runtime {
  private:
   struct State;
   explicit Runtime(std::unique_ptr<State> state);
-  /// Keeps an object as long as the runtime.
+  /// Keeps `object` alive until the runtime is destroyed.
   void keep(std::shared_ptr<void> object);
   std::unique_ptr<State> state_;
 };

@@ -70,8 +70,8 @@ struct EndpointStatus {
 struct LocalityStatus {
   LocalityName name;
   std::uint32_t weight = 1;  ///< Within its priority.
-  /// First the endpoints that are fit for calls and not DEGRADED, then the DEGRADED ones, then
-  /// those that get no calls because of their health.
+  /// First the endpoints that EDS reports as HEALTHY, UNKNOWN or DRAINING, then the DEGRADED ones,
+  /// then the UNHEALTHY and TIMEOUT ones.
   std::vector<EndpointStatus> endpoints;
 };
 
@@ -86,9 +86,9 @@ struct PriorityStatus {
   bool started = false;
   ConnectivityState state = ConnectivityState::kIdle;
   std::optional<WallTime> since;  ///< Since when `state` holds; nullopt unless started.
-  absl::Status reason;            ///< The reason of TRANSIENT_FAILURE; else OK.
-  /// The end of the failover window that is open; at this time the next priority is tried too.
-  /// nullopt: no window is open.
+  absl::Status reason;            ///< Why `state` is TRANSIENT_FAILURE; OK in other states.
+  /// The end of the time that the priority has to connect (RuntimeOptions::failover_timeout); the
+  /// next priority is then tried, too. nullopt: no such time runs.
   std::optional<WallTime> window_ends;
   /// In tiered mode: the share of the aggregate's calls that this priority gets, in percent.
   std::optional<std::uint32_t> load_percent;
@@ -122,7 +122,7 @@ struct TargetStatus {
   std::optional<WallTime> since;  ///< Since when `state` holds.
   /// Calls can be sent: a configuration is in use, and `state` is READY or IDLE.
   bool ready = false;
-  /// Why no configuration is in use; OK: one is, or the first is awaited.
+  /// Why no configuration is in use. OK: a configuration is in use, or the first has not come yet.
   absl::Status failure;
   /// The number of the configuration that picks see; 0: none yet. It rises with each change.
   Generation generation = 0;
@@ -137,7 +137,7 @@ struct TargetStatus {
 /// "first", "failed", "timed out", …
 absl::string_view to_string(PriorityChangeReason reason);
 
-/// The calls of a cluster moved to another priority, or lost the last one.
+/// The calls of a cluster moved to another priority, or no priority carries them any more.
 struct PriorityChange {
   std::uint64_t number = 0;  ///< Rises by one with each change of the runtime; the first is 1.
   WallTime at;
@@ -153,8 +153,8 @@ struct PriorityChange {
   std::string details;
   /// How long no priority carried calls before this change; zero: one always did.
   Duration without{};
-  /// The time that was left of the failover window (failover_timeout) of the priority that last
-  /// carried calls. nullopt: the window was over, or there was none.
+  /// How much of its time to connect (failover_timeout) the priority that last carried calls had
+  /// left. nullopt: that time was over, or did not run.
   std::optional<Duration> window_left;
 };
 
@@ -169,7 +169,7 @@ struct RuntimeStatus {
   /// Whether every target is ready. True without targets.
   bool ready = false;
   std::vector<TargetStatus> targets;    ///< In the order of their names.
-  std::vector<PriorityChange> changes;  ///< The last kChanges, oldest first.
+  std::vector<PriorityChange> changes;  ///< The last changes, at most kChanges, oldest first.
 };
 
 }  // namespace signalbox
