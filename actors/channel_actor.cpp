@@ -176,7 +176,8 @@ void ChannelState::launch_watcher() {
   protocol::send(self, watcher, referenced);
 }
 
-// Logs only the first publication of a generation. It is published again whenever a picker changes.
+// Logs each generation once, with its first snapshot. Further snapshots of the generation are
+// published whenever a picker changes.
 void ChannelState::log_applied(Generation generation) {
   if (std::exchange(shown, generation) == generation || !environment->log) return;
   environment->log({LogLevel::kInfo,

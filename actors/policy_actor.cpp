@@ -358,7 +358,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
       // Messages of a replaced child may still arrive. They are dropped.
       [&state](ChildStateChanged& event) {
         if (!protocol::sent_by(state.self, state.children.actor(event.child))) return;
-        // A publication proves that the child survived this generation, even if the child's own
+        // A new picker proves that the child survived this generation, even if the child's own
         // children died of it.
         state.children.survived(event.child, event.generation);
         state.feed(std::move(event));

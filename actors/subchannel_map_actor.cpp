@@ -186,7 +186,8 @@ struct MapState {
   std::map<Address, SubchannelActor> subchannels;
   std::map<Address, Fallen> fallen;
   Alarms<Address, TimerId> alarms;  // The timers that subchannels have asked for.
-  // The time of the newest RestartDue that was ordered for an alarm.
+  // When the pending RestartDue for the earliest alarm is due (await_alarm()); nullopt: none is
+  // pending.
   std::optional<Instant> awaited;
   std::uint64_t awaited_number = 0;
   std::map<Holder, SubchannelObserver> holders;

@@ -126,7 +126,8 @@ std::vector<ServerConfig> read_servers(const JsonReader& parent, Presence presen
   return servers;
 }
 
-// A47: the template must start with "xdstp://<authority>/". There is a default template.
+// A47: the template must start with "xdstp://<authority>/". An authority without a template gets a
+// default one.
 AuthorityConfig read_authority(const std::string& name, const JsonReader& authority) {
   constexpr const char* kTemplate = "client_listener_resource_name_template";
   AuthorityConfig config;

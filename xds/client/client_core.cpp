@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClientCore: watchers and resources. client_servers.cpp has the servers.
+// The part of ClientCore that deals with watchers and resources. client_servers.cpp deals with
+// servers.
 #include "xds/client/client_core.hpp"
 
 #include <chrono>

@@ -141,7 +141,8 @@ class ClientCore {
 
   // The time of this step, and its results so far.
   WallTime wall_;
-  std::optional<Instant> response_at_;  // When the event, a response, came.
+  std::optional<Instant>
+      response_at_;  // When the response came; nullopt: the event of this step is no response.
   // Resources that lost a watcher in this step; other watchers may remain.
   std::set<ResourceKey> deserted_;
   std::set<std::pair<ServerId, ResourceType>> to_ask_;

@@ -57,7 +57,8 @@ struct CacheEntry {
   std::set<ServerId> answered;
   /// The does-not-exist timer, if it runs.
   std::optional<TimerId> timer;
-  /// The cache_state under which the entry is counted; empty: not counted yet.
+  /// The cache_state() (resource_dump.hpp) under which `counts` has this entry; empty: not counted
+  /// yet.
   absl::string_view counted;
 
   bool is_awaited() const { return !value && data_error.ok(); }

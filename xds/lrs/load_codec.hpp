@@ -22,10 +22,10 @@
 
 namespace signalbox::xds {
 
-/// What a server asks for.
+/// What a server asks for: the load of which clusters, and how often.
 struct LoadOrder {
   LoadSelection selection;
-  /// From kShortestInterval to kLongestInterval.
+  /// The time between two reports, from kShortestInterval to kLongestInterval.
   Duration interval{};
 
   friend bool operator==(const LoadOrder&, const LoadOrder&) = default;
