@@ -165,7 +165,7 @@ struct PolicyState {
 
   void run(Observe& order) {
     if (auto* now = std::get_if<PriorityActive>(&order.observation)) {
-      // Holds the cluster's gauges until this policy removes its values from them.
+      // Keeps the cluster's gauges in the metrics until this policy has removed its values.
       if (!active) observed = environment->instruments->hold_cluster(now->cluster);
       if (active) now->before = active->priority;
       active = *now;
@@ -192,7 +192,7 @@ struct PolicyState {
     }
   }
 
-  // Holds a tier's gauge while this policy reports a load of the tier.
+  // Keeps a tier's gauge in the metrics while this policy reports a load of the tier.
   void hold(const TierLoad& load) {
     const std::pair place(load.leaf, load.priority);
     if (load.percent) {

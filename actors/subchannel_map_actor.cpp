@@ -137,7 +137,7 @@ struct MapState {
 
   void run(Observe& order) {
     if (const auto* now = std::get_if<EndpointsCounted>(&order.observation)) {
-      // Holds the cluster's gauges until this map removes its values from them.
+      // Keeps the cluster's gauges in the metrics until this map has removed its values.
       if (counted.empty()) in_metrics = environment->instruments->hold_cluster(now->cluster);
       counted[now->priority] = *now;
     }

@@ -160,8 +160,8 @@ NodeConfig read_node(const JsonReader& node) {
   return config;
 }
 
-// The addition `; unknown key "a", "b"` to other errors, because such a key is probably misspelt.
-// Unknown keys alone are no error (A27).
+// Returns `; unknown key "a", "b"`, which is appended to other errors, because such a key is
+// probably misspelt. Unknown keys alone are no error (A27).
 std::string unknown_keys(const nlohmann::json& root) {
   constexpr std::array kKnown{"signalbox.resources",
                               "xds_servers",
@@ -210,7 +210,7 @@ Bootstrap read_bootstrap(const JsonReader& root) {
   return bootstrap;
 }
 
-// Errors call the file `name`.
+// Reads and parses the bootstrap in a file. Error texts call the file `name`.
 absl::StatusOr<Bootstrap> load_file(const std::filesystem::path& path, absl::string_view name) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);

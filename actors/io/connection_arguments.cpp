@@ -56,8 +56,8 @@ const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view 
   return found == each.end() ? nullptr : &*found;
 }
 
-// Swaps the newest argument with the first argument of the same name. gRPC uses the first one, so
-// the newest argument outranks what the user set.
+// Swaps the argument that was added last with the first argument of the same name. gRPC uses the
+// first one, so the added argument replaces what the user set.
 void put_first(const grpc::ChannelArguments& arguments) {
   const grpc_channel_args all = arguments.c_channel_args();
   const std::span<grpc_arg> each(all.args, all.num_args);

@@ -26,8 +26,10 @@ namespace signalbox::actors {
 /// The settings of keepalive pings, which find out that a connection's peer has vanished (gRFC A8).
 /// gRPC sends at most one ping a second.
 struct Keepalive {
-  std::chrono::milliseconds time{};                              ///< The silence before a ping.
-  std::chrono::milliseconds timeout = std::chrono::seconds(20);  ///< The limit for an answer.
+  /// A ping is sent when the peer has sent nothing for this time.
+  std::chrono::milliseconds time{};
+  /// The connection is closed when the peer sends nothing for this time after a ping.
+  std::chrono::milliseconds timeout = std::chrono::seconds(20);
   bool without_calls = false;
 };
 

@@ -279,7 +279,8 @@ struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
   const GrpcPoller::Hold hold;
   std::shared_ptr<Gate> gate;
   TransportPtr transport;
-  /// The attempt: the wait ends at its deadline. Null: the wait is for the connection's end.
+  /// The attempt that waits for the change, until its deadline. Null: the wait is for the
+  /// connection's end.
   ListenerPtr listener;
   std::weak_ptr<grpc::Channel> channel;
   grpc_connectivity_state last = GRPC_CHANNEL_IDLE;

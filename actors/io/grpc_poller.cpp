@@ -125,7 +125,8 @@ class GrpcPoller::Poller {
         running_ = 0;
       }
       news_.notify_all();
-      // If the caller is a Tag on this very thread, the thread ends by itself and is joined later.
+      // If the caller is a Tag on the poller's thread, that thread ends by itself and is joined
+      // later.
       if (thread_.get_id() != std::this_thread::get_id()) ended = std::move(thread_);
     }
     if (ended.joinable()) ended.join();
@@ -143,7 +144,8 @@ class GrpcPoller::Poller {
   grpc_completion_queue* callback_queue() { return callback_queue_; }
 
  private:
-  // The body of the thread. Returns when a later run begins or this run is stopped.
+  // The body of the thread. A run lasts from the first Interest to the end of the last one. Returns
+  // when this run is stopped or a later run begins.
   void run(std::uint64_t number) {
     std::unique_lock lock(mutex_);
     while (running_ == number) {

@@ -56,7 +56,7 @@ struct CloseChannel {
   std::shared_ptr<const actors::ChannelPort> port;
 };
 
-/// Asks the channel to leave IDLE.
+/// Asks the port's channel to leave IDLE, that is, to connect.
 struct ChannelExitIdle {
   std::shared_ptr<const actors::ChannelPort> port;
 };

@@ -94,7 +94,7 @@ class ResourceCache {
   /// The entries of the authority, in the order of their keys.
   const OfAuthority& of(const Authority& authority) const;
 
-  /// The names of all watched resources of the type to ask the server for.
+  /// The names of all watched resources of this type that the server is asked for.
   std::set<std::string> names_at(ServerId server, ResourceType type) const;
 
   /// Must be called after each change of an entry's state.

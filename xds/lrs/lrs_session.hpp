@@ -84,7 +84,7 @@ class LrsSession {
     std::variant<Nothing, FirstRequest, Report> unwritten = FirstRequest{};
     bool is_due = false;     // A report is due, and an unwritten request is in its way (R3).
     bool was_empty = false;  // The last report had no counts (R5).
-    Instant reported_at;     // The last reading, or the stream's opening.
+    Instant reported_at;     // When the last reading came, or the stream opened.
     TimerId timer = {};
   };
 

@@ -31,7 +31,8 @@ using MaglevLbConfig = envoy::config::cluster::v3::Cluster::MaglevLbConfig;
 
 constexpr std::uint64_t kMaxRingSize = 8'388'608;
 constexpr std::uint32_t kMaxChoices = 10;
-constexpr Duration kShortestWeightUpdate = std::chrono::milliseconds(100);  // A58.
+// A58: a shorter weight_update_period is raised to this.
+constexpr Duration kShortestWeightUpdate = std::chrono::milliseconds(100);
 constexpr std::uint64_t kMaxTableSize = 5'000'011;
 
 std::uint64_t ring_size(const ::google::protobuf::UInt64Value& proto, const Field& field) {
