@@ -12,7 +12,8 @@
 
 namespace signalbox::actors {
 
-/// One per control-plane server in use: the ADS session.
+/// Starts the ADS session with `server`; it reports to `sink`. There is one for each control-plane
+/// server in use.
 protocol::AdsStreamActor spawn_ads_stream(caf::actor_system& system,
                                           EnvironmentPtr environment,
                                           ServerId server,

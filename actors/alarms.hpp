@@ -27,7 +27,8 @@ class Alarms {
  public:
   using Due = std::pair<Key, What>;
 
-  /// Sets the alarm of `key`. An earlier alarm of the key is dropped.
+  /// Sets the alarm of `key`; take_due() returns `what` with the key. An earlier alarm of the key
+  /// is dropped.
   void set(const Key& key, Instant due, What what) {
     drop(key);
     places_.emplace(key, by_time_.emplace(due, Due(key, std::move(what))));

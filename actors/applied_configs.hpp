@@ -20,7 +20,7 @@ namespace signalbox::actors {
 
 class AppliedConfigs {
  public:
-  /// The oldest configuration beyond this number is dropped.
+  /// The most configurations that are kept. The oldest one is dropped first.
   static constexpr std::size_t kMost = 16;
 
   void add(AppliedConfig applied) {

@@ -7,7 +7,7 @@
 namespace signalbox::actors {
 namespace {
 
-// One wanted connection. The waker's thread and the attempt share it, so that ~Attempt can wait for
+// An attempt's callback. The waker's thread and the Attempt share it, so that ~Attempt can wait for
 // a running callback (C2 of connector.hpp).
 struct Wish {
   std::mutex mutex;

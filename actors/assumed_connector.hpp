@@ -18,8 +18,8 @@ namespace signalbox::actors {
 
 class AssumedConnector final : public Connector {
  public:
-  /// Destroys a connection that has no references, once it is not in use. Called on any thread,
-  /// even after the connector's end.
+  /// Destroys a connection after its last owner has released it, as soon as no call uses it. Called
+  /// on any thread, even after the connector's end.
   using Retire = std::function<void(std::unique_ptr<const Tracked>)>;
 
   explicit AssumedConnector(Retire retire) : retire_(std::move(retire)) {}

@@ -52,7 +52,7 @@ class TargetCalls final : public CallCounters {
 };
 
 /// Copies the environment for the policies of one target, and adds the counters of that target's
-/// calls and its board.
+/// calls and its TargetBoard.
 EnvironmentPtr environment_of(const Environment& all, const ChannelPort& port) {
   auto own = std::make_shared<Environment>(all);
   own->policy.call_counters = std::make_shared<TargetCalls>(all.instruments, port.target);
@@ -151,7 +151,7 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
         environment->instruments->call_stats(port->target, cluster));
   };
   const lb::SnapshotCell::Reader last(*port->cell);
-  is_announced = last->generation != 0;  // An earlier actor may have served the target.
+  is_announced = last->generation != 0;  // An earlier actor has served it already.
   core.emplace(make_ref, *last, seed_of(environment->seed, port->target), environment->faults);
   if (last->clusters != nullptr) {
     for (const auto& [cluster, ref] : *last->clusters)
@@ -176,7 +176,8 @@ void ChannelState::launch_watcher() {
   protocol::send(self, watcher, referenced);
 }
 
-// Logs only the first publication of a generation. It is published again whenever a picker changes.
+// Logs each generation once, with its first snapshot. Further snapshots of the generation are
+// published whenever a picker changes.
 void ChannelState::log_applied(Generation generation) {
   if (std::exchange(shown, generation) == generation || !environment->log) return;
   environment->log({LogLevel::kInfo,

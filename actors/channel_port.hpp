@@ -2,7 +2,7 @@
 //
 // ChannelPort — connects one channel's actors and its data plane.
 //
-//   channel actor ─▶ cell (snapshots), listener (publications) ─▶ data-plane threads
+//   channel actor ─▶ cell (snapshots), listener (their publication) ─▶ data-plane threads
 //
 // The data plane and the channel actor own the port together. The cell and the listener outlive a
 // channel actor, so a restarted channel actor finds the last snapshot still in use.
@@ -21,8 +21,9 @@
 
 namespace signalbox::actors {
 
-/// Tells the data plane of publications. The channel actor calls published(), so an implementation
-/// must neither block nor run user code.
+/// Tells the data plane that a snapshot was published, with the snapshot's sequence number and the
+/// channel's state. The channel actor calls published(), so an implementation must neither block
+/// nor run user code.
 class PublicationListener {
  public:
   virtual ~PublicationListener() = default;

@@ -32,10 +32,11 @@ class ChildPolicies {
     std::function<void(const protocol::PolicyActor&, ConfigUpdated)> send_config;
     /// Sends `due` to the parent after a delay: delay.next(now).
     std::function<void(protocol::RestartDue due, RestartDelay& delay)> restart_after;
-    /// Tells the core that the child died.
+    /// Tells the parent's core that the child died.
     std::function<void(const ChildName&)> died;
-    /// Tells the core that the dead child cannot be restarted before its next configuration comes:
-    /// it has applied no configuration, and its ReplayLog has no other one to try.
+    /// Tells the parent's core that the dead child cannot be restarted before its next
+    /// configuration comes: it has applied no configuration, and its ReplayLog (supervision.hpp)
+    /// has no other one to try.
     std::function<void(const ChildName&)> given_up;
   };
 
@@ -47,7 +48,8 @@ class ChildPolicies {
     suspended_ = false;
   }
 
-  /// No child starts before serve(), because the shared map is being restarted.
+  /// From now on no child starts before serve(), because the subchannel map that all children share
+  /// is being restarted.
   void hold_back() { suspended_ = true; }
 
   void start(const ChildName& name, const ConfigUpdated& update);
@@ -57,8 +59,8 @@ class ChildPolicies {
   void stop(const ChildName& name, protocol::StopReason reason);
   void stop_all(protocol::StopReason reason);
   /// Stops every child that has an actor, and reports it as died, because the subchannel map that
-  /// all children share has died. No configuration is blamed. The children's last pickers stay in
-  /// use. No child starts before serve() passes the next map.
+  /// all children share has died. No configuration is blamed for these deaths (ReplayLog). The
+  /// children's last pickers stay in use. No child starts before serve() passes the next map.
   void suspend_all();
   /// Starts each child that has neither an actor nor a pending restart, with the configuration of
   /// its ReplayLog. A child without such a configuration is left out.

@@ -67,7 +67,7 @@ struct Environment {
   /// The behaviour of an aggregate when one of its underlying clusters is missing or invalid.
   xds::MissingLeaf missing_leaf = xds::MissingLeaf::kSkip;
   lb::PolicyOptions policy;
-  /// The counters of faults that filters inject.
+  /// Counters of the faults that fault filters inject into calls (A33).
   lb::FaultOptions faults = {};
   /// The back-off of subchannels. The address, the settings and the seed are set later, for each
   /// subchannel.

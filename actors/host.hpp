@@ -30,7 +30,7 @@ class Host {
   /// Starts to serve the port's target. The caller and the channel actor share the port.
   void open(const std::shared_ptr<const ChannelPort>& port);
   void close(const std::shared_ptr<const ChannelPort>& port);
-  /// Asks the channel to leave IDLE.
+  /// Asks the port's channel to leave IDLE, that is, to connect.
   void exit_idle(const std::shared_ptr<const ChannelPort>& port);
 
   /// Asks the xds_client for a dump; `reply` gets the answer.

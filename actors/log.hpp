@@ -34,7 +34,7 @@ class LogLimit {
 
  private:
   struct Kind {
-    Duration used{};  ///< The used part of kBurst * kEvery; falls with time.
+    Duration used{};  ///< An admitted line adds kEvery, time lowers it; at most kBurst * kEvery.
     Instant at{};
     std::uint64_t left_out = 0;
   };
@@ -50,7 +50,8 @@ class Log {
   /// Lines below `level` are dropped and not counted.
   Log(LogLevel level, Sink sink, Clock now = std::chrono::steady_clock::now);
 
-  /// Passes the line to the sink, unless level or rate limit drop it. Sets `line.left_out` itself.
+  /// Passes the line to the sink, unless level or rate limit drop it. Sets `line.left_out` to the
+  /// number of dropped lines of the kind (LogLimit::admit()).
   void write(LogLine line);
 
  private:

@@ -168,7 +168,7 @@ struct PolicyState {
 
   void run(Observe& order) {
     if (auto* now = std::get_if<PriorityActive>(&order.observation)) {
-      // Holds the cluster's gauges until this policy removes its values from them.
+      // Keeps the cluster's gauges in the metrics until this policy has removed its values.
       if (!active) observed = environment->instruments->hold_cluster(now->cluster);
       if (active) now->before = active->priority;
       active = *now;
@@ -195,7 +195,7 @@ struct PolicyState {
     }
   }
 
-  // Holds a tier's gauge while this policy reports a load of the tier.
+  // Keeps a tier's gauge in the metrics while this policy reports a load of the tier.
   void hold(const TierLoad& load) {
     const std::pair place(load.leaf, load.priority);
     if (load.percent) {
@@ -362,7 +362,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
       // Messages of a replaced child may still arrive. They are dropped.
       [&state](ChildStateChanged& event) {
         if (!protocol::sent_by(state.self, state.children.actor(event.child))) return;
-        // A publication proves that the child survived this generation, even if the child's own
+        // A new picker proves that the child survived this generation, even if the child's own
         // children died of it.
         state.children.survived(event.child, event.generation);
         state.feed(std::move(event));

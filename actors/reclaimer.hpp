@@ -6,7 +6,7 @@
 //   shared_ptr deleter ─▶ retire(tracked)  ─▶ wait until unused ─▶ destroy
 //
 // Invariants
-//   R1  While the runtime lives, only its own thread for this purpose waits for readers, never a
+//   R1  While the runtime lives, only the thread of its ReclaimerThread waits for readers, never a
 //       thread that runs actors. The runtime joins that thread.
 //   R2  Snapshots are destroyed in the order in which they were retired.
 
@@ -28,7 +28,8 @@ class Reclaimer : public Retirement {
 
   /// Destroys `old` when no reader sees it, then calls `done`, which must not block. Does not block
   /// while the runtime's thread lives. After that thread's end, it waits for the readers
-  /// (ReclaimerThread). With a null `old`, `done` is called after the grace period.
+  /// (ReclaimerThread). With a null `old`, it waits for the present readers in the same way, then
+  /// calls `done`.
   virtual void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) = 0;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // seed_of — derives the seeds of cores from the runtime's seed. A core's name and a number, such as
-// its incarnation, make its seed independent of other seeds. Equal arguments give the same seed in
-// every process (FNV-1a).
+// a count of its actor's starts, make its seed independent of other seeds. Equal arguments give the
+// same seed in every process (FNV-1a).
 
 #pragma once
 

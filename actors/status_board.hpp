@@ -6,10 +6,11 @@
 //                        policy ─ PriorityMoved ─▶ [ChangeLog] ─▶ last()     └▶ Runtime::status
 //                                                          ready() ─▶ /ready, health
 //
-// The actor that decides a fact publishes it here, and no reader asks an actor. A publication
-// replaces one piece, and its cost does not grow with the number of endpoints. A reader copies
-// pieces. An actor waits for a reader at most while the reader copies one shard of a table, or the
-// list of the target's priorities and loads.
+// The actor that decides a fact publishes it here, and no reader asks an actor. A piece is the
+// present state of one subject: a subchannel, a cluster's priorities, a load in tiered mode.
+// Publishing replaces one piece, and its cost does not grow with the number of endpoints. A reader
+// copies pieces. An actor waits for a reader at most while the reader copies one shard of a table,
+// or the list of the target's priorities and loads.
 //
 // Thread-safe. A board outlives the actors of its target: a restarted actor replaces the piece of
 // the actor that died.
@@ -62,7 +63,7 @@ class ChangeLog {
   std::deque<Change> changes_;
 };
 
-/// A subchannel, as its map published it.
+/// A subchannel's state, as its subchannel map published it.
 struct SubchannelPiece {
   EndpointState state = EndpointState::kIdle;
   ConnectivityState raw = ConnectivityState::kIdle;
@@ -117,7 +118,8 @@ struct TargetPieces {
   bool ready = false;
   std::map<ClusterPlace, std::shared_ptr<const PrioritiesSeen>> priorities;
   std::map<ClusterPlace, SubchannelPieces> subchannels;
-  /// In tiered mode, by the leaf's place and priority: the leaf's share in percent.
+  /// In tiered mode, the share of an aggregate's calls in percent. Keys: the leaf in the aggregate,
+  /// and the leaf's priority.
   std::map<std::pair<ClusterPlace, std::size_t>, std::uint32_t> loads;
 };
 

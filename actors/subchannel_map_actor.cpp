@@ -137,7 +137,7 @@ struct MapState {
 
   void run(Observe& order) {
     if (const auto* now = std::get_if<EndpointsCounted>(&order.observation)) {
-      // Holds the cluster's gauges until this map removes its values from them.
+      // Keeps the cluster's gauges in the metrics until this map has removed its values.
       if (counted.empty()) in_metrics = environment->instruments->hold_cluster(now->cluster);
       counted[now->priority] = *now;
     }
@@ -186,7 +186,8 @@ struct MapState {
   std::map<Address, SubchannelActor> subchannels;
   std::map<Address, Fallen> fallen;
   Alarms<Address, TimerId> alarms;  // The timers that subchannels have asked for.
-  // The time of the newest RestartDue that was ordered for an alarm.
+  // When the pending RestartDue for the earliest alarm is due (await_alarm()); nullopt: none is
+  // pending.
   std::optional<Instant> awaited;
   std::uint64_t awaited_number = 0;
   std::map<Holder, SubchannelObserver> holders;

@@ -24,7 +24,7 @@ class Waker {
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
 
-  /// Thread-safe; never runs the job itself.
+  /// Thread-safe; never runs the job on the calling thread.
   void post(std::function<void()> job);
 
  private:

@@ -91,7 +91,7 @@ struct WatcherState {
   protocol::ConfigListener listener;
   std::shared_ptr<const ChannelPort> port;
   std::optional<xds::DependencyManager> core;
-  /// What the text in `port->awaited` names; nullopt: nothing is awaited.
+  /// The resource or DNS name that `port->awaited` names; nullopt: nothing is awaited.
   std::optional<xds::Awaited> awaited;
   std::set<ResourceKey> watched;
   std::map<DnsName, DnsActor> lookups;

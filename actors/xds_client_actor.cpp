@@ -52,7 +52,7 @@ struct XdsClientState {
     AdsStreamActor stream;
     RestartDelay delay{RestartDelay::kFirstOfStream};
     bool restarting = false;
-    // A stream that replaces a dead stream gets these subscriptions.
+    // An ads_stream actor that replaces a dead one gets these subscriptions.
     std::map<ResourceType, Subscribe> subscriptions;
   };
 

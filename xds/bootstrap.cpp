@@ -126,7 +126,8 @@ std::vector<ServerConfig> read_servers(const JsonReader& parent, Presence presen
   return servers;
 }
 
-// A47: the template must start with "xdstp://<authority>/". There is a default template.
+// A47: the template must start with "xdstp://<authority>/". An authority without a template gets a
+// default one.
 AuthorityConfig read_authority(const std::string& name, const JsonReader& authority) {
   constexpr const char* kTemplate = "client_listener_resource_name_template";
   AuthorityConfig config;
@@ -159,8 +160,8 @@ NodeConfig read_node(const JsonReader& node) {
   return config;
 }
 
-// The addition `; unknown key "a", "b"` to other errors, because such a key is probably misspelt.
-// Unknown keys alone are no error (A27).
+// Returns `; unknown key "a", "b"`, which is appended to other errors, because such a key is
+// probably misspelt. Unknown keys alone are no error (A27).
 std::string unknown_keys(const nlohmann::json& root) {
   constexpr std::array kKnown{"signalbox.resources",
                               "xds_servers",
@@ -209,7 +210,7 @@ Bootstrap read_bootstrap(const JsonReader& root) {
   return bootstrap;
 }
 
-// Errors call the file `name`.
+// Reads and parses the bootstrap in a file. Error texts call the file `name`.
 absl::StatusOr<Bootstrap> load_file(const std::filesystem::path& path, absl::string_view name) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);

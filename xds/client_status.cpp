@@ -51,7 +51,8 @@ void add(ClientConfig::GenericXdsConfig& out,
   out.set_name(as_utf8(state.key.name));
   out.set_client_status(status_of(state.status));
   out.set_version_info(as_utf8(state.version));
-  // Without an update the time is 0: grpcdebug ends with an error of Go when it is absent.
+  // A resource without an update gets the time 0, because the tool grpcdebug crashes if the time is
+  // absent.
   auto& updated = *out.mutable_last_updated();
   if (state.updated) updated = timestamp(*state.updated);
   if (state.bytes && redactor != nullptr) {

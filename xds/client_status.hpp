@@ -7,7 +7,7 @@
 // The response has one ClientConfig, because a runtime is one xDS client. Its resources are those
 // of /config_dump, redacted in the same way (redacted_resource.hpp).
 //
-// Pure; any thread.
+// Pure functions, for any thread.
 //
 // Source: gRFC A40, A88; envoy/service/status/v3/csds.proto.
 

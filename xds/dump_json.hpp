@@ -15,13 +15,14 @@
 //   (1) "error" is added if the client knows a failure of the server.
 //   (2) These three fields describe the resource in use.
 //
-// All other fields are those of envoy.service.status.v3.ClientConfig, with the API's names. Empty
-// fields of a resource are left out. Times are RFC 3339, in UTC, to the millisecond.
+// Fields that are not marked as an addition are those of envoy.service.status.v3.ClientConfig, with
+// the API's names. Empty fields of a resource are left out. Times are RFC 3339, in UTC, to the
+// millisecond.
 //
 // `xds_config` shows only the fields that signalbox's own messages have. An Any of an unknown type
 // shows only `@type`. Possible secrets are shown as "[redacted]", at any depth (redaction.hpp).
 //
-// Pure; any thread.
+// Pure functions, for any thread.
 //
 // Source: gRFC A40; envoy/service/status/v3/csds.proto, envoy/admin/v3/config_dump_shared.proto.
 

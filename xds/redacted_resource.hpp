@@ -24,7 +24,8 @@ class ResourceRedactor {
  public:
   ResourceRedactor();
 
-  /// The fields beside `@type`, as in an Any. `undecodable` says why there are none.
+  /// The JSON of the resource, as in an Any: `@type` and the fields. If the bytes cannot be
+  /// decoded, a text `undecodable` with the reason replaces the fields.
   nlohmann::ordered_json json(absl::string_view type_url, const std::string& bytes) const;
 
   /// The serialised message that json() describes. When a secret of the message is no text, its

@@ -13,7 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Names in the form of plain(): lower case, without `_` and `-`.
+// Endings of the names of secrets, in the form that plain() returns: lower case, without `_` and
+// `-`.
 constexpr std::array kSecretEndings = std::to_array<absl::string_view>({
     "password",
     "passwords",
@@ -34,10 +35,10 @@ constexpr std::array kSecretEndings = std::to_array<absl::string_view>({
     "signingkey",
     "authorization",
 });
-// `tokens` is matched as a whole name only: max_tokens is a number.
+// Whole names of secrets. `tokens` is no ending, because max_tokens is a number.
 constexpr std::array kSecretNames =
     std::to_array<absl::string_view>({"inlinebytes", "inlinestring", "tokens"});
-// Secret headers that kSecretEndings does not match.
+// Names of secret headers that kSecretEndings does not match.
 constexpr std::array kSecretHeaders = std::to_array<absl::string_view>({"cookie", "setcookie"});
 // Members that hold the name of a header or of another name-value pair.
 constexpr std::array kNamesOfNames =

@@ -6,14 +6,14 @@
 //   withdraw, done ─▶
 //
 // An attempt costs CPU time and memory while it is being made. Ten thousand attempts at once would
-// use up both, and each attempt would exceed its time limit. An attempt to a silent address costs
-// nothing: after `slow_after` it no longer delays other attempts.
+// use up both, and each attempt would exceed its time limit. An attempt to an address that does not
+// answer only waits, at no cost: after `slow_after` it no longer delays other attempts.
 //
 // Invariants
 //   T1  At most `at_once` attempts that began less than `slow_after` ago are being made.
 //   T2  Waiting attempts begin as soon as T1 allows, alternately the oldest and the newest. So no
-//       attempt waits forever, and a few new failover attempts do not wait for ten thousand dead
-//       addresses.
+//       attempt waits forever, and a few new attempts of a failover do not wait behind attempts to
+//       ten thousand addresses that do not answer.
 //
 // AttemptTurns is a plain value: its owner provides threads and time.
 

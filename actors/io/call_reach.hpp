@@ -9,10 +9,11 @@
 // when they pass errors on. So the text alone does not prove that no server has processed the call.
 //
 // The number of trailer entries tells the two apart: a status that gRPC makes has one entry, a
-// server's status has two or more. One exception: for a call that a GOAWAY excludes, the transport
-// adds a second entry, but then the connection has left READY; and the entry may be lost when gRPC
-// cancels the call. A call that was in progress when its connection broke off after a GOAWAY has
-// the same text, and may have been processed.
+// server's status has two or more. One exception: if a GOAWAY says that the server has not
+// processed the call, gRPC's transport adds a second entry. In that case the connection has left
+// READY. The second entry may be lost when gRPC cancels the call. A call that was in progress when
+// its connection broke off after a GOAWAY has the same text as a refused call, and may have been
+// processed.
 
 #pragma once
 
@@ -35,12 +36,12 @@ struct CallFacts {
   absl::string_view error;          ///< ClientContext::debug_error_string() of the call.
   std::size_t trailer_entries = 0;  ///< GrpcAccess::trailer_entries().
   bool has_headers = false;         ///< Response headers have begun to arrive.
-  bool has_no_transport = false;    ///< gRPC names no transport: see has_no_transport().
+  bool has_no_transport = false;    ///< has_no_transport() of grpc_connector.hpp.
   bool was_taken = false;           ///< A transport may have had the call before the call ended.
 };
 
 /// `leaves_ready`: whether the call's connection leaves READY, as it does after a real GOAWAY. It
-/// may wait for a moment, so it is asked only if the answer depends on it.
+/// may wait for up to 200 ms, so it is called only if the answer depends on it.
 Reach judge_reach(const CallFacts& facts, absl::FunctionRef<bool()> leaves_ready);
 
 }  // namespace signalbox::actors

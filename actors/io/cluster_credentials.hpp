@@ -31,11 +31,12 @@
 
 namespace signalbox::actors {
 
-/// Thread-safe; called for each connection.
+/// Returns the credentials of a connection with these TLS settings, or the error with which the
+/// connection fails. Thread-safe; called for each connection.
 using ClusterCredentials =
     std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>(const UpstreamTls&)>;
 
-/// `providers` maps the names of provider instances to their files.
+/// `providers` maps the names of provider instances to their files. `show`: see ShowFiles.
 ClusterCredentials make_cluster_credentials(
     const std::map<std::string, xds::CertificateFiles>& providers,
     TlsFiles::Complain complain,

@@ -25,7 +25,7 @@ struct Argument {
   int value;
 };
 
-// The arguments that make a channel exactly one connection.
+// The arguments that make a channel exactly one connection. The user must not set them.
 std::array<Argument, 8> ours(Duration timeout) {
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   const int backoff = static_cast<int>(std::clamp<std::int64_t>(limit, 1'000, 3'600'000));
@@ -56,8 +56,8 @@ const grpc_arg* find(const grpc::ChannelArguments& arguments, absl::string_view 
   return found == each.end() ? nullptr : &*found;
 }
 
-// Swaps the newest argument with the first argument of the same name. gRPC uses the first one, so
-// the newest argument outranks what the user set.
+// Swaps the argument that was added last with the first argument of the same name. gRPC uses the
+// first one, so the added argument replaces what the user set.
 void put_first(const grpc::ChannelArguments& arguments) {
   const grpc_channel_args all = arguments.c_channel_args();
   const std::span<grpc_arg> each(all.args, all.num_args);
@@ -94,8 +94,8 @@ bool is_dns_name(absl::string_view host) {
       last, [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
 }
 
-// The last argument removes a limit of gRPC: by default it sends only two pings while a connection
-// carries no data.
+// MAX_PINGS_WITHOUT_DATA is 0, which means no limit. By default gRPC sends only two pings while a
+// connection carries no data.
 void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments) {
   const auto milliseconds = [](std::chrono::milliseconds time) {
     return static_cast<int>(std::clamp<std::int64_t>(time.count(), 1, INT_MAX - 1));

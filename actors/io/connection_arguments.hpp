@@ -4,9 +4,11 @@
 //
 //   RuntimeOptions::channel_arguments ─▶ check_arguments() ─▶ [connection_arguments()] ─▶ channel
 //
-// Only signalbox sets the arguments that make a channel exactly one connection. The user may set
-// all other arguments; signalbox has defaults for some of them. The settings of pings and the
-// authority of the handshake outrank what the user set under the same names.
+// The user must not set the arguments that make a channel exactly one connection: check_arguments()
+// refuses them. Two of the user's settings are replaced by the parameters of
+// connection_arguments(): keepalive pings, if `keepalive` is set, and GRPC_ARG_DEFAULT_AUTHORITY.
+// All other arguments are passed on. For flow control and channelz, signalbox sets defaults that
+// the user can replace.
 
 #pragma once
 
@@ -21,15 +23,18 @@
 
 namespace signalbox::actors {
 
-/// The settings of pings, which find out that a connection's peer has vanished (gRFC A8). gRPC
-/// sends at most one ping a second.
+/// The settings of keepalive pings, which find out that a connection's peer has vanished (gRFC A8).
+/// gRPC sends at most one ping a second.
 struct Keepalive {
-  std::chrono::milliseconds time{};                              ///< The silence before a ping.
-  std::chrono::milliseconds timeout = std::chrono::seconds(20);  ///< The limit for an answer.
+  /// A ping is sent when the peer has sent nothing for this time.
+  std::chrono::milliseconds time{};
+  /// The connection is closed when the peer sends nothing for this time after a ping.
+  std::chrono::milliseconds timeout = std::chrono::seconds(20);
   bool without_calls = false;
 };
 
-/// Returns an error if `said` sets an argument that only signalbox may set. The error names it.
+/// Returns an error if the user's arguments `said` have one that only signalbox may set. The error
+/// names the argument.
 absl::Status check_arguments(const grpc::ChannelArguments& said);
 
 /// The user's GRPC_ARG_DEFAULT_AUTHORITY; empty: not set.

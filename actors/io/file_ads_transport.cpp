@@ -69,7 +69,7 @@ class FileStream {
   }
 
  private:
-  // Passes on the oldest unread message, if read_next() has permitted it (T5).
+  // Passes on the oldest unread message, if read_next() has permitted it (T5 of ads_transport.hpp).
   void hand_over() {
     if (!events_ || unread_.empty() || !std::exchange(is_reading_, false)) return;
     events_->received(std::move(unread_.front()));

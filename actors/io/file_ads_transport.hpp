@@ -12,8 +12,7 @@
 //   F1  A file that cannot be read, or that is not a list of resources, changes nothing: the
 //       resources of the last good file are still served.
 //   F2  `complain` is called on the transport's thread, and never after the transport's end. A bad
-//       file is reported once it has stayed bad for a moment, so a half-written file is not
-//       reported.
+//       file is reported once it has stayed bad for 200 ms, so a half-written file is not reported.
 
 #pragma once
 
@@ -38,7 +37,7 @@ enum class FileTrouble {
 
 struct FileAdsOptions {
   std::string path;
-  /// Of these limits, max_file_bytes, max_file_values and max_resources apply to the file.
+  /// Only max_file_bytes, max_file_values and max_resources apply to the file.
   xds::Limits limits = {};
   /// The text names the file and the fault, and the line, the resource and the field if they are
   /// known.

@@ -33,7 +33,7 @@ namespace signalbox::actors {
 /// end within 2 s.
 inline constexpr std::chrono::milliseconds kMostWaitForCalls(500);
 
-/// The streams that a transport can open.
+/// The gRPC methods of the two kinds of streams (GrpcAdsOptions::method).
 inline constexpr char kAdsMethod[] =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 inline constexpr char kLrsMethod[] =

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads: connect() and ~Attempt run on the caller's thread and use the pool under its mutex.
-// Changes of a transport arrive in a Watch, on a thread of gRPC's executor. Callbacks are called
-// from there, without the pool's mutex. A Watch cannot be cancelled while its channel lives, and
-// user contexts may keep a channel for long. So watches own themselves, and reach the pool through
-// a gate that the connector closes.
+// Threads: connect() and ~Attempt run on the caller's thread and use the pool under its mutex. A
+// change of a channel's state arrives in a Watch, on a thread of gRPC's executor. Callbacks are
+// called from there, without the pool's mutex. A Watch cannot be cancelled while its channel lives,
+// and a ClientContext of the program may keep a channel for long. So watches own themselves, and
+// reach the pool through a Gate that the connector closes.
 #include "actors/io/grpc_connector.hpp"
 
 #include <chrono>
@@ -279,7 +279,8 @@ struct GrpcConnector::Pool::Watch : grpc_completion_queue_functor {
   const GrpcPoller::Hold hold;
   std::shared_ptr<Gate> gate;
   TransportPtr transport;
-  /// The attempt: the wait ends at its deadline. Null: the wait is for the connection's end.
+  /// The attempt that waits for the change, until its deadline. Null: the wait is for the
+  /// connection's end.
   ListenerPtr listener;
   std::weak_ptr<grpc::Channel> channel;
   grpc_connectivity_state last = GRPC_CHANNEL_IDLE;

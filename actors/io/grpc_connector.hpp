@@ -13,8 +13,8 @@
 //   G1  Attempts with equal address, TLS settings and server name share one connection, also one
 //       that another attempt has made already. The server's name matters only if the credentials
 //       may check it. All other settings belong to the connector, and are therefore equal.
-//   G2  A GrpcConnection without references is handed to `retire`, which destroys it once
-//       in_use() is false.
+//   G2  When the last owner of a GrpcConnection releases it, it is handed to `retire`, which
+//       destroys it as soon as no call uses it (Tracked::in_use()).
 //   G3  Many attempts at once take turns (attempt_turns.hpp). When ten thousand endpoints come or
 //       go together, the attempts use neither all CPU time nor the memory of ten thousand half-made
 //       channels.
@@ -104,7 +104,7 @@ struct GrpcConnectorOptions {
   grpc::ChannelArguments arguments;  ///< The user's arguments; see check_arguments().
   AttemptLimits attempts = {};
   std::optional<Keepalive> keepalive = std::nullopt;  ///< The settings of pings; nullopt: no pings.
-  /// Destroys a connection once it is not in use (G2). Runs on any thread, even after the
+  /// Destroys a connection as soon as no call uses it (G2). Runs on any thread, even after the
   /// connector's end, so it must own everything that it needs.
   std::function<void(std::unique_ptr<const Tracked>)> retire;
 };
@@ -127,8 +127,9 @@ class GrpcConnector final : public Connector {
 /// The gRPC target that names `address` and nothing else.
 std::string grpc_target(const Address& address);
 
-/// Whether gRPC names no transport for `call`, which was made on a channel to a grpc_target(). Also
-/// true for a cancelled call that had a transport; gRPC itself cancels a call when a write fails.
+/// Whether gRPC's name for the peer of `call` shows that no transport has the call (G4). The call
+/// was made on a channel to a grpc_target(). Also true for a cancelled call that had a transport;
+/// gRPC itself cancels a call when a write fails.
 bool has_no_transport(grpc_call* call);
 
 /// How far the context's call, made on `connection`, came. `was_taken`: a transport may have had

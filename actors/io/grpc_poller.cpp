@@ -65,7 +65,7 @@ class GrpcPoller::Poller {
 
   // Runs on a plain thread (P2). Precondition: there is no Hold, and may_end() has returned true.
   ~Poller() {
-    // A Tag on that thread destroyed the last Interest, and could not join its own thread.
+    // A Tag on the poller's thread destroyed the last Interest, and could not join that thread.
     if (thread_.joinable()) thread_.join();
     callback_threads_.reset();
     grpc_completion_queue_shutdown(callback_queue_);
@@ -111,7 +111,7 @@ class GrpcPoller::Poller {
       if (is_own) return;
       ended = std::exchange(thread_, std::thread([this, number = run_number_] { run(number); }));
     }
-    // A Tag on that thread destroyed the last Interest, and could not join its own thread.
+    // A Tag on the poller's thread destroyed the last Interest, and could not join that thread.
     if (ended.joinable()) ended.join();
   }
 
@@ -125,7 +125,8 @@ class GrpcPoller::Poller {
         running_ = 0;
       }
       news_.notify_all();
-      // If the caller is a Tag on this very thread, the thread ends by itself and is joined later.
+      // If the caller is a Tag on the poller's thread, that thread ends by itself and is joined
+      // later.
       if (thread_.get_id() != std::this_thread::get_id()) ended = std::move(thread_);
     }
     if (ended.joinable()) ended.join();
@@ -143,7 +144,8 @@ class GrpcPoller::Poller {
   grpc_completion_queue* callback_queue() { return callback_queue_; }
 
  private:
-  // The body of the thread. Returns when a later run begins or this run is stopped.
+  // The body of the thread. A run lasts from the first Interest to the end of the last one. Returns
+  // when this run is stopped or a later run begins.
   void run(std::uint64_t number) {
     std::unique_lock lock(mutex_);
     while (running_ == number) {
@@ -156,7 +158,8 @@ class GrpcPoller::Poller {
       const bool was_news = serve(is_hurried ? grpc_deadline(Clock::now() + kPace)
                                              : gpr_inf_past(GPR_CLOCK_MONOTONIC));
       const bool is_served = served.exchange(0, std::memory_order_relaxed) >= kOften;
-      // After a completion the poller does not rest, because another completion often follows.
+      // After a completion the next poll comes after kPace, because another completion often
+      // follows.
       const bool may_rest = is_served && !was_news && !is_hurried;
       lock.lock();
       news_.wait_for(lock, may_rest ? kPaceWhileServed : kPace, [this, number] {
@@ -186,7 +189,7 @@ class GrpcPoller::Poller {
   /// Null: no call has used the callback API yet.
   std::unique_ptr<CallbackThreads> callback_threads_;
 
-  std::mutex interest_mutex_;  ///< Guards the next three.
+  std::mutex interest_mutex_;  ///< Guards the next three members.
   int interests_ = 0;
   std::thread thread_;
   std::uint64_t run_number_ = 0;  ///< The number of the newest run of the thread.

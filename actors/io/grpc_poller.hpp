@@ -10,7 +10,7 @@
 // serves all sockets. If a thread of signalbox always waited on a queue, it would read every
 // response first, and then pass the response to the application's waiting thread. That would cost a
 // synchronous call a quarter of its latency. So the poller polls every 10 ms, and waits inside gRPC
-// only for a moment after hurry().
+// only for 100 ms after hurry().
 //
 // While the application's threads serve the sockets often, the poller polls only every 50 ms. A
 // functor does not wait for a poll: it runs at once when a thread of the application finds its
@@ -70,7 +70,8 @@ class GrpcPoller {
     /// deletes itself when it has no more to do.
     grpc_completion_queue* callback_queue() const;
 
-    /// Makes the poller wait for completions for a moment, because some are expected.
+    /// Makes the poller wait inside gRPC for the next 100 ms, so that it serves the completions
+    /// that the caller expects without delay.
     void hurry() const;
 
     /// From now on the threads of gRPC's callback API live at least as long as the poller.
@@ -96,7 +97,7 @@ class GrpcPoller {
     if (before < kOften) served.store(before + 1, std::memory_order_relaxed);
   }
 
-  /// The number of polls since the process began.
+  /// The number of the poller's polls since the process began.
   static std::uint64_t looks() { return look_count; }
 
  private:

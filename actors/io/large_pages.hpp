@@ -4,8 +4,8 @@
 //
 //   lb::PolicyOptions::session_memory ─▶ lb::PagePool ─▶ [large_pages] ◀─ the system
 //
-// A system without large pages gives ordinary pages. Pages return to the system only if they belong
-// to a piece of more than 4 MiB.
+// A system without large pages gives ordinary pages. A freed allocation of more than 4 MiB returns
+// to the system; the pool keeps smaller ones for reuse.
 
 #pragma once
 

@@ -59,7 +59,7 @@ struct Wish {
 
   const Address address;
   const Duration timeout;
-  std::recursive_mutex mutex;  ///< Guards the next two.
+  std::recursive_mutex mutex;  ///< Guards the next two members.
   bool is_given_up = false;
   const Connector::Events events;
 

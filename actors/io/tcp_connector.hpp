@@ -39,8 +39,8 @@ struct TcpKeepalive {
 
 struct TcpConnectorOptions {
   std::optional<TcpKeepalive> keepalive = std::nullopt;
-  /// Destroys a connection that has no references, once it is not in use. Called on any thread,
-  /// even after the connector's end.
+  /// Destroys a connection after its last owner has released it, as soon as no call uses it. Called
+  /// on any thread, even after the connector's end.
   std::function<void(std::unique_ptr<const Tracked>)> retire;
 };
 

@@ -20,11 +20,13 @@
 
 namespace signalbox::actors {
 
-/// Thread-safe; called for each connection.
+/// Returns the credentials of a new connection, or the error with which it fails. Thread-safe;
+/// called for each connection.
 using CredentialsSource =
     std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>()>;
 
-/// `complain` is called if certificates cannot be read and older certificates stay in use.
+/// `complain` is called if certificates cannot be read and older certificates stay in use. `show`:
+/// see ShowFiles.
 CredentialsSource make_credentials(const xds::ChannelCredentials& configured,
                                    TlsFiles::Complain complain,
                                    const ShowFiles& show = nullptr);

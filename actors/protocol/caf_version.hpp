@@ -53,8 +53,8 @@ Instant now_of(Self* self) {
   return Instant(self->home_system().scheduler().clock().now().time_since_epoch());
 }
 
-/// The number of messages that wait in the actor's mailbox. Messages are missing that came since
-/// CAF last moved new messages into the mailbox's queue. Only the actor itself may call this
+/// The number of messages that wait in the actor's mailbox. It does not count messages that came
+/// since CAF last moved new messages into the mailbox's queue. Only the actor itself may call this
 /// function.
 template <typename Self>
 std::int64_t waiting_messages(Self* self) {

@@ -20,7 +20,9 @@ class DumpReply;
 
 namespace signalbox::protocol {
 
-/// The back-off before the restart of `what` is over.
+/// Tells a parent that the back-off of a dead child is over: the child may be restarted. `what` is
+/// the parent's name for the child. A subchannel map also sends this message to itself when a timer
+/// of a subchannel is due.
 struct RestartDue {
   std::string what;
   /// Distinguishes an old RestartDue from a newer one with the same `what`.
@@ -54,7 +56,7 @@ struct CloseChannel {
   std::shared_ptr<const actors::ChannelPort> port;
 };
 
-/// Asks the channel to leave IDLE.
+/// Asks the port's channel to leave IDLE, that is, to connect.
 struct ChannelExitIdle {
   std::shared_ptr<const actors::ChannelPort> port;
 };

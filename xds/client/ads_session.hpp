@@ -16,11 +16,11 @@
 //       nothing wanted
 //
 // A closed stream is an error for all watchers only if it brought no response (A57), or an unusable
-// response (B7, see S8). StreamPace decides how long to wait before the next stream. If it asks for
-// no wait, the session goes from Live to Opening without Waiting.
+// response (S8). StreamPace decides how long to wait before the next stream. If it asks for no
+// wait, the session goes from Live to Opening without Waiting.
 //
 // Invariants
-//   S1  Streams are always opened at least `pace.min_interval` apart (B8).
+//   S1  Streams are always opened at least `pace.min_interval` apart.
 //   S2  The session answers each response of a requested type with one ACK or NACK, which has the
 //       response's nonce. It sends the answer at once, with two exceptions: the answer waits while
 //       an earlier request of the type is unwritten (S9), and the NACK of a repeated response waits
@@ -45,7 +45,7 @@
 //       versions are answered at once, because they may have valid resources (A46).
 //   S8  A response that is longer than the limit, or is no DiscoveryResponse, cannot be answered,
 //       because its nonce is unknown. The session then ends the stream, and reports and counts the
-//       error. Resources that were accepted before stay in use (B7).
+//       error. Resources that were accepted before stay in use.
 //   S9  At most one request of each type is unwritten: given to the transport, which has not yet
 //       reported AdsBytesWritten for it. The type's next request is made after that report, and has
 //       all changes until then. A request that only changes names also waits for the server's
@@ -158,7 +158,7 @@ class AdsSession {
     std::map<ResourceType, Asked> asked;
     std::deque<ResourceType> unwritten;  // Types of unwritten requests, the oldest first.
     std::optional<Decoded> decoded;
-    // The response that came last.
+    // The size of the last response, and when it came.
     std::size_t response_bytes = 0;
     Instant response_at{};
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClientCore: watchers and resources. client_servers.cpp has the servers.
+// The part of ClientCore that deals with watchers and resources. client_servers.cpp deals with
+// servers.
 #include "xds/client/client_core.hpp"
 
 #include <chrono>
@@ -220,7 +221,8 @@ void ClientCore::refuse(const Response& response,
       response.content.version);
 }
 
-// The does-not-exist timer need not run for a resource with an explicit error (A88).
+// An error that the server sends for a resource is an answer, so the does-not-exist timer need not
+// run (A88).
 void ClientCore::record_error(const Response& response, const ResourceError& error) {
   const ResourceKey key{response.content.type, error.name};
   CacheEntry* entry = find_at(response.server, key);

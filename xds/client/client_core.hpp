@@ -136,12 +136,13 @@ class ClientCore {
   ResourceCache cache_;
   ResourceCache::Counts counted_;
   std::uint64_t timers_ = 0;
-  // The entries with a running timer. Keys: the timer's generation.
+  // The entries with a running does-not-exist timer. Keys: TimerId::generation of the timer.
   std::map<std::uint64_t, CacheEntry*> waiting_;
 
   // The time of this step, and its results so far.
   WallTime wall_;
-  std::optional<Instant> response_at_;  // When the event, a response, came.
+  // When the response of this step came; nullopt: the step's event is no response.
+  std::optional<Instant> response_at_;
   // Resources that lost a watcher in this step; other watchers may remain.
   std::set<ResourceKey> deserted_;
   std::set<std::pair<ServerId, ResourceType>> to_ask_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClientOptions — the servers of each authority: the bootstrap, with its servers as numbers.
+// ClientOptions — the servers of each authority, as the bootstrap lists them. A server is named by
+// a number (ServerId): its index in ClientOptions::servers.
 //
 //   Bootstrap ─▶ [client_options] ─▶ client_core
 //           └──▶ distinct_servers ─▶ a transport for each, in the same order

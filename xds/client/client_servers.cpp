@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClientCore: the subscriptions and the status of servers (A47, A71).
+// The part of ClientCore that deals with servers (A47, A71): it keeps each server's status, sends
+// each server its subscriptions, and decides which servers an authority uses. client_core.cpp has
+// the rest.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -58,7 +60,7 @@ void ClientCore::on_report(ServerId server, const SubscriptionSent& sent) {
 }
 
 void ClientCore::on_report(ServerId server, const ServerStatusChanged& changed) {
-  if (!servers_[server].in_use) return;  // A late report of a server that was left.
+  if (!servers_[server].in_use) return;  // A late report of a server that is no longer in use.
   if (std::exchange(servers_[server].status, changed.status) == changed.status) return;
   for (auto& [name, authority] : authorities_) {
     if (!authority.uses(server)) continue;

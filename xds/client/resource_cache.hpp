@@ -57,7 +57,8 @@ struct CacheEntry {
   std::set<ServerId> answered;
   /// The does-not-exist timer, if it runs.
   std::optional<TimerId> timer;
-  /// The cache_state under which the entry is counted; empty: not counted yet.
+  /// The cache_state() (resource_dump.hpp) under which `counts` has this entry; empty: not counted
+  /// yet.
   absl::string_view counted;
 
   bool is_awaited() const { return !value && data_error.ok(); }
@@ -93,7 +94,7 @@ class ResourceCache {
   /// The entries of the authority, in the order of their keys.
   const OfAuthority& of(const Authority& authority) const;
 
-  /// The names of all watched resources of the type to ask the server for.
+  /// The names of all watched resources of this type that the server is asked for.
   std::set<std::string> names_at(ServerId server, ResourceType type) const;
 
   /// Must be called after each change of an entry's state.

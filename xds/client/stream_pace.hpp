@@ -7,7 +7,7 @@
 //   the stream ended               the next stream is opened
 //   without a response             after the back-off of failures, reset by a response     (A57)
 //   answered, but within `lasting` after a second back-off, reset only by an answered
-//   of its opening, or refused     stream that lasts                                       (B8, B7)
+//   of its opening, or refused     stream that lasts
 //   answered, later                at once
 //
 // A57 alone does not slow down a server that answers once and then closes, again and again. gRFC
@@ -15,7 +15,7 @@
 // connection, moved load) usually comes later than `lasting`, so the client need not wait.
 //
 // Invariant
-//   Streams are opened at least `min_interval` apart, whatever the server does (B8).
+//   Streams are opened at least `min_interval` apart, whatever the server does.
 //
 // Source: gRFC A57, A88 (open issues).
 

@@ -53,7 +53,8 @@ class Builder {
     return built;
   }
 
-  /// The ambient errors of roots with a value. Precondition: is_complete().
+  /// The ambient errors of roots (clusters that routes or running calls name) that have a value.
+  /// Precondition: is_complete().
   std::map<ClusterName, std::string> notes(const XdsConfig& config) const {
     std::map<ClusterName, std::string> notes;
     for (const ClusterName& name : roots_) {

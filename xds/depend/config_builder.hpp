@@ -33,7 +33,7 @@ struct Routes {
 struct BuildArguments {
   const WatchedResources& known;
   const ErrorText& text;
-  /// Clusters in addition to those that the routes name.
+  /// Clusters that running calls refer to, in addition to those that the routes name.
   const std::set<ClusterName>& referenced;
   /// The previous configuration; null: there is none.
   const XdsConfig* before = nullptr;

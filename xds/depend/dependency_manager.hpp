@@ -107,7 +107,7 @@ class DependencyManager {
   XdsConfigPtr emitted_;
   ResolutionNotesPtr emitted_notes_;
   std::optional<absl::Status> emitted_error_;
-  ConfigOrigin origin_;  // The origin of the configuration that is emitted next.
+  ConfigOrigin origin_;  // Is emitted with the next configuration.
   std::optional<TimerId> settling_;
   std::uint64_t timers_ = 0;
   DependencyEffects effects_;

@@ -3,7 +3,7 @@
 // find_virtual_host — finds the virtual host of a route configuration for a target (gRFC A27).
 //
 // The most specific domain wins: an exact domain, then the longest `*suffix`, then the longest
-// `prefix*`, then `*`. Case does not matter. Of equally specific domains the first in the
+// `prefix*`, then `*`. Case does not matter. If domains are equally specific, the first in the
 // configuration wins.
 
 #pragma once

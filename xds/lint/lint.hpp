@@ -26,7 +26,7 @@ namespace signalbox::xds {
 
 struct LintWarning {
   std::size_t resource = 0;  ///< The index of the resource in the file's list.
-  /// The warning, after the resource's type and name and the path of the field.
+  /// The resource's type and name, the path of the field, and the warning.
   std::string text;
 
   friend bool operator==(const LintWarning&, const LintWarning&) = default;

@@ -22,10 +22,10 @@
 
 namespace signalbox::xds {
 
-/// What a server asks for.
+/// What a server asks for: the load of which clusters, and how often.
 struct LoadOrder {
   LoadSelection selection;
-  /// From kShortestInterval to kLongestInterval.
+  /// The time between two reports, from kShortestInterval to kLongestInterval.
   Duration interval{};
 
   friend bool operator==(const LoadOrder&, const LoadOrder&) = default;
@@ -40,7 +40,7 @@ struct DecodedLoadOrder {
 /// As in gRPC, a server cannot ask for reports more often than this.
 inline constexpr Duration kShortestInterval = std::chrono::seconds(1);
 inline constexpr Duration kLongestInterval = std::chrono::hours(1);
-/// The most cluster names of a response.
+/// The most cluster names that a response may have.
 inline constexpr std::size_t kMostLoadClusters = 100'000;
 
 /// The first request of a stream. `node`: a serialised Node.

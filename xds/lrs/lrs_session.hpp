@@ -21,9 +21,10 @@
 //       changes nothing.
 //   R3  At most one request is unwritten. A report that is due meanwhile waits; it then has the
 //       counts of the longer time, and its interval says so.
-//   R4  A reading is settled when the transport has written its report. There is no answer to a
-//       report, so "written" is the best that can be known. A stream that ends before leaves the
-//       reading unsettled, and the next report of the next stream has its counts.
+//   R4  A reading is a copy of the counts since the last settled reading. It is settled, and its
+//       counts are not reported again, when the transport has written its report. There is no
+//       answer to a report, so "written" is the best that can be known. A stream that ends before
+//       leaves the reading unsettled, and the next report of the next stream has its counts.
 //   R5  A report without counts is sent once after a report with counts, or as the first report.
 //       Further reports without counts are not sent.
 //   R6  Streams are opened as far apart as those of ADS (StreamPace).
@@ -83,7 +84,7 @@ class LrsSession {
     std::variant<Nothing, FirstRequest, Report> unwritten = FirstRequest{};
     bool is_due = false;     // A report is due, and an unwritten request is in its way (R3).
     bool was_empty = false;  // The last report had no counts (R5).
-    Instant reported_at;     // The last reading, or the stream's opening.
+    Instant reported_at;     // When the last reading came, or the stream opened.
     TimerId timer = {};
   };
 

@@ -143,7 +143,8 @@ void parse_load_reporting(const ClusterProto& proto, Cluster& cluster, const Fie
       LoadReporting{top.options().server, parse_metric_choice(proto, top.options())};
 }
 
-// D1: the metadata of an aggregate selects how its calls are spread over priorities.
+// Signalbox's own metadata of an aggregate selects how its calls are spread over priorities
+// (glossary: aggregate mode).
 void parse_aggregate_mode(const ClusterProto& proto, Cluster& cluster, const Field& top) {
   constexpr absl::string_view kOurs = "signalbox";
   const auto& all = proto.metadata().filter_metadata();

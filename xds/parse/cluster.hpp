@@ -4,9 +4,10 @@
 //
 //   bytes ─▶ [parse_cluster] ─▶ Cluster ─▶ cluster graph
 //
-// The fields beside the discovery are validated for every type of cluster, with three exceptions.
-// aggregate_mode (metadata) is read only for an aggregate. health_checks and the LB policy are not
-// read for an aggregate, because its leaves have their own (A75).
+// All fields except the discovery (the source of the endpoints) are validated for every type of
+// cluster, with three exceptions. aggregate_mode (metadata) is read only for an aggregate.
+// health_checks and the LB policy are not read for an aggregate, because its leaves have their own
+// (A75).
 //
 // With ParseOptions::keep_aggregate_lb_policy the LB policy of an aggregate is read, and its leaves
 // use that policy (A75-8). The other settings of an aggregate, except aggregate_mode and
@@ -24,7 +25,7 @@
 
 namespace signalbox::xds {
 
-/// The name is empty if it could not be read.
+/// The result's name is empty if it could not be read.
 ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& options = {});
 
 }  // namespace signalbox::xds

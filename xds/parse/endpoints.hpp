@@ -28,7 +28,7 @@
 
 namespace signalbox::xds {
 
-/// The name is empty if it could not be read.
+/// The result's name is empty if it could not be read.
 ReceivedResource parse_endpoints(absl::string_view bytes, const ParseOptions& options = {});
 
 }  // namespace signalbox::xds

@@ -98,7 +98,6 @@ std::optional<Extension> read_extension(const protobuf::Any& any, const Field& f
   Extension extension;
   extension.type = std::string(api_name(any.type_url()));
   if (extension.type.empty()) {
-    // string_view, because for a std::string ADL would also find std::quoted.
     const absl::string_view found = any.type_url();
     field.at("type_url").add(absl::StrCat("must name a type, found ", in_quotes(found)));
     return std::nullopt;

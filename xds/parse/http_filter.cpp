@@ -58,7 +58,7 @@ constexpr KnownFilter kKnownFilters[] = {
 };
 
 bool runtime_has(const KnownFilter& known, const ParseOptions& options) {
-  // A55-41: without the feature the filter counts as unknown.
+  // A55-41: without ParseOptions::session_affinity the filter counts as unknown.
   if (known.name == "stateful_session" && !options.session_affinity) return false;
   return options.http_filters.contains(known.name);
 }

@@ -19,7 +19,7 @@
 
 namespace signalbox::xds {
 
-/// The name is empty if it could not be read.
+/// The result's name is empty if it could not be read.
 ReceivedResource parse_listener(absl::string_view bytes, const ParseOptions& options = {});
 
 }  // namespace signalbox::xds
