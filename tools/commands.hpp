@@ -138,7 +138,8 @@ struct LoadOptions {
   bool dry_run = false;
 };
 
-inline constexpr int kExitNotValid = 3;  ///< Of load: the generator was too slow.
+/// The measurement of `load` is not valid: calls were sent too late.
+inline constexpr int kExitNotValid = 3;
 
 /// Sends calls on schedule, does the acts of a script, and prints what callers saw. Returns also
 /// kExitNotValid, and 128 + n after signal n.
@@ -154,8 +155,9 @@ int run_load_merge(const LoadMergeOptions& options);
 
 struct PlanOptions {
   std::string resources;
-  std::string bootstrap;            ///< Names the certificate providers that the resources may use.
-  PlanRequest request;              ///< Without `assumptions.health` and `certificate_providers`.
+  std::string bootstrap;  ///< Names the certificate providers that the resources may use.
+  /// `assumptions.health` comes from `health`, the providers from `bootstrap`.
+  PlanRequest request;
   std::vector<std::string> health;  ///< CLUSTER/PRIORITY=PERCENT, as in `degraded`.
   std::vector<std::string> degraded;
   std::string mode = "both";  ///< `priority`, `tiered`, `both`.

@@ -24,7 +24,7 @@
 
 namespace signalbox::tools {
 
-/// What a script of the demo does to the world.
+/// One act of a demo script: a change to backends or to the control plane.
 struct DemoAct {
   std::string verb;  ///< As in a script of `signalbox load`: "kill", "restart", "mark", …
   std::string on;    ///< What it is done to: "orders-primary".
@@ -32,11 +32,11 @@ struct DemoAct {
   bool is_fault = true;
 };
 
-/// How the demo went, for the page's verdict.
+/// The result of the demo, for the verdict on the page.
 struct DemoVerdict {
   std::uint64_t failed_other = 0;  ///< CallLog::failed_other().
   std::string failure;             ///< Why the demo failed; empty: all went well.
-  std::vector<std::string> notes;  ///< What the table has beside the report.
+  std::vector<std::string> notes;  ///< Rows of the demo's table that the load report lacks.
 };
 
 class DemoRecord {

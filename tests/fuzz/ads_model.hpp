@@ -22,9 +22,8 @@
 //       server's error (A88).
 //   M6  A resource that was requested on a live stream and is not sent for 15 s does not exist
 //       (A57). If timer_is_transient_error is set, the time is 30 s (A88).
-//   M7  A request has a version only if something of its type was watched, and requested, ever
-//       since that version was received.
-//       was asked for ever since.
+//   M7  A request has a version only if resources of its type were watched and requested without a
+//       break since that version was received.
 
 #pragma once
 
@@ -95,7 +94,7 @@ class AdsModel {
     std::set<WatcherId> watchers;
     std::optional<int> content;
     absl::StatusCode wrong = absl::StatusCode::kOk;
-    bool asked = false;  // On this stream.
+    bool asked = false;  // Whether this stream was asked for the resource.
     // This stream sent the resource, by its name, since the last request for it.
     bool answered = false;
     std::optional<Instant> deadline;
@@ -103,7 +102,7 @@ class AdsModel {
 
   struct Asked {
     std::set<std::string> names;
-    std::optional<Instant> differs;  // Since then they are not those that are watched.
+    std::optional<Instant> differs;  // Since when `names` are not the watched names.
     std::string nonce;
     bool answered = true;
     bool valid = true;

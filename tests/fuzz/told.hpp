@@ -3,7 +3,7 @@
 // Told — what a watcher was last told about one resource, as a number and two status codes.
 //
 //   ResourceChanged, AmbientErrorChanged ─▶ [note] ─▶ Told ─▶ a model: is_right?
-//   change_watches ─▶ a world: who watches what
+//   change_watches ─▶ a world: watchers watch and unwatch resources
 
 #pragma once
 

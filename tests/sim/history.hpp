@@ -5,7 +5,7 @@
 //   chance ─▶ make_topology ─▶ Topology ◀─ mutate, by a table of kinds of change ◀─ chance
 //
 // The control plane's configuration stays valid: no gap between priorities, no locality twice in a
-// priority, no host in two places.
+// priority, no host in two localities.
 
 #pragma once
 

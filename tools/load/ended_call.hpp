@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EndedCall, SentCall — what the engine's threads say of a call, as small values that rings carry.
+// EndedCall, SentCall — facts about one call, as small values that the engine's threads put into
+// rings (ring.hpp).
 //
 //   sender ─ SentCall ─▶ ring ─┐
 //   taker ─ EndedCall ─▶ ring ─┴▶ LoadRecorder

@@ -11,8 +11,9 @@
 // as not sent, when too many calls are in flight, or when its own timeout has passed before its
 // turn came.
 //
-// A call is *of the closed loop* when fewer than kClosedLoopCallers of such calls were in flight
-// when it was sent: it is what a closed loop of so many callers would have sent, too.
+// A call is *of the closed loop* when, at its sending, fewer than kClosedLoopCallers calls of the
+// closed loop were in flight. So these are the calls that a closed loop with that many callers
+// would have sent, too.
 
 #pragma once
 

@@ -9,12 +9,12 @@
 // - A failed call is *lost* to the first fault that began while the call was due and had not ended,
 //   else to the last fault before the call was due. A call that failed before every fault is lost
 //   to none of them.
-// - *The next priority*: one that is worse than all that answered in the last second before the
-//   fault. Its first answer after the fault counts, if it comes before a fault that began a second
-//   later or more: then it is that fault's.
-// - A fault has *failed back* when a priority that is no worse than those answers after that.
-//   Calls that failed within a second before or after, but after the next priority's first answer,
-//   are its failback errors.
+// - *The next priority* of a fault: one that is worse than every priority that answered in the last
+//   second before the fault. Its first answer counts, unless another fault began a second or more
+//   after this one: from then on, answers count for the later fault.
+// - A fault has *failed back* when a priority no worse than those before the fault answers a
+//   call that was sent after the next priority's first answer. The *failback errors* are the calls
+//   that failed within a second before or after, but after the next priority's first answer.
 // - A session has *moved* when it is answered by another endpoint than before. It is counted once
 //   for the last fault that began before that answer.
 // - The *baseline* is the p99 of the calls that were due in the 5 s before the fault. A fault has
@@ -38,7 +38,7 @@ class FaultAnalysis {
  public:
   explicit FaultAnalysis(std::size_t sessions) : sessions_(sessions) {}
 
-  /// The next act of the script begins. `is_fault`: false if it is a mark or ends a fault.
+  /// An act of the script begins. `is_fault`: false if the act is a mark or ends a fault.
   void fault_began(std::int64_t at_ns, bool is_fault);
 
   /// A measured call has ended. `rank` orders priorities: a worse one has a higher rank. nullopt:
