@@ -26,8 +26,8 @@ namespace signalbox::tools {
 
 /// One act of a demo script: a change to backends or to the control plane.
 struct DemoAct {
-  std::string verb;  ///< As in a script of `signalbox load`: "kill", "restart", "mark", …
-  std::string on;    ///< What it is done to: "orders-primary".
+  std::string verb;  ///< A verb of the scripts of `signalbox load`: "kill", "restart", "mark", …
+  std::string on;    ///< The process or endpoint that the act changes: "orders-primary".
   std::string what;  ///< The act as a sentence for people.
   bool is_fault = true;
 };

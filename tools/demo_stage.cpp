@@ -99,7 +99,7 @@ absl::Status DemoStage::serve_admin() {
 
 absl::Status DemoStage::serve_grpc_admin() {
   if (options_.grpc_admin.empty()) return absl::OkStatus();
-  // The same addresses as those of the admin pages: users of this machine have access.
+  // Allows the addresses that the admin pages allow. Only users of this machine can reach these.
   const auto address = channel::parse_admin_address(options_.grpc_admin);
   if (!address.ok()) return address.status();
   const auto* const loopback = std::get_if<channel::LoopbackAddress>(&*address);

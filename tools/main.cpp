@@ -47,8 +47,8 @@ struct CommandLine {
   TopOptions top;
   ExplainOptions explain;
   PlanOptions plan;
-  pid_t parent = 0;                   // Of load-side and launch.
-  std::vector<std::string> launched;  // The words of a command.
+  pid_t parent = 0;                   // The option --parent of load-side and launch.
+  std::vector<std::string> launched;  // The command that launch runs, with its arguments.
   int status = kExitOk;
 };
 

@@ -85,7 +85,8 @@ absl::StatusOr<Samples> time_our_picks(const MeasureOptions& options, Side& side
   if (!cookies.ok()) return cookies.status();
   const auto run = run_closed_loop(options.threads, options.length, [&](std::size_t i) {
     PickingThread& thread = threads[i];
-    thread.path = paths[thread.dice() % paths.size()];  // In the cache, as a call's path is.
+    // The copy brings the path into the cache, as a call's path is.
+    thread.path = paths[thread.dice() % paths.size()];
     if (options.sessions) thread.metadata.set_cookie((*cookies)[thread.dice() % cookies->size()]);
     const CallArgs call{.path = thread.path,
                         .headers = options.sessions ? &thread.metadata : nullptr,

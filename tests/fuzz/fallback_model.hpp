@@ -2,7 +2,7 @@
 //
 // FallbackModel — which server is active, and what watchers know, in few words.
 //
-//   what happened (watch, failure, answer, time) ─▶ [FallbackModel] ─▶ who is asked for what
+//   what happened (watch, failure, answer, time) ─▶ [FallbackModel] ─▶ which server is asked what
 //                                                                 └──▶ what each watcher has
 //
 // It is written from gRFC A71, not from xds/client, and shares no code with it.
@@ -61,7 +61,7 @@ struct FallbackKey {
   friend auto operator<=>(const FallbackKey&, const FallbackKey&) = default;
 };
 
-/// What a server says of one resource.
+/// The answer of one server about one resource.
 struct Said {
   std::optional<int> content;  ///< Set when the server sends a valid resource.
   /// Without content: the error. UNAVAILABLE stands for a refused resource.
@@ -103,8 +103,9 @@ class FallbackModel {
     std::optional<int> content;
     ServerId origin = 0;
     absl::StatusCode wrong = absl::StatusCode::kOk;
-    std::set<ServerId> asked;     // On live streams.
-    std::set<ServerId> answered;  // Servers that sent it, by its name, on live streams.
+    std::set<ServerId> asked;  // The servers that a live stream asks for the resource.
+    // The servers that sent the resource, by its name, on live streams.
+    std::set<ServerId> answered;
     std::optional<Instant> deadline;
   };
 
@@ -119,7 +120,8 @@ class FallbackModel {
   void begin_anew();
 
   FallbackOptions options_;
-  std::array<std::size_t, kAuthorities> places_{};  // By authority: the place of the active server.
+  // The index of the active server in the authority's list.
+  std::array<std::size_t, kAuthorities> places_{};
   std::set<ServerId> failed_;
   std::map<FallbackKey, Entry> entries_;
   Instant now_;

@@ -99,7 +99,7 @@ Outcome World::run() {
   return outcome;
 }
 
-// --- the three acts ---------------------------------------------------------
+// --- the acts ---------------------------------------------------------------
 
 void World::open() {
   for (std::size_t number = 0; number < kClusters; ++number) {

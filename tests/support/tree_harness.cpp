@@ -86,7 +86,8 @@ void TreeHarness::up(const std::string& address) {
     const auto found = node->subchannels.find(name);
     if (found == node->subchannels.end()) continue;
     if (found->second.state == kConnecting) set_state(*node, name, kReady);
-    if (found->second.state == kFailure) set_state(*node, name, kIdle);  // The back-off is over.
+    // Ends the back-off: an attempt may begin at once.
+    if (found->second.state == kFailure) set_state(*node, name, kIdle);
   }
   run();
 }
@@ -110,7 +111,8 @@ void TreeHarness::silence(const std::string& address) {
     const auto found = node->subchannels.find(name);
     if (found == node->subchannels.end()) continue;
     if (found->second.state == kReady) set_state(*node, name, kIdle);
-    if (found->second.state == kFailure) set_state(*node, name, kIdle);  // The back-off is over.
+    // Ends the back-off: an attempt may begin at once.
+    if (found->second.state == kFailure) set_state(*node, name, kIdle);
   }
   run();
 }

@@ -44,7 +44,7 @@ class DrainedResources {
 
   nlohmann::json root_;
   std::set<std::string> draining_;
-  std::map<std::string, std::string> proxies_;  // By address.
+  std::map<std::string, std::string> proxies_;  // The proxy's address for each endpoint's address.
 };
 
 }  // namespace signalbox::tools

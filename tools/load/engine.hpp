@@ -130,7 +130,7 @@ class LoadEngine {
   std::atomic<std::int64_t> sender_cpu_ns_ = 0;
   std::atomic<std::int64_t> taker_cpu_ns_ = 0;
 
-  // For the taker thread. drain() also reads and empties new_endpoints_.
+  // Only the taker thread uses these two, but drain() also reads and empties new_endpoints_.
   EndpointNumbers endpoints_;
   MessageCounts messages_;
   std::mutex mutex_;  // Guards new_endpoints_.

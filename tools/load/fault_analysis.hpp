@@ -45,7 +45,7 @@ class FaultAnalysis {
   /// not known.
   void ended(const EndedCall& call, std::optional<std::uint32_t> rank);
 
-  /// In the order of the acts. Baseline and recovery are not set.
+  /// The figures of all acts so far, in the order of the acts. Baseline and recovery are not set.
   const std::vector<LoadFaultFigures>& figures() const { return figures_; }
 
  private:
@@ -53,13 +53,15 @@ class FaultAnalysis {
     std::int64_t at_ns = 0;
     bool is_fault = true;
     std::optional<std::uint32_t> worst_before;  // nullopt: no priority answered just before.
-    std::optional<std::int64_t> next_answered;  // When the next priority answered first.
+    // When the next priority answered first; nullopt: not yet.
+    std::optional<std::int64_t> next_answered;
     std::optional<std::int64_t> failed_back;
   };
 
   struct Session {
     std::optional<std::uint32_t> endpoint;
-    std::optional<std::size_t> counted_for;  // The fault.
+    // The index of the fault for which the session's move was counted last.
+    std::optional<std::size_t> counted_for;
   };
 
   bool is_over(std::size_t fault, std::int64_t now_ns) const;
@@ -71,8 +73,10 @@ class FaultAnalysis {
   std::vector<Fault> faults_;
   std::vector<LoadFaultFigures> figures_;
   std::vector<Session> sessions_;
-  std::map<std::uint32_t, std::int64_t> last_answer_;  // By rank.
-  std::deque<std::int64_t> recent_failures_;           // Ends of failed calls, of the last second.
+  // For each rank, the end of its last answered call.
+  std::map<std::uint32_t, std::int64_t> last_answer_;
+  // The ends of the calls that failed in the last second.
+  std::deque<std::int64_t> recent_failures_;
 };
 
 /// The p99 of the calls that were due in the 5 s before `at_ns`; 0: none ended OK.

@@ -28,7 +28,8 @@ namespace {
 
 using Clock = Pacer::Clock;
 
-constexpr std::size_t kMostWaiting = std::size_t{1} << 20;  // Bytes of one direction.
+// The most bytes that wait in one direction of a connection.
+constexpr std::size_t kMostWaiting = std::size_t{1} << 20;
 constexpr int kBacklog = 1024;
 
 struct SocketAddress {
@@ -78,8 +79,8 @@ struct Direction {
   Pacer pacer;
   std::deque<Chunk> queue;
   std::size_t waiting_bytes = 0;
-  bool has_ended = false;  // `from` sends no more.
-  bool is_shut = false;    // `to` has been told.
+  bool has_ended = false;  // `from` has closed its side: no more bytes come.
+  bool is_shut = false;    // `to` was shut down for writing.
 
   bool is_due(Clock::time_point now) const { return !queue.empty() && queue.front().leaves <= now; }
 };
@@ -231,7 +232,7 @@ class FaultProxy::Loop {
     ::ppoll(polled_.data(), polled_.size(), &timeout, nullptr);
   }
 
-  // What a socket waits for: `in` is read from it, `out` is written to it.
+  // The poll events of a socket from which `in` is read, and to which `out` is written.
   short events(const Connection& connection,
                const Direction& in,
                const Direction& out,

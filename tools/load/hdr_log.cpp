@@ -18,8 +18,9 @@ namespace signalbox::tools {
 namespace {
 
 constexpr std::uint32_t kCookie = 0x1c849313;            // V2, counts as ZigZag LEB128.
-constexpr std::uint32_t kCompressedCookie = 0x1c849314;  // The same in zlib's format.
-constexpr std::uint32_t kDigits = 2;                     // These give 128 sub-buckets.
+constexpr std::uint32_t kCompressedCookie = 0x1c849314;  // The V2 encoding, compressed by zlib.
+// Significant decimal digits: two digits give 128 sub-buckets.
+constexpr std::uint32_t kDigits = 2;
 constexpr std::size_t kBinsInSecond = 1'000'000'000 / kLoadBinNs;
 
 void append_big_endian(std::string& to, std::uint64_t value, unsigned bytes) {

@@ -46,9 +46,12 @@ using Json = nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr milliseconds kRound{20};                    // Between two looks at the sides.
-constexpr milliseconds kHeadStart{200};               // From "go" to the first call.
-constexpr auto kPatience = std::chrono::seconds(10);  // Beyond the times that were asked for.
+// The time between two looks at the lines of the sides.
+constexpr milliseconds kRound{20};
+// The time from the line "go" to the first call.
+constexpr milliseconds kHeadStart{200};
+// Added to the durations that the user asked for.
+constexpr auto kPatience = std::chrono::seconds(10);
 
 struct Prepared {
   SidePlan plan;  // Without `side` and `result`.

@@ -25,7 +25,7 @@
 namespace signalbox::tools {
 
 struct NamedReport {
-  std::string name;  ///< Of the file, for errors and notes.
+  std::string name;  ///< The file's name, for errors and notes.
   LoadReport report;
 };
 

@@ -28,9 +28,10 @@
 namespace signalbox::tools {
 
 struct RatePart {
-  double from = 0;     ///< Calls a second at its beginning.
-  double to = 0;       ///< Calls a second at its end.
-  double seconds = 0;  ///< Of the last part: without end, at the rate `to`.
+  double from = 0;  ///< Calls a second at its beginning.
+  double to = 0;    ///< Calls a second at its end.
+  /// The length. Ignored in the last part, which keeps the rate `to` without end.
+  double seconds = 0;
 };
 
 using RateProfile = std::vector<RatePart>;

@@ -24,9 +24,9 @@ using Json = nlohmann::json;
 struct VerbRow {
   Verb verb;
   absl::string_view name;
-  absl::string_view what;  // Before the words of the act.
+  absl::string_view what;  // The text before the words of the act.
   bool is_fault;
-  std::optional<Verb> undone;  // What `for` adds.
+  std::optional<Verb> undone;  // The verb of the act that `for` adds.
 };
 
 constexpr std::array kVerbs{

@@ -60,13 +60,13 @@ struct ScriptProcess {
 };
 
 struct Act {
-  std::chrono::nanoseconds at{};  ///< From the beginning of the measured part.
+  std::chrono::nanoseconds at{};  ///< The time from the beginning of the measured part.
   Verb verb = Verb::kMark;
   /// Names of processes, addresses of endpoints, the words of a command, or the text of a mark.
   std::vector<std::string> words;
   double amount = 0;  ///< Of a delay: nanoseconds. Of a bandwidth: bytes a second.
   std::string name;   ///< "kill primary"; unique, so that thresholds can name it.
-  std::string what;   ///< For people: "SIGKILL to primary".
+  std::string what;   ///< The act as a text for people: "SIGKILL to primary".
 
   /// False: a mark, or an act that ends a fault.
   bool is_fault() const;

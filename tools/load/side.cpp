@@ -44,7 +44,7 @@ constexpr milliseconds kRound{10};         // Between two looks at rings and std
 constexpr milliseconds kStateWait{50};     // Between two looks at stdin before the load.
 constexpr milliseconds kPlacesEvery{100};  // Between two looks at the runtime's status.
 constexpr auto kCutGrace = std::chrono::seconds(1);
-constexpr auto kLastAnswers = std::chrono::seconds(2);  // After the last call's deadline.
+constexpr auto kLastAnswers = std::chrono::seconds(2);  // Time after the last call's deadline.
 
 void print(const Json& line) {
   std::cout << absl::StrCat(line.dump(-1, ' ', false, Json::error_handler_t::replace), "\n")
@@ -140,7 +140,8 @@ absl::StatusOr<Client> make_client(const SidePlan& plan) {
   return client;
 }
 
-// What a runtime knows of a target that is not READY; empty: nothing.
+// The first reason that the runtime gives for a target that is not READY; empty: it gives none, or
+// the side has no runtime.
 std::string why_not_ready(const Client& client, const std::string& target) {
   if (client.runtime == nullptr) return "";
   const RuntimeStatus status = client.runtime->status();

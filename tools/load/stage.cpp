@@ -27,7 +27,7 @@ namespace {
 
 // A command that ends within this time is an error.
 constexpr auto kFirstLook = std::chrono::milliseconds(300);
-constexpr int kCannotRun = 127;  // As in a shell.
+constexpr int kCannotRun = 127;  // As in shells: the command cannot be run.
 
 int signal_of(Verb verb) {
   switch (verb) {
