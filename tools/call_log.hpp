@@ -34,7 +34,7 @@ namespace signalbox::tools {
 
 using CallTime = std::chrono::steady_clock::time_point;
 
-/// The time in which a client reads that its connection was closed.
+/// The longest time that a client may take to read that its connection was closed.
 inline constexpr std::chrono::milliseconds kNoticeTime{250};
 
 struct FinishedCall {
@@ -55,7 +55,8 @@ struct FinishedCall {
 struct CallCounts {
   std::uint64_t calls = 0;
   std::uint64_t failed = 0;
-  std::map<std::string, std::uint64_t> per_cluster;  ///< The numbers of answered calls.
+  /// The number of answered calls of each cluster.
+  std::map<std::string, std::uint64_t> per_cluster;
   /// Latency of answered calls in ns, from `due` to the end.
   LatencyHistogram latency;
 };

@@ -65,7 +65,7 @@ class DemoRecord {
   LoadRecorder recorder_;
   Collector collector_;
   std::vector<EndedCall> waiting_;  // Calls that collector_ does not have yet.
-  std::int64_t passed_on_ns_ = 0;   // When waiting_ was passed on last.
+  std::int64_t passed_on_ns_ = 0;   // The `until_ns` of the last pass_on().
   EndpointNumbers endpoints_;
   MessageCounts messages_;
   std::vector<LoadFault> acts_;

@@ -15,7 +15,7 @@
 
 namespace signalbox::tools {
 
-inline constexpr std::size_t kPageColours = 12;  ///< The classes c0 … c11.
+inline constexpr std::size_t kPageColours = 12;  ///< The number of CSS classes c0 … c11.
 
 /// Escapes text for HTML content and double-quoted attributes.
 std::string escape_html(absl::string_view text);

@@ -37,7 +37,8 @@ struct TierStep {
 
   /// Percent by cluster, for every cluster with a computed load; 0 if no call was measured.
   std::map<std::string, double> measured() const;
-  /// The most that a cluster's share may be off, in percent of all calls.
+  /// The largest allowed difference between the cluster's measured and computed share, in percent
+  /// of all calls.
   double tolerance(const std::string& cluster) const;
   bool is_as_computed() const;
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Route + pick, timed between real calls, whose other work leaves the caches as cold as they are in
-// a server. Ours: the public Router::pick, right before the call for which it could have been made;
-// the receipt is held until that call ends. The peer's: its own functions, by peer_pick_shim.
+// Times the choice of route and endpoint between real calls. The calls' other work leaves the
+// caches as cold as they are in a server. On signalbox's side this is the public Router::pick,
+// right before a call that could have used the result; the lb::Pick is held until that call ends.
+// On gRPC's side, peer_pick_shim times gRPC's own functions.
 #include <memory>
 #include <random>
 #include <set>

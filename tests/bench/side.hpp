@@ -46,8 +46,8 @@ grpc::Status call_once(Stub& stub);
 /// Waits until `endpoints` connections to `port` are established, by any process.
 absl::Status wait_for_connections(int endpoints, int port);
 
-/// Makes calls until `endpoints` connections to `port` are established, by any process, and then
-/// for a moment more.
+/// Makes calls until `endpoints` connections to `port` are established (by any process), and for a
+/// moment after that.
 absl::Status warm_up(Stub& stub, int endpoints, int port);
 
 }  // namespace signalbox::bench

@@ -41,7 +41,8 @@ inline bool is_right(const Told& told,
   }
   if (wrong != Code::kOk) return told.error == wrong;
   if (server_failed) return told.error == Code::kUnavailable;
-  // A server's error that has passed stays told, since no other news replaces it.
+  // A server's error stays the last thing told after the server works again: no event takes it
+  // back.
   return told.error == Code::kOk || told.error == Code::kUnavailable;
 }
 

@@ -165,7 +165,7 @@ int make_calls(const lb::Router& router, World& world, int seed, const std::atom
   int broken = 0;
   for (int i = seed; !done.load(std::memory_order_relaxed); ++i) {
     world.tick();
-    const std::string own = host(i % (kHosts + 1)).str();  // The last number is no host's.
+    const std::string own = host(i % (kHosts + 1)).str();  // Host number kHosts does not exist.
     TestHeaders::List list;
     if (i % 7 != 0) list.emplace_back("cookie", "s=" + base64(own + ";c"));
     const TestHeaders headers(std::move(list));

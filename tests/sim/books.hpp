@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// books — checks that the metrics equal the state of the simulated world (I10).
+// books — checks that the metrics equal the state of the simulated world (I10 in README.md).
 //
 //   Instruments::collect ─▶ [books] ◀─ model: stage, fakes, calls, topology
 //

@@ -35,7 +35,7 @@ struct Call {
   Duration length{};
   std::optional<std::uint64_t> client;
   std::string cookie;      ///< The cookie that was sent with the request.
-  std::string set_cookie;  ///< The response's Set-Cookie, once the call runs.
+  std::string set_cookie;  ///< The Set-Cookie header of the response, once the call runs.
   lb::Pick pick;
   CallState state = CallState::kWaiting;
 };

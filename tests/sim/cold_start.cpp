@@ -67,7 +67,7 @@ class SlowControlPlane final : public actors::AdsTransport {
       to.clock_.after(kWay, [plane = &to, sent = std::move(bytes)] { plane->read(sent); });
     }
 
-    void read_next() override {}  // Each response is decoded at once.
+    void read_next() override {}  // Responses are delivered without flow control.
 
     SlowControlPlane& to;
   };

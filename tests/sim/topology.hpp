@@ -63,8 +63,8 @@ struct ClusterModel {
   std::vector<PriorityModel> priorities;  ///< EDS only.
   std::string dns_name;                   ///< DNS only: "host:port".
   std::vector<std::string> children;      ///< Aggregates only.
-  std::optional<AggregateMode> mode;      ///< Aggregates only; nullopt: the runtime's.
-  std::optional<unsigned> panic_percent;  ///< Aggregates only; nullopt: the runtime's.
+  std::optional<AggregateMode> mode;      ///< Aggregates only; nullopt: the runtime's mode.
+  std::optional<unsigned> panic_percent;  ///< Aggregates only; nullopt: the runtime's threshold.
 };
 
 struct RouteModel {
@@ -79,7 +79,7 @@ struct TargetModel {
   bool for_somebody_else = false;  ///< No virtual host has the target's domain.
   std::string route_name;
   std::vector<RouteModel> routes;
-  bool sessions = false;    ///< Whether the listener has the filter of sessions.
+  bool sessions = false;    ///< Whether the listener has the filter stateful_session.
   std::string cookie_path;  ///< The path of calls with sessions; empty: all paths.
 };
 

@@ -203,7 +203,8 @@ void World::calm() {
     if (!eject_somebody(channels_[i], topology_.targets[i])) return;
   }
   encore();
-  if (!pass(minutes(16))) return;  // Longer than any session keeps its host after the drains.
+  // After the drains, no session keeps its host for longer than this.
+  if (!pass(minutes(16))) return;
   forget_endings();
   probe_routes();
   if (!pass(seconds(20))) return;

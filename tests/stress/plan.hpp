@@ -26,7 +26,7 @@ struct Plan {
   std::uint64_t id = 0;
   Api api = Api::kSync;
   Shape shape = Shape::kUnary;
-  milliseconds deadline{0};  ///< From the call's start; may lie in the past.
+  milliseconds deadline{0};  ///< Counted from the call's start; may lie in the past.
   bool wait_for_ready = false;
   int messages = 1;  ///< The number of messages in each direction that is a stream.
   int hold_ms = 0;

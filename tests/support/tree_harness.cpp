@@ -454,7 +454,7 @@ void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
             }
           },
           [&](const FinishSweep& it) { tell_sweeper(owner, SweepDone{it.next_due}); },
-          [](const StartHealthChecks&) {},  // No prober here.
+          [](const StartHealthChecks&) {},  // The harness has no health prober.
           [](const StopHealthChecks&) {},
           [&](const Observe& it) {
             const auto* swept = std::get_if<SessionsSwept>(&it.observation);

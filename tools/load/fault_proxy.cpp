@@ -149,7 +149,7 @@ Clock::time_point Pacer::leaves(const Harm& harm, Clock::time_point arrived, std
     const std::chrono::duration<double> length(static_cast<double>(bytes) / harm.bytes_per_second);
     time = std::max(time, free_) + std::chrono::duration_cast<Clock::duration>(length);
   }
-  free_ = std::max(free_, time);  // Bytes never overtake bytes.
+  free_ = std::max(free_, time);  // No byte may leave before an earlier byte.
   return free_;
 }
 
@@ -174,7 +174,7 @@ class FaultProxy::Loop {
       if (polled_[0].revents != 0) {
         std::uint64_t rings = 0;
         static_cast<void>(!::read(proxy_.bell_, &rings, sizeof rings));
-        continue;  // The harm may have changed.
+        continue;  // take_harm() first: the bell rang for a new Harm, or for the end.
       }
       std::size_t at = 2;
       for (Connection& connection : connections_) {
@@ -301,7 +301,7 @@ class FaultProxy::Loop {
   const SocketAddress endpoint_;
   Harm harm_;
   std::list<Connection> connections_;
-  std::vector<pollfd> polled_;  // The bell, the listener, and two of each connection.
+  std::vector<pollfd> polled_;  // The bell, the listener, and two sockets of each connection.
 };
 
 absl::StatusOr<std::unique_ptr<FaultProxy>> FaultProxy::start(const std::string& endpoint) {

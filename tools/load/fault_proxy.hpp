@@ -37,7 +37,7 @@ class Pacer {
   Clock::time_point leaves(const Harm& harm, Clock::time_point arrived, std::size_t bytes);
 
  private:
-  Clock::time_point free_;  // When all earlier bytes have left.
+  Clock::time_point free_;  // The time at which all earlier bytes have left.
 };
 
 class FaultProxy {

@@ -54,11 +54,11 @@ constexpr milliseconds kHeadStart{200};
 constexpr auto kPatience = std::chrono::seconds(10);
 
 struct Prepared {
-  SidePlan plan;  // Without `side` and `result`.
+  SidePlan plan;  // The plan of both sides; `side` and `result` are set for each.
   Script script;
   std::optional<DrainedResources> resources;
   std::vector<Threshold> thresholds;
-  std::optional<absl::Time> start;  // --start-at
+  std::optional<absl::Time> start;  // The option --start-at.
   LoadConfiguration configuration;
 };
 

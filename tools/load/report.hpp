@@ -82,7 +82,7 @@ struct LoadPlace {
 /// An endpoint with all of its calls.
 struct LoadEndpoint {
   std::string address;      ///< "127.0.0.1:40001"; empty: calls that reached no endpoint.
-  std::uint32_t place = 0;  ///< Index of LoadSide::places: the newest one.
+  std::uint32_t place = 0;  ///< The endpoint's newest place, as an index of LoadSide::places.
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
 };
@@ -120,7 +120,7 @@ struct LoadBin {
 
 /// The effects of one fault on the calls of one side. See fault_analysis.hpp for the rules.
 struct LoadFaultFigures {
-  std::uint64_t lost = 0;  ///< Calls that failed because of it.
+  std::uint64_t lost = 0;  ///< Calls that failed because of the fault.
   /// The time from the fault to the first call that a worse priority answered; nullopt: none did.
   std::optional<std::int64_t> first_success_ns;
   /// The time from the fault until p99 is back within 1.2 × the baseline for 5 s; nullopt: p99 did
@@ -128,7 +128,7 @@ struct LoadFaultFigures {
   std::optional<std::int64_t> recovery_ns;
   /// The p99 of the 5 s before the fault; 0: no call ended OK in them.
   std::uint64_t baseline_p99_ns = 0;
-  std::uint64_t sessions_moved = 0;   ///< Sessions that answered from another endpoint afterwards.
+  std::uint64_t sessions_moved = 0;   ///< Sessions that another endpoint answered afterwards.
   std::uint64_t failback_errors = 0;  ///< Calls that failed while the better priority came back.
 };
 
@@ -138,9 +138,9 @@ struct LoadFault {
   std::string verb;  ///< "kill", "mark", …
   std::string what;  ///< The act as a sentence for people.
   std::int64_t planned_ns = 0;
-  std::int64_t at_ns = 0;  ///< When it was begun; planned_ns if it was not.
+  std::int64_t at_ns = 0;  ///< When the act began; planned_ns if it never began.
   bool is_fault = true;    ///< False: a mark, or an act that ends a fault (cont, clear).
-  std::string error;       ///< Why it could not be done; empty: it was done.
+  std::string error;       ///< Why the act was not done; empty: it was done.
 };
 
 /// The results of one client: signalbox's channel, or gRPC's own channel.
@@ -171,11 +171,11 @@ struct LoadSide {
   double engine_cpu_per_call_ns = 0;
 };
 
-/// A --fail-if, and how it went.
+/// The result of one --fail-if option.
 struct LoadThreshold {
   std::string text;   ///< As it was given: "recovery>1s".
-  std::string side;   ///< The side that it was judged on: thresholds hold for signalbox.
-  std::string fault;  ///< The fault that it names; empty: overall.
+  std::string side;   ///< Always the signalbox side: thresholds judge no other.
+  std::string fault;  ///< The fault that the threshold names; empty: the whole run.
   /// The measured value in the threshold's unit: calls, percent, or nanoseconds. nullopt: the event
   /// never happened, which counts as longer than every limit.
   std::optional<double> measured;

@@ -49,7 +49,8 @@ std::string row(absl::string_view cells, bool is_group = false) {
   return absl::StrCat(is_group ? "<tr class=\"group\">" : "<tr>", cells, "</tr>\n");
 }
 
-enum class Width : std::uint8_t { kNarrow, kWide };  // Narrow: fits the screen of a telephone.
+// A narrow table fits the screen of a telephone.
+enum class Width : std::uint8_t { kNarrow, kWide };
 
 // `heads`: the heading cells of one row, or several whole rows.
 std::string table(absl::string_view heads, absl::string_view rows, Width width) {

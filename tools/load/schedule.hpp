@@ -68,7 +68,7 @@ class Schedule {
   Arrivals arrivals_;
   std::mt19937_64 dice_;
   std::size_t part_ = 0;
-  double part_began_ = 0;  // Seconds.
+  double part_began_ = 0;  // The beginning of the part, in seconds.
   double left_ = 0;        // Expected calls from the part's beginning to the next call.
 };
 

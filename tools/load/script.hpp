@@ -55,8 +55,8 @@ enum class Verb : std::uint8_t {
 };
 
 struct ScriptProcess {
-  std::vector<std::string> command;  ///< Empty: the process is not ours to start.
-  std::string pidfile;               ///< Empty: the process is started by us.
+  std::vector<std::string> command;  ///< Empty: the script does not start the process.
+  std::string pidfile;               ///< Empty: the script starts the process.
 };
 
 struct Act {
