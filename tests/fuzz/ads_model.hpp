@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AdsModel — what watchers and the server must see of an xDS client, in few words.
+// AdsModel — a small model of an xDS client: what watchers must be told, and which requests are
+// allowed.
 //
 //   what happened (watch, response, stream lost, time) ─▶ [AdsModel] ─▶ what each watcher must have
-//   each request of the client ─────────────────────────▶ [AdsModel] ─▶ must it be so?
+//   each request of the client ─────────────────────────▶ [AdsModel] ─▶ abort unless it is allowed
 //
-// It is written from the gRFCs, not from xds/client, and shares no code with it: a set of watched
-// keys, the last good content of each, what is wrong with it.
+// It is written from the gRFCs, not from xds/client, and shares no code with it. Its state is the
+// set of watched keys, and the last good content and the error of each.
 //
 // Rules
 //   M1  Each response of a type that was asked for is answered with its nonce: an ACK with the

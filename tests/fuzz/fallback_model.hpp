@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FallbackModel — which server is active, and what watchers know, in few words.
+// FallbackModel — a small model of an xDS client with several servers: which server is active, and
+// what watchers must be told.
 //
 //   what happened (watch, failure, answer, time) ─▶ [FallbackModel] ─▶ which server is asked what
 //                                                                 └──▶ what each watcher has
@@ -22,7 +23,7 @@
 //       Other servers' responses move no deadline.
 //   F7  Only the server that sent a resource, and the active server, can remove it (A88).
 //   F8  An authority without watched resources goes back to its best server. A disconnected server
-//       is well again.
+//       no longer counts as failed.
 
 #pragma once
 

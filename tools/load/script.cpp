@@ -98,7 +98,7 @@ absl::StatusOr<ScriptProcess> process_of(const Json& value) {
   return process;
 }
 
-// Checks the words of an act against what the script can reach.
+// Checks that the processes and endpoints which an act names are ones that the script can act on.
 class Reach {
  public:
   Reach(const Script& script, bool has_resources)

@@ -56,7 +56,7 @@ int refuse(absl::string_view why) {
   return kExitUsage;
 }
 
-// The parent's lines.
+// Reads the lines that the parent writes to this process's stdin.
 class Lines {
  public:
   /// nullopt: no whole line has come within `at_most`.
@@ -89,7 +89,7 @@ class Lines {
   bool has_ended_ = false;
 };
 
-// A line that must come; an empty object if stdin ends first.
+// Waits for the next line; an empty object if stdin ends first.
 Json await_line(Lines& lines) {
   while (!lines.has_ended()) {
     if (const auto line = lines.next(milliseconds(100)))
@@ -278,7 +278,7 @@ class SideRun {
     const nanoseconds ran =
         cut_ ? std::clamp<nanoseconds>(*cut_ - measured_, nanoseconds(0), plan_.duration)
              : plan_.duration;
-    // The last call of the last second may end before the second does.
+    // If the load ended before its last second was over, that second is reported here.
     if (next_second_ - std::chrono::seconds(1) < measured_ + ran) report_second();
     LoadSide side = recorder_.finish(
         ran, plan_.lateness_limit_ns, is_done ? engine_->messages() : decltype(side.messages){});
