@@ -37,7 +37,8 @@ class DemoLoad {
   };
 
   static constexpr const char* kMethod = "/signalbox.demo.v1.Orders/Place";
-  /// The size of a request; those of later calls have a few bytes more.
+  /// The size of a request in bytes, for a three-digit item number. Later requests have longer
+  /// numbers, and so a few bytes more.
   static std::uint64_t usual_request_bytes();
 
   /// Several threads may call `on_finished` at a time.
