@@ -129,7 +129,7 @@ struct LoadOptions {
   std::uint64_t seed = 1;
   std::uint64_t sessions = 0;
   std::int64_t max_in_flight = 10'000;
-  /// A bootstrap file; empty, without `resources`: the environment names it.
+  /// A bootstrap file. Empty: the environment names the file, unless `resources` is set.
   std::string bootstrap;
   std::string resources;  ///< A file of resources, served by a control plane of this command.
   std::string script;

@@ -69,7 +69,7 @@ class DemoLoad {
   const std::function<void(const FinishedCall&)> on_finished_;
   std::mt19937_64 dice_;
   std::uint64_t sent_ = 0;
-  // Calls of the closed loop; see load/engine.hpp.
+  // The number of calls of the closed loop that are in flight; see load/engine.hpp.
   std::atomic<std::int64_t> closed_in_flight_ = 0;
 
   std::mutex mutex_;

@@ -45,7 +45,7 @@ DemoStage::DemoStage(const DemoOptions& options, DemoTopology topology)
       backends_(topology_.places()) {}
 
 DemoStage::~DemoStage() {
-  // A client's stream does not end by itself.
+  // The deadline is now, because clients' streams do not end by themselves.
   if (grpc_admin_ != nullptr) grpc_admin_->Shutdown(std::chrono::system_clock::now());
   grpc_admin_.reset();
   stop_looking();

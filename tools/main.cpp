@@ -917,7 +917,7 @@ void add_load_side(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_load_side(line.parent); });
 }
 
-// Hidden from users: load starts a script's commands by it.
+// Hidden from users: load starts each command of a script by this command.
 void add_launch(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app, "launch", "A command that ends with its parent", "");
   command->group("");

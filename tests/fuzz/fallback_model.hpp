@@ -53,7 +53,7 @@ struct FallbackOptions {
   std::array<ServerRules, kServers> servers;
 };
 
-/// A resource, as the model knows it.
+/// Identifies a resource in the model.
 struct FallbackKey {
   std::size_t authority = 0;
   ResourceType type = ResourceType::kCluster;

@@ -153,7 +153,7 @@ Clock::time_point Pacer::leaves(const Harm& harm, Clock::time_point arrived, std
   return free_;
 }
 
-// The proxy's thread.
+// The loop that the proxy's thread runs.
 class FaultProxy::Loop {
  public:
   Loop(FaultProxy& proxy, int listener, SocketAddress endpoint)

@@ -269,7 +269,7 @@ class SideProcess {
   ChildProcess process_;
 };
 
-// The run: from the sides' processes to the report.
+// Runs the load: starts the processes of the sides, does the acts, and makes the report.
 class LoadRun {
  public:
   LoadRun(const LoadOptions& options, Prepared prepared)
