@@ -18,7 +18,7 @@
 namespace signalbox::tools {
 
 struct AdminAnswer {
-  int code = 0;  ///< HTTP's.
+  int code = 0;  ///< The HTTP status code.
   std::string body;
 };
 

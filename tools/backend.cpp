@@ -27,7 +27,8 @@ namespace signalbox::tools {
 namespace {
 
 constexpr auto kMaxWork = std::chrono::seconds(10);
-constexpr auto kDrainTime = std::chrono::seconds(1);  // A limit: idle clients may never disconnect.
+// The shutdown is limited: idle clients may never disconnect.
+constexpr auto kDrainTime = std::chrono::seconds(1);
 
 // The number of earlier attempts of the call, as retrying clients send it (gRFC A6).
 int earlier_attempts(const grpc::ServerContext& context) {

@@ -34,7 +34,7 @@ namespace signalbox::tools {
 
 using CallTime = std::chrono::steady_clock::time_point;
 
-/// The time in which a client reads that its connection was closed.
+/// The longest time that a client may take to read that its connection was closed.
 inline constexpr std::chrono::milliseconds kNoticeTime{250};
 
 struct FinishedCall {
@@ -55,8 +55,10 @@ struct FinishedCall {
 struct CallCounts {
   std::uint64_t calls = 0;
   std::uint64_t failed = 0;
-  std::map<std::string, std::uint64_t> per_cluster;  ///< The numbers of answered calls.
-  LatencyHistogram latency;                          ///< Of answered calls, from due, in ns.
+  /// The number of answered calls of each cluster.
+  std::map<std::string, std::uint64_t> per_cluster;
+  /// Latency of answered calls in ns, from `due` to the end.
+  LatencyHistogram latency;
 };
 
 class CallLog {
@@ -88,9 +90,10 @@ class CallLog {
   /// The error of the first call in failed_other().
   const std::string& first_other_error() const { return first_other_error_; }
 
-  /// From the first kill to the first answer of the next cluster; nullopt: no such answer yet.
+  /// The time from the first kill to the first answer of the next cluster; nullopt: no such answer
+  /// yet.
   std::optional<std::chrono::nanoseconds> failover() const;
-  /// From the best cluster's return to its first answer; nullopt: no such answer yet.
+  /// The time from the best cluster's return to its first answer; nullopt: no such answer yet.
   std::optional<std::chrono::nanoseconds> failback() const;
 
  private:

@@ -32,7 +32,7 @@ struct FileText {
 struct Finding {
   std::string file;
   std::string kind = "unknown";  // "bootstrap" or "resources".
-  std::string summary;           // What a valid file holds: "3 resources".
+  std::string summary;           // The content of a valid file: "3 resources".
   std::vector<std::string> errors;
   std::vector<std::string> warnings;  // Probable mistakes; empty for an invalid file.
 };

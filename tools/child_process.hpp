@@ -32,7 +32,8 @@ class ChildProcess {
  public:
   struct Options {
     bool capture_stderr = false;  ///< False: stderr is inherited.
-    bool pipe_stdin = false;      ///< For write() and close_input(). False: stdin is /dev/null.
+    /// Stdin is a pipe for write() and close_input(). False: it is /dev/null.
+    bool pipe_stdin = false;
   };
 
   /// argv[0] is the program's path.

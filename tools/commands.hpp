@@ -114,7 +114,8 @@ struct LoadOptions {
   std::string call;  ///< "orders.v1.Orders/Place"
   std::string data;  ///< The request as JSON, with `protoset`.
   std::string protoset;
-  std::string data_file;             ///< The request's bytes. Without this and `data`: no bytes.
+  /// A file with the request's bytes. Without it and `data`, the request is empty.
+  std::string data_file;
   std::vector<std::string> headers;  ///< "name:value"
   std::string rate = "100";
   std::string arrivals = "poisson";  ///< `poisson`, `even`.
@@ -128,17 +129,19 @@ struct LoadOptions {
   std::uint64_t seed = 1;
   std::uint64_t sessions = 0;
   std::int64_t max_in_flight = 10'000;
-  std::string bootstrap;  ///< Empty: the environment names it, if there are no `resources`.
-  std::string resources;  ///< Served by a control plane of the command's own.
+  /// A bootstrap file. Empty: the environment names the file, unless `resources` is set.
+  std::string bootstrap;
+  std::string resources;  ///< A file of resources, served by a control plane of this command.
   std::string script;
   std::vector<std::string> fail_if;
-  std::string compare;  ///< Empty or `grpc`.
+  std::string compare;  ///< Empty: no comparison. `grpc`: with gRPC's own xDS channel.
   ReportFiles files;
   bool quiet = false;
   bool dry_run = false;
 };
 
-inline constexpr int kExitNotValid = 3;  ///< Of load: the generator was too slow.
+/// The measurement of `load` is not valid: calls were sent too late.
+inline constexpr int kExitNotValid = 3;
 
 /// Sends calls on schedule, does the acts of a script, and prints what callers saw. Returns also
 /// kExitNotValid, and 128 + n after signal n.
@@ -154,8 +157,9 @@ int run_load_merge(const LoadMergeOptions& options);
 
 struct PlanOptions {
   std::string resources;
-  std::string bootstrap;            ///< Names the certificate providers that the resources may use.
-  PlanRequest request;              ///< Without `assumptions.health` and `certificate_providers`.
+  std::string bootstrap;  ///< Names the certificate providers that the resources may use.
+  /// `assumptions.health` comes from `health`, the providers from `bootstrap`.
+  PlanRequest request;
   std::vector<std::string> health;  ///< CLUSTER/PRIORITY=PERCENT, as in `degraded`.
   std::vector<std::string> degraded;
   std::string mode = "both";  ///< `priority`, `tiered`, `both`.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr absl::string_view kMethod =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
-constexpr int kMaxRequestBytes = 64 * 1024 * 1024;  // Room for far more than ten thousand names.
+constexpr int kMaxRequestBytes = 64 * 1024 * 1024;  // More than ten thousand resource names fit.
 
 grpc::ByteBuffer to_buffer(const std::string& bytes) {
   const grpc::Slice slice(bytes);

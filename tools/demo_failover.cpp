@@ -112,7 +112,8 @@ struct Act {
   double at = 0;     // When it begins, as a share of the script's time.
   std::string what;  // The announcement; empty: run() announces.
   std::function<absl::Status(const Narrator&)> run;
-  std::function<bool()> may_begin = {};  // Waited for, up to kFailbackTime; empty: always.
+  // The act waits for this, up to kFailbackTime; empty: no wait.
+  std::function<bool()> may_begin = {};
 };
 
 std::vector<Act> make_script(DemoStage& stage, PinnedBackend& pinned) {

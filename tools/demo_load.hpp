@@ -37,7 +37,8 @@ class DemoLoad {
   };
 
   static constexpr const char* kMethod = "/signalbox.demo.v1.Orders/Place";
-  /// The size of a request; those of later calls have a few bytes more.
+  /// The size of a request in bytes, for a three-digit item number. Later requests have longer
+  /// numbers, and so a few bytes more.
   static std::uint64_t usual_request_bytes();
 
   /// Several threads may call `on_finished` at a time.
@@ -68,7 +69,7 @@ class DemoLoad {
   const std::function<void(const FinishedCall&)> on_finished_;
   std::mt19937_64 dice_;
   std::uint64_t sent_ = 0;
-  // Calls of the closed loop; see load/engine.hpp.
+  // The number of calls of the closed loop that are in flight; see load/engine.hpp.
   std::atomic<std::int64_t> closed_in_flight_ = 0;
 
   std::mutex mutex_;

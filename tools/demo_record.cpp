@@ -105,7 +105,7 @@ std::uint32_t DemoRecord::endpoint_of(const std::string& peer) {
   return found.number;
 }
 
-// Gives the collector the calls that ended by then, in the order of their ends.
+// Passes the calls that ended by `until_ns` on to the collector, in the order of their ends.
 void DemoRecord::pass_on(std::int64_t until_ns) {
   const auto later = std::partition(waiting_.begin(), waiting_.end(), [&](const EndedCall& call) {
     return call.ended_ns <= until_ns;

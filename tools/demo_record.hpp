@@ -24,19 +24,19 @@
 
 namespace signalbox::tools {
 
-/// What a script of the demo does to the world.
+/// One act of a demo script: a change to backends or to the control plane.
 struct DemoAct {
-  std::string verb;  ///< As in a script of `signalbox load`: "kill", "restart", "mark", …
-  std::string on;    ///< What it is done to: "orders-primary".
+  std::string verb;  ///< A verb of the scripts of `signalbox load`: "kill", "restart", "mark", …
+  std::string on;    ///< The process or endpoint that the act changes: "orders-primary".
   std::string what;  ///< The act as a sentence for people.
   bool is_fault = true;
 };
 
-/// How the demo went, for the page's verdict.
+/// The result of the demo, for the verdict on the page.
 struct DemoVerdict {
   std::uint64_t failed_other = 0;  ///< CallLog::failed_other().
   std::string failure;             ///< Why the demo failed; empty: all went well.
-  std::vector<std::string> notes;  ///< What the table has beside the report.
+  std::vector<std::string> notes;  ///< Rows of the demo's table that the load report lacks.
 };
 
 class DemoRecord {
@@ -65,7 +65,7 @@ class DemoRecord {
   LoadRecorder recorder_;
   Collector collector_;
   std::vector<EndedCall> waiting_;  // Calls that collector_ does not have yet.
-  std::int64_t passed_on_ns_ = 0;   // When waiting_ was passed on last.
+  std::int64_t passed_on_ns_ = 0;   // The `until_ns` of the last pass_on().
   EndpointNumbers endpoints_;
   MessageCounts messages_;
   std::vector<LoadFault> acts_;

@@ -69,12 +69,12 @@ int end_early(const absl::Status& status, int exit_status = kExitFailed);
 /// Prints that a stop signal ends the demo early. Returns the exit status.
 int end_early(int signal);
 
-/// What a finished script hands to publish().
+/// The result of a finished script, for publish().
 struct DemoOutcome {
   std::string table;
   nlohmann::json data;
   std::string failure;                  ///< Empty: all went well.
-  std::vector<std::string> notes = {};  ///< For the page.
+  std::vector<std::string> notes = {};  ///< Rows of the table that the HTML page shows as notes.
 };
 
 /// Prints the table, and writes the data if --json names a file, and the page if --html does.

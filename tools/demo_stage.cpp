@@ -45,7 +45,7 @@ DemoStage::DemoStage(const DemoOptions& options, DemoTopology topology)
       backends_(topology_.places()) {}
 
 DemoStage::~DemoStage() {
-  // A client's stream does not end by itself.
+  // The deadline is now, because clients' streams do not end by themselves.
   if (grpc_admin_ != nullptr) grpc_admin_->Shutdown(std::chrono::system_clock::now());
   grpc_admin_.reset();
   stop_looking();
@@ -99,7 +99,7 @@ absl::Status DemoStage::serve_admin() {
 
 absl::Status DemoStage::serve_grpc_admin() {
   if (options_.grpc_admin.empty()) return absl::OkStatus();
-  // The same addresses as those of the admin pages: users of this machine have access.
+  // Allows the addresses that the admin pages allow. Only users of this machine can reach these.
   const auto address = channel::parse_admin_address(options_.grpc_admin);
   if (!address.ok()) return address.status();
   const auto* const loopback = std::get_if<channel::LoopbackAddress>(&*address);

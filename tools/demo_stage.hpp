@@ -107,7 +107,7 @@ class DemoStage {
   std::unique_ptr<DemoLoad> load_;
   std::unique_ptr<DemoSession> session_;
   std::condition_variable_any stopped_looking_;
-  std::jthread looker_;  // Looks where endpoints are, for record_.
+  std::jthread looker_;  // Polls the runtime's status for the places of endpoints, for record_.
 };
 
 }  // namespace signalbox::tools

@@ -54,7 +54,7 @@ class DemoTopology {
 
   const std::vector<BackendPlace>& places() const { return places_; }
 
-  /// Replaces a host's name with an IP address, in places and resources.
+  /// Replaces a host's name with an IP address, in places() and resources().
   void replace_host(const std::string& name, const std::string& ip);
 
   /// The resources as JSON text, with each backend's port from `ports` (by backend name). The

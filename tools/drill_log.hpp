@@ -46,7 +46,7 @@ struct Absence {
   std::uint64_t too_early = 0;  ///< Those of `calls` that the cluster `brings` answered.
 
   std::chrono::nanoseconds away() const;
-  /// From the control plane's return to the first call that shows the change.
+  /// The time from the control plane's return to the first call that shows the change.
   std::optional<std::chrono::nanoseconds> reconvergence() const;
   std::chrono::nanoseconds bound() const;
 };

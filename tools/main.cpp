@@ -47,8 +47,8 @@ struct CommandLine {
   TopOptions top;
   ExplainOptions explain;
   PlanOptions plan;
-  pid_t parent = 0;                   // Of load-side and launch.
-  std::vector<std::string> launched;  // The words of a command.
+  pid_t parent = 0;                   // The option --parent of load-side and launch.
+  std::vector<std::string> launched;  // The command that launch runs, with its arguments.
   int status = kExitOk;
 };
 
@@ -917,7 +917,7 @@ void add_load_side(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_load_side(line.parent); });
 }
 
-// Hidden from users: load starts a script's commands by it.
+// Hidden from users: load starts each command of a script by this command.
 void add_launch(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app, "launch", "A command that ends with its parent", "");
   command->group("");

@@ -10,8 +10,8 @@
 
 namespace signalbox::tools {
 
-/// `127.0.0.1:40001` of gRPC's `ipv4:127.0.0.1:40001`, and of `ipv4:///127.0.0.1:40001`, gRPC's
-/// name of the peer after a connection broke. Names of Unix sockets stay as they are. Empty: the
+/// Returns `127.0.0.1:40001` for gRPC's `ipv4:127.0.0.1:40001`, and for `ipv4:///127.0.0.1:40001`,
+/// which gRPC says after a connection broke. Names of Unix sockets stay as they are. Empty: the
 /// peer is no endpoint.
 std::string address_of_peer(const std::string& peer);
 

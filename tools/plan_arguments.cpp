@@ -11,7 +11,7 @@
 namespace signalbox::tools {
 namespace {
 
-using Place = std::pair<std::string, std::uint32_t>;  // Cluster and priority.
+using Place = std::pair<std::string, std::uint32_t>;  // A cluster and a priority.
 using Percents = std::map<Place, std::uint32_t>;
 
 // Splits at the last '=' and at the last '/' before it: names of clusters may have both.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kEndpointsOnPage = 200;
 
-// Parts of a bar also show their percentages: colours alone say nothing.
+// Parts of a bar also show their percentages, because colours alone do not tell the shares.
 constexpr absl::string_view kStyle = R"(
 .answer { display: grid; grid-template-columns: 11rem 1fr; align-items: center; gap: .75rem;
   margin: .3rem 0; }

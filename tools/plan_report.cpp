@@ -24,7 +24,7 @@ std::string indented(const PlanRow& row) {
 
 // --- rows ------------------------------------------------------------------
 
-// Without assumptions, `now` and `then` are equal.
+// "NOW → THEN", or only "NOW" if both are equal, as they are without assumptions.
 std::string change(const std::string& now, const std::string& then) {
   return now != then ? absl::StrCat(now, " → ", then) : now;
 }

@@ -40,8 +40,8 @@
 
 namespace signalbox::tools {
 
-/// The content of a report: the modes side by side, and the assumptions that their loads follow
-/// from.
+/// The content of a report: the modes side by side, and what the plan assumed about the health and
+/// failures of endpoints.
 struct PlanView {
   std::vector<AggregateMode> modes = {AggregateMode::kPriority, AggregateMode::kTiered};
   PlanAssumptions assumptions;
@@ -73,8 +73,8 @@ std::string locality_text(const LocalityName& name);
 /// row with the number of further endpoints.
 std::vector<PlanRow> plan_rows(const Plan& plan, std::size_t most_endpoints);
 
-/// The assumptions: "zone-a is down, of orders/0 50 % are healthy". Empty: there are none of these
-/// two kinds.
+/// The assumed failures and health: "zone-a is down, of orders/0 50 % are healthy". Empty: the plan
+/// assumed neither.
 std::string assumption_text(const PlanAssumptions& assumptions);
 
 /// If there are assumptions, one line for each mode: how many calls they move, and how many then

@@ -64,8 +64,8 @@ bool asks_for_help(const CLI::App& app) {
          });
 }
 
-// Reads the file of --config. Only values of the chosen command that no variable of the environment
-// replaces come out.
+// Reads the file of --config. from_config() returns the file's values for the chosen command,
+// without those that a variable of the environment replaces.
 class ConfigFile final : public CLI::ConfigTOML {
  public:
   explicit ConfigFile(const CLI::App& app) : app_(app) {}
@@ -203,7 +203,8 @@ void add_settings(CLI::App& app) {
     command->formatter(app.get_formatter());
     for (CLI::App* part : command->get_subcommands([](const CLI::App*) { return true; }))
       part->formatter(app.get_formatter());
-    // Only the chosen command has names in the environment, or CLI11 would check values of others.
+    // Variables are named for the chosen command only: CLI11 would also check the values of named
+    // variables of other commands.
     command->preparse_callback([command](std::size_t) { name_in_environment(*command); });
   }
 }

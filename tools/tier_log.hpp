@@ -8,8 +8,9 @@
 //   killed ────────────▶ settled ───────────────────────▶ the next backend is killed
 //     the client notices   calls that begin and end here are measured
 //
-// A measured share passes if it differs from the computed share by at most 5 standard deviations of
-// that many random draws. By chance alone, about one share in a million differs more.
+// A measured share passes if it differs from the computed share by at most 5 standard deviations,
+// computed for random draws of as many calls. By chance alone, about one share in a million differs
+// more.
 //
 // Not thread-safe: the owner guards it with a mutex.
 
@@ -36,7 +37,8 @@ struct TierStep {
 
   /// Percent by cluster, for every cluster with a computed load; 0 if no call was measured.
   std::map<std::string, double> measured() const;
-  /// The most that a cluster's share may be off, in percent of all calls.
+  /// The largest allowed difference between the cluster's measured and computed share, in percent
+  /// of all calls.
   double tolerance(const std::string& cluster) const;
   bool is_as_computed() const;
 };

@@ -23,7 +23,8 @@ struct CallSums {
   double ended = 0;
   double failed = 0;
   double active = 0;
-  std::map<double, double> buckets;  ///< By upper bound: calls that took at most so long.
+  /// For each upper bound in seconds, the number of calls that took at most so long.
+  std::map<double, double> buckets;
 };
 
 // Names the sums of an aggregate's leaf, or of a cluster without an aggregate.
@@ -32,7 +33,8 @@ using CallKey = std::pair<std::string, std::string>;  // Aggregate (empty: none)
 struct Sums {
   std::map<CallKey, CallSums> calls;
   std::map<std::string, int> priority;
-  std::map<std::string, std::pair<int, int>> endpoints;  ///< READY, all.
+  /// For each cluster, the numbers of READY and of all endpoints.
+  std::map<std::string, std::pair<int, int>> endpoints;
   std::map<std::string, double> failovers;
 };
 
@@ -119,7 +121,8 @@ void add(CallSums& sum, const CallSums& more) {
     sum.buckets[bound] += count;
 }
 
-// As histogram_quantile of Prometheus: linear within a bucket. In the last bucket, its lower bound.
+// Computed as histogram_quantile of Prometheus does: linear within a bucket. The last bucket has no
+// upper bound; there the result is its lower bound.
 std::optional<double> quantile(const std::map<double, double>& buckets, double share) {
   if (buckets.empty() || buckets.rbegin()->second <= 0) return std::nullopt;
   const double rank = share * buckets.rbegin()->second;

@@ -29,7 +29,8 @@ struct TopCalls {
   std::optional<double> per_second;     ///< Calls that were started; nullopt: no rates.
   std::optional<double> error_percent;  ///< The failed share of the calls that ended.
   std::optional<double> active;         ///< Calls in flight now; nullopt: calls are not counted.
-  std::optional<double> p50_seconds;    ///< Of attempts that ended; nothing: no attempt ended.
+  /// Median time of the attempts that ended; nullopt: none ended.
+  std::optional<double> p50_seconds;
   std::optional<double> p99_seconds;
 
   friend bool operator==(const TopCalls&, const TopCalls&) = default;
@@ -38,11 +39,11 @@ struct TopCalls {
 struct TopRow {
   std::string cluster;
   std::string aggregate;        ///< The row counts this aggregate's calls; empty: all calls.
-  std::optional<int> priority;  ///< That carries the calls; -1: none.
+  std::optional<int> priority;  ///< The priority that carries the calls; -1: none.
   TopCalls calls;
   std::optional<int> ready;  ///< Endpoints that are READY.
   std::optional<int> endpoints;
-  double failovers = 0;  ///< Since the process started.
+  double failovers = 0;  ///< Failovers since the process started.
 
   friend bool operator==(const TopRow&, const TopRow&) = default;
 };
@@ -65,7 +66,7 @@ struct TopFrame {
   int xds_connected = 0;
   TopCalls all;
   std::vector<TopRow> rows;          ///< An aggregate is followed by its leaves.
-  std::vector<TopFailover> fresh;    ///< Seen by this step.
+  std::vector<TopFailover> fresh;    ///< Failovers since the step before.
   std::vector<TopFailover> history;  ///< The newest first, kHistory at most.
 };
 

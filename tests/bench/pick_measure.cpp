@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Route + pick, timed between real calls, whose other work leaves the caches as cold as they are in
-// a server. Ours: the public Router::pick, right before the call for which it could have been made;
-// the receipt is held until that call ends. The peer's: its own functions, by peer_pick_shim.
+// Times the choice of route and endpoint between real calls. The calls' other work leaves the
+// caches as cold as they are in a server. On signalbox's side this is the public Router::pick,
+// right before a call that could have used the result; the lb::Pick is held until that call ends.
+// On gRPC's side, peer_pick_shim times gRPC's own functions.
 #include <memory>
 #include <random>
 #include <set>
@@ -85,7 +86,8 @@ absl::StatusOr<Samples> time_our_picks(const MeasureOptions& options, Side& side
   if (!cookies.ok()) return cookies.status();
   const auto run = run_closed_loop(options.threads, options.length, [&](std::size_t i) {
     PickingThread& thread = threads[i];
-    thread.path = paths[thread.dice() % paths.size()];  // In the cache, as a call's path is.
+    // The copy brings the path into the cache, as a call's path is.
+    thread.path = paths[thread.dice() % paths.size()];
     if (options.sessions) thread.metadata.set_cookie((*cookies)[thread.dice() % cookies->size()]);
     const CallArgs call{.path = thread.path,
                         .headers = options.sessions ? &thread.metadata : nullptr,

@@ -24,7 +24,7 @@ namespace signalbox::bench {
 
 using Stub = demo::v1::Orders::Stub;
 
-/// The path of the demo's method, for picks that are made without the generated stub.
+/// The method that the generated stub calls, for picks that are made without the stub.
 inline constexpr const char* kMethodPath = "/signalbox.demo.v1.Orders/Place";
 
 struct Side {
@@ -40,14 +40,14 @@ absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, bool cou
 /// Makes a stub for one more target of the same side.
 std::unique_ptr<Stub> make_stub(const Side& side, const std::string& target);
 
-/// Makes a call that waits for a backend.
+/// Makes one wait_for_ready call.
 grpc::Status call_once(Stub& stub);
 
 /// Waits until `endpoints` connections to `port` are established, by any process.
 absl::Status wait_for_connections(int endpoints, int port);
 
-/// Makes calls until `endpoints` connections to `port` are established, by any process, and then
-/// for a moment more.
+/// Makes calls until `endpoints` connections to `port` are established (by any process), and for a
+/// moment after that.
 absl::Status warm_up(Stub& stub, int endpoints, int port);
 
 }  // namespace signalbox::bench

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AdsModel — what watchers and the server must see of an xDS client, in few words.
+// AdsModel — a small model of an xDS client: what watchers must be told, and which requests are
+// allowed.
 //
 //   what happened (watch, response, stream lost, time) ─▶ [AdsModel] ─▶ what each watcher must have
-//   each request of the client ─────────────────────────▶ [AdsModel] ─▶ must it be so?
+//   each request of the client ─────────────────────────▶ [AdsModel] ─▶ abort unless it is allowed
 //
-// It is written from the gRFCs, not from xds/client, and shares no code with it: a set of watched
-// keys, the last good content of each, what is wrong with it.
+// It is written from the gRFCs, not from xds/client, and shares no code with it. Its state is the
+// set of watched keys, and the last good content and the error of each.
 //
 // Rules
 //   M1  Each response of a type that was asked for is answered with its nonce: an ACK with the
@@ -22,9 +23,8 @@
 //       server's error (A88).
 //   M6  A resource that was requested on a live stream and is not sent for 15 s does not exist
 //       (A57). If timer_is_transient_error is set, the time is 30 s (A88).
-//   M7  A request has a version only if something of its type was watched, and requested, ever
-//       since that version was received.
-//       was asked for ever since.
+//   M7  A request has a version only if resources of its type were watched and requested without a
+//       break since that version was received.
 
 #pragma once
 
@@ -95,7 +95,7 @@ class AdsModel {
     std::set<WatcherId> watchers;
     std::optional<int> content;
     absl::StatusCode wrong = absl::StatusCode::kOk;
-    bool asked = false;  // On this stream.
+    bool asked = false;  // Whether this stream was asked for the resource.
     // This stream sent the resource, by its name, since the last request for it.
     bool answered = false;
     std::optional<Instant> deadline;
@@ -103,7 +103,7 @@ class AdsModel {
 
   struct Asked {
     std::set<std::string> names;
-    std::optional<Instant> differs;  // Since then they are not those that are watched.
+    std::optional<Instant> differs;  // Since when `names` are not the watched names.
     std::string nonce;
     bool answered = true;
     bool valid = true;

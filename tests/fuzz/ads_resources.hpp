@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Responses for the ADS fuzzer: resources that differ in nothing but a number, or are wrong.
+// Responses for the ADS fuzzer. Their resources differ only in a number, or are invalid.
 //
 //   SentResponse ─▶ [encode] ─▶ bytes ─▶ the real parser ─▶ Resource ─▶ [content_of] ─▶ the number
 
@@ -25,7 +25,7 @@ struct SentResource {
 
   std::string name;
   Form form = Form::kValid;
-  int content = 0;  ///< In [0, kContents).
+  int content = 0;  ///< The number in the resource, from 0 to kContents - 1.
 };
 
 inline constexpr int kContents = 4;

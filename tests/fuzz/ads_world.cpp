@@ -186,7 +186,7 @@ void AdsWorld::run(const AdsSessionEffects& effects) {
               timers_.erase({false, order.timer});
               last_cancelled_ = {false, order.timer};
             },
-            [](const CloseStream&) {},  // The model knows by what came.
+            [](const CloseStream&) {},  // AdsModel knows the close from the messages received.
             [](const ReadNext&) {},
             [](const ResponseRefused&) {},
             [](const StreamEnded&) {},

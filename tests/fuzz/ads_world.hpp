@@ -3,8 +3,8 @@
 // AdsWorld — the real ClientCore and AdsSession on a simulated clock, beside AdsModel.
 //
 //   an action ─▶ AdsModel
-//             └▶ ClientCore ◀─▶ AdsSession ─▶ requests ─▶ AdsModel: must it be so?
-//                    └▶ what watchers are told ──────────▶ AdsModel: is it all?
+//             └▶ ClientCore ◀─▶ AdsSession ─▶ requests ─▶ AdsModel: are they allowed?
+//                    └▶ what watchers are told ──────────▶ AdsModel: is it right?
 //
 // Every message arrives at once and in order. After each action nothing is in flight, and the
 // client is compared with the model.
@@ -38,7 +38,7 @@ class AdsWorld {
   void advance(Duration duration);
   /// Delivers late events, which must have no effect: of cancelled timers and of an earlier stream.
   void disturb();
-  /// The end of a story: time passes, a stream is opened, and all watchers leave.
+  /// Ends the sequence of actions: time passes, a stream is opened, and all watchers leave.
   void end();
 
  private:
@@ -54,7 +54,7 @@ class AdsWorld {
   AdsModel model_;
   xds::AdsSession session_;
   xds::ClientCore client_;
-  // Key: whether the timer is the client's (not the session's).
+  // The key's bool: whether the timer is ClientCore's (true) or AdsSession's.
   std::map<std::pair<bool, TimerId>, Instant> timers_;
   std::pair<bool, TimerId> last_cancelled_;
   std::uint64_t stream_ = 0;  // The newest stream's number.

@@ -15,7 +15,7 @@ constexpr Duration kPatience = std::chrono::seconds(15);
 
 }  // namespace
 
-// --- who is used ------------------------------------------------------------
+// --- which servers are used -------------------------------------------------
 
 ServerId FallbackModel::active(std::size_t authority) const {
   return options_.authorities[authority][places_[authority]];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FallbackModel — which server is active, and what watchers know, in few words.
+// FallbackModel — a small model of an xDS client with several servers: which server is active, and
+// what watchers must be told.
 //
-//   what happened (watch, failure, answer, time) ─▶ [FallbackModel] ─▶ who is asked for what
+//   what happened (watch, failure, answer, time) ─▶ [FallbackModel] ─▶ which server is asked what
 //                                                                 └──▶ what each watcher has
 //
 // It is written from gRFC A71, not from xds/client, and shares no code with it.
@@ -22,7 +23,7 @@
 //       Other servers' responses move no deadline.
 //   F7  Only the server that sent a resource, and the active server, can remove it (A88).
 //   F8  An authority without watched resources goes back to its best server. A disconnected server
-//       is well again.
+//       no longer counts as failed.
 
 #pragma once
 
@@ -52,7 +53,7 @@ struct FallbackOptions {
   std::array<ServerRules, kServers> servers;
 };
 
-/// A resource, as the model knows it.
+/// Identifies a resource in the model.
 struct FallbackKey {
   std::size_t authority = 0;
   ResourceType type = ResourceType::kCluster;
@@ -61,7 +62,7 @@ struct FallbackKey {
   friend auto operator<=>(const FallbackKey&, const FallbackKey&) = default;
 };
 
-/// What a server says of one resource.
+/// The answer of one server about one resource.
 struct Said {
   std::optional<int> content;  ///< Set when the server sends a valid resource.
   /// Without content: the error. UNAVAILABLE stands for a refused resource.
@@ -103,8 +104,9 @@ class FallbackModel {
     std::optional<int> content;
     ServerId origin = 0;
     absl::StatusCode wrong = absl::StatusCode::kOk;
-    std::set<ServerId> asked;     // On live streams.
-    std::set<ServerId> answered;  // Servers that sent it, by its name, on live streams.
+    std::set<ServerId> asked;  // The servers that a live stream asks for the resource.
+    // The servers that sent the resource, by its name, on live streams.
+    std::set<ServerId> answered;
     std::optional<Instant> deadline;
   };
 
@@ -119,7 +121,8 @@ class FallbackModel {
   void begin_anew();
 
   FallbackOptions options_;
-  std::array<std::size_t, kAuthorities> places_{};  // By authority: the place of the active server.
+  // The index of the active server in the authority's list.
+  std::array<std::size_t, kAuthorities> places_{};
   std::set<ServerId> failed_;
   std::map<FallbackKey, Entry> entries_;
   Instant now_;

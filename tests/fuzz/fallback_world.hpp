@@ -3,11 +3,11 @@
 // FallbackWorld — the real ClientCore between simulated servers, beside FallbackModel.
 //
 //   an action ─▶ FallbackModel
-//             └▶ ClientCore ─▶ AskServer, LeaveServer ─▶ FallbackModel: must it be so?
-//                    └▶ what watchers are told, the dump ──▶ FallbackModel: is it all?
+//             └▶ ClientCore ─▶ AskServer, LeaveServer ─▶ FallbackModel: are they right?
+//                    └▶ what watchers are told, the dump ──▶ FallbackModel: is it right?
 //
-// A stream that is up or down replaces each AdsSession. After each action nothing is in flight, and
-// the client is compared with the model.
+// Each server has a simulated stream, up or down, in place of an AdsSession. After each action
+// nothing is in flight, and the client is compared with the model.
 
 #pragma once
 
@@ -45,7 +45,7 @@ class FallbackWorld {
   void advance(Duration duration);
   /// Delivers late events, which must have no effect: of disconnected servers and cancelled timers.
   void disturb();
-  /// The end of a story: all watchers leave.
+  /// Ends the sequence of actions: all watchers leave.
   void end();
 
  private:

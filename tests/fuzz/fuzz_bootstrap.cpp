@@ -3,10 +3,11 @@
 // Any text as a bootstrap (gRFC A27, A47).
 //
 //   B1  An error is INVALID_ARGUMENT, begins with the source's name, and is UTF-8.
-//   B2  What is accepted can be used: servers have a URI and credentials, there is one or a
-//       resource file, authorities have servers where the bootstrap has, and the node can be sent.
-//   B3  The same text twice is the same bootstrap twice.
-//   B4  A target either names a listener or is refused by name.
+//   B2  An accepted bootstrap can be used: each server has a URI, and a certificate only with its
+//       key. It has servers or a resource file, not both. If it has servers, each authority has
+//       servers. Its node can be sent.
+//   B3  A second parse of the text gives an equal bootstrap.
+//   B4  listener_resource_name() gives a UTF-8 name for a target, or INVALID_ARGUMENT.
 
 #include <string>
 

@@ -7,8 +7,8 @@
 // Inputs are short: the repetition makes a small cost visible. "0000" in the entry becomes another
 // number in each repetition, so that patterns and names differ.
 //
-//   C1  Memory is in proportion to the response's bytes.
-//   C2  Allocations are in proportion to the response's bytes. They stand for time.
+//   C1  The memory in use grows at most in proportion to the response's bytes.
+//   C2  So does the number of allocations, which stands for the time.
 
 #include <cstdint>
 #include <string>
@@ -84,15 +84,15 @@ std::string response(unsigned place, const std::string& entry) {
       return resource(kClusterTypeUrl, repeated(entry));
     case 6:
       return resource(kClusterLoadAssignmentTypeUrl, repeated(entry));
-    case 7:  // A virtual host's fields.
+    case 7:  // The fields of a virtual host.
       return resource(kRouteConfigurationTypeUrl, field(2, field(2, "*") + repeated(entry)));
-    case 8:  // The routes of one.
+    case 8:  // The routes of a virtual host.
       return resource(kRouteConfigurationTypeUrl,
                       field(2, field(2, "*") + repeated(field(3, entry))));
-    case 9:  // The matcher of a route.
+    case 9:  // The match of a route.
       return resource(kRouteConfigurationTypeUrl,
                       field(2, field(2, "*") + field(3, field(1, repeated(entry)))));
-    default:  // A locality's fields.
+    default:  // The fields of a locality.
       return resource(kClusterLoadAssignmentTypeUrl, field(2, repeated(entry)));
   }
 }
@@ -103,7 +103,8 @@ void check(const std::string& bytes) {
   options.limits.max_regexes = 64;
   options.limits.max_regexes_memory = std::size_t{1} << 20U;
   options.limits.max_resources = 1000;
-  // Allocates what is made once per process, which is no cost of these bytes.
+  // The first call also allocates objects that live as long as the process. These bytes do not
+  // cause them, so they are not counted.
   (void)xds::decode_response(bytes, options);
   const testing::CountedMemory counted;
   (void)xds::decode_response(bytes, options);

@@ -4,9 +4,9 @@
 //
 //   F1  An error is INVALID_ARGUMENT, or RESOURCE_EXHAUSTED where it names a limit. It begins with
 //       the file's name, and is UTF-8.
-//   F2  What is accepted are resources that a receiver can read: each of one of the four types,
-//       with the name that it is listed by, each name once.
-//   F3  The same text twice is the same resources twice.
+//   F2  Each resource of an accepted file has one of the four types. parse_resource() reads its
+//       name in its bytes. No two resources have the same type and name.
+//   F3  A second parse of the text gives equal resources.
 
 #include <set>
 #include <string>

@@ -40,7 +40,7 @@ std::string make_text(ByteSource& bytes, const Letters& letters) {
   return text;
 }
 
-// Letters and dots, each with a star behind it or not.
+// A pattern of letters and dots; a star may follow each of them.
 std::string make_regex(ByteSource& bytes) {
   std::string regex;
   for (const char letter : make_text(bytes, kRegexLetters)) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes are the cookie headers of a call, one on each line. The session's cookie is "s".
+// The bytes are the cookie headers of a call, one on each line. The name of the session's cookie is
+// "s".
 //
-//   The cookie that is found is the one that a reader without limits finds, unless the headers
+//   lb::find_cookie finds the same cookie as Jar below, which has no limits, unless the headers
 //   exceed a limit. An address that is read from the cookie can be written and read again. No
 //   input passes as a sealed cookie, since only the holder of the key can seal one.
 
@@ -41,7 +42,7 @@ class Lines final : public HeaderSource {
   std::vector<absl::string_view> lines_;
 };
 
-// The reader without limits: finds all cookies.
+// Reads the headers without limits: counts all bytes and cookies, and keeps the session's cookie.
 struct Jar {
   explicit Jar(const Lines& lines) {
     for (const absl::string_view line : lines.all()) {

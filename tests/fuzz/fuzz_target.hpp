@@ -4,12 +4,12 @@
 //
 //   libFuzzer (clang) ──▶ LLVMFuzzerTestOneInput ◀── replay.cpp (any compiler)
 //         │                                               │
-//         └────────▶ LLVMFuzzerCustomMutator ◀────────────┘   only where bytes alone lead nowhere
+//         └────────▶ LLVMFuzzerCustomMutator ◀────────────┘   only in targets that define it
 //
-// A target is one source that defines the first function, and may define the second, where random
-// bytes seldom get far. Linked with libFuzzer it searches for failures; linked with replay.cpp it
-// is a test of its corpus. SIGNALBOX_FUZZ_EXPECT checks what must hold: it writes a text to stderr
-// and calls abort().
+// A target is one source. It defines the first function. It may also define the second, if random
+// changes of bytes seldom make valid input. Linked with libFuzzer the target searches for failures;
+// linked with replay.cpp it is a test of its corpus. SIGNALBOX_FUZZ_EXPECT aborts with a text on
+// stderr when a condition does not hold.
 
 #pragma once
 

@@ -7,10 +7,9 @@
 //                        donors: every message that occurs in the resource seeds, by its type
 //
 // It descends at random, also into the messages that Anys hold, and sets, clears, adds, removes,
-// copies or swaps a field. Values are those at which code decides: limits, meaningful names,
-// numbers around zero and around the ends of their range. A new sub-message is often a donor, a
-// copy of a message of the seeds, so that deep structures appear whole. Bytes that do not parse are
-// mutated as bytes.
+// copies or swaps a field. New values are those at which code branches: limits, meaningful names,
+// numbers around zero and around the ends of their range. A new sub-message is often a copy of a
+// donor, so that deep structures appear whole. Bytes that do not parse are mutated as bytes.
 
 #pragma once
 

@@ -208,7 +208,7 @@ void check_received(const DecodedResponse& response) {
   }
 }
 
-// Rule R7 of the header: the resource as the only one of a response.
+// Rule R7 of the header: in a response of its own, the resource gives the same result as alone.
 void check_answer(ResourceType type, absl::string_view bytes, const ReceivedResource& alone) {
   DiscoveryResponse proto;
   proto.set_type_url(std::string(xds::type_url_of(type)));

@@ -3,7 +3,7 @@
 // Told — what a watcher was last told about one resource, as a number and two status codes.
 //
 //   ResourceChanged, AmbientErrorChanged ─▶ [note] ─▶ Told ─▶ a model: is_right?
-//   change_watches ─▶ a world: who watches what
+//   change_watches ─▶ a world: watchers watch and unwatch resources
 
 #pragma once
 
@@ -41,7 +41,8 @@ inline bool is_right(const Told& told,
   }
   if (wrong != Code::kOk) return told.error == wrong;
   if (server_failed) return told.error == Code::kUnavailable;
-  // A server's error that has passed stays told, since no other news replaces it.
+  // A server's error stays the last thing told after the server works again: no event takes it
+  // back.
   return told.error == Code::kOk || told.error == Code::kUnavailable;
 }
 

@@ -57,7 +57,7 @@ WireMessage message_of(const nlohmann::json& event) {
   return message;
 }
 
-// One line for the peer's stdin.
+// A line of JSON for the peer's stdin (the peer is the Go control plane).
 std::string command_of(const PeerPlane::Snapshot& snapshot) {
   // Empty text is not a YAML list.
   const auto document = xds::parse_yaml_document(

@@ -25,7 +25,8 @@
 
 namespace signalbox::test {
 
-/// A DiscoveryRequest or DiscoveryResponse, as the peer read or wrote it.
+/// A DiscoveryRequest that the peer (the Go control plane) read, or a DiscoveryResponse that it
+/// wrote.
 struct WireMessage {
   struct Error {
     int code = 0;
@@ -41,7 +42,8 @@ struct WireMessage {
   bool is_request = false;
   int stream = 0;
   std::string type_url, version, nonce;
-  std::set<std::string> names;  ///< Asked for, or of the resources sent.
+  /// Of a request: the names asked for. Of a response: the names of its resources.
+  std::set<std::string> names;
   std::optional<Error> error;
   std::optional<Node> node;
 };
@@ -55,7 +57,7 @@ struct Wire {
   std::vector<WireMessage> requests(absl::string_view type_url) const;
   std::vector<WireMessage> responses(absl::string_view type_url) const;
   std::vector<WireMessage> nacks() const;
-  /// The newest request of this type is the ACK of the newest response, and has this version.
+  /// Whether the newest request of this type is the ACK of the newest response, with this version.
   bool acked(absl::string_view type_url, absl::string_view version) const;
   /// The same for all four types.
   bool acked(absl::string_view version) const;

@@ -55,7 +55,8 @@ TEST_CASE("striped: what threads begin and others end sums to nothing", "[messag
   CHECK(counters.sum(1) == kThreads * kRounds);
 }
 
-// Each thread holds more counters than a block has, so that blocks fill, empty and change owners.
+// Each thread takes 20 counters and gives them back, many times, so that counters change from one
+// thread to another.
 TEST_CASE("use counter: what a thread has taken is nobody else's", "[messages][race]") {
   constexpr std::size_t kHeld = 20;
   constexpr int kRounds = 300;

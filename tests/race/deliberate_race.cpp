@@ -79,8 +79,8 @@ struct Cluster final : Tracked {
   int calls = 0;
 };
 
-// `ask`: asks in_use() before destroying, which is right: in_use() acquires what the last Use
-// released.
+// `ask`: calls in_use() before the destruction. That is correct: in_use() acquires the memory that
+// the thread released when it destroyed the last Use (a holder of the object).
 void destroy_tracked(bool ask) {
   auto cluster = std::make_unique<Cluster>();
   Use use(*cluster);

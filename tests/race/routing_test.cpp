@@ -54,7 +54,8 @@ class CountedConnection final : public Connection {
   volatile std::uint64_t mark_ = kAlive;
 };
 
-// ClusterRef is a final class, so its statistics count its life: they are destroyed with it.
+// ClusterRef is a final class, so it cannot have a Census itself. Its CallStats are destroyed with
+// it, and are counted instead.
 std::shared_ptr<const CallStats> counted_stats(const std::shared_ptr<Census>& census) {
   ++census->born;
   return {new CallStats, [census](const CallStats* stats) {
@@ -206,7 +207,8 @@ TEST_CASE("router: a pick outlives cell, clusters and reclaimer", "[lb][router][
   for (std::thread& thread : threads)
     thread.join();
   CHECK(broken == 0);
-  // The reclaimer outlives a world: the next runtime of the process makes it destroy the leftovers.
+  // The reclaimer outlives a world. The publication of the process's next runtime makes it destroy
+  // what is left.
   World next;
   next.publish();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads pick for sessions, with cookies and without, while the hosts that override_host's picker
-// knows, their health and their connections are replaced, and the subchannel map's side looks at
-// who was used.
+// Threads pick for sessions, with cookies and without. Meanwhile the hosts that override_host's
+// picker knows, their health and their connections are replaced, and the session marks are read as
+// the subchannel map reads them.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -58,8 +58,8 @@ class World {
     selector_ = lb::make_config_selector(config, clusters_);
   }
 
-  // Each time one host is DRAINING, and another one is as `turn` says: without subchannel, IDLE,
-  // or READY over a new connection.
+  // Publishes a new table of hosts. In it one host is DRAINING, and another one is in the state
+  // that `turn` selects: without subchannel, IDLE, or READY over a new connection.
   void publish() {
     const int turn = turn_++;
     const int changed = turn % kHosts;
@@ -93,7 +93,8 @@ class World {
                                 [this] { ++reclaimed_; });
   }
 
-  // As the subchannel map does beside the picks: no mark has a time of use in the future.
+  // Reads the marks that picks set, as the subchannel map does. Returns whether every time of use
+  // is in the past.
   bool look_at(const SessionMarks& marks) const {
     return std::ranges::all_of(marks, [this](const auto& marked) {
       const SessionMark& mark = *marked.second.mark;
@@ -164,7 +165,7 @@ int make_calls(const lb::Router& router, World& world, int seed, const std::atom
   int broken = 0;
   for (int i = seed; !done.load(std::memory_order_relaxed); ++i) {
     world.tick();
-    const std::string own = host(i % (kHosts + 1)).str();  // The last number is no host's.
+    const std::string own = host(i % (kHosts + 1)).str();  // Host number kHosts does not exist.
     TestHeaders::List list;
     if (i % 7 != 0) list.emplace_back("cookie", "s=" + base64(own + ";c"));
     const TestHeaders headers(std::move(list));
@@ -227,7 +228,7 @@ TEST_CASE("sessions: picks, marks and snapshots, beside each other",
   CHECK(world.stats().affinity(AffinityResult::kNew) > 0);
   CHECK(world.stats().affinity(AffinityResult::kUnknownHost) > 0);
   CHECK(world.asks() > 0);
-  CHECK(world.asks() <= kPublications * kHosts);  // One for each host and publication at most.
+  CHECK(world.asks() <= kPublications * kHosts);  // At most one ask for each host and publication.
   world.close();
   while (world.reclaimed() <= kPublications)
     std::this_thread::yield();

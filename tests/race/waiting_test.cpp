@@ -87,14 +87,14 @@ TEST_CASE("wait_list: no publication is missed, and its end wakes all", "[channe
   CHECK(waiting->size() == 0);
 }
 
-// Each waiter waits for one publication. Every other waiter is cancelled, perhaps while it is
-// called.
+// Each waiter waits for one publication. Every other waiter is cancelled, perhaps during the call
+// of its callback.
 TEST_CASE("once_waiter: calls once or is cancelled, never both, and is never forgotten",
           "[channel][race]") {
   const auto cell = std::make_shared<lb::SnapshotCell>();
   const auto waiting = std::make_shared<channel::WaitList>();
   const lb::Router router(cell);
-  constexpr std::size_t kWaiters = 5'000;  // Of each thread.
+  constexpr std::size_t kWaiters = 5'000;  // The number of waiters of each thread.
 
   struct Counted final : channel::OnceWaiter {
     Counted(std::shared_ptr<channel::WaitList> list, const lb::Router& from)

@@ -61,7 +61,7 @@ class Scenario {
   XdsWorld world_;
   TreeHarness tree_;
   std::vector<TreeHarness::Call> held_;
-  std::map<std::string, std::string> cookies_;  ///< Of users.
+  std::map<std::string, std::string> cookies_;  ///< The cookie of each user.
   std::uint64_t calls_ = 0;
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// books — checks that the metrics equal the state of the simulated world (I10).
+// books — checks that the metrics equal the state of the simulated world (I10 in README.md).
 //
 //   Instruments::collect ─▶ [books] ◀─ model: stage, fakes, calls, topology
 //
-// The metrics are compared when the world is at rest, and after its end. signalbox_priority_active
-// has one writer for each tree that leads to a cluster, and the last writer wins. It is therefore
-// compared only where one tree leads to the cluster.
+// The metrics are compared when the world is at rest, and after its end. Several policy trees may
+// lead to one cluster. Each of them writes the cluster's signalbox_priority_active, and the value
+// written last stays. The metric is therefore compared only for clusters to which one tree leads.
 
 #pragma once
 
@@ -78,9 +78,9 @@ void calls_are_counted(const Books& books,
                        const std::map<std::string, CallCounts>& counts,
                        FakeComplaints& complaints);
 
-/// Checks that the calls to clusters with an lrs_server equal the calls that the load server got
-/// reports of, plus the calls in `book`, which are not reported yet (C3). A reporter actor that
-/// died may have sent one report twice (C7).
+/// Checks that the calls to clusters with an lrs_server equal the reported calls (those that the
+/// load server got, C3) plus the calls in `book` that wait for the next report. A load_reporter
+/// actor that died may have sent one report twice (C7).
 void loads_are_what_was_called(const std::map<std::string, testing::CallLoad>& calls,
                                LoadBook& book,
                                const Setting& setting,

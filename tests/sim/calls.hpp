@@ -35,12 +35,12 @@ struct Call {
   Duration length{};
   std::optional<std::uint64_t> client;
   std::string cookie;      ///< The cookie that was sent with the request.
-  std::string set_cookie;  ///< The response's Set-Cookie, once the call runs.
+  std::string set_cookie;  ///< The Set-Cookie header of the response, once the call runs.
   lb::Pick pick;
   CallState state = CallState::kWaiting;
 };
 
-/// The counts of one data plane for the calls of one cluster.
+/// The counts of one target's data plane for the calls that its routes sent to one cluster.
 struct CallCounts {
   std::array<std::int64_t, kPickOutcomes> picks{};
   std::int64_t running = 0;
@@ -111,7 +111,8 @@ class Calls {
   /// A snapshot was published: all waiting calls pick again soon.
   void published();
 
-  /// Adds a leaf that calls of the cluster may reach; collects all configurations so far.
+  /// Allows calls of the cluster to run on hosts of the leaf `child`. Leaves of earlier
+  /// configurations stay allowed, because calls may still run on their hosts.
   void may_reach(const std::string& cluster, const std::string& child) {
     below_[cluster].insert(child);
   }

@@ -67,7 +67,7 @@ class SlowControlPlane final : public actors::AdsTransport {
       to.clock_.after(kWay, [plane = &to, sent = std::move(bytes)] { plane->read(sent); });
     }
 
-    void read_next() override {}  // Each response is decoded at once.
+    void read_next() override {}  // Responses are delivered without flow control.
 
     SlowControlPlane& to;
   };
@@ -200,7 +200,7 @@ class ColdWorld {
       pass(milliseconds(100));
     ColdStart result;
     result.until_last_call = setting_.clock.now() - begin;
-    pass(std::chrono::seconds(30));  // So that all timers end.
+    pass(std::chrono::seconds(30));  // Longer than every timer that still runs.
     result.requests = plane_->requests();
     result.broken = setting_.complaints.sentences();
     for (const auto& caller : callers_) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults — fires those faults of the menu that strike at random times (Opportunity::kNow), such as
-// the death of an actor.
+// Faults — fires, at random times (Opportunity::kNow), faults of the seed's menu: the kinds of
+// faults that the seed allows (see FakeFaults). An example is the death of an actor.
 //
 //   FakeFaults (menu, dice) ─▶ [Faults]: from time to time ─▶ fakes, stage, world
 //
-// The fakes fire the other faults (Opportunity::kThere): at a response, connection, message or
-// call.
+// The fakes fire the other faults (Opportunity::kThere) when they handle a response, connection,
+// message or call.
 
 #pragma once
 

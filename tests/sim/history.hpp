@@ -2,10 +2,10 @@
 //
 // history — how a topology begins, and how it changes at random.
 //
-//   chance ─▶ make_topology ─▶ Topology ◀─ mutate, by a table of kinds of change ◀─ chance
+//   FakeChance ─▶ make_topology ─▶ Topology ◀─ mutate, by a table of kinds of change ◀─ FakeChance
 //
 // The control plane's configuration stays valid: no gap between priorities, no locality twice in a
-// priority, no host in two places.
+// priority, no host in two localities.
 
 #pragma once
 

@@ -18,7 +18,8 @@
 
 namespace signalbox::sim {
 
-/// The parts of the last publication that the next publication is compared with.
+/// The numbers of a target's newest published snapshot. Those of the next snapshot must not be
+/// lower.
 struct LastPublished {
   std::uint64_t sequence = 0;
   Generation generation = 0;
@@ -33,7 +34,8 @@ void sequence_and_generation_never_fall(const lb::Snapshot& snapshot,
                                         LastPublished& last,
                                         FakeComplaints& complaints);
 
-/// Every cluster that a running call holds is in the policy tree (A31-15).
+/// Every cluster that a running call refers to (by its lb::ClusterRef) is in the policy tree of the
+/// snapshot (A31-15).
 void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
                                      const Calls& calls,
                                      FakeComplaints& complaints);
@@ -41,8 +43,8 @@ void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
 void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeComplaints& complaints);
 
 /// Checks circuit breakers (A32), over all targets together: the count of a leaf's running calls is
-/// right, and never exceeds its limit. `limits`: the most that each leaf was allowed since its last
-/// calls began.
+/// right, and never exceeds its limit. `limits`: for each leaf, the highest limit under which a
+/// running call may have begun.
 void calls_in_flight_are_within_the_limit(const std::map<std::string, std::int64_t>& in_flight,
                                           const std::map<std::string, unsigned>& limits,
                                           lb::RequestLimits& counted,

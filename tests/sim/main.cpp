@@ -57,7 +57,8 @@ struct Job {
   absl::optional<Menu> menu;
 };
 
-// A pinned line: "SEED [FAULT,FAULT…]"; the text behind # describes the failure.
+// Reads a line of the --pinned file: "SEED [FAULT,FAULT…]". The text behind # describes the
+// failure.
 absl::optional<Job> pin_of(const std::string& line) {
   std::istringstream words(line.substr(0, line.find('#')));
   Job job;

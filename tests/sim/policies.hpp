@@ -3,8 +3,10 @@
 // policies — a table of the policies that a cluster may have: the configuration of each, which
 // hosts it connects to, and where it sends calls.
 //
-//   chance ─▶ policy_table() ─▶ ClusterModel::policy ─┬▶ write: resources
-//                                                     └▶ connects, chooses: quiescence, promises
+//   random draw ─▶ a row of policy_table() ─▶ ClusterModel::policy
+//      PolicyRow::write ─▶ resources: the cluster's load_balancing_policy
+//      PolicyRow::connects ─▶ quiescence checks the connections
+//      PolicyRow::chooses ─▶ promises checks the hosts that picks choose
 //
 // A new policy is one row in policies.cpp.
 

@@ -4,9 +4,9 @@
 //
 //   health_checker ─▶ [Probes] ◀─ the backend's state, and the times at which it flaps
 //
-// In a fifth of all intervals of two seconds, a backend fails its probes although it is up. The
-// intervals of each backend are computed from seed, address and time, and not drawn at random. So
-// probes change no other random number of the seed.
+// In a fifth of all intervals of two seconds, a backend fails its probes although it is up. A hash
+// of seed, address and time chooses these intervals. Probes draw no random numbers, so they do not
+// change the draws of the rest of the simulation.
 
 #pragma once
 

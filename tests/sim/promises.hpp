@@ -31,7 +31,7 @@ void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   const Topology& topology,
                                   FakeComplaints& complaints);
 
-/// A host that outlier detection must set aside when calls fail there (A50).
+/// A host on which calls will fail, so that outlier detection must eject it (A50).
 struct Suspect {
   std::string cluster;  ///< The routed cluster.
   Address host;

@@ -40,11 +40,13 @@ void clusters_of_calls_are_subscribed(const Calls& calls,
                                       const Setting& setting,
                                       FakeComplaints& complaints);
 
-/// A88: the control plane is reachable again, so no error text says that it is not.
+/// Checks that no error text of the snapshot says that the control plane cannot be reached: it is
+/// reachable again (A88).
 void no_note_is_left_of_a_lost_control_plane(const lb::Snapshot& snapshot,
                                              FakeComplaints& complaints);
 
-/// Checks that exactly the needed subchannels and attempts to connect exist.
+/// Checks that exactly the needed subchannels and attempts to connect exist. Topology and
+/// PolicyRow::connects say which are needed.
 void connections_are_those_that_are_needed(const Setting& setting,
                                            const Topology& topology,
                                            FakeComplaints& complaints);

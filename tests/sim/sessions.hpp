@@ -89,7 +89,8 @@ class Needs {
   /// which it no longer serves were needed until `now`.
   void note(const Topology& topology, Instant now);
 
-  /// An actor has died. Its successor may begin its waits anew, so connections may stay longer.
+  /// An actor died at `now`. Its successor starts the actor's timers anew, so a connection may be
+  /// kept for longer.
   void note_death(Instant now) { last_death_ = now; }
 
   /// Checks, at rest, the connections that no policy needs, and that only sessions keep. Such a

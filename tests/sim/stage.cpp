@@ -66,7 +66,8 @@ Stage::Stage(FakeClock& clock,
       trace_(trace),
       system_(configure(config_)),
       coordinator_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())) {
-  system_.await_actors_before_shutdown(false);  // No thread would run the actors.
+  // The shutdown must not wait for the actors: no thread runs them.
+  system_.await_actors_before_shutdown(false);
   coordinator_.clock().current_time = clock_.now();
 }
 

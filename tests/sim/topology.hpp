@@ -56,15 +56,15 @@ struct ClusterModel {
   unsigned connect_timeout_seconds = 5;
   unsigned drop_percent = 0;      ///< EDS only.
   unsigned max_requests = 1024;   ///< The most concurrent requests.
-  bool ejects = false;            ///< Outlier detection sets aside hosts that answer badly.
+  bool ejects = false;            ///< Outlier detection ejects hosts that fail too many calls.
   unsigned ejection_seconds = 1;  ///< The interval of outlier detection.
   MayStay may_stay = MayStay::kServed;
   std::optional<unsigned> idle_seconds;   ///< The idle_timeout of sessions; nullopt: an hour.
   std::vector<PriorityModel> priorities;  ///< EDS only.
   std::string dns_name;                   ///< DNS only: "host:port".
   std::vector<std::string> children;      ///< Aggregates only.
-  std::optional<AggregateMode> mode;      ///< Aggregates only; nullopt: the runtime's.
-  std::optional<unsigned> panic_percent;  ///< Aggregates only; nullopt: the runtime's.
+  std::optional<AggregateMode> mode;      ///< Aggregates only; nullopt: the runtime's mode.
+  std::optional<unsigned> panic_percent;  ///< Aggregates only; nullopt: the runtime's threshold.
 };
 
 struct RouteModel {
@@ -79,7 +79,7 @@ struct TargetModel {
   bool for_somebody_else = false;  ///< No virtual host has the target's domain.
   std::string route_name;
   std::vector<RouteModel> routes;
-  bool sessions = false;    ///< Whether the listener has the filter of sessions.
+  bool sessions = false;    ///< Whether the listener has the filter stateful_session.
   std::string cookie_path;  ///< The path of calls with sessions; empty: all paths.
 };
 
@@ -138,7 +138,8 @@ std::set<std::string> reachable(const Topology& topology);
 /// The DNS answer for a cluster's name.
 std::vector<Address> dns_answer(const std::string& cluster, const std::string& dns_name);
 
-/// The priority of a leaf that gets calls when every host is up; nullopt: no priority has a host.
+/// The priority of the leaf that gets the leaf's calls when every host is up; nullopt: no priority
+/// has a host.
 std::optional<std::size_t> best_priority(const ClusterModel& leaf);
 
 /// The hosts of best_priority(), by locality. All addresses of a DNS name are in one locality.

@@ -20,8 +20,9 @@ struct Tally {
   std::size_t failed = 0;
 };
 
-/// Runs job(0) … job(count - 1), each in one of `processes` workers; a job returns whether it
-/// passed. `crashed` gets each job that ended its worker. Progress goes to stderr.
+/// Runs job(0) … job(count - 1) in `processes` worker processes. A job returns whether it passed.
+/// `crashed` is called with each job that ended its worker, and with the way it ended. Progress
+/// goes to stderr.
 Tally run_jobs(std::size_t count,
                std::size_t processes,
                const std::function<bool(std::size_t)>& job,

@@ -99,7 +99,7 @@ Outcome World::run() {
   return outcome;
 }
 
-// --- the three acts ---------------------------------------------------------
+// --- the acts ---------------------------------------------------------------
 
 void World::open() {
   for (std::size_t number = 0; number < kClusters; ++number) {
@@ -204,7 +204,8 @@ void World::calm() {
     if (!eject_somebody(channels_[i], topology_.targets[i])) return;
   }
   encore();
-  if (!pass(minutes(16))) return;  // Longer than any session keeps its host after the drains.
+  // After the drains, no session keeps its host for longer than this.
+  if (!pass(minutes(16))) return;
   forget_endings();
   probe_routes();
   if (!pass(seconds(20))) return;

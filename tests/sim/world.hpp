@@ -67,7 +67,8 @@ class World {
  private:
   class Listener;
 
-  /// One target: its data plane (simulated calls), and facts of its last published snapshot.
+  /// One target: its data plane (simulated calls), and the numbers of its newest published
+  /// snapshot.
   struct Channel {
     std::shared_ptr<lb::SnapshotCell> cell;
     std::unique_ptr<Calls> calls;

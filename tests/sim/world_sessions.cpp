@@ -145,7 +145,7 @@ void World::ask_all_clients() {
   }
 }
 
-// --- hosts that are set aside ----------------------------------------------------
+// --- ejected hosts --------------------------------------------------------------
 
 // Makes a call with a forged cookie that names the ejected host. Checks that the call goes to
 // another host.
@@ -184,8 +184,8 @@ void World::drains() {
   }
 }
 
-// Drains a host of pinned sessions under load, sometimes moves it to another priority, and removes
-// it.
+// Under load, drains a host that has sessions, sometimes moves it to another priority, and then
+// removes it.
 void World::drain_somebody(std::size_t at, const std::string& path) {
   Channel& channel = channels_[at];
   const TargetModel& target = topology_.targets[at];
@@ -247,7 +247,7 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
   struct Sent {
     std::uint64_t number;
     bool is_pinned;
-    bool is_there;  ///< The host may be used, since EDS has not removed it yet.
+    bool is_there;  ///< EDS has not removed the host yet.
     bool while_draining;
   };
 
@@ -262,7 +262,8 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
       } else if (chance.percent(50)) {
         plan.client = calls.add_client(path);
       }
-      // A new session's calls are of its cluster, so the model knows where they may go.
+      // A new client begins a session by this call and is removed after it: only pinned clients
+      // call again.
       sent.push_back({calls.probe(plan), is_pinned, is_there, is_draining});
       if (plan.client && !is_pinned) calls.remove_client(*plan.client);
       pass(milliseconds(40));

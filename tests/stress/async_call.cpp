@@ -57,8 +57,8 @@ class AsyncUnary final : public OneAtATime {
   Response response_;
 };
 
-// Writes all messages, WritesDone, reads all replies, Finish: those of the four that the kind of
-// stream has. A chat writes and reads in turn.
+// Does, of these four operations, those that the kind of stream has: writes all messages,
+// WritesDone, reads all replies, Finish. A chat (both directions stream) writes and reads in turn.
 template <typename Outgoing, typename Incoming, typename Stream>
 class AsyncStream final : public OneAtATime {
  public:

@@ -69,7 +69,7 @@ class CallBody {
 /// Makes a call through the synchronous API; returns when the call has ended.
 void run_sync(const Means& means, const ChannelPtr& channel, const Plan& plan);
 
-/// What a completion queue's tags point to.
+/// The object to which a tag of a completion queue points.
 class AsyncCall {
  public:
   virtual ~AsyncCall() = default;

@@ -19,7 +19,7 @@ constexpr std::size_t kEnough = 50;
 // How much earlier is allowed: this fraction of the slack, 150 ms of 30 s.
 constexpr int kEarlyPartOfSlack = 200;
 
-// For so long after a backend's stop, calls may still end because of it.
+// A call may still end because of a backend's stop for this long after the stop.
 constexpr milliseconds kAftermath{1'000};
 
 std::string name_of(grpc::StatusCode code) {

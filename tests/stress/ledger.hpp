@@ -46,10 +46,10 @@ class Ledger {
   std::size_t open() const;
   /// Returns when at most `calls` calls are open, or after a short while.
   void wait_for_room(std::size_t calls) const;
-  /// Reports the calls that should have ended; returns false if there are none.
+  /// Reports the open calls that should have ended. Returns false if there are none.
   bool find_overdue();
   std::vector<std::string> broken() const;
-  /// Lines for people: how many calls ended in which way.
+  /// Lines that say how many calls ended in which way.
   std::string totals() const;
 
  private:

@@ -26,9 +26,9 @@ struct Plan {
   std::uint64_t id = 0;
   Api api = Api::kSync;
   Shape shape = Shape::kUnary;
-  milliseconds deadline{0};  ///< From the call's start; may lie in the past.
+  milliseconds deadline{0};  ///< Counted from the call's start; may lie in the past.
   bool wait_for_ready = false;
-  int messages = 1;  ///< In each direction that is a stream.
+  int messages = 1;  ///< The number of messages in each direction that is a stream.
   int hold_ms = 0;
   int status = 0;  ///< The status with which the server is asked to end the call.
   bool cancel_first = false;

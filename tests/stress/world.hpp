@@ -31,7 +31,7 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// Does one event, drawn from the seed. Only one thread may call it.
+  /// Makes one of the changes above, drawn from the seed. Only one thread may call it.
   void disturb();
 
   /// A random channel or router. The caller may keep it longer than its runtime lives.
@@ -67,7 +67,7 @@ class World {
   std::vector<std::unique_ptr<Backend>> backends_;
   std::unique_ptr<tools::ControlPlane> plane_;
   bool plane_is_up_ = true;
-  /// Of all runtimes that ever ran.
+  /// The metrics of all runtimes so far, including those of ended runtimes.
   std::vector<std::shared_ptr<prometheus::Collectable>> metrics_;
   std::vector<std::thread> endings_;
   std::mutex mutex_;  ///< Guards the list of lives.

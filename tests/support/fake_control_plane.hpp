@@ -85,7 +85,7 @@ class FakeControlPlane final : public actors::AdsTransport {
   struct Expected {
     std::string version;
     bool nack = false;
-    std::uint64_t age = 0;  ///< Larger for each later response.
+    std::uint64_t age = 0;  ///< The response's number; later responses have larger ones.
   };
 
   struct Subscription {

@@ -66,7 +66,7 @@ class FakeLoadServer final : public actors::AdsTransport {
   /// The sums of all reports, by cluster.
   const std::map<std::string, CallLoad>& loads() const { return loads_; }
 
-  /// The largest number of calls, begun and ended ones together, in one report.
+  /// The largest sum of begun and ended calls in one report.
   std::uint64_t largest() const { return largest_; }
 
   std::size_t streams() const { return streams_.size(); }

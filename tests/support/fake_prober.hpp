@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeProber — a HealthProber for tests: its probes wait until the test answers them. Runs on one
-// thread.
+// FakeProber — a HealthProber for tests: a probe waits until the test answers it. All calls of a
+// FakeProber come from one thread.
 //
 //   health_checker ─▶ begin ─▶ [FakeProber] ◀─ answer(address, outcome) ─ the test
 

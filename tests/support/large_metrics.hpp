@@ -19,7 +19,8 @@ namespace signalbox::testing {
 
 struct LargeMetrics {
   std::shared_ptr<metrics::Instruments> instruments;
-  std::vector<EndpointCallsPtr> endpoints;  ///< Held here, as a runtime's policies hold them.
+  /// Held so that no endpoint's counters are erased for another endpoint's, as policies do.
+  std::vector<EndpointCallsPtr> endpoints;
 };
 
 /// Every target calls every cluster. Each cluster has two priorities, and has seen calls of five

@@ -44,7 +44,7 @@ std::string to_text(DetectionOutcome outcome) {
   return "too many";
 }
 
-// " a b", or " none".
+// The addresses of the table as " a b", or " none".
 std::string names_in(const std::shared_ptr<const UnhealthyEndpoints>& table) {
   if (table == nullptr || table->empty()) return " none";
   std::string names;

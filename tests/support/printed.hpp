@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// printed — how Catch2 shows the product's enumerations when a comparison of them fails.
+// printed — how Catch2 shows signalbox's enumerations when a comparison of them fails.
 //
 //   CHECK(state == kReady) ─▶ Catch2 ─▶ [operator<<] ─▶ to_string() ─▶ "IDLE == READY"
 //

@@ -63,7 +63,8 @@ class RecordingObserver final : public CallObserver {
   }
 
   bool wants = true;
-  /// The event that throws; empty: none does.
+  /// The text of an event, such as "attempt 0": when that event is recorded, the observer throws.
+  /// Empty: it never throws.
   std::string throws_at;
   /// The header that each attempt sets; empty: none.
   std::string header;

@@ -166,7 +166,7 @@ struct SessionFixture : RouterFixture {
   Instant now{std::chrono::hours(1)};
   std::vector<std::string> warnings;
   std::vector<std::string> asked;   ///< The clusters of all picks.
-  std::vector<std::string> wishes;  ///< The hosts in the cookie of each call.
+  std::vector<std::string> wishes;  ///< The hosts named by the cookie of each call.
   /// The session arguments of the last pick. Their `hosts` dangle after the pick.
   std::optional<lb::SessionArgs> last;
 };

@@ -34,7 +34,7 @@ class TerminalProgram {
   pid_t pid() const { return pid_; }
 
   void type(const std::string& text) const;
-  /// The program gets SIGWINCH.
+  /// Changes the terminal's size. The program gets SIGWINCH.
   void resize(TerminalSize size) const;
   /// Closes the terminal, as its window does. The program gets SIGHUP.
   void hang_up();

@@ -86,7 +86,8 @@ void TreeHarness::up(const std::string& address) {
     const auto found = node->subchannels.find(name);
     if (found == node->subchannels.end()) continue;
     if (found->second.state == kConnecting) set_state(*node, name, kReady);
-    if (found->second.state == kFailure) set_state(*node, name, kIdle);  // The back-off is over.
+    // Ends the back-off: an attempt may begin at once.
+    if (found->second.state == kFailure) set_state(*node, name, kIdle);
   }
   run();
 }
@@ -110,7 +111,8 @@ void TreeHarness::silence(const std::string& address) {
     const auto found = node->subchannels.find(name);
     if (found == node->subchannels.end()) continue;
     if (found->second.state == kReady) set_state(*node, name, kIdle);
-    if (found->second.state == kFailure) set_state(*node, name, kIdle);  // The back-off is over.
+    // Ends the back-off: an attempt may begin at once.
+    if (found->second.state == kFailure) set_state(*node, name, kIdle);
   }
   run();
 }
@@ -453,7 +455,7 @@ void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
             }
           },
           [&](const FinishSweep& it) { tell_sweeper(owner, SweepDone{it.next_due}); },
-          [](const StartHealthChecks&) {},  // No prober here.
+          [](const StartHealthChecks&) {},  // The harness has no health prober.
           [](const StopHealthChecks&) {},
           [&](const Observe& it) {
             const auto* swept = std::get_if<SessionsSwept>(&it.observation);

@@ -102,7 +102,7 @@ class TreeHarness {
   /// The number of connections to the address that were made so far.
   int connections(const std::string& address) const;
 
-  /// The paths of all policies below `path` (inclusive), with their names: "m/orders cds".
+  /// The path and the kind of each policy at `path` and below: "m/orders cds".
   std::vector<std::string> policies(const std::string& path) const;
 
   /// The state that the policy at `path` published last.

@@ -46,7 +46,7 @@ class XdsWorld {
            const LbConfigPtr& lb_policy = default_lb_policy(),
            const ClusterExtras& extras = {});
 
-  /// An EDS cluster without known endpoints.
+  /// An EDS cluster before its endpoints are known.
   void eds_unresolved(const std::string& cluster, const std::string& resolution_note);
 
   void dns(const std::string& cluster, const std::string& address);

@@ -30,6 +30,7 @@ from words import ADVICE as WORD_KINDS, check_words
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 HERE = Path(__file__).resolve().parent
 LAYERS = ("messages", "xds", "lb", "metrics", "actors")  # At most one level of sub-folders.
+# The folders of the product: all of signalbox except tests, examples and build files.
 PRODUCT = (*(f"{layer}/" for layer in LAYERS), "channel/", "tools/")
 LONGEST_FUNCTION = 60
 LAYERS_ADVICE = "the layers are drawn in ARCHITECTURE.md, the table is tests/tidy/includes.txt"

@@ -6,8 +6,9 @@
 //   LoadEngine::drain ─▶ ended calls ─┐
 //   lines of the parent ─▶ acts ──────┴▶ [Collector] ─▶ LoadRecorder
 //
-// A call is recorded kHold after it ended. The parent announces an act before it does the act, so
-// the announcement has arrived by then.
+// A call is recorded kHold after its end, because the announcement of an act takes time to arrive.
+// The parent announces an act before it does the act, so after kHold every act that began before
+// the call's end is known.
 
 #pragma once
 

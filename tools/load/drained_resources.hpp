@@ -5,7 +5,8 @@
 //
 //   YAML or JSON ─▶ [parse] ─▶ drain("10.0.0.1:80", true) ─▶ text() ─▶ the control plane's own copy
 //
-// The user's file is never written. Whether the resources are valid is the control plane's matter.
+// The user's file is never written. This class does not check that the resources are valid: the
+// control plane that serves them does.
 
 #pragma once
 
@@ -43,7 +44,7 @@ class DrainedResources {
 
   nlohmann::json root_;
   std::set<std::string> draining_;
-  std::map<std::string, std::string> proxies_;  // By address.
+  std::map<std::string, std::string> proxies_;  // The proxy's address for each endpoint's address.
 };
 
 }  // namespace signalbox::tools

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EndedCall, SentCall — what the engine's threads say of a call, as small values that rings carry.
+// EndedCall, SentCall — facts about one call, as small values that the engine's threads put into
+// rings (ring.hpp).
 //
 //   sender ─ SentCall ─▶ ring ─┐
 //   taker ─ EndedCall ─▶ ring ─┴▶ LoadRecorder
@@ -17,7 +18,7 @@ namespace signalbox::tools {
 struct SentCall {
   std::int64_t due_ns = 0;
   std::int64_t sent_ns = 0;
-  bool is_dropped = false;  ///< It was not sent; `sent_ns` is when that was decided.
+  bool is_dropped = false;  ///< The call was not sent; `sent_ns` is when that was decided.
 };
 
 struct EndedCall {
@@ -28,10 +29,11 @@ struct EndedCall {
   std::int64_t due_ns = 0;
   std::int64_t sent_ns = 0;
   std::int64_t ended_ns = 0;
-  std::uint32_t endpoint = kNoEndpoint;  ///< Index of the list that the engine announces.
+  /// The endpoint's number, from 1, in the order of LoadEngine::Drained::endpoints.
+  std::uint32_t endpoint = kNoEndpoint;
   std::int32_t session = kNoSession;
   std::uint8_t code = 0;        ///< gRPC's status code.
-  bool is_closed_loop = false;  ///< A closed loop would have sent it, too.
+  bool is_closed_loop = false;  ///< A closed loop would have sent it, too (engine.hpp).
 };
 
 }  // namespace signalbox::tools

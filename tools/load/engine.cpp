@@ -129,7 +129,7 @@ std::int64_t LoadEngine::since_start(Clock::time_point time) const {
 // --- the sender ----------------------------------------------------------------------------------
 
 void LoadEngine::send_all() {
-  ::prctl(PR_SET_TIMERSLACK, 1);  // The kernel's 50 µs would be lateness.
+  ::prctl(PR_SET_TIMERSLACK, 1);  // The default slack of 50 µs would count as lateness.
   const nanoseconds end = options_.warmup + options_.duration;
   for (std::uint64_t number = 0; !stopping_; ++number) {
     Clock::time_point due;
@@ -240,7 +240,7 @@ void LoadEngine::take(Call& call) {
   call.context.reset();
   call.is_busy = false;
   if (ended.is_closed_loop) --closed_in_flight_;
-  static_cast<void>(free_.push(&call));  // A call that finds no place is used no more.
+  static_cast<void>(free_.push(&call));  // A call object that does not fit is not used again.
   --in_flight_;
 }
 

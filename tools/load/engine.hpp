@@ -11,8 +11,9 @@
 // as not sent, when too many calls are in flight, or when its own timeout has passed before its
 // turn came.
 //
-// A call is *of the closed loop* when fewer than kClosedLoopCallers of such calls were in flight
-// when it was sent: it is what a closed loop of so many callers would have sent, too.
+// A call is *of the closed loop* when, at its sending, fewer than kClosedLoopCallers calls of the
+// closed loop were in flight. So these are the calls that a closed loop with that many callers
+// would have sent, too.
 
 #pragma once
 
@@ -51,20 +52,22 @@ class LoadEngine {
     std::string payload;  ///< The request's bytes.
     std::vector<std::pair<std::string, std::string>> headers;
     std::chrono::nanoseconds call_timeout = std::chrono::seconds(5);
-    std::size_t sessions = 0;  ///< Each with a jar; calls take turns. 0: no cookies.
+    std::size_t sessions = 0;  ///< Each session has a cookie jar; calls take turns. 0: no cookies.
     std::int64_t max_in_flight = 10'000;
     RateProfile profile;
     Arrivals arrivals = Arrivals::kPoisson;
     std::uint64_t seed = 1;
     std::chrono::nanoseconds warmup{};
-    std::chrono::nanoseconds duration = std::chrono::seconds(10);  ///< Without the warm-up.
+    /// The length of the measured part, which follows the warm-up.
+    std::chrono::nanoseconds duration = std::chrono::seconds(10);
   };
 
   /// The result of drain().
   struct Drained {
     std::vector<SentCall> sent;
-    std::vector<EndedCall> ended;        ///< In the order of their ends.
-    std::vector<std::string> endpoints;  ///< New ones: "127.0.0.1:40001". Indexes count from 1.
+    std::vector<EndedCall> ended;  ///< In the order of their ends.
+    /// Endpoints reached for the first time. The first of all has number 1.
+    std::vector<std::string> endpoints;
   };
 
   LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel, Options options);
@@ -119,7 +122,8 @@ class LoadEngine {
   Ring<SentCall, kPlaces> sent_;
   Ring<EndedCall, kPlaces> ended_;
   Ring<Call*, kPlaces> free_;
-  std::vector<std::unique_ptr<Call>> calls_;  // Only for the sender thread until it has ended.
+  // The sender thread uses them; cancel_busy() does after its end.
+  std::vector<std::unique_ptr<Call>> calls_;
 
   std::atomic<std::int64_t> in_flight_ = 0;
   std::atomic<std::int64_t> closed_in_flight_ = 0;
@@ -129,7 +133,7 @@ class LoadEngine {
   std::atomic<std::int64_t> sender_cpu_ns_ = 0;
   std::atomic<std::int64_t> taker_cpu_ns_ = 0;
 
-  // For the taker thread. drain() also reads and empties new_endpoints_.
+  // Only the taker thread uses these two, but drain() also reads and empties new_endpoints_.
   EndpointNumbers endpoints_;
   MessageCounts messages_;
   std::mutex mutex_;  // Guards new_endpoints_.

@@ -12,7 +12,7 @@ constexpr std::int64_t kWindow = 5 * kSecond;
 constexpr std::int64_t kWindowBins = kWindow / kLoadBinNs;
 constexpr std::int64_t kSecondBins = kSecond / kLoadBinNs;
 constexpr double kWithin = 1.2;
-constexpr double kFinest = 1e6;  // Nanoseconds.
+constexpr double kFinest = 1e6;  // In nanoseconds.
 constexpr double kShare = 0.99;
 
 struct Within {
@@ -58,7 +58,8 @@ bool is_within(const std::vector<Within>& within, std::int64_t begin, std::int64
 void FaultAnalysis::fault_began(std::int64_t at_ns, bool is_fault) {
   Fault fault{.at_ns = at_ns, .is_fault = is_fault};
   for (const auto& [rank, last] : last_answer_) {
-    if (last >= at_ns - kSecond) fault.worst_before = rank;  // Ranks rise.
+    // Ranks rise, so the worst rank remains.
+    if (last >= at_ns - kSecond) fault.worst_before = rank;
   }
   faults_.push_back(fault);
   figures_.emplace_back();

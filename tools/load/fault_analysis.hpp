@@ -9,12 +9,12 @@
 // - A failed call is *lost* to the first fault that began while the call was due and had not ended,
 //   else to the last fault before the call was due. A call that failed before every fault is lost
 //   to none of them.
-// - *The next priority*: one that is worse than all that answered in the last second before the
-//   fault. Its first answer after the fault counts, if it comes before a fault that began a second
-//   later or more: then it is that fault's.
-// - A fault has *failed back* when a priority that is no worse than those answers after that.
-//   Calls that failed within a second before or after, but after the next priority's first answer,
-//   are its failback errors.
+// - *The next priority* of a fault: one that is worse than every priority that answered in the last
+//   second before the fault. Its first answer counts, unless another fault began a second or more
+//   after this one: from then on, answers count for the later fault.
+// - A fault has *failed back* when a priority no worse than those before the fault answers a
+//   call that was sent after the next priority's first answer. The *failback errors* are the calls
+//   that failed within a second before or after, but after the next priority's first answer.
 // - A session has *moved* when it is answered by another endpoint than before. It is counted once
 //   for the last fault that began before that answer.
 // - The *baseline* is the p99 of the calls that were due in the 5 s before the fault. A fault has
@@ -38,14 +38,14 @@ class FaultAnalysis {
  public:
   explicit FaultAnalysis(std::size_t sessions) : sessions_(sessions) {}
 
-  /// The next act of the script begins. `is_fault`: false if it is a mark or ends a fault.
+  /// An act of the script begins. `is_fault`: false if the act is a mark or ends a fault.
   void fault_began(std::int64_t at_ns, bool is_fault);
 
   /// A measured call has ended. `rank` orders priorities: a worse one has a higher rank. nullopt:
   /// not known.
   void ended(const EndedCall& call, std::optional<std::uint32_t> rank);
 
-  /// In the order of the acts. Baseline and recovery are not set.
+  /// The figures of all acts so far, in the order of the acts. Baseline and recovery are not set.
   const std::vector<LoadFaultFigures>& figures() const { return figures_; }
 
  private:
@@ -53,13 +53,15 @@ class FaultAnalysis {
     std::int64_t at_ns = 0;
     bool is_fault = true;
     std::optional<std::uint32_t> worst_before;  // nullopt: no priority answered just before.
-    std::optional<std::int64_t> next_answered;  // When the next priority answered first.
+    // When the next priority answered first; nullopt: not yet.
+    std::optional<std::int64_t> next_answered;
     std::optional<std::int64_t> failed_back;
   };
 
   struct Session {
     std::optional<std::uint32_t> endpoint;
-    std::optional<std::size_t> counted_for;  // The fault.
+    // The index of the fault for which the session's move was counted last.
+    std::optional<std::size_t> counted_for;
   };
 
   bool is_over(std::size_t fault, std::int64_t now_ns) const;
@@ -71,8 +73,10 @@ class FaultAnalysis {
   std::vector<Fault> faults_;
   std::vector<LoadFaultFigures> figures_;
   std::vector<Session> sessions_;
-  std::map<std::uint32_t, std::int64_t> last_answer_;  // By rank.
-  std::deque<std::int64_t> recent_failures_;           // Ends of failed calls, of the last second.
+  // For each rank, the end of its last answered call.
+  std::map<std::uint32_t, std::int64_t> last_answer_;
+  // The ends of the calls that failed in the last second.
+  std::deque<std::int64_t> recent_failures_;
 };
 
 /// The p99 of the calls that were due in the 5 s before `at_ns`; 0: none ended OK.

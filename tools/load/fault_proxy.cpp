@@ -28,7 +28,8 @@ namespace {
 
 using Clock = Pacer::Clock;
 
-constexpr std::size_t kMostWaiting = std::size_t{1} << 20;  // Bytes of one direction.
+// The most bytes that wait in one direction of a connection.
+constexpr std::size_t kMostWaiting = std::size_t{1} << 20;
 constexpr int kBacklog = 1024;
 
 struct SocketAddress {
@@ -78,8 +79,8 @@ struct Direction {
   Pacer pacer;
   std::deque<Chunk> queue;
   std::size_t waiting_bytes = 0;
-  bool has_ended = false;  // `from` sends no more.
-  bool is_shut = false;    // `to` has been told.
+  bool has_ended = false;  // `from` has closed its side: no more bytes come.
+  bool is_shut = false;    // `to` was shut down for writing.
 
   bool is_due(Clock::time_point now) const { return !queue.empty() && queue.front().leaves <= now; }
 };
@@ -148,11 +149,11 @@ Clock::time_point Pacer::leaves(const Harm& harm, Clock::time_point arrived, std
     const std::chrono::duration<double> length(static_cast<double>(bytes) / harm.bytes_per_second);
     time = std::max(time, free_) + std::chrono::duration_cast<Clock::duration>(length);
   }
-  free_ = std::max(free_, time);  // Bytes never overtake bytes.
+  free_ = std::max(free_, time);  // No byte may leave before an earlier byte.
   return free_;
 }
 
-// The proxy's thread.
+// The loop that the proxy's thread runs.
 class FaultProxy::Loop {
  public:
   Loop(FaultProxy& proxy, int listener, SocketAddress endpoint)
@@ -173,7 +174,7 @@ class FaultProxy::Loop {
       if (polled_[0].revents != 0) {
         std::uint64_t rings = 0;
         static_cast<void>(!::read(proxy_.bell_, &rings, sizeof rings));
-        continue;  // The harm may have changed.
+        continue;  // take_harm() first: the bell rang for a new Harm, or for the end.
       }
       std::size_t at = 2;
       for (Connection& connection : connections_) {
@@ -231,7 +232,7 @@ class FaultProxy::Loop {
     ::ppoll(polled_.data(), polled_.size(), &timeout, nullptr);
   }
 
-  // What a socket waits for: `in` is read from it, `out` is written to it.
+  // The poll events of a socket from which `in` is read, and to which `out` is written.
   short events(const Connection& connection,
                const Direction& in,
                const Direction& out,
@@ -300,7 +301,7 @@ class FaultProxy::Loop {
   const SocketAddress endpoint_;
   Harm harm_;
   std::list<Connection> connections_;
-  std::vector<pollfd> polled_;  // The bell, the listener, and two of each connection.
+  std::vector<pollfd> polled_;  // The bell, the listener, and two sockets of each connection.
 };
 
 absl::StatusOr<std::unique_ptr<FaultProxy>> FaultProxy::start(const std::string& endpoint) {

@@ -20,12 +20,13 @@
 
 namespace signalbox::tools {
 
-/// What is done to all connections of a proxy.
+/// The faults that the proxy applies to all of its connections.
 struct Harm {
-  std::chrono::nanoseconds delay{};  ///< Of every byte, in each direction.
-  double bytes_per_second = 0;       ///< In each direction of each connection; 0: no limit.
-  bool is_blackhole = false;         ///< Nothing passes, and nothing is closed.
-  bool is_reset = false;             ///< Open connections are reset, and new ones at once.
+  std::chrono::nanoseconds delay{};  ///< The delay of every byte, in each direction.
+  /// The limit for each direction of each connection; 0: no limit.
+  double bytes_per_second = 0;
+  bool is_blackhole = false;  ///< Nothing passes, and nothing is closed.
+  bool is_reset = false;      ///< Open connections are reset, and new ones at once.
 };
 
 /// When the bytes of one direction may leave.
@@ -36,7 +37,7 @@ class Pacer {
   Clock::time_point leaves(const Harm& harm, Clock::time_point arrived, std::size_t bytes);
 
  private:
-  Clock::time_point free_;  // When all earlier bytes have left.
+  Clock::time_point free_;  // The time at which all earlier bytes have left.
 };
 
 class FaultProxy {

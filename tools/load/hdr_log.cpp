@@ -17,9 +17,11 @@
 namespace signalbox::tools {
 namespace {
 
-constexpr std::uint32_t kCookie = 0x1c849313;            // V2, counts as ZigZag LEB128.
-constexpr std::uint32_t kCompressedCookie = 0x1c849314;  // The same in zlib's format.
-constexpr std::uint32_t kDigits = 2;                     // These give 128 sub-buckets.
+// Version 2 of the encoding: counts as ZigZag LEB128.
+constexpr std::uint32_t kCookie = 0x1c849313;
+constexpr std::uint32_t kCompressedCookie = 0x1c849314;  // The V2 encoding, compressed by zlib.
+// Significant decimal digits: two digits give 128 sub-buckets.
+constexpr std::uint32_t kDigits = 2;
 constexpr std::size_t kBinsInSecond = 1'000'000'000 / kLoadBinNs;
 
 void append_big_endian(std::string& to, std::uint64_t value, unsigned bytes) {
@@ -73,11 +75,12 @@ std::string encode_hdr(const LatencyHistogram& histogram) {
   std::string plain;
   append_big_endian(plain, kCookie, 4);
   append_big_endian(plain, counts.size(), 4);
-  append_big_endian(plain, 0, 4);  // The offset of normalized indexes.
+  append_big_endian(plain, 0, 4);  // The field normalizingIndexOffset.
   append_big_endian(plain, kDigits, 4);
-  append_big_endian(plain, 1, 8);  // The lowest value.
+  append_big_endian(plain, 1, 8);  // The field lowestDiscernibleValue.
   append_big_endian(plain, LatencyHistogram::kHighest, 8);
-  append_big_endian(plain, std::bit_cast<std::uint64_t>(1.0), 8);  // Integers to doubles.
+  // The field integerToDoubleValueConversionRatio.
+  append_big_endian(plain, std::bit_cast<std::uint64_t>(1.0), 8);
   plain += counts;
   const std::string compressed = deflated(plain);
   std::string framed;

@@ -46,16 +46,19 @@ using Json = nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr milliseconds kRound{20};                    // Between two looks at the sides.
-constexpr milliseconds kHeadStart{200};               // From "go" to the first call.
-constexpr auto kPatience = std::chrono::seconds(10);  // Beyond the times that were asked for.
+// The time between two looks at the lines of the sides.
+constexpr milliseconds kRound{20};
+// The time from the line "go" to the first call.
+constexpr milliseconds kHeadStart{200};
+// Added to the durations that the user asked for.
+constexpr auto kPatience = std::chrono::seconds(10);
 
 struct Prepared {
-  SidePlan plan;  // Without `side` and `result`.
+  SidePlan plan;  // The plan of both sides; `side` and `result` are set for each.
   Script script;
   std::optional<DrainedResources> resources;
   std::vector<Threshold> thresholds;
-  std::optional<absl::Time> start;  // --start-at
+  std::optional<absl::Time> start;  // The option --start-at.
   LoadConfiguration configuration;
 };
 
@@ -266,7 +269,7 @@ class SideProcess {
   ChildProcess process_;
 };
 
-// The run: from the sides' processes to the report.
+// Runs the load: starts the processes of the sides, does the acts, and makes the report.
 class LoadRun {
  public:
   LoadRun(const LoadOptions& options, Prepared prepared)

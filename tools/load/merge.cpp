@@ -19,7 +19,7 @@
 namespace signalbox::tools {
 namespace {
 
-constexpr std::size_t kMostMessages = 20;  // As in each report.
+constexpr std::size_t kMostMessages = 20;  // The limit of a single run's report, too.
 
 using Reports = std::vector<NamedReport>;
 
@@ -45,7 +45,7 @@ absl::Status check(const Reports& reports) {
 
 // --- time ----------------------------------------------------------------------------------------
 
-// By how many bins each run began after the first one.
+// For each run, the number of bins by which it began after the first run.
 std::vector<std::size_t> shifts_of(const Reports& reports) {
   std::int64_t first_start = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_start = std::numeric_limits<std::int64_t>::min();
@@ -71,7 +71,7 @@ std::int64_t ns_of(std::size_t bins) {
 
 // --- configuration -------------------------------------------------------------------------------
 
-// "2 × 200 + 100"
+// The rates of the runs in one text: "2 × 200 + 100".
 std::string rates_of(const Reports& reports) {
   std::map<std::string, int> counts;
   for (const auto& [name, report] : reports)

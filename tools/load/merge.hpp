@@ -8,10 +8,10 @@
 // are computed again from the sums.
 // Not exact: reports have only percentiles of the lateness, so the longest are taken.
 //
-// Runs that overlap in time are laid on one another by their clocks, in steps of a bin. Otherwise
-// each begins at 0, as runs do that are repeated. A fault is known by its name. Its earliest time
-// counts, and the earliest answer of its next priority. A run without a fault of the others
-// contributes calls but no lost calls, and a note says so.
+// Runs that overlap in time are aligned by their clocks, in steps of a bin. Runs that do not
+// overlap are repetitions, and all begin at 0. Faults of the same name are one fault: it has the
+// earliest time, and the earliest first answer of the next priority. A run that lacks a fault adds
+// calls but no lost calls to it, and a note says so.
 
 #pragma once
 
@@ -25,7 +25,7 @@
 namespace signalbox::tools {
 
 struct NamedReport {
-  std::string name;  ///< Of the file, for errors and notes.
+  std::string name;  ///< The file's name, for errors and notes.
   LoadReport report;
 };
 

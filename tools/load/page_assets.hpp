@@ -12,7 +12,7 @@ namespace signalbox::tools {
 
 const char* load_page_script();
 const char*
-load_page_script_sha256();  ///< In hexadecimal digits; the page allows this script only.
+load_page_script_sha256();  ///< SHA-256 in hexadecimal digits. The page allows only this script.
 const char* load_page_style();
 
 }  // namespace signalbox::tools

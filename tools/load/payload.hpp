@@ -14,12 +14,13 @@
 
 namespace signalbox::tools {
 
-/// "/orders.v1.Orders/Place" of "orders.v1.Orders/Place", "/orders.v1.Orders/Place" or
-/// "orders.v1.Orders.Place".
+/// Returns "/orders.v1.Orders/Place" for each of the forms "orders.v1.Orders/Place",
+/// "/orders.v1.Orders/Place" and "orders.v1.Orders.Place".
 absl::StatusOr<std::string> method_path_of(absl::string_view text);
 
-/// `protoset`: the bytes of a FileDescriptorSet. INVALID_ARGUMENT: it is none, it lacks the method,
-/// the method streams, or the JSON does not fit; the error names the field and the position.
+/// `protoset`: the bytes of a FileDescriptorSet. INVALID_ARGUMENT: `protoset` is no such set or
+/// lacks the method, the method streams, or the JSON does not fit the request's type. The error
+/// names the field and the position.
 absl::StatusOr<std::string> payload_of_json(const std::string& protoset,
                                             const std::string& method_path,
                                             const std::string& json);

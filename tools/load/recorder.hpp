@@ -49,7 +49,7 @@ class LoadRecorder {
 
   /// Gives the next index to this address: EndedCall::endpoint is 1 for the first one added.
   void add_endpoint(std::string address);
-  /// From now on, calls to this address count for this place.
+  /// From now on, calls to this address count as calls to this place.
   void place(const std::string& address, const RankedPlace& place);
   void act_began(std::int64_t at_ns, bool is_fault);
 
@@ -77,10 +77,11 @@ class LoadRecorder {
   LoadSide side_;
   FaultAnalysis analysis_;
   std::vector<std::int64_t> acts_;
-  std::map<std::string, RankedPlace> known_places_;  // By address.
-  std::vector<Endpoint> endpoints_;                  // As LoadSide::endpoints.
+  std::map<std::string, RankedPlace> known_places_;  // The place of each address.
+  std::vector<Endpoint> endpoints_;                  // In the order of LoadSide::endpoints.
   LatencyHistogram lateness_;
-  std::vector<std::uint64_t> sent_by_second_;  // By the time of sending.
+  // The number of calls sent in each second of the run.
+  std::vector<std::uint64_t> sent_by_second_;
   std::uint64_t closed_loop_ = 0;
   LoadSecond second_;
   LatencyHistogram second_latency_;

@@ -62,7 +62,8 @@ struct LoadValidity {
   std::uint64_t lateness_p99_ns = 0;
   std::uint64_t lateness_p999_ns = 0;
   std::uint64_t lateness_max_ns = 0;
-  std::uint64_t lateness_limit_ns = kMostLatenessP99Ns;  ///< Of p99: --max-lateness.
+  /// The limit for the p99 (--max-lateness).
+  std::uint64_t lateness_limit_ns = kMostLatenessP99Ns;
   bool is_valid = true;
   /// The most calls sent in one second of the run; in a run of less than a second, the average
   /// rate. Shown when the measurement is not valid.
@@ -81,7 +82,7 @@ struct LoadPlace {
 /// An endpoint with all of its calls.
 struct LoadEndpoint {
   std::string address;      ///< "127.0.0.1:40001"; empty: calls that reached no endpoint.
-  std::uint32_t place = 0;  ///< Index of LoadSide::places: the newest one.
+  std::uint32_t place = 0;  ///< The endpoint's newest place, as an index of LoadSide::places.
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
 };
@@ -117,15 +118,17 @@ struct LoadBin {
   std::vector<LoadBucket> latencies;  ///< In the order of the buckets, without empty ones.
 };
 
-/// What one fault did to the calls of one side. See fault_analysis.hpp for the rules.
+/// The effects of one fault on the calls of one side. See fault_analysis.hpp for the rules.
 struct LoadFaultFigures {
-  std::uint64_t lost = 0;  ///< Calls that failed because of it.
-  /// From the fault to the first call that a worse priority answered; nullopt: none did.
+  std::uint64_t lost = 0;  ///< Calls that failed because of the fault.
+  /// The time from the fault to the first call that a worse priority answered; nullopt: none did.
   std::optional<std::int64_t> first_success_ns;
-  /// From the fault until p99 is back within 1.2 × the baseline for 5 s; nullopt: not in this run.
+  /// The time from the fault until p99 is back within 1.2 × the baseline for 5 s; nullopt: p99 did
+  /// not come back in this run.
   std::optional<std::int64_t> recovery_ns;
-  std::uint64_t baseline_p99_ns = 0;  ///< Of the 5 s before the fault; 0: no call ended OK there.
-  std::uint64_t sessions_moved = 0;   ///< Sessions that answered from another endpoint afterwards.
+  /// The p99 of the 5 s before the fault; 0: no call ended OK in them.
+  std::uint64_t baseline_p99_ns = 0;
+  std::uint64_t sessions_moved = 0;   ///< Sessions that another endpoint answered afterwards.
   std::uint64_t failback_errors = 0;  ///< Calls that failed while the better priority came back.
 };
 
@@ -135,25 +138,27 @@ struct LoadFault {
   std::string verb;  ///< "kill", "mark", …
   std::string what;  ///< The act as a sentence for people.
   std::int64_t planned_ns = 0;
-  std::int64_t at_ns = 0;  ///< When it was begun; planned_ns if it was not.
+  std::int64_t at_ns = 0;  ///< When the act began; planned_ns if it never began.
   bool is_fault = true;    ///< False: a mark, or an act that ends a fault (cont, clear).
-  std::string error;       ///< Why it could not be done; empty: it was done.
+  std::string error;       ///< Why the act was not done; empty: it was done.
 };
 
-/// What one client found: signalbox, or gRPC's own channel.
+/// The results of one client: signalbox's channel, or gRPC's own channel.
 struct LoadSide {
   std::string name;  ///< "signalbox", "grpc".
   LoadValidity validity;
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
-  std::uint64_t unanswered = 0;                   ///< Sent, and not ended when the run was cut.
-  std::map<int, std::uint64_t> codes;             ///< By gRPC status code; 0 is OK.
-  std::map<std::string, std::uint64_t> messages;  ///< Of failures: the 20 most frequent texts.
+  std::uint64_t unanswered = 0;  ///< Sent, and not ended when the run was cut.
+  /// The number of calls by gRPC status code; 0 is OK.
+  std::map<int, std::uint64_t> codes;
+  /// The 20 most frequent error texts, with the number of calls.
+  std::map<std::string, std::uint64_t> messages;
   /// Latencies of calls that ended OK. `from_due` is what callers saw.
   LatencyHistogram from_due;
   LatencyHistogram from_sent;
-  LatencyHistogram failed_from_due;  ///< Of calls that failed.
-  /// What a closed loop of kClosedLoopCallers would have recorded of the same calls.
+  LatencyHistogram failed_from_due;  ///< Latencies of calls that failed, from due.
+  /// The latencies that a closed loop of kClosedLoopCallers would have recorded of the same calls.
   LatencyHistogram closed_loop;
   std::uint64_t closed_loop_skipped = 0;  ///< Calls that such a loop would not have sent.
   std::vector<LoadPlace> places;
@@ -166,13 +171,13 @@ struct LoadSide {
   double engine_cpu_per_call_ns = 0;
 };
 
-/// A --fail-if, and how it went.
+/// The result of one --fail-if option.
 struct LoadThreshold {
   std::string text;   ///< As it was given: "recovery>1s".
-  std::string side;   ///< The side that it was judged on: thresholds hold for signalbox.
-  std::string fault;  ///< The fault that it names; empty: overall.
-  /// In the unit of the threshold: calls, percent, or nanoseconds. nullopt: never happened, which
-  /// misses every threshold of a time.
+  std::string side;   ///< Always the signalbox side: thresholds judge no other.
+  std::string fault;  ///< The fault that the threshold names; empty: the whole run.
+  /// The measured value in the threshold's unit: calls, percent, or nanoseconds. nullopt: the event
+  /// never happened, which counts as longer than every limit.
   std::optional<double> measured;
   double limit = 0;
   std::string unit;  ///< "calls", "%", "ns", "/s".
@@ -190,7 +195,8 @@ struct LoadReport {
   std::vector<LoadFault> faults;     ///< In the order of their times.
   std::vector<LoadSide> sides;       ///< signalbox first; grpc second with --compare grpc.
   std::vector<LoadThreshold> thresholds;
-  std::vector<std::string> notes;  ///< Of a merge: what a reader must know about its runs.
+  /// Facts about merged runs that a reader of the report must know.
+  std::vector<std::string> notes;
   /// The command's exit status: exit_status_of() in thresholds.hpp, or 128 + n after signal n.
   int exit_status = 0;
 };

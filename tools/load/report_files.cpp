@@ -26,7 +26,7 @@ std::string json_text(const LoadReport& report) {
 // A file that the report is written to.
 struct Output {
   absl::string_view option;
-  std::string path;  // Empty: not asked for.
+  std::string path;  // Empty: the option was not given.
   std::string (*render)(const LoadReport&);
 };
 

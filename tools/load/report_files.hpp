@@ -22,7 +22,7 @@ struct ReportFiles {
   std::string hdr;
 };
 
-/// Before a run: each file can be written. INVALID_ARGUMENT names the option.
+/// Checks, before a run, that each file can be written. INVALID_ARGUMENT names the option.
 absl::Status check_report_files(const ReportFiles& files);
 
 /// INTERNAL: a file could not be written whole; the others were.

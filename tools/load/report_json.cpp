@@ -242,7 +242,7 @@ LoadBin bin_of(const Json& from) {
   return to;
 }
 
-// Indexes lead into lists of the side: a renderer relies on them.
+// Checks that every index is within its list, because renderers use the indexes unchecked.
 absl::Status check_indexes(const LoadSide& side) {
   const auto wrong = [&side](const char* what) {
     return absl::InvalidArgumentError(
@@ -319,7 +319,7 @@ absl::StatusOr<LoadReport> report_of(const Json& from) {
   return to;
 }
 
-// The library's exceptions end here.
+// Exceptions of the JSON library become errors here.
 template <class T, class Read>
 absl::StatusOr<T> read_text(absl::string_view text, const char* what, Read read_it) {
   try {

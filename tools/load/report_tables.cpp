@@ -22,7 +22,7 @@
 namespace signalbox::tools {
 namespace {
 
-constexpr std::size_t kMostRows = 60;  // Of the table by time.
+constexpr std::size_t kMostRows = 60;  // The most rows of the table by time.
 constexpr std::size_t kBinsInSecond = 1'000'000'000 / kLoadBinNs;
 
 std::string cell(absl::string_view classes, absl::string_view text) {
@@ -49,7 +49,8 @@ std::string row(absl::string_view cells, bool is_group = false) {
   return absl::StrCat(is_group ? "<tr class=\"group\">" : "<tr>", cells, "</tr>\n");
 }
 
-enum class Width : std::uint8_t { kNarrow, kWide };  // Narrow: fits the screen of a telephone.
+// A narrow table fits the screen of a telephone.
+enum class Width : std::uint8_t { kNarrow, kWide };
 
 // `heads`: the heading cells of one row, or several whole rows.
 std::string table(absl::string_view heads, absl::string_view rows, Width width) {

@@ -3,7 +3,7 @@
 // report_text — a LoadReport as a table, and the line of a second.
 //
 //   LoadReport ─▶ [load_report_text] ─▶ stdout
-//   LoadSecond of each side ─▶ [load_second_text] ─▶ stdout, once a second
+//   LoadSecond of each side ─▶ [load_second_text] ─▶ stderr, once a second
 
 #pragma once
 
@@ -19,8 +19,8 @@ namespace signalbox::tools {
 
 std::string load_report_text(const LoadReport& report);
 
-/// `second`: its number; 1 is the first of the measured part. `sides`: names with what they did.
-/// `acts`: names of the acts that were done in it.
+/// The line of one second. `second`: its number, from 1 within the measured part. `sides`: the name
+/// of each side, with its figures. `acts`: the names of the acts that began in that second.
 std::string load_second_text(std::int64_t second,
                              const std::vector<std::pair<std::string, LoadSecond>>& sides,
                              const std::vector<std::string>& acts);

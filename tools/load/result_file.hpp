@@ -16,7 +16,7 @@ namespace signalbox::tools {
 
 class ResultFile {
  public:
-  /// `name`: as /proc shows it.
+  /// `name`: the name that /proc shows for the file.
   static absl::StatusOr<ResultFile> make(const std::string& name);
 
   ResultFile(ResultFile&& other) noexcept;
@@ -25,7 +25,7 @@ class ResultFile {
   ResultFile& operator=(const ResultFile&) = delete;
   ~ResultFile();
 
-  /// For this process and its children, as long as this object lives.
+  /// A path that this process and its children can open while this object lives.
   std::string path() const;
 
   std::string text() const;

@@ -28,9 +28,10 @@
 namespace signalbox::tools {
 
 struct RatePart {
-  double from = 0;     ///< Calls a second at its beginning.
-  double to = 0;       ///< Calls a second at its end.
-  double seconds = 0;  ///< Of the last part: without end, at the rate `to`.
+  double from = 0;  ///< Calls a second at its beginning.
+  double to = 0;    ///< Calls a second at its end.
+  /// The length. Ignored in the last part, which keeps the rate `to` without end.
+  double seconds = 0;
 };
 
 using RateProfile = std::vector<RatePart>;
@@ -67,7 +68,7 @@ class Schedule {
   Arrivals arrivals_;
   std::mt19937_64 dice_;
   std::size_t part_ = 0;
-  double part_began_ = 0;  // Seconds.
+  double part_began_ = 0;  // The beginning of the part, in seconds.
   double left_ = 0;        // Expected calls from the part's beginning to the next call.
 };
 

@@ -24,9 +24,9 @@ using Json = nlohmann::json;
 struct VerbRow {
   Verb verb;
   absl::string_view name;
-  absl::string_view what;  // Before the words of the act.
+  absl::string_view what;  // The text before the words of the act.
   bool is_fault;
-  std::optional<Verb> undone;  // What `for` adds.
+  std::optional<Verb> undone;  // The verb of the act that `for` adds.
 };
 
 constexpr std::array kVerbs{
@@ -98,7 +98,7 @@ absl::StatusOr<ScriptProcess> process_of(const Json& value) {
   return process;
 }
 
-// Checks the words of an act against what the script can reach.
+// Checks that the processes and endpoints which an act names are ones that the script can act on.
 class Reach {
  public:
   Reach(const Script& script, bool has_resources)

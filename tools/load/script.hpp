@@ -44,29 +44,29 @@ enum class Verb : std::uint8_t {
   kCont,       ///< SIGCONT.
   kRestart,    ///< Ends what runs by SIGKILL, and starts the command.
   kDrain,      ///< EDS health DRAINING for endpoints of --resources.
-  kUndrain,    ///< The health that the file says.
+  kUndrain,    ///< Endpoints get back the health that the file of --resources gives them.
   kDelay,      ///< Bytes to and from endpoints of --resources are late, by a proxy.
-  kBandwidth,  ///< So many bytes pass in a second.
+  kBandwidth,  ///< At most `amount` bytes a second pass, by a proxy.
   kBlackhole,  ///< Nothing passes, and nothing is closed.
   kReset,      ///< Connections are reset, and new ones too.
-  kClear,      ///< The last four end.
+  kClear,      ///< Ends delay, bandwidth, blackhole and reset.
   kExec,       ///< A command of the user.
   kMark,       ///< Nothing but a line in the report.
 };
 
 struct ScriptProcess {
-  std::vector<std::string> command;  ///< Empty: the process is not ours to start.
-  std::string pidfile;               ///< Empty: the process is started by us.
+  std::vector<std::string> command;  ///< Empty: the script does not start the process.
+  std::string pidfile;               ///< Empty: the script starts the process.
 };
 
 struct Act {
-  std::chrono::nanoseconds at{};  ///< From the beginning of the measured part.
+  std::chrono::nanoseconds at{};  ///< The time from the beginning of the measured part.
   Verb verb = Verb::kMark;
   /// Names of processes, addresses of endpoints, the words of a command, or the text of a mark.
   std::vector<std::string> words;
-  double amount = 0;  ///< Of a delay in nanoseconds, of a bandwidth in bytes a second.
+  double amount = 0;  ///< Of a delay: nanoseconds. Of a bandwidth: bytes a second.
   std::string name;   ///< "kill primary"; unique, so that thresholds can name it.
-  std::string what;   ///< For people: "SIGKILL to primary".
+  std::string what;   ///< The act as a text for people: "SIGKILL to primary".
 
   /// False: a mark, or an act that ends a fault.
   bool is_fault() const;

@@ -44,7 +44,7 @@ constexpr milliseconds kRound{10};         // Between two looks at rings and std
 constexpr milliseconds kStateWait{50};     // Between two looks at stdin before the load.
 constexpr milliseconds kPlacesEvery{100};  // Between two looks at the runtime's status.
 constexpr auto kCutGrace = std::chrono::seconds(1);
-constexpr auto kLastAnswers = std::chrono::seconds(2);  // After the last call's deadline.
+constexpr auto kLastAnswers = std::chrono::seconds(2);  // Time after the last call's deadline.
 
 void print(const Json& line) {
   std::cout << absl::StrCat(line.dump(-1, ' ', false, Json::error_handler_t::replace), "\n")
@@ -56,7 +56,7 @@ int refuse(absl::string_view why) {
   return kExitUsage;
 }
 
-// The parent's lines.
+// Reads the lines that the parent writes to this process's stdin.
 class Lines {
  public:
   /// nullopt: no whole line has come within `at_most`.
@@ -89,7 +89,7 @@ class Lines {
   bool has_ended_ = false;
 };
 
-// A line that must come; an empty object if stdin ends first.
+// Waits for the next line; an empty object if stdin ends first.
 Json await_line(Lines& lines) {
   while (!lines.has_ended()) {
     if (const auto line = lines.next(milliseconds(100)))
@@ -140,7 +140,8 @@ absl::StatusOr<Client> make_client(const SidePlan& plan) {
   return client;
 }
 
-// What a runtime knows of a target that is not READY; empty: nothing.
+// The first reason that the runtime gives for a target that is not READY; empty: it gives none, or
+// the side has no runtime.
 std::string why_not_ready(const Client& client, const std::string& target) {
   if (client.runtime == nullptr) return "";
   const RuntimeStatus status = client.runtime->status();
@@ -277,7 +278,7 @@ class SideRun {
     const nanoseconds ran =
         cut_ ? std::clamp<nanoseconds>(*cut_ - measured_, nanoseconds(0), plan_.duration)
              : plan_.duration;
-    // The last call of the last second may end before the second does.
+    // If the load ended before its last second was over, that second is reported here.
     if (next_second_ - std::chrono::seconds(1) < measured_ + ran) report_second();
     LoadSide side = recorder_.finish(
         ran, plan_.lateness_limit_ns, is_done ? engine_->messages() : decltype(side.messages){});

@@ -11,7 +11,7 @@
 
 namespace signalbox::tools {
 
-/// Ends with `parent`, or when its stdin ends.
+/// The process ends when `parent` ends, or when stdin ends.
 int run_load_side(pid_t parent);
 
 }  // namespace signalbox::tools

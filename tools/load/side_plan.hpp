@@ -6,8 +6,9 @@
 //   load ◀─ stdout ─ {"ready": true} or {"error": …} · {"place": …} · {"second": …} · {"done": …}
 //
 // Every line is one JSON object. Instants are nanoseconds of the steady clock, which all processes
-// of a machine share. A side learns of an act before the act is done. The signalbox side says where
-// endpoints are; the parent tells the grpc side, which cannot know.
+// of a machine share. A side gets the line of an act before the act is done. The signalbox side
+// reports the place of each endpoint. The parent passes the places on to the grpc side, which
+// cannot know them.
 
 #pragma once
 

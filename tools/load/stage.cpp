@@ -27,7 +27,7 @@ namespace {
 
 // A command that ends within this time is an error.
 constexpr auto kFirstLook = std::chrono::milliseconds(300);
-constexpr int kCannotRun = 127;  // As in a shell.
+constexpr int kCannotRun = 127;  // As in shells: the command cannot be run.
 
 int signal_of(Verb verb) {
   switch (verb) {
@@ -80,8 +80,8 @@ absl::StatusOr<ChildProcess> start_command(const std::vector<std::string>& comma
 
 }  // namespace
 
-// A process, held by a pidfd: if the kernel gives the pid to another process later, that process
-// is never meant.
+// A process, held by a pidfd. If the kernel gives the process's pid to another process later, that
+// other process gets no signal.
 class LoadStage::Pidfd {
  public:
   static absl::StatusOr<std::unique_ptr<Pidfd>> open(const std::string& path) {

@@ -7,10 +7,9 @@
 //                          ├▶ the process of a pidfile, by a pidfd
 //                          ├▶ FaultProxy in front of an endpoint
 //                          └▶ DemoControlPlane ◀─ DrainedResources
-//
-// Everything that was started ends with the stage, and with the thread that started it, in case the
-// tool dies. Processes of pidfiles that were stopped by the script run on when the stage ends. Only
-// one thread uses a stage.
+// Everything that the stage started ends with the stage, and with the thread that started it, in
+// case the tool dies. When the stage ends, processes of pidfiles that the script stopped get
+// SIGCONT. Only one thread uses a stage.
 
 #pragma once
 
@@ -75,12 +74,14 @@ class LoadStage {
   absl::Status run(const Act& act);
 
   const Script& script_;
-  std::map<std::string, std::optional<ChildProcess>> processes_;  // Of commands, by name.
-  std::map<std::string, std::unique_ptr<Pidfd>> stopped_;         // Of pidfiles, by name.
-  std::map<std::string, ChildProcess> runs_;                      // Of exec, by act.
+  std::map<std::string, std::optional<ChildProcess>> processes_;  // Processes of commands, by name.
+  // Processes of pidfiles that got SIGSTOP, by name.
+  std::map<std::string, std::unique_ptr<Pidfd>> stopped_;
+  // Commands of exec acts, by act name.
+  std::map<std::string, ChildProcess> runs_;
   std::optional<DrainedResources> resources_;
   std::unique_ptr<DemoControlPlane> control_plane_;
-  std::map<std::string, Proxied> proxies_;  // By endpoint.
+  std::map<std::string, Proxied> proxies_;  // The proxy of each endpoint.
   bool is_served_ = false;                  // The control plane's process runs.
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EndpointNumbers, MessageCounts — what a generator of load keeps while its calls end.
+// EndpointNumbers, MessageCounts — a generator of load numbers the endpoints of its calls, and
+// counts their error messages.
 //
 //   a call's peer ─▶ [EndpointNumbers] ─▶ EndedCall::endpoint
 //   a call's error ─▶ [MessageCounts] ─▶ LoadRecorder::finish()

@@ -55,8 +55,8 @@ absl::StatusOr<double> limit_of(absl::string_view text, absl::string_view unit) 
   return absl::InvalidArgumentError("expected a number of 0 or more");
 }
 
-// In percent. nullopt if `whole` is 0: the quotient would be NaN, and no comparison with NaN is
-// true, so no threshold would ever be missed.
+// A share in percent. nullopt if `whole` is 0: the quotient would be NaN, and no comparison with
+// NaN is true, so no threshold would ever be missed.
 std::optional<double> share(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return std::nullopt;
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);

@@ -38,7 +38,7 @@ enum class Comparison : std::uint8_t { kAbove, kAtLeast, kBelow, kAtMost };
 struct Threshold {
   std::string text;
   std::string figure;
-  std::string act;  ///< Empty: overall.
+  std::string act;  ///< The act in brackets; empty: the whole run.
   Comparison comparison = Comparison::kAbove;
   double limit = 0;  ///< In `unit`.
   std::string unit;  ///< "calls", "ns", "%", "/s".
