@@ -115,7 +115,7 @@ lb::RetryRules rules_of_all_codes() {
                          1ms});
 }
 
-/// About 2,000 calls, alternately with and without a retry policy and a session.
+/// Makes about 2,000 calls, alternately with and without a retry policy and a session.
 class Trial {
  public:
   void call(const Way& way, const Cut& cut, grpc::StatusCode expected) {

@@ -87,7 +87,7 @@ class ServerOf {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Answers each call with a status alone.
+// Implements no method, so it answers each call with a status alone.
 using MuteService = Echo::Service;
 
 // Sets cookies of its own, and replies with the received cookies.

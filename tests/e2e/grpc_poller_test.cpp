@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How often the poller looks for gRPC's events. Tests check only that a pace occurs sooner or
-// later, since a busy machine makes every pace slower.
+// How often the poller looks for gRPC's events. Tests check only that a pace (the pause between two
+// looks) occurs sooner or later, since a busy machine makes every pause longer.
 #include "actors/io/grpc_poller.hpp"
 
 #include <atomic>
@@ -23,7 +23,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kInARow = 3;
 
-// Whether enough consecutive pauses between two looks satisfy `as_expected`, within half a minute.
+// Waits up to half a minute for kInARow consecutive pauses between two looks that satisfy
+// `as_expected`.
 bool sees_pauses(const std::function<bool(Clock::duration pause)>& as_expected,
                  const std::function<void()>& meanwhile) {
   const auto limit = Clock::now() + std::chrono::seconds(30);

@@ -17,7 +17,7 @@ using Catch::Matchers::StartsWith;
 using Clock = std::chrono::steady_clock;
 
 const char kAll[] = "percentage: {numerator: 100}";
-// An hour stands for ever.
+// A delay of an hour outlasts every test.
 const std::string kLongDelay = absl::StrCat("delay: {fixed_delay: 3600s, ", kAll, "}");
 const std::string kShortDelay = absl::StrCat("delay: {fixed_delay: 0.05s, ", kAll, "}");
 const std::string kByHeader =
