@@ -81,7 +81,7 @@ struct Client {
     return response;
   }
 
-  std::string version;  ///< Of the last response that was taken; empty: none was.
+  std::string version;  ///< The version of the last response that was accepted; empty: none was.
   Happened<std::string> events;
   std::unique_ptr<AdsTransport::Stream> stream;
 };

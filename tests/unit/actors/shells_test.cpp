@@ -136,9 +136,9 @@ class ScriptedTransport final : public AdsTransport {
   const std::string& server() const override { return name_; }
 
   std::vector<Events> streams;
-  std::vector<std::string> sent;  ///< By all of them.
+  std::vector<std::string> sent;  ///< The requests that were sent on all streams.
   std::size_t ended = 0;          ///< Streams that the client has released.
-  int reads = 0;                  ///< How often the next message was asked for, by all of them.
+  int reads = 0;                  ///< How often the next message was asked for, on all streams.
 
  private:
   struct Ear final : Stream {
@@ -170,7 +170,7 @@ class ScriptedLookup final : public NameLookup {
   int asked = 0;
 };
 
-// Keeps the messages of an actor that stands in for a neighbour.
+// Records the messages that a stand-in for a neighbouring actor gets.
 struct Heard {
   std::vector<ResourceChanged> resources;
   std::vector<AmbientErrorChanged> ambient;
@@ -564,7 +564,7 @@ TEST_CASE("xds_client: a lost server is replaced by the next, until it is back",
   CHECK(heard->resources.size() == 1);
   CHECK(heard->ambient.empty());
   // The second server is needed again soon after it was left. Its stream waits all the same, so
-  // that no server sees a storm of streams (B8).
+  // that no server gets many streams in a short time.
   shells.transport->streams[1].closed(absl::UnavailableError("lost"));
   shells.run();
   shells.keep(
@@ -1110,7 +1110,7 @@ TEST_CASE("workload: one message in sixteen of each actor is measured, the first
   const double messages = shown("messages_total");
   CHECK(messages == 18);
   CHECK(shown("handle_duration_seconds_count") == 2);
-  // Only messages 1 and 17 were measured. Message 19 is not measured.
+  // Only every sixteenth message is measured: 1 and 17, but not 19.
   protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, 19});
   shells.run();
   CHECK(shown("handle_duration_seconds_count") == 2);

@@ -156,7 +156,7 @@ TEST_CASE("endpoint_set: says of each READY endpoint who it is and who counts it
   set.observe(again, effects);
   CHECK_FALSE(set.take_changes().ready);
 
-  // An unhealthy endpoint is not READY; its connection is kept (I3).
+  // An unhealthy endpoint is not READY, but keeps its connection.
   effects.clear();
   again.healthy = false;
   set.observe(again, effects);
