@@ -62,8 +62,8 @@ class PriorityModel {
     bool good_since_failure = false;
     std::optional<Instant> failover;
     std::optional<Instant> deletion;
-    bool overdue = false;  ///< Its deletion is due.
-    bool owes = false;     ///< An answer to its last configuration.
+    bool overdue = false;  ///< The child's deletion is due.
+    bool owes = false;     ///< The child has not answered its last configuration yet.
     bool dead = false;
   };
 

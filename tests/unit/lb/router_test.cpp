@@ -281,7 +281,7 @@ TEST_CASE_METHOD(RouterFixture,
   const absl::Status other = absl::DataLossError("x");
   publish(all_to(to("a")), answering([&](const PickArgs&) { return result(Fail{other}); }));
   CHECK_FALSE(absl::StrContains(router.pick(kCall).status().message(), "is old"));
-  // A call that waits has no error, and so no notes.
+  // A call that waits has no error text, and so no note (such as "RDS is old").
   publish(all_to(to("a")), answering([](const PickArgs&) { return result(Queue{}); }));
   CHECK(router.pick(kCall).status().ok());
 }
@@ -446,7 +446,8 @@ TEST_CASE_METHOD(RouterFixture,
   };
   publish(all_to(hashed), listening());
   Pick pick = router.pick(call);
-  // The hash stays, although the routes and the headers are others now.
+  // The hash of the first pick stays, although the new routes have no hash policy and the call has
+  // no headers now.
   publish(all_to(to("first")), listening());
   router.repick(pick, {.path = "/s/M", .headers = nullptr, .seed = 1});
   CHECK(hashes == std::vector<std::optional<std::uint64_t>>(2, xx_hash("ann")));
@@ -589,7 +590,7 @@ TEST_CASE_METHOD(RouterFixture,
   CHECK(told("/s/Rewritten") == "a.example");
   CHECK(told("/s/Other").empty());
   CHECK(router.pick({"/s/Rewritten"}).outcome() ==
-        PickOutcome::kComplete);  // The caller asks for no authority.
+        PickOutcome::kComplete);  // The caller does not ask for the authority.
   choose(&chosen[2]);
   authority = "of the call before";
   CHECK(told("/s/Rewritten").empty());  // The endpoint has no hostname.

@@ -598,7 +598,7 @@ TEST_CASE("subchannel_map: a judge leaves the verdicts of another one alone",
   CHECK(map.notified.front().state.healthy);
 }
 
-// I10.
+// I10 in subchannel_map_core.hpp: which addresses are probed.
 TEST_CASE("subchannel_map: who has a subchannel is probed", "[lb][subchannel_map][health_check]") {
   MapHarness map;
   map.check(1, 5, {{Address{"exempt:1"}, {true, 0}}, {Address{"[::1]:80"}, {false, 81}}});
@@ -710,7 +710,7 @@ TEST_CASE("subchannel_map: passes on requests to connect what it has", "[lb][sub
   CHECK(map.connects == Strings{"a"});
 }
 
-// I7.
+// I8 in subchannel_map_core.hpp: short back-offs are allowed while few addresses fail.
 TEST_CASE("subchannel_map: an address may be asked again soon while few of them fail",
           "[lb][subchannel_map][backoff]") {
   MapHarness map;

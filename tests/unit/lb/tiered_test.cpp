@@ -257,7 +257,7 @@ TEST_CASE("tiered: a leaf is told its tiers when they change, and nothing of oth
   CHECK(fixture.say("one", kReady, fit(1, 2)) ==
         Texts{"update two", "load orders one/0 70", "load orders two/0 30", "publish READY"});
   CHECK(fixture.told("two") == "0/0");
-  // The same shares: loads are not observed again, and leaves get no update.
+  // The shares are the same as before, so loads are not observed again, and leaves get no update.
   CHECK(fixture.say("two", kReady, fit(3, 3)) == Texts{"publish READY"});
 }
 
@@ -279,7 +279,8 @@ TEST_CASE("tiered: its state is that of the leaves with a share", "[lb][tiered]"
   CHECK(say(kFailure, kReady, kIdle) == kReady);
   CHECK(say(kFailure, kFailure, kReady) == kFailure);
   CHECK(fixture.policy.published()->status.message() == "cluster two: it failed");
-  CHECK(say(kConnecting, kFailure, kReady) == kFailure);  // A failed leaf that tries stays failed.
+  // A failed leaf that connects again still counts as failed.
+  CHECK(say(kConnecting, kFailure, kReady) == kFailure);
   CHECK(say(kReady, kFailure, kReady) == kReady);
 }
 
@@ -458,7 +459,8 @@ TEST_CASE("tiered_rules: panic goes by numbers of hosts, whatever weighs", "[lb]
     made->weighted = true;
     return made;
   };
-  // One of two hosts is fit, with a hundredth of the weight. Scores go by weight, panic by number.
+  // One of two hosts is fit, and has a hundredth of the weight. Scores are computed from weights,
+  // panic from numbers of hosts.
   const std::vector<HostReportPtr> half{weighted({{1, 1}, {}, {2, 100}}), fit(1, 4)};
   CHECK(text_of(plan_tiers(half, 50).shares) == "0/0/0=3 1/0/2=97");
   CHECK(text_of(plan_tiers(half, 51).shares) == "0/0/2=3 1/0/2=97");
