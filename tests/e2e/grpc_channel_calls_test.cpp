@@ -20,7 +20,8 @@ namespace {
 using Code = grpc::StatusCode;
 using Calls = std::map<int, std::int64_t>;  ///< By code; only codes that occurred.
 
-// The call is counted when the application gets its status, or when its context ends.
+// The counted calls, by status code. A call is counted when the application gets its status, or
+// when its context ends.
 Calls calls_of(const ChannelWorld& world) {
   Calls calls;
   for (std::size_t code = 0; code < kStatusCodes; ++code) {

@@ -517,7 +517,8 @@ TEST_CASE("retried_call: a pick is told which endpoints its call has tried, wher
   CHECK(told == (by_option || by_route ? all : none));
 }
 
-// An interceptor that counts its calls by hook. `hops`: it proceeds on another thread.
+// An interceptor that counts how often gRPC calls it, by hook. `hops`: it proceeds on another
+// thread.
 class Counting final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   using Points = grpc::experimental::InterceptionHookPoints;

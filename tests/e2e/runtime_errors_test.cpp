@@ -227,7 +227,7 @@ TEST_CASE("runtime: with control plane and backend gone, the failed call's text 
     });
   }));
   check_unavailable(answer, both);
-  // The Pick API says the same.
+  // The Pick API reports the same error.
   const auto router = runtime->router("xds:///orders");
   REQUIRE(router.ok());
   // The call above may have failed a moment before the picker without its endpoint was published.

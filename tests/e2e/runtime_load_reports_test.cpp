@@ -190,7 +190,7 @@ void check_metric(const LoadBooks& books, const std::string& name, MetricBook wa
 
 }  // namespace
 
-// --- as gRPC's ClientLoadReportingTest ------------------------------------------
+// --- the cases of gRPC's ClientLoadReportingTest ---------------------------------
 
 TEST_CASE("load reports: calls and failures by locality", "[e2e][runtime][lrs][A27][C1][C2][C3]") {
   std::vector<Backend> backends(4);

@@ -121,7 +121,8 @@ TEST_CASE("endpoint_set: members refer to the newest list, and say what changed 
   set.update(slice({std::make_shared<const Locality>(heavier)}), effects);
   changes = set.take_changes();
   CHECK(changes.list);
-  CHECK_FALSE(changes.ready);  // A policy that picks by connection needs no new picker.
+  // The connections of READY endpoints stay, so a picker that knows only these needs no change.
+  CHECK_FALSE(changes.ready);
   CHECK(set.ready()[0].endpoint->locality->weight == 9);
 }
 

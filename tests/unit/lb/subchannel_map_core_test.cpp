@@ -22,7 +22,7 @@ Holder holder(const std::string& path, std::uint64_t incarnation = 1) {
   return {PolicyPath{path}, incarnation};
 }
 
-// "path#incarnation", as a test writes it.
+// The holder as "path#incarnation".
 std::string name_of(const Holder& it) {
   return it.path.str() + "#" + std::to_string(it.incarnation);
 }
@@ -113,8 +113,9 @@ class MapHarness {
 
   SubchannelMapCore core;
   Instant now{};
-  std::set<std::string> living;        ///< Spawned and not stopped.
-  std::vector<NotifyHolder> notified;  ///< In the last step.
+  /// The addresses of subchannels that were spawned and not stopped.
+  std::set<std::string> living;
+  std::vector<NotifyHolder> notified;  ///< The reports to holders of the last step.
   std::vector<EndpointsCounted> counted;
   std::vector<EndpointsChanged> changed;
   int spawned = 0;
