@@ -197,7 +197,7 @@ class ChannelWorld {
     });
   }
 
-  /// Picks the connections in turn.
+  /// A picker that picks the connections in turn.
   static ScriptedPicker::Script ready(std::vector<ConnectionPtr> connections) {
     return [connections = std::move(connections),
             next = std::make_shared<std::atomic<std::size_t>>(0)](const PickArgs&) {

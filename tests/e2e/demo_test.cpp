@@ -48,7 +48,7 @@ bool are_gone(const std::vector<pid_t>& pids) {
   });
 }
 
-// Leaves out the control plane, which the script restarts.
+// Whether the child is a backend. It may be the control plane, which the script restarts.
 bool is_backend(pid_t child) {
   std::ifstream words("/proc/" + std::to_string(child) + "/cmdline");
   for (std::string word; std::getline(words, word, '\0');) {

@@ -42,7 +42,7 @@ std::size_t count(const std::string& text, const std::string& part) {
   return std::vector<std::string>(absl::StrSplit(text, part)).size() - 1;
 }
 
-// A session with cookies of any path.
+// A channel with a session filter on its route; the cookie has no path, so every path matches.
 struct SessionWorld : ChannelWorld {
   SessionWorld() { filters = session_chain(""); }
 

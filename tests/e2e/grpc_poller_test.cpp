@@ -42,7 +42,7 @@ bool sees_pauses(const std::function<bool(Clock::duration pause)>& as_expected,
   return last < limit;
 }
 
-// Gives a Tag an event every few milliseconds.
+// A tag of the poller; it gets an event every few milliseconds.
 class News final : public actors::GrpcPoller::Tag {
  public:
   News() { set(); }
@@ -98,7 +98,7 @@ TEST_CASE("grpc_poller: looks in rarely while the application's calls serve the 
     CHECK(sees_pauses(is_short, call));
   }
 
-  // Calls without a connection serve no events of gRPC.
+  // Threads in calls without a connection do not serve gRPC's events, so the poller looks often.
   world.retry = lb::RetryRules({{absl::StatusCode::kResourceExhausted}, 3, 1ms, 4ms});
   world.publish_failure(absl::UnavailableError("nobody is there"));
   CHECK(sees_pauses(is_short, [&] {

@@ -244,7 +244,7 @@ TEST_CASE("load: a signal cuts the run, and the report says so", "[e2e][load]") 
       start_program(load.command(resources_of("127.0.0.1", backend.port), {"--duration", "600s"}));
   await_first_second(process);
   const auto children = children_of(process.pid());
-  CHECK(children.size() == 2);  // The control plane and one side.
+  CHECK(children.size() == 2);  // The control plane, and the process that makes the calls.
   process.send_signal(SIGINT);
   const Finished finished = finish(process);
   INFO(finished.output << finished.errors);

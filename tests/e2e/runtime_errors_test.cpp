@@ -15,7 +15,8 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// UNAVAILABLE, with a text that has the target, the node, and all of `parts`.
+// Checks that the call failed with UNAVAILABLE, and that the error has the target, the node, and
+// all of `parts`.
 void check_unavailable(const Answer& answer, const std::vector<std::string>& parts) {
   INFO(answer.text());
   CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);

@@ -44,7 +44,7 @@ struct FaultyWorld {
         runtime(start_runtime(options_for(plane->address()))),
         channel(runtime->channel("xds:///orders")) {}
 
-  // Another configuration of the filter, once it is in use.
+  // Changes the filter's configuration, and returns when it is in use.
   void set_fault(const std::string& fields) {
     const auto before = metric(*runtime, "signalbox_config_generation");
     plane->update(resources(listener_yaml("orders", "orders", fault(fields))));

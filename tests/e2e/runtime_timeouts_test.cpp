@@ -34,7 +34,7 @@ std::string field(const char* name, Setting setting) {
   return absl::StrCat(name, ": ", std::chrono::seconds(*setting).count(), "s");
 }
 
-// The route for calls with this header.
+// The header value by which a call chooses the route with these settings.
 std::string header_of(Setting header_max, Setting duration) {
   return absl::StrCat(text(header_max), "-", text(duration));
 }

@@ -61,7 +61,7 @@ class IgnoreRetired final : public Reclaimer {
   void retire(std::unique_ptr<const Tracked>) override {}
 };
 
-// Frees at once, because no thread of these tests reads snapshots.
+// Frees retired snapshots at once, because no thread of these tests reads snapshots.
 class ReclaimAtOnce final : public Reclaimer {
  public:
   void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) override {
@@ -527,7 +527,7 @@ TEST_CASE("xds_client: a server that is silent is heard when it speaks, however 
   shells.run();
   REQUIRE(heard->resources.size() == 2);
   CHECK(heard->resources[1].resource.ok());
-  // Silence does not remove known resources.
+  // The server sends nothing for ten minutes, and known resources stay.
   shells.pass(seconds(600));
   CHECK(heard->resources.size() == 2);
   CHECK(heard->ambient.empty());

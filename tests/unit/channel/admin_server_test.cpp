@@ -278,7 +278,7 @@ TEST_CASE("admin server: clients that never read hold a bounded number of bytes"
   const auto asked = [&](const char* page) {
     return channel::ask(port, absl::StrCat("GET ", page, " HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   };
-  // Soon the unread responses fill the limit, and another response is refused.
+  // Soon the unread responses have kMaxWaitingBytes, and another response is refused.
   std::string answer;
   CHECK(test::eventually([&] {
     answer = asked("/metrics");

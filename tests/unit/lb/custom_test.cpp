@@ -266,7 +266,7 @@ TEST_CASE("custom: a picker's answer is passed on", "[lb][custom][pick]") {
   const auto connection = std::make_shared<const Connection>(Address{"a"});
   CHECK(std::get<Complete>(picked(make_connection_picker(connection)).outcome).connection ==
         connection.get());
-  // A custom picker may leave `uses` unset: it is set for the picker.
+  // A custom picker may leave Complete::uses unset. Then signalbox sets it.
   Complete bare;
   bare.connection = connection.get();
   const PickResult counted = picked(std::make_shared<const AnsweringPicker>(answer(bare)));

@@ -292,7 +292,8 @@ struct Witness final : CallTracker {
   void ended(const CallEnd& /*end*/) const noexcept override {}
 };
 
-/// Completes on "a", with `tracker` for its calls; without a tracker the picker names no endpoint.
+/// A picker that completes on "a", with `tracker` for its calls. Without a tracker it names no
+/// endpoint.
 class OnePicker final : public Picker {
  public:
   explicit OnePicker(CallTrackerPtr tracker) { chosen_.tracker = std::move(tracker); }

@@ -51,7 +51,7 @@ class PriorityModel {
   /// The last publication; nullopt: none so far.
   const std::optional<Shown>& shown() const { return shown_; }
 
-  /// Empty: the list was empty at the last choice, or no choice was made yet.
+  /// The child in use; nullopt: the list was empty at the last choice, or no choice was made yet.
   const std::optional<std::string>& in_use() const { return in_use_; }
 
   bool half_applied() const { return half_applied_; }

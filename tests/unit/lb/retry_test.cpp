@@ -267,13 +267,13 @@ TEST_CASE("retry throttle: half of the tokens or less forbids retries", "[lb][re
   CHECK(throttle.failed());        // 3 tokens are left.
   CHECK_FALSE(throttle.failed());  // 2 tokens are left, which is the threshold: no retry.
   for (int i = 0; i < 10; ++i)
-    CHECK_FALSE(throttle.failed());  // Never below 0.
+    CHECK_FALSE(throttle.failed());  // Never below 0 tokens.
   for (int i = 0; i < 7; ++i)
-    throttle.succeeded();  // 3.5
+    throttle.succeeded();  // 3.5 tokens
   CHECK(throttle.failed());
-  CHECK_FALSE(throttle.failed());  // 1.5
+  CHECK_FALSE(throttle.failed());  // 1.5 tokens
   for (int i = 0; i < 100; ++i)
-    throttle.succeeded();  // Never above 4.
+    throttle.succeeded();  // Never above 4 tokens.
   CHECK(throttle.failed());
   CHECK_FALSE(throttle.failed());
   RetryThrottle generous(4, 3);

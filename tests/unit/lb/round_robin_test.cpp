@@ -276,7 +276,7 @@ TEST_CASE("round_robin: what does not change the picker builds none", "[lb][roun
   leaf.update({"a", "b"});
   leaf.ready("a");
   leaf.step(RebuildDue{});
-  CHECK(leaf.connecting("b").size() == 1);  // ReportApplied.
+  CHECK(leaf.connecting("b").size() == 1);  // The only effect is ReportApplied.
   CHECK(leaf.connecting("b").empty());
   leaf.fail("b");
   leaf.step(RebuildDue{});  // The end of the burst: requests the re-resolution after b's failure.

@@ -160,7 +160,7 @@ TEST_CASE_METHOD(RouterFixture, "router: what a picker refuses reaches the call"
   }
 }
 
-// Refuses every call.
+// A selector that refuses every call.
 class RefusingSelector final : public ConfigSelector {
  public:
   explicit RefusingSelector(absl::Status why) : why_(std::move(why)) {}
@@ -844,7 +844,7 @@ TEST_CASE_METHOD(RouterFixture,
   check_allocates_nothing(router, {});
 }
 
-// Lets `most` calls in at a time.
+// A gate that lets at most `most` calls in at a time.
 struct Gate final : CallGate {
   explicit Gate(int places) : most(places) {}
 

@@ -163,7 +163,7 @@ TEST_CASE("scale: the same 10,000 endpoints again change nothing", "[scale][roun
     harness.ready(endpoint);
   harness.step(RebuildDue{});
 
-  CHECK(harness.update(endpoints).size() == 1);  // ReportApplied.
+  CHECK(harness.update(endpoints).size() == 1);  // The only effect is ReportApplied.
 }
 
 TEST_CASE("scale: one of 10,000 endpoints replaced takes as many messages as one of ten",

@@ -489,7 +489,8 @@ TEST_CASE("session: a cookie that one process made is accepted by another",
   }
   one.backends["a"][0].is_usable = false;
   const std::string cookie = one.call("").set_cookie();
-  // The other clock differs, and is long past Max-Age: only the client must observe Max-Age.
+  // The other runtime's clock is long past the cookie's Max-Age, which only the client must
+  // observe.
   other.now = Instant(std::chrono::hours(24 * 365));
   CHECK(SessionFixture::address_of(other.call(cookie)) ==
         (same_key ? "10.0.0.2:80" : "10.0.0.1:80"));

@@ -837,7 +837,7 @@ TEST_CASE("subchannel_map: tells which addresses come and go, and not which move
 
 // --- a small obvious model ---
 
-// A list of holds. Every question is answered by a search of the whole list.
+// A model of the map's holds: a list. Every question is answered by a search of the whole list.
 struct Model {
   struct Hold {
     std::string path;

@@ -38,12 +38,12 @@ HostReportPtr report(std::vector<PriorityHosts> priorities) {
   return made;
 }
 
-/// The report of a priority with `healthy` hosts of `total`.
+/// The host report of one priority with `healthy` healthy hosts of `total`.
 HostReportPtr fit(std::uint64_t healthy, std::uint64_t total) {
   return report({{hosts(healthy), {}, hosts(total)}});
 }
 
-/// Completes with the tier that the pick asked for.
+/// A picker that answers with the name of the tier for which the pick asked.
 class TierEcho final : public Picker {
  public:
   explicit TierEcho(std::string name) : name_(std::move(name)) {}
@@ -97,7 +97,7 @@ struct Fixture {
     return answers;
   }
 
-  /// The last tiers sent to the leaf, as "0/0 1/2": priority and hosts.
+  /// The last tiers sent to the leaf, as "0/0 1/2": each with its priority and its Tier::Hosts.
   std::string told(const std::string& leaf) const {
     std::string text = "nothing";
     const auto read = [&](const ChildName& child, const ConfigUpdated& update) {
@@ -345,7 +345,7 @@ TEST_CASE("tiered: an explained pick tells the draw, the loads and the leaf", "[
                                              "drew 71 of 100; loads: one priority 0 70 %; two "
                                              "priority 0 30 %",
                                              "CDS orders"}});
-  // Another leaf with the same share is told by its own name.
+  // Another leaf now has the same share, and the explanation names it.
   fixture.update({"one", "three"});
   fixture.say("three", kReady, fit(1, 1));
   fixture.policy.applied("one");

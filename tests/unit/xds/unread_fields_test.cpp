@@ -214,8 +214,8 @@ TEST_CASE("unread fields: each field of a resource is read or has a warning", "[
   for (const std::string& name : known) {
     if (!reached.all.contains(name)) stale.insert(name);
   }
-  CHECK(unknown == Names{});  // Read the field, or add it to kUnread in xds/lint.
-  CHECK(stale == Names{});    // The tables above name a field that is gone.
+  CHECK(unknown == Names{});  // If not: read the field, or add it to kUnread in xds/lint.
+  CHECK(stale == Names{});    // If not: the tables above name a field that is gone.
 }
 
 }  // namespace signalbox::xds
