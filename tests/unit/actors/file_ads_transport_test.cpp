@@ -318,7 +318,7 @@ TEST_CASE("file_ads_transport: a bad file is no beginning", "[actors][io][file]"
   struct Row {
     const char* what;
     std::string text;
-    std::string error;  // The text after the path.
+    std::string error;  // The error text after the file's path.
   };
 
   const std::string a = "- {\"@type\": " + kCds + ", name: a}\n";

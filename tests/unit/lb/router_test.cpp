@@ -537,7 +537,7 @@ TEST_CASE_METHOD(RouterFixture,
     CHECK(pick.stats() == leaf.stats());
     CHECK(leaf.uses() == 1);
     pick.end(0);
-    CHECK(leaf.uses() == 1);  // The leaf stays counted until the pick is put off.
+    CHECK(leaf.uses() == 1);  // The pick uses the leaf until put_off().
     pick.put_off();
     CHECK(pick.leaf() == nullptr);
     CHECK(pick.stats() == ref("both").stats());

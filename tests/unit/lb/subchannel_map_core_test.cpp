@@ -567,7 +567,8 @@ TEST_CASE("subchannel_map: health is told, the connection is left alone",
 
   map.release("a", holder("x"));
   map.acquire("a", holder("x"));
-  CHECK_FALSE(map.notified.front().state.healthy);  // A judgement outlives the subchannel.
+  // The new subchannel's address is still unhealthy.
+  CHECK_FALSE(map.notified.front().state.healthy);
   map.unhealthy({});
   REQUIRE(map.notified.size() == 1);
   CHECK(map.notified.front().state.healthy);
@@ -809,7 +810,7 @@ TEST_CASE("subchannel_map: a cluster without endpoints shows zeros",
           "[lb][subchannel_map][metrics]") {
   MapHarness map;
   map.start(1);
-  CHECK(map.counted.empty());  // The endpoints of the cluster are not known.
+  CHECK(map.counted.empty());  // Counts begin when the cluster's endpoints are known.
   const SubchannelSettings settings{ClusterName{"orders"}};
   map.step(MapGenerationStarted{settings, 2, std::make_shared<const Endpoints>()});
   CHECK(map.counted == std::vector<EndpointsCounted>{{ClusterName{"orders"}, {}, {}}});

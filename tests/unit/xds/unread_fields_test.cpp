@@ -25,8 +25,8 @@ namespace protobuf = ::google::protobuf;
 using protobuf::FieldDescriptor;
 
 struct Fields {
-  const char* message;  // Below signalbox.envoy.
-  const char* fields;   // Separated by spaces.
+  const char* message;  // The message's name, without "signalbox.envoy.".
+  const char* fields;   // Names of its fields, separated by spaces.
 };
 
 // Fields that xds/parse uses or refuses.
