@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shared parts of the tests of connectors: a record of an attempt's events, an owner of retired
-// connections, and a silent port.
+// connections (Graveyard), and a port that accepts connections but sends nothing.
 //
 //   MuteSocket ◀─ Connector ─▶ Record, Graveyard
 
@@ -79,7 +79,7 @@ class Record {
   ConnectionPtr connection_;
 };
 
-/// Keeps retired connections, and destroys them when the test says so.
+/// Keeps the connections that a connector retires (GrpcConnectorOptions::retire) until clear().
 class Graveyard {
  public:
   std::function<void(std::unique_ptr<const Tracked>)> retire() {
@@ -115,7 +115,7 @@ class Graveyard {
   std::vector<std::unique_ptr<const Tracked>> retired_;
 };
 
-/// Options without TLS; retired connections go to the graveyard.
+/// Options without TLS; connections that the connector retires go to the graveyard.
 inline actors::GrpcConnectorOptions connector_options(Graveyard& graveyard) {
   actors::GrpcConnectorOptions options;
   options.credentials = grpc::InsecureChannelCredentials();

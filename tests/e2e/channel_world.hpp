@@ -197,7 +197,7 @@ class ChannelWorld {
     });
   }
 
-  /// Picks the connections in turn.
+  /// A picker that picks the connections in turn.
   static ScriptedPicker::Script ready(std::vector<ConnectionPtr> connections) {
     return [connections = std::move(connections),
             next = std::make_shared<std::atomic<std::size_t>>(0)](const PickArgs&) {
@@ -219,7 +219,7 @@ class ChannelWorld {
     REQUIRE(waiting->size() == calls);
   }
 
-  /// Returns when no call holds the cluster.
+  /// Returns when no call uses the cluster.
   void wait_for_no_uses() const {
     const auto limit = std::chrono::steady_clock::now() + 10s;
     while (cluster->in_use() && std::chrono::steady_clock::now() < limit)
@@ -298,11 +298,12 @@ class LatePublisher {
   std::thread thread_;
 };
 
-/// Counts of the ends of racing calls.
+/// How the calls of race_calls() ended, as counts.
 struct RaceEnds {
   std::atomic<int> ok{0};
   std::atomic<int> expected{0};  ///< Ended by deadline or cancellation.
-  /// The last wrong end: 100 × the kind of the call + its status code; 0: no end was wrong.
+  /// An end that is neither of these is wrong. The last wrong end: 100 × the kind of the call + its
+  /// status code; 0: no end was wrong.
   std::atomic<int> wrong{0};
 };
 

@@ -288,8 +288,8 @@ TEST_CASE("signalbox explain: of a file, whose endpoints are assumed to be there
   CHECK_FALSE(contains(nowhere, "node ID"));
 }
 
-// Endpoints of both priorities, one of them DRAINING; a policy, a filter and certificates that
-// signalbox does not have itself.
+// Endpoints of two priorities, one of them DRAINING; a policy and a filter that are not built into
+// signalbox, and a certificate provider of the bootstrap.
 constexpr const char* kForeign = R"(
 resources:
   - "@type": type.googleapis.com/envoy.config.listener.v3.Listener

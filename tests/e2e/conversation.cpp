@@ -384,7 +384,8 @@ std::string Transcript::text(Agreement agreement) const {
   if (agreement == Agreement::kAll) absl::StrAppend(&text, " ", status.error_message());
   absl::StrAppend(&text, "\ndetails ", status.error_details());
   absl::StrAppend(&text, "\ninitial", initial, "\ntrailing", trailing, "\npeer ", peer);
-  // For a call that fails, it is a race whether the initial metadata came before the end.
+  // If a call fails, its initial metadata may or may not arrive before its end: a race, so the
+  // transcript does not tell.
   if (status.ok() && awaited) absl::StrAppend(&text, "\ninitial metadata apart");
   return text;
 }
@@ -436,7 +437,7 @@ Transcript converse(const Way& way,
   way.talk(channel, context, manner, transcript);
   if (interrupter.joinable()) interrupter.join();
   if (manner.talked) manner.talked();
-  // Every way has the initial metadata at the latest with the status.
+  // Every API has the initial metadata at the latest when it has the status.
   transcript.initial = metadata_text(context.GetServerInitialMetadata());
   transcript.trailing = metadata_text(context.GetServerTrailingMetadata());
   transcript.peer = context.peer();

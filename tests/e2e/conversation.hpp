@@ -30,7 +30,8 @@ struct Transcript {
   std::string initial;  ///< Server metadata, as text.
   std::string trailing;
   std::string peer;
-  bool awaited = false;  ///< The initial metadata was awaited alone, before other operations.
+  /// The application waited for the initial metadata alone, before other operations.
+  bool awaited = false;
 
   std::string text(Agreement agreement) const;
 };
@@ -43,7 +44,7 @@ struct Manner {
   /// The first message goes out together with the metadata, where the API can do that.
   bool corked = false;
   Agreement agreement = Agreement::kAll;
-  bool is_interrupted = false;  ///< TryCancel() once the server has the call.
+  bool is_interrupted = false;  ///< Another thread calls TryCancel() once the server has the call.
   /// Called after the call's end, while its context still exists.
   std::function<void()> talked = nullptr;
 };

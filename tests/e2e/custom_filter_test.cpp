@@ -129,7 +129,7 @@ TEST_CASE("custom filter: a configuration that it refuses is a NACK, and the las
 }
 
 TEST_CASE("custom filter: what it adds is sent, and it may delay", "[e2e][custom][A39]") {
-  // The fault filter behind it ends the call as the added header says.
+  // This filter adds the header by which the fault filter after it ends the call.
   CustomHttpFilter adding = canary_filter();
   adding.parse = [](const RawFilterConfig&) -> CallFilterPtr {
     struct Adding final : CallFilter {

@@ -27,7 +27,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// The example's entry, as a cluster has it.
+// The field load_balancing_policy of the example, indented as a field of a cluster.
 std::string quorum_field() {
   std::ifstream file(SIGNALBOX_EXAMPLE_YAML);
   std::stringstream text;
@@ -54,7 +54,7 @@ std::string world_yaml(const std::string& policy_field, const std::vector<std::s
          cluster_with(policy_field) + endpoints_yaml("c", {addresses});
 }
 
-// --- a policy that wraps round_robin, and misbehaves when told to ------------------------
+// --- the fragile policy: wraps round_robin, and throws or breaks a rule when told to by Knobs ---
 
 struct Knobs {
   std::atomic<bool> die_at_next_event{false};
@@ -148,7 +148,7 @@ const char kFragile[] =
     "              \"@type\": type.googleapis.com/udpa.type.v1.TypedStruct\n"
     "              type_url: any.thing/here/com.example.Fragile\n";
 
-// A runtime with the fragile policy, and the runtime's log.
+// A runtime with the fragile policy (above), and the runtime's log.
 struct FragileWorld {
   explicit FragileWorld(const std::vector<std::string>& addresses)
       : plane(start_plane(world_yaml(kFragile, addresses))) {
@@ -264,7 +264,8 @@ TEST_CASE("custom policy: who has not registered it takes the next of the list",
   const auto plane = start_plane(world_yaml(quorum_field(), {one.address}));
   const auto runtime = start_runtime(options_for(plane->address()));
   const auto channel = runtime->channel("xds:///orders");
-  CHECK(serves(channel, "one"));  // The quorum of two endpoints is one.
+  // The quorum policy would fail this call: it needs two READY endpoints.
+  CHECK(serves(channel, "one"));
   CHECK(metric(*runtime, "signalbox_policies", {"policy=\"round_robin\""}) == 1);
 }
 
@@ -277,13 +278,14 @@ TEST_CASE("custom policy: one that throws is restarted, and no call notices", "[
   CHECK(world.knobs.made == 1);
   {
     Traffic traffic(channel, 2);
-    // The policy dies of new endpoints. Its restart has the endpoints from before.
+    // The fragile policy throws when it gets the new endpoints. It is restarted with the endpoints
+    // that it had before.
     world.knobs.die_at_next_event = true;
     world.plane->update(resources(endpoints_yaml("c", {{two.address}})));
     CHECK(world.said("told to die"));
     CHECK(eventually([&] { return world.knobs.made == 2; }));
     CHECK(serves(channel, "one"));
-    // The policy also dies of an order that it may not give.
+    // The policy is also restarted when it releases a subchannel that it does not hold.
     world.knobs.wrong_order_next = true;
     world.plane->update(resources(endpoints_yaml("c", {{one.address, two.address}})));
     CHECK(world.said("I4: it does not hold 1.2.3.4:5"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cut_headers — bytes of HTTP/2 servers that break off, refuse a call, or go away (RFC 9113).
+// cut_headers — the bytes of an HTTP/2 server that cuts its headers off, refuses a call, or goes
+// away (RFC 9113).
 //
 //   header_block ─▶ http2_frame ─▶ TalkingSocket's turns ─▶ the call
 
@@ -32,14 +33,14 @@ inline std::string http2_frame(std::uint8_t type,
   return frame + payload;
 }
 
-/// The first bytes of every server.
+/// The empty SETTINGS frame that a server sends first.
 inline std::string http2_settings() {
   constexpr std::uint8_t kSettings = 4;
   return http2_frame(kSettings, 0, "");
 }
 
-/// As http2_settings(), and raises the flow-control window of each call and of the connection by a
-/// MiB.
+/// SETTINGS and WINDOW_UPDATE: each call gets a flow-control window of 1 MiB, and the window of the
+/// connection grows by 1 MiB.
 inline std::string http2_wide_settings() {
   constexpr std::uint8_t kSettings = 4;
   constexpr std::uint8_t kWindowUpdate = 8;
@@ -59,7 +60,7 @@ inline std::string header_block(const Http2Headers& headers) {
   return block;
 }
 
-/// Response headers of a connection's first call, without END_HEADERS: more headers follow.
+/// A HEADERS frame without END_HEADERS for a connection's first call: more headers must follow.
 inline std::string headers_unfinished(const std::string& block) {
   constexpr std::uint8_t kHeaders = 1;
   return http2_frame(kHeaders, 1, block);
@@ -78,7 +79,7 @@ inline std::string trailers_only(int status, const std::string& message) {
 /// Error codes of RST_STREAM (RFC 9113, 7).
 enum class Http2Error : std::uint8_t { kNone = 0, kRefusedStream = 7, kCancel = 8 };
 
-/// RST_STREAM of a connection's first call.
+/// An RST_STREAM frame for a connection's first call.
 inline std::string rst_stream(Http2Error error) {
   constexpr std::uint8_t kRstStream = 3;
   return http2_frame(kRstStream, 1, std::string(3, '\0') + static_cast<char>(error));
@@ -92,7 +93,7 @@ inline std::string goaway(std::uint8_t last_stream) {
   return http2_frame(kGoaway, 0, std::string(3, '\0') + static_cast<char>(last_stream) + no_error);
 }
 
-/// SETTINGS of an invalid length: the client ends the connection.
+/// A SETTINGS frame of an invalid length: the client ends the connection.
 inline std::string bad_frame() {
   constexpr std::uint8_t kSettings = 4;
   return http2_frame(kSettings, 0, "bad");

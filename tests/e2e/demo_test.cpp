@@ -48,7 +48,7 @@ bool are_gone(const std::vector<pid_t>& pids) {
   });
 }
 
-// Leaves out the control plane, which the script restarts.
+// Whether the child is a backend. It may be the control plane, which the script restarts.
 bool is_backend(pid_t child) {
   std::ifstream words("/proc/" + std::to_string(child) + "/cmdline");
   for (std::string word; std::getline(words, word, '\0');) {
@@ -296,7 +296,8 @@ TEST_CASE("demo: in tiered mode each cluster has the share that is computed whil
   INFO(data.dump(2));
   CHECK(data["drill"] == "tiered");
   CHECK(data["failed_other"] == 0);
-  // 4, 3, 2, 1, 0 of four endpoints are up: scores of 140, 105, 70, 35, 0 percent.
+  // 4, 3, 2, 1, 0 of four endpoints are up: 140, 105, 70, 35, 0 percent by overprovisioning, of
+  // which at most 100 count.
   const std::vector<double> primary{100, 100, 70, 35, 0};
   REQUIRE(data["steps"].size() == primary.size());
   for (std::size_t i = 0; i < primary.size(); ++i) {
@@ -307,8 +308,8 @@ TEST_CASE("demo: in tiered mode each cluster has the share that is computed whil
     CHECK(step["computed"]["orders-secondary"] == 100 - primary[i]);
     CHECK(step["computed"]["orders-legacy"] == 0);
     CHECK(step["calls"] >= 100);
-    // The demo's own is_as_computed() checks the share within five standard deviations. This check
-    // only shows that shares follow loads.
+    // The demo's own is_as_computed() checks each share within five standard deviations. This check
+    // only shows that the shares follow the loads.
     CHECK(std::abs(step["measured"]["orders-primary"].get<double>() - primary[i]) < 25);
   }
   CHECK(data["steps"][4]["measured"]["orders-secondary"] == 100);

@@ -23,7 +23,8 @@
 
 namespace signalbox::test {
 
-/// A call as the server sees it, without its messages. Of the metadata only keys with "x-".
+/// The call as the server sees it, without messages: whether it has a deadline, and the metadata
+/// with keys that begin with "x-".
 inline std::string seen_by(const grpc::ServerContext& context) {
   std::string text = context.deadline() == std::chrono::system_clock::time_point::max()
                          ? "no deadline"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Failover from silent backends: stopped processes, and addresses that never answer.
+// Failover from backends that do not answer: stopped processes, and addresses that neither accept
+// nor refuse connections.
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 #include <poll.h>

@@ -60,13 +60,13 @@ class FloodingServer {
 
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  /// The number of bytes that the kernel of the client has accepted so far.
+  /// The number of bytes that send() has accepted so far, over all connections.
   std::size_t sent() const { return sent_; }
 
-  /// Whether a client's connection was ever so full that it accepted no more bytes.
+  /// Whether a connection was ever so full that send() accepted no more bytes.
   bool is_held_up() const { return held_up() > 0; }
 
-  /// The number of connections that were once so full that they accepted no more bytes.
+  /// The number of connections that were ever so full that send() accepted no more bytes.
   int held_up() const { return held_up_; }
 
  private:

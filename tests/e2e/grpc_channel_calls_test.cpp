@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each call is counted once, with the status that the application got, through every API and
-// however far the call came. Calls that wait for an endpoint are counted by the reason of the wait.
+// Each call is counted once, with the status that the application got, through every API, no matter
+// how far it got. Calls that wait for an endpoint are counted by the reason of the wait.
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,7 +20,8 @@ namespace {
 using Code = grpc::StatusCode;
 using Calls = std::map<int, std::int64_t>;  ///< By code; only codes that occurred.
 
-// The call is counted when the application gets its status, or when its context ends.
+// The counted calls, by status code. A call is counted when the application gets its status, or
+// when its context ends.
 Calls calls_of(const ChannelWorld& world) {
   Calls calls;
   for (std::size_t code = 0; code < kStatusCodes; ++code) {

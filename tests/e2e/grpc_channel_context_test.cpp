@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Further settings of a call's context: authority, credentials, the parent call; and the channel
-// that interceptors call through. Each for a call that was bound at once, and for a call that
-// waited.
+// that interceptors call through. Each test makes a call that has its connection at once, and a
+// call that waits for it.
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -84,7 +84,7 @@ class Token final : public grpc::MetadataCredentialsPlugin {
   }
 };
 
-// Has no token, and fails with this code.
+// A plug-in that has no token: the call fails with this code.
 class NoToken final : public grpc::MetadataCredentialsPlugin {
  public:
   explicit NoToken(grpc::StatusCode code) : code_(code) {}
@@ -100,8 +100,8 @@ class NoToken final : public grpc::MetadataCredentialsPlugin {
   const grpc::StatusCode code_;
 };
 
-// Makes another call before the first call that it intercepts, on the channel that interceptors
-// get. Counts intercepted calls.
+// An interceptor that makes another call before the first call that it intercepts, on the channel
+// that gRPC gives to interceptors. Counts the calls that it intercepts.
 class Preceding final : public ClientInterceptorFactoryInterface {
  public:
   explicit Preceding(int& met, std::string& answer) : met_(met), answer_(answer) {}
@@ -142,7 +142,8 @@ class Counting final : public ClientInterceptorFactoryInterface {
  public:
   explicit Counting(int& met) : met_(met) {}
 
-  // gRPC counts interceptors, not factories, to find those below, so none may be null.
+  // gRPC counts interceptors, not factories, to find the interceptors below one. So a factory must
+  // not return null.
   Interceptor* CreateClientInterceptor(ClientRpcInfo*) override {
     class Passing final : public Interceptor {
      public:

@@ -115,7 +115,7 @@ lb::RetryRules rules_of_all_codes() {
                          1ms});
 }
 
-/// About 2,000 calls, alternately with and without a retry policy and a session.
+/// Makes about 2,000 calls, alternately with and without a retry policy and a session.
 class Trial {
  public:
   void call(const Way& way, const Cut& cut, grpc::StatusCode expected) {
@@ -133,7 +133,8 @@ class Trial {
     const int spare_calls = spare_.service().calls;
     const Transcript ours = converse(way, saying_one(cut), world.channel, spare_.service());
     const bool is_made_again = spare_.service().calls > spare_calls;
-    // A stream's write may fail before the headers are read, and a reset may overtake the headers.
+    // Whether the call may be made again: a stream's write may fail before the headers are read,
+    // and a reset may overtake the headers.
     const bool may_be =
         !cut.has_begun || cut.ending == Ending::kTcpReset || !absl::StrContains(way.name, "unary");
     CHECK(ours.status.error_code() == (is_made_again ? grpc::StatusCode::OK : expected));

@@ -65,7 +65,7 @@ TEST_CASE("going away: a call that its server refused unseen is picked again",
     TalkingSocket refusing(refusal.turns);
     EchoServer living;
     ChannelWorld world;
-    // The call is picked again with a retry policy and without one.
+    // A call that no server processed is picked again with a retry policy and without one.
     world.retry = has_policy ? rules_of(2) : rules_of_nothing();
     const auto to_refusing = world.connect(Address(refusing.address()));
     const auto to_living = world.connect(living.address());
@@ -174,7 +174,7 @@ TEST_CASE("going away: a call of which a server has a part is sent once", "[chan
     std::string name;
     std::string said;
     bool resets = false;
-    bool is_like_unsent = false;  ///< gRPC ends a call that it never sent with the same words.
+    bool is_like_unsent = false;  ///< gRPC uses the same error text for a call that it never sent.
   };
 
   const End end = GENERATE(
@@ -244,8 +244,8 @@ TEST_CASE("going away: a call that is made again is not made a third time when a
   }
 }
 
-// The statuses have the texts by which signalbox or gRPC reports calls that no server has, and
-// texts that look similar. From a server they must not cause another attempt.
+// The server's statuses have the error texts that signalbox or gRPC uses for calls that no server
+// has, and similar texts. They must not cause another attempt.
 TEST_CASE("going away: no words of a server's own status have its call made again",
           "[channel][repick][A6]") {
   struct Status {

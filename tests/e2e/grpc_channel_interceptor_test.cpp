@@ -86,7 +86,7 @@ Factories noting(Diary& diary) {
   return factories;
 }
 
-// Keeps the reply's text.
+// An interceptor that keeps the reply's text.
 class Reading final : public ClientInterceptorFactoryInterface {
  public:
   explicit Reading(std::string& text) : text_(text) {}

@@ -25,7 +25,7 @@ std::unique_ptr<Runtime> lonely_runtime() {
   return *std::move(runtime);
 }
 
-// Counts the errors that gRPC logs while it lives; they go nowhere else.
+// Counts the errors that gRPC logs while this object lives, instead of printing them.
 class LoggedErrors {
  public:
   LoggedErrors() {

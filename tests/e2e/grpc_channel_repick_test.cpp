@@ -243,7 +243,7 @@ TEST_CASE("unsent_call: a call that was put off before is not counted again for 
   CHECK(world.counts->repicked() == 2);  // Its first connection was dead, its second died.
 }
 
-// Records how the calls of an endpoint ended.
+// A tracker that records how the calls of an endpoint ended.
 class Ends final : public CallTracker {
  public:
   void ended(const CallEnd& end) const noexcept override {

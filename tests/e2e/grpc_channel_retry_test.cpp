@@ -330,7 +330,7 @@ TEST_CASE("retried_call: too many failures stop the retries of a target", "[chan
   CHECK_FALSE(fails(failing(1)));
 }
 
-// Parses the reply from these bytes.
+// The number of previous attempts, as the reply in these bytes has it.
 int previous_attempts_in(grpc::ByteBuffer& bytes) {
   EchoReply reply;
   REQUIRE(grpc::SerializationTraits<EchoReply>::Deserialize(&bytes, &reply).ok());

@@ -42,7 +42,7 @@ std::size_t count(const std::string& text, const std::string& part) {
   return std::vector<std::string>(absl::StrSplit(text, part)).size() - 1;
 }
 
-// A session with cookies of any path.
+// A channel with a session filter on its route; the cookie has no path, so every path matches.
 struct SessionWorld : ChannelWorld {
   SessionWorld() { filters = session_chain(""); }
 
@@ -87,7 +87,7 @@ class ServerOf {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Answers each call with a status alone.
+// Implements no method, so it answers each call with a status alone.
 using MuteService = Echo::Service;
 
 // Sets cookies of its own, and replies with the received cookies.

@@ -133,7 +133,8 @@ TEST_CASE("retried_call, streams: a server that dies amid its headers has begun 
     const auto to_spare = world.connect(spare.address());
     world.publish_ready({to_dying, to_spare});
     const Transcript ours = converse(way, three_messages(false), world.channel, spare.service());
-    // A failed write ends the attempt, and its headers are not read.
+    // If a write fails, the attempt ends without its headers being read, so the call can be
+    // retried.
     const bool may_write = !absl::StrContains(way.name, "unary");
     const bool is_made_again = world.stats->retries(RetryResult::kRetried) == 1;
     if (is_made_again) CHECK((has_policy && may_write));
@@ -258,7 +259,7 @@ TEST_CASE("retried_call, streams: all messages together have to be within the li
   service.failing.times = 1;
   service.failing.reads = messages;
   EchoRequest request;
-  constexpr std::size_t kHalf = std::size_t{128} << 10U;  // Half of the bytes that are kept.
+  constexpr std::size_t kHalf = std::size_t{128} << 10U;  // Half of retry_buffer_bytes.
   request.set_text(std::string(kHalf - 64, 'x'));
   request.mutable_text()->append(kHalf - request.ByteSizeLong(), 'x');
   EchoReply reply;
@@ -516,7 +517,8 @@ TEST_CASE("retried_call: a pick is told which endpoints its call has tried, wher
   CHECK(told == (by_option || by_route ? all : none));
 }
 
-// An interceptor that counts its calls by hook. `hops`: it proceeds on another thread.
+// An interceptor that counts how often gRPC calls it, by hook. `hops`: it proceeds on another
+// thread.
 class Counting final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   using Points = grpc::experimental::InterceptionHookPoints;

@@ -35,7 +35,8 @@ TEST_CASE("grpc_channel: a picked call reaches the chosen server, and lets go of
     CHECK(absl::EndsWith(context.peer(), ":" + std::to_string(reply.port())));
     CHECK(text(context.GetServerInitialMetadata().find("server")->second) == "echo");
     CHECK(text(context.GetServerTrailingMetadata().find("load")->second) == "0.5");
-    // The context still exists, but the call's references are gone (D1).
+    // The context still exists, but the ended call holds nothing any more (D1 in
+    // channel/grpc/grpc_channel.hpp).
     CHECK_FALSE(world.cluster->in_use());
     CHECK_FALSE(first->in_use());
     CHECK_FALSE(second->in_use());
@@ -251,7 +252,8 @@ TEST_CASE("grpc_channel: a prepared call that is never started leaves nothing be
   if (ready) world.publish_ready({world.connect(server.address())});
   grpc::CompletionQueue queue;
   {
-    // A stream, since gRPC itself leaks the request of a unary call that is never started.
+    // The test uses a stream, because gRPC itself leaks the request of a unary call that is never
+    // started.
     grpc::ClientContext context;
     const auto stream = world.stub->PrepareAsyncChat(&context, &queue);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How often the poller looks for gRPC's events. Tests check only that a pace occurs sooner or
-// later, since a busy machine makes every pace slower.
+// How often the poller looks for gRPC's events. Tests check only that a pace (the pause between two
+// looks) occurs sooner or later, since a busy machine makes every pause longer.
 #include "actors/io/grpc_poller.hpp"
 
 #include <atomic>
@@ -23,7 +23,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kInARow = 3;
 
-// Whether enough consecutive pauses between two looks satisfy `as_expected`, within half a minute.
+// Waits up to half a minute for kInARow consecutive pauses between two looks that satisfy
+// `as_expected`.
 bool sees_pauses(const std::function<bool(Clock::duration pause)>& as_expected,
                  const std::function<void()>& meanwhile) {
   const auto limit = Clock::now() + std::chrono::seconds(30);
@@ -41,7 +42,7 @@ bool sees_pauses(const std::function<bool(Clock::duration pause)>& as_expected,
   return last < limit;
 }
 
-// Gives a Tag an event every few milliseconds.
+// A tag of the poller; it gets an event every few milliseconds.
 class News final : public actors::GrpcPoller::Tag {
  public:
   News() { set(); }
@@ -97,7 +98,7 @@ TEST_CASE("grpc_poller: looks in rarely while the application's calls serve the 
     CHECK(sees_pauses(is_short, call));
   }
 
-  // Calls without a connection serve no events of gRPC.
+  // Threads in calls without a connection do not serve gRPC's events, so the poller looks often.
   world.retry = lb::RetryRules({{absl::StatusCode::kResourceExhausted}, 3, 1ms, 4ms});
   world.publish_failure(absl::UnavailableError("nobody is there"));
   CHECK(sees_pauses(is_short, [&] {

@@ -189,7 +189,8 @@ TEST_CASE("grpc_shutdown: runtimes one after another, and two at once",
   const auto start = [&] { return start_runtime(options_for(plane.address())); };
   for (int i = 0; i < 10; ++i) {
     check_all(start()->channel("xds:///orders"));
-    // In odd rounds the next runtime begins while this one ends.
+    // In even rounds gRPC is down before the next runtime begins. In odd rounds the next runtime
+    // begins while this one ends.
     if (i % 2 == 0) CHECK(grpc_is_down());
   }
   auto first = start();

@@ -45,7 +45,7 @@ struct LoadBooks {
   std::uint64_t issued = 0;
   std::uint64_t succeeded = 0;
   std::uint64_t failed = 0;
-  std::uint64_t in_progress = 0;  ///< In the last report that had the locality.
+  std::uint64_t in_progress = 0;  ///< Calls in progress in the last report that had the locality.
   std::map<std::string, MetricBook> metrics = {};
 };
 
@@ -102,7 +102,8 @@ class LoadServer {
     return count;
   }
 
-  /// The sums over all reports. Empty `cluster` or `zone`: over all of them.
+  /// The sums over all reports of `cluster` and `zone`. Empty `cluster` or `zone`: over all of
+  /// them.
   LoadBooks books(const std::string& cluster = "", const std::string& zone = "") const {
     LoadBooks books;
     each_cluster(cluster, [&](const auto& stats) {

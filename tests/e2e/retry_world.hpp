@@ -74,7 +74,7 @@ struct RetryWorld : ChannelWorld {
   RetryWorld(const RetryWorld&) = delete;
   RetryWorld& operator=(const RetryWorld&) = delete;
 
-  /// Makes a call, and runs `act` as soon as the call backs off.
+  /// Makes a call, and runs `act` as soon as the call waits for its back-off.
   grpc::Status call_and(Api api,
                         grpc::ClientContext& context,
                         const EchoRequest& request,
@@ -108,7 +108,7 @@ inline grpc::StatusCode write_until_lost(Echo::Stub& stub, grpc::ClientContext& 
   return stream->Finish().error_code();
 }
 
-/// Gives the answers in turn, then the last one again and again.
+/// A picker that gives the answers in turn, then the last one again and again.
 inline ScriptedPicker::Script in_turn(std::vector<PickResult> answers,
                                       std::atomic<std::size_t>& asked) {
   return [answers = std::move(answers), &asked](const PickArgs&) {

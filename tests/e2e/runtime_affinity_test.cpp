@@ -224,7 +224,7 @@ TEST_CASE("sessions: a backend that moves to a lower priority keeps its session,
       const Answer answer = session->call();
       INFO(answer.text());
       CHECK(answer.cluster == "a");
-      CHECK(answer.connection == connection);  // As the backend sees it.
+      CHECK(answer.connection == connection);  // The client's address, as the backend sees it.
     }
   };
   Traffic traffic(world.channel, 1);
@@ -352,25 +352,25 @@ TEST_CASE("sessions: of a tiered aggregate have all attempts of a call on one ho
     CHECK(status.ok());
   };
   std::set<bool> began_on_a;
-  const bool began_on_both =
-      eventually([&] {  // Sessions that begin with a call that is made again.
-        CookieJar jar;
-        for (int i = 0; i < 2; ++i) {
-          const int on_a = calls(a);
-          const int on_both = calls(a) + calls(b);
-          call_with(jar, 3);
-          CHECK(calls(a) + calls(b) == on_both + 4);
-          CHECK((calls(a) == on_a || calls(a) == on_a + 4));
-          if (i == 0) began_on_a.insert(calls(a) > on_a);
-        }
-        return began_on_a.size() == 2;
-      });
+  const bool began_on_both = eventually([&] {  // The first call of each session is retried.
+    CookieJar jar;
+    for (int i = 0; i < 2; ++i) {
+      const int on_a = calls(a);
+      const int on_both = calls(a) + calls(b);
+      call_with(jar, 3);
+      CHECK(calls(a) + calls(b) == on_both + 4);
+      CHECK((calls(a) == on_a || calls(a) == on_a + 4));
+      if (i == 0) began_on_a.insert(calls(a) > on_a);
+    }
+    return began_on_a.size() == 2;
+  });
   CHECK(began_on_both);
 }
 
 TEST_CASE("sessions: all attempts of a call go to its backend while that is usable",
           "[e2e][runtime][session][retry][A55-37][D13]") {
-  const bool elsewhere_if_free = GENERATE(false, true);  // A session's calls are never free.
+  // RuntimeOptions::retry_elsewhere, which does not apply to sessions.
+  const bool elsewhere_if_free = GENERATE(false, true);
   EchoServer a;
   EchoServer b;
   const SessionWorld world({{a.address().str()}, {b.address().str()}},
@@ -394,7 +394,7 @@ TEST_CASE("sessions: all attempts of a call go to its backend while that is usab
     return reply;
   };
   const auto calls = [](EchoServer& server) { return server.service().calls.load(); };
-  for (int i = 0; i < 10; ++i) {  // Sessions that begin with a call that is made again.
+  for (int i = 0; i < 10; ++i) {  // The first call of each session is retried.
     CookieJar jar;
     const int on_a = calls(a);
     const int on_both = calls(a) + calls(b);

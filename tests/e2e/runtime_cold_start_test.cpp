@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many targets at once: the control plane gets few requests, and no call fails because it is slow.
+// Many targets at once: the control plane gets few requests, and no call fails because the control
+// plane is slow.
 #include <chrono>
 #include <memory>
 #include <string>

@@ -55,7 +55,8 @@ std::string slow_listener(const std::string& name) {
   return listener_yaml(name, name, absl::StrCat("{name: slow, typed_config: ", kSlow, "}, "));
 }
 
-// The server of names without an authority, and the server of names with the authority "other".
+// A bootstrap with the server of names without an authority, and the other server for names with
+// the authority "other".
 std::string bootstrap_of(const std::string& server, const std::string& other) {
   const auto only = [](const std::string& uri) {
     const nlohmann::json insecure{{"type", "insecure"}};

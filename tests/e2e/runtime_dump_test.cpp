@@ -144,7 +144,8 @@ TEST_CASE("runtime: a plan of the resources that are in use", "[e2e][runtime][pl
     INFO(plan.status().ToString());
     REQUIRE(plan.ok());
     CHECK(plan->cluster.str() == "c");
-    CHECK(plan->mode == AggregateMode::kPriority);  // A leaf.
+    // The cluster is a leaf, so the mode for aggregates has no effect.
+    CHECK(plan->mode == AggregateMode::kPriority);
     CHECK(plan->leaves[0].shares.tiered == PlannedShare{kAllCalls, 0});
     CHECK(plan->failing.priority == PlannedShare{0, kAllCalls});
   }
@@ -285,7 +286,7 @@ TEST_CASE("runtime: ends promptly while others look in", "[e2e][runtime][admin][
     const std::string address = serve(*runtime, "127.0.0.1:0");
     std::atomic<int> answers{0};
     std::thread other([&] {
-      // Until the admin server has ended.
+      // Asks until the admin server has ended.
       for (auto code = absl::StatusCode::kOk; code != absl::StatusCode::kNotFound; ++answers)
         code = get(address, "/config_dump").status().code();
     });

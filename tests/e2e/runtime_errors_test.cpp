@@ -15,7 +15,8 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// UNAVAILABLE, with a text that has the target, the node, and all of `parts`.
+// Checks that the call failed with UNAVAILABLE, and that the error has the target, the node, and
+// all of `parts`.
 void check_unavailable(const Answer& answer, const std::vector<std::string>& parts) {
   INFO(answer.text());
   CHECK(answer.status.error_code() == grpc::StatusCode::UNAVAILABLE);
@@ -227,7 +228,7 @@ TEST_CASE("runtime: with control plane and backend gone, the failed call's text 
     });
   }));
   check_unavailable(answer, both);
-  // The Pick API says the same.
+  // The Pick API reports the same error.
   const auto router = runtime->router("xds:///orders");
   REQUIRE(router.ok());
   // The call above may have failed a moment before the picker without its endpoint was published.

@@ -17,7 +17,7 @@ using Catch::Matchers::StartsWith;
 using Clock = std::chrono::steady_clock;
 
 const char kAll[] = "percentage: {numerator: 100}";
-// An hour stands for ever.
+// A delay of an hour outlasts every test.
 const std::string kLongDelay = absl::StrCat("delay: {fixed_delay: 3600s, ", kAll, "}");
 const std::string kShortDelay = absl::StrCat("delay: {fixed_delay: 0.05s, ", kAll, "}");
 const std::string kByHeader =
@@ -44,7 +44,7 @@ struct FaultyWorld {
         runtime(start_runtime(options_for(plane->address()))),
         channel(runtime->channel("xds:///orders")) {}
 
-  // Another configuration of the filter, once it is in use.
+  // Changes the filter's configuration, and returns when it is in use.
   void set_fault(const std::string& fields) {
     const auto before = metric(*runtime, "signalbox_config_generation");
     plane->update(resources(listener_yaml("orders", "orders", fault(fields))));

@@ -256,7 +256,7 @@ TEST_CASE("runtime: the quick start's files serve its two backends", "[e2e][runt
   const auto runtime = start_runtime(std::move(options));
   const auto router = runtime->router("xds:///orders");
   REQUIRE(router.ok());
-  // The pick does not depend on a listener at that address.
+  // The metric counts endpoints whether or not a server listens at their addresses.
   const std::string endpoints = "signalbox_endpoints";
   CHECK(eventually([&] {
     const auto pick = (*router)->pick({.path = "/any.Service/Method"});

@@ -50,7 +50,7 @@ TEST_CASE("runtime: a response of 65 MiB is told, counted, and changes nothing",
     return answer.status.error_message().find("(limit max_message_bytes)") != std::string::npos;
   }));
 
-  // 63 MiB are allowed.
+  // 63 MiB are below the limit.
   plane->update({padded(endpoints.at(0), 63 * kMiB)});
   CHECK(eventually([&] { return call(channel).cluster == "after"; }));
   CHECK(eventually([&] { return metric(*runtime, "signalbox_xds_connected") == 1.0; }));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Load reports to the control plane (LRS): the books of a scripted server equal the calls.
+// Load reports to the control plane (LRS): the sums of the reports that a scripted server got equal
+// the calls.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -189,7 +190,7 @@ void check_metric(const LoadBooks& books, const std::string& name, MetricBook wa
 
 }  // namespace
 
-// --- as gRPC's ClientLoadReportingTest ------------------------------------------
+// --- the cases of gRPC's ClientLoadReportingTest ---------------------------------
 
 TEST_CASE("load reports: calls and failures by locality", "[e2e][runtime][lrs][A27][C1][C2][C3]") {
   std::vector<Backend> backends(4);
@@ -477,7 +478,8 @@ TEST_CASE("load reports: no stream while no cluster in use has its load reported
   World world(orders_yaml(endpoints_yaml("eds", {{backends[0].address()}}), ""));
   world.call_many(3, "item");
   CHECK(world.server.opened() == 0);
-  // The cluster has it, and then it goes with its last report.
+  // An update turns load reports on for the cluster. The next update turns them off, and the stream
+  // ends after its last report.
   world.plane->update(resources(cluster_yaml("c", "eds", kSelf)));
   REQUIRE(eventually([&] { return world.server.open() == 1; }));
   REQUIRE(eventually([&] {

@@ -108,7 +108,7 @@ TEST_CASE("runtime: under overload backends have what they can take, and the res
   CHECK(backends.served() == served + 1);
   const std::vector<std::string> limited{"cluster=\"limited\""};
   CHECK(metric(*runtime, "signalbox_circuit_breaker_drops_total", limited) == refused);
-  // After the burst all is as before.
+  // The breaker refuses no calls after the bursts.
   CHECK(eventually([&] { return call(channel).ok(); }));
 }
 

@@ -166,7 +166,8 @@ TEST_CASE("runtime: a retry stays with its call's cluster, which nothing leads t
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(echo(channel, failing(0)).status.ok());
 
-  // The change takes effect long before the retry. If it does not, the test still passes.
+  // The retry comes after 3 s (pushback), long after the change takes effect. If the change takes
+  // longer, the test still passes.
   Echoed retried;
   std::thread caller([&] { retried = echo(channel, failing(1, "3000")); });
   CHECK(eventually([&] { return retries(*runtime, "retried") == 1; }));

@@ -170,7 +170,8 @@ TEST_CASE("router: a call counts once for its caller, with or without an endpoin
   missing->unserved(queued);
   CHECK(calls("DEADLINE_EXCEEDED") + calls("UNAVAILABLE") == without + 1);
   const double unavailable = calls("UNAVAILABLE");
-  router->unserved(router->pick(args));  // Its endpoint was never reached.
+  // As a caller does that could not reach the picked endpoint.
+  router->unserved(router->pick(args));
   CHECK(calls("UNAVAILABLE") == unavailable + 1);
   CHECK(calls("OK") == 1);
   CHECK(metric(*runtime, "signalbox_pick_wait_seconds_count", {"delay_type=\"resolving\""})
@@ -275,7 +276,7 @@ TEST_CASE("router: a queued pick is woken by what it waits for", "[e2e][runtime]
   REQUIRE(pick.outcome() == PickOutcome::kQueue);
   CHECK(pick.connection() == nullptr);
   CHECK(pick.cluster() == nullptr);
-  CHECK_FALSE(router->wait(pick, Clock::now()));  // Nothing has come yet.
+  CHECK_FALSE(router->wait(pick, Clock::now()));  // The time is up, and nothing was published.
 
   SECTION("by on_change") {
     std::promise<void> changed;

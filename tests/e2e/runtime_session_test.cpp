@@ -152,7 +152,7 @@ TEST_CASE("session: a cookie of one runtime is good for another, if it is sealed
   }
   CHECK(strangers.size() > 1);
 
-  // The other runtime learns the key while it runs.
+  // The other runtime gets the first runtime's key while it runs.
   folder.write("other", keys("ab"));
   CHECK(eventually([&] { return pick_with(*of_stranger, cookie).set_cookie().empty(); }));
 }

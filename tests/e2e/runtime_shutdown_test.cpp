@@ -26,8 +26,8 @@ std::string name_of(const std::filesystem::path& thread) {
   return name;
 }
 
-// All threads except those of gRPC's pools, which grow and shrink as gRPC likes, for all channels
-// and servers of the process.
+// The number of threads except those of gRPC's pools, which gRPC shares among all channels and
+// servers of the process, and grows and shrinks when it likes.
 std::ptrdiff_t count_threads() {
   const std::set<std::string> pools{"default-executo",
                                     "event_engine",

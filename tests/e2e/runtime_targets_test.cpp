@@ -44,7 +44,8 @@ std::string error_of(RuntimeOptions options) {
 
 }  // namespace
 
-// abseil's deadlock detection would end the process at the second line, in Debian's build.
+// In Debian's build, abseil's deadlock detection would end the process at the second lock_both(),
+// which locks in the other order.
 TEST_CASE("runtime: no time is spent on looking for deadlocks unless that is wanted",
           "[e2e][runtime][scale]") {
   const auto plane = start_plane("");

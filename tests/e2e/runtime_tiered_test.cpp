@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kCalls = 4'000;
 
-/// The metric of the load, in percent, of one tier of the aggregate "both".
+/// The load of one priority of a leaf of the aggregate "both", in percent, from the metrics.
 std::optional<double> load(const Runtime& runtime, const std::string& leaf, int priority) {
   return metric(runtime,
                 "signalbox_tier_load_percent",
@@ -42,7 +42,7 @@ std::map<std::string, int> clusters_of_calls(
   return clusters;
 }
 
-/// Whether the number of calls is the share of all calls, within five standard deviations.
+/// Checks that `calls` is `percent` of kCalls, within five standard deviations.
 void check_share(int calls, double percent) {
   const double share = percent / 100;
   const double sigma = std::sqrt(kCalls * share * (1 - share));
@@ -77,8 +77,8 @@ struct World {
   }
 };
 
-/// An EDS resource; each priority has so many percent of healthy hosts, by weight. The healthy host
-/// of the first priority is `backends[first]`, that of the second the next one.
+/// An EDS resource. Priority i has a healthy host, backends[first + i], with percents[i] of the
+/// weight, and an UNHEALTHY host with the rest.
 std::string weighted_yaml(const std::string& service,
                           const std::vector<int>& percents,
                           const std::vector<std::unique_ptr<BackendProcess>>& backends,
@@ -197,7 +197,7 @@ TEST_CASE("runtime: real calls are spread as in the document's table",
   backends.reserve(names.size());
   for (const std::string& name : names)
     backends.push_back(std::make_unique<BackendProcess>(name));
-  // The percentages are weights: in each priority one endpoint answers, and EDS calls another one
+  // The percentages are weights: in each priority one endpoint answers, and EDS marks another one
   // UNHEALTHY.
   const auto endpoints = [&](const Row& row) {
     return weighted_yaml("primary", row.primary, backends, 0) +

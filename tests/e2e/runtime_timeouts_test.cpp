@@ -34,7 +34,7 @@ std::string field(const char* name, Setting setting) {
   return absl::StrCat(name, ": ", std::chrono::seconds(*setting).count(), "s");
 }
 
-// The route for calls with this header.
+// The header value by which a call chooses the route with these settings.
 std::string header_of(Setting header_max, Setting duration) {
   return absl::StrCat(text(header_max), "-", text(duration));
 }
@@ -101,13 +101,14 @@ const std::vector<Row> kTable{
     {"less than grpc_timeout_header_max", minutes(5), minutes(10), kAll, minutes(5)},
 };
 
-// Which resource sets the effective max_stream_duration.
+// Which resource sets the effective max_stream_duration: the route's own setting, or the
+// listener's.
 struct Place {
   Setting route;
   Setting listener;
 };
 
-// In a route the setting hides any setting of the listener.
+// A setting in a route hides any setting of the listener.
 std::vector<Place> places_of(Setting duration) {
   std::vector<Place> places{{kUnset, duration}};
   if (!duration) return places;

@@ -27,7 +27,7 @@ inline lb::FilterChainPtr session_chain(const std::string& cookie_path) {
 }
 
 /// Each call begins a session with the picked endpoint. The nth pick goes to the nth connection;
-/// the last connection also has all further picks.
+/// all further picks go to the last connection.
 inline ScriptedPicker::Script keeping(std::vector<ConnectionPtr> connections) {
   std::vector<std::string> hosts;
   hosts.reserve(connections.size());

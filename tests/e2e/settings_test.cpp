@@ -89,10 +89,10 @@ resources:
   INFO(finished.output << finished.errors);
   CHECK(finished.status == 0);
   CHECK(nlohmann::json::accept(finished.output));
-  // Without the file the policy is unknown, and the output is for people.
+  // Without the file, `check` does not know the policy, and prints text instead of JSON.
   const Finished without = run({}, {"check", cluster});
   CHECK_FALSE(nlohmann::json::accept(without.output));
-  // A flag may be off.
+  // A flag of the command can be turned off in the file.
   const std::string off = folder.write("off.yaml", "check: {json: false}\n");
   CHECK_FALSE(nlohmann::json::accept(run({}, {"check", cluster, "--config", off}).output));
   CHECK(nlohmann::json::accept(

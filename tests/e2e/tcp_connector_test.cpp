@@ -100,7 +100,7 @@ TEST_CASE("tcp_connector: an idle connection that the server ends is made anew",
     ::close(idle);
     const int again = server.take_one();
     CHECK(again >= 0);
-    Record later;  // Gets later events.
+    Record later;  // Gets the events from here on.
     const auto other = connector->connect({server.address()}, 10s, later.events());
     REQUIRE(later.wait_for(1));
     CHECK(record.words() == Words{"connected"});

@@ -142,7 +142,8 @@ std::uint64_t points_of(const RingHashHarness& leaf) {
   return 0;
 }
 
-// The answer of the document's pseudo-code (A61 without, A76 with a random hash).
+// The expected answer of a pick, by the document's pseudo-code: that of A76 if the hash is random
+// (`by_chance`), else that of A61.
 std::string walk(const Strings& order, const std::map<std::string, char>& states, bool by_chance) {
   bool requested = false;
   if (by_chance) {

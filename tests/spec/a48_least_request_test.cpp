@@ -5,7 +5,7 @@
 // Not here:
 //   - GRPC_EXPERIMENTAL_ENABLE_LEAST_REQUEST is not read: the policy is always there.
 //   - A sampled endpoint that the call has tried before is replaced by one that it has not tried.
-//     The document has no such rule; unit tests have ours.
+//     The document has no such rule; tests/unit/lb/least_request_test tests it.
 
 #include <cmath>
 #include <cstdint>

@@ -24,7 +24,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// One cluster "orders". Its addresses are silent until up().
+/// One cluster "orders". A connection attempt to an address does not end until up() names the
+/// address.
 struct Orders : SessionTree {
   using SessionTree::SessionTree;
 

@@ -53,7 +53,7 @@ class Priorities {
   }
 
   /// Lets the failover windows of all priorities pass. Picks after each window, as a waiting call
-  /// does: a policy such as ring_hash connects only when a pick asks.
+  /// does: a policy such as ring_hash connects only when a pick asks for it.
   void wait() {
     answer();
     for (std::size_t window = 0; window < kAddresses.size(); ++window) {
@@ -69,8 +69,8 @@ class Priorities {
   TreeHarness tree_;
 };
 
-/// The expected outcome of calls at `time` after the start. A priority starts when the one before
-/// it has failed, or was silent for ten seconds.
+/// The expected outcome of calls at `time` after the start. A priority starts when the priority
+/// before it has failed, or has not answered for ten seconds (kSilent).
 std::string expected(const std::vector<Host>& hosts, Duration time) {
   Duration begun{};
   for (std::size_t place = 0; place < hosts.size(); ++place) {
@@ -100,7 +100,7 @@ std::vector<std::vector<Host>> all_hosts() {
   return all;
 }
 
-/// The addresses of calls after an earlier call has woken IDLE endpoints.
+/// The addresses that calls reach after an earlier call has made IDLE endpoints connect.
 Texts reached_by_who_waits(TreeHarness& tree) {
   tree.pick("orders");
   return tree.reached("orders");
@@ -135,7 +135,7 @@ TEST_CASE("B3: over every child policy, in every permutation of states, the same
         INFO("after " << std::chrono::duration<double>(time).count() << " s");
         const std::string wanted = expected(hosts, time);
         CHECK(priorities.answer() == wanted);
-        // A priority that only waits has not failed (B5).
+        // A priority that waits for an answer has not failed.
         if (wanted == "queue") CHECK(name_of(priorities.tree().state("m/orders")) == "CONNECTING");
         priorities.apply();  // The same configuration changes nothing and starts no window.
         CHECK(priorities.answer() == wanted);
@@ -149,7 +149,7 @@ TEST_CASE("B3: from every permutation of states into every other, the same child
   for (const ChildPolicy& policy : child_policies()) {
     for (const std::vector<Host>& from : all_hosts()) {
       for (const std::vector<Host>& to : all_hosts()) {
-        // A host that has answered never becomes silent.
+        // set() cannot make a host silent again, so such changes are left out.
         bool possible = true;
         for (std::size_t place = 0; place < to.size(); ++place)
           possible = possible && (to[place] != Host::kSilent || from[place] == Host::kSilent);
@@ -182,7 +182,7 @@ TEST_CASE("B3: a child that was usable and connects again has a window, whatever
     tree.up("b");
     tree.apply(manager_of({"orders"}), world.config());
     REQUIRE(reached_by_who_waits(tree) == Texts{"a"});
-    // The first priority's host is replaced by a silent host.
+    // The first priority's host is replaced by a host that does not answer.
     world.eds("orders", {"x:d", "y:b"}, policy.config);
     tree.apply(manager_of({"orders"}), world.config());
     CHECK(tree.reached("orders") == Texts{"queue"});

@@ -89,7 +89,7 @@ struct Petiole {
   const char* name;
   LbConfigPtr config;
 
-  // With these endpoints, all of which it wants to connect.
+  // The policy with these endpoints, after picks have asked it to connect all of them.
   LeafHarness of(const Strings& endpoints) const {
     PolicyContext context{PolicyPath{"p"}, 1, kAsks};
     LeafHarness leaf(make_policy(*config, context));
@@ -613,7 +613,8 @@ TEST_CASE("A61: the pick_first policy ignores outlier detection and health check
   leaf.ready("a");
   CHECK(leaf.pick() == "a");
   CHECK(leaf.reresolutions == 0);
-  CHECK(leaf.published.size() == published + 2);  // unhealthy() and ready() both reconnect.
+  // The connections of unhealthy() and of the second ready() are new ones.
+  CHECK(leaf.published.size() == published + 2);
 }
 
 // --- "Address List Updates in Petiole Policies" ------------------------------------------------

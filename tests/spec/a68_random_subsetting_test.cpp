@@ -5,7 +5,7 @@
 // Not here:
 //   - "xDS Integration": tests/unit/xds/parse_lb_policy_test has it.
 //   - The document hashes with MurmurHash3 and a salt of 32 bytes. Signalbox hashes with XXH64 and
-//     a seed of 64 bits. Both leave the subset to chance.
+//     a seed of 64 bits. With both, each endpoint is as likely to be chosen as any other.
 
 #include <algorithm>
 #include <cmath>

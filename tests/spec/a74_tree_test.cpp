@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The dependency manager and the whole policy tree together: the tests give the control plane's
-// answers, and check the picks. Other implementations have crashed in these cases (B1, B2).
+// answers, and check the picks. The tests B1 and B2 are cases in which other implementations
+// crashed.
 
 #include <algorithm>
 #include <map>
@@ -30,7 +31,7 @@ using Names = std::vector<std::string>;
 using test::manager_of;
 using test::TreeHarness;
 
-// --- B1 -------------------------------------------------------------------------------
+// --- B1: the order in which resources arrive -------------------------------------------
 
 // agg ▷ {a, inner ▷ {b}}: the control plane's answer for every resource below the routes.
 struct Answer {
@@ -116,7 +117,7 @@ std::string outcome_of(const DependencyWorld& world) {
   return reached.front();
 }
 
-// --- B2 ---------------------------------------------------------------------------------
+// --- B2: hosts and localities that move between priorities ---------------------------------
 
 // One cluster with all of its hosts up, and EDS in a short notation: "x:a,b" is a locality and its
 // hosts.

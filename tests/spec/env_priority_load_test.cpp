@@ -307,7 +307,8 @@ TEST_CASE("ENV: a cluster's load is the sum of its priorities', up to rounding",
     auto row = *any_row();
     for (PriorityHealth& at : row)
       at.degraded = 0;
-    RC_PRE(normalized_total_health(row) > 0U);  // ENV-30 is not in the document.
+    // A total of 0 is left out: ENV-30, its rule, is not in the document.
+    RC_PRE(normalized_total_health(row) > 0U);
     const auto first = *rc::gen::inRange<std::size_t>(0, row.size() + 1);
     const std::vector<std::size_t> sizes{first, row.size() - first};
     const auto loads = healthy_loads(priority_loads(row));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// judge_reach() as tables of facts and results. tests/e2e/grpc_channel_going_away_test.cpp makes
-// gRPC produce the facts.
+// judge_reach() decides whether a server can have processed a call that failed. It decides from
+// gRPC's error text, from the number of trailer entries, and from how far the call got
+// (CallFacts). The tables here have facts and the decision.
+// tests/e2e/grpc_channel_going_away_test.cpp makes gRPC produce such facts.
 #include "actors/io/call_reach.hpp"
 
 #include <string>
@@ -15,12 +17,13 @@ namespace {
 constexpr bool kTaken = true;
 constexpr bool kNotTaken = false;
 
-/// Whether the connection leaves READY; kUnasked: the decision must not ask.
+/// The answer to judge_reach()'s question whether the connection leaves READY. kUnasked: it must
+/// not ask, since its decision does not depend on the answer.
 enum class Connection { kUnasked, kStays, kLeaves };
 
 struct Row {
   const char* call;
-  const char* message;  ///< grpc_message of the error; null: gRPC has no error from a peer.
+  const char* message;  ///< The message that gRPC's error text quotes; null: gRPC quotes none.
   std::size_t trailer_entries;
   bool was_taken;
   Connection connection;

@@ -114,7 +114,7 @@ TEST_CASE("cluster credentials: without what is asked for there are none, and th
   struct Row {
     const char* when;
     UpstreamTls wanted;
-    const char* without;  ///< A file that goes.
+    const char* without;  ///< A file that is removed.
     std::vector<std::string> told;
   };
 

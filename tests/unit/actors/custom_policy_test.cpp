@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Deaths of a custom policy, with real actors in virtual time. The tests check the picker that
-// serves until the restart, the configuration of the restart, and the report of the death.
+// A custom policy throws or breaks a rule, with real actors in virtual time. The tests check the
+// picker that serves until the restart, the configuration of the restart, and the report of the
+// failure.
 //
 //   ear ◀─ policy (outlier_detection) ◀─ policy (custom): the test's script
 
@@ -68,7 +69,7 @@ struct Heard {
   Generation applied = 0;
 };
 
-// Stands in for the parent policy.
+// Stands in for the parent of the policies: records their publications.
 protocol::BehaviorOf<protocol::PolicyParent> hear(protocol::PolicyParent::pointer,
                                                   std::shared_ptr<Heard> heard) {
   return {
@@ -236,7 +237,7 @@ TEST_CASE("custom policy: a configuration that kills it is not given to it again
   world.configure(1);
   world.configure(2);
   CHECK(world.serving() == "life 1, configuration 1");
-  // A dead child does not delay the generation.
+  // The dead custom policy does not keep its parent from reporting the configuration as applied.
   CHECK(world.heard->applied == 2);
   world.pass(seconds(60));
   CHECK(world.lives == 2);
@@ -284,7 +285,7 @@ TEST_CASE("custom policy: a hundred configurations to one that dies of each are 
   World world([](int, int, const LbEvent&) -> LbEffects { throw std::runtime_error("poison"); });
   for (Generation next = 1; next <= 100; ++next) {
     world.configure(next);
-    CHECK(world.heard->applied == next);  // A dead child does not delay the generation.
+    CHECK(world.heard->applied == next);  // As above: the dead policy does not delay the report.
   }
   CHECK(world.lives == 1);
   world.pass(milliseconds(110));

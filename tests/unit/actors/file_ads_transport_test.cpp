@@ -81,7 +81,7 @@ struct Client {
     return response;
   }
 
-  std::string version;  ///< Of the last response that was taken; empty: none was.
+  std::string version;  ///< The version of the last response that was accepted; empty: none was.
   Happened<std::string> events;
   std::unique_ptr<AdsTransport::Stream> stream;
 };
@@ -257,7 +257,7 @@ TEST_CASE("file_ads_transport: what the client refuses is complained of, once fo
   client.ask(kCds, {"a", "b"}, &first, "CDS resource \"a\": bad");
   const DiscoveryResponse second = client.response();
   CHECK(world.complaints.is_empty());
-  // Nor does the same refusal of another response to the same file.
+  // The same refusal of another response to the same file causes no complaint, either.
   client.ask(kCds, {"a", "b"}, &second, "CDS resource \"a\": bad");
   world.write(clusters({"a", "b"}));
   const DiscoveryResponse third = client.response();
@@ -318,7 +318,7 @@ TEST_CASE("file_ads_transport: a bad file is no beginning", "[actors][io][file]"
   struct Row {
     const char* what;
     std::string text;
-    std::string error;  // The text after the path.
+    std::string error;  // The error text after the file's path.
   };
 
   const std::string a = "- {\"@type\": " + kCds + ", name: a}\n";

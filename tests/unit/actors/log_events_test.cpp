@@ -14,9 +14,9 @@ const ClusterName kOrders{"orders"};
 
 TEST_CASE("log events: changes of the priority", "[actors][log]") {
   CHECK_FALSE(line_of(PriorityActive{kOrders, 0, std::nullopt}));
-  // At the start no priority is active, which needs no line.
+  // At the start no priority is active yet, so this gives no line.
   CHECK_FALSE(line_of(PriorityActive{kOrders, -1, std::nullopt}));
-  // A failover is an event of its own, which has the line.
+  // A failover gives no line here: FailedOver gives it.
   CHECK_FALSE(line_of(PriorityActive{kOrders, 1, 0}));
   CHECK(line_of(PriorityActive{kOrders, -1, 0}) ==
         LogLine{LogLevel::kWarning,

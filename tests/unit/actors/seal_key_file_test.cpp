@@ -107,7 +107,7 @@ TEST_CASE("seal_key_file: a file that others can write is not used", "[actors][i
   CHECK(refused.status().code() == absl::StatusCode::kPermissionDenied);
   CHECK_THAT(std::string(refused.status().message()), StartsWith(why));
 
-  // A writable file replaces a good file.
+  // Later a file that others can write replaces a good file.
   fs::permissions(path, fs::perms::owner_all);
   Happened<std::string> complaints;
   const auto file =

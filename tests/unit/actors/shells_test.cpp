@@ -61,7 +61,7 @@ class IgnoreRetired final : public Reclaimer {
   void retire(std::unique_ptr<const Tracked>) override {}
 };
 
-// Frees at once, because no thread of these tests reads snapshots.
+// Frees retired snapshots at once, because no thread of these tests reads snapshots.
 class ReclaimAtOnce final : public Reclaimer {
  public:
   void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) override {
@@ -136,9 +136,9 @@ class ScriptedTransport final : public AdsTransport {
   const std::string& server() const override { return name_; }
 
   std::vector<Events> streams;
-  std::vector<std::string> sent;  ///< By all of them.
+  std::vector<std::string> sent;  ///< The requests that were sent on all streams.
   std::size_t ended = 0;          ///< Streams that the client has released.
-  int reads = 0;                  ///< How often the next message was asked for, by all of them.
+  int reads = 0;                  ///< How often the next message was asked for, on all streams.
 
  private:
   struct Ear final : Stream {
@@ -170,7 +170,7 @@ class ScriptedLookup final : public NameLookup {
   int asked = 0;
 };
 
-// Keeps the messages of an actor that stands in for a neighbour.
+// Records the messages that a stand-in for a neighbouring actor gets.
 struct Heard {
   std::vector<ResourceChanged> resources;
   std::vector<AmbientErrorChanged> ambient;
@@ -527,7 +527,7 @@ TEST_CASE("xds_client: a server that is silent is heard when it speaks, however 
   shells.run();
   REQUIRE(heard->resources.size() == 2);
   CHECK(heard->resources[1].resource.ok());
-  // Silence does not remove known resources.
+  // The server sends nothing for ten minutes, and known resources stay.
   shells.pass(seconds(600));
   CHECK(heard->resources.size() == 2);
   CHECK(heard->ambient.empty());
@@ -564,7 +564,7 @@ TEST_CASE("xds_client: a lost server is replaced by the next, until it is back",
   CHECK(heard->resources.size() == 1);
   CHECK(heard->ambient.empty());
   // The second server is needed again soon after it was left. Its stream waits all the same, so
-  // that no server sees a storm of streams (B8).
+  // that no server gets many streams in a short time.
   shells.transport->streams[1].closed(absl::UnavailableError("lost"));
   shells.run();
   shells.keep(
@@ -1110,7 +1110,7 @@ TEST_CASE("workload: one message in sixteen of each actor is measured, the first
   const double messages = shown("messages_total");
   CHECK(messages == 18);
   CHECK(shown("handle_duration_seconds_count") == 2);
-  // Only messages 1 and 17 were measured. Message 19 is not measured.
+  // Only every sixteenth message is measured: 1 and 17, but not 19.
   protocol::post(map, MapGenerationStarted{{ClusterName("orders")}, 19});
   shells.run();
   CHECK(shown("handle_duration_seconds_count") == 2);
@@ -1486,7 +1486,8 @@ TEST_CASE("load_reporter: there is one, with a stream, while the book has cluste
   server.streams[0].opened();
   server.streams[0].received(every_second());
   shells.pass(seconds(3));
-  CHECK(server.sent.size() == 2);  // The node, and a report without load.
+  // The first request, which has the node, and a report without load.
+  CHECK(server.sent.size() == 2);
   CHECK(server.reads == 1);
 
   count_calls(counts, 3);

@@ -82,7 +82,7 @@ TEST_CASE("status board: a piece ends with its actor, not with the successor's",
   auto first = board.show(seen);
   seen.active = 1;
   auto second = board.show(seen);
-  first = nullptr;  // The piece of the old actor ends after that of its successor has begun.
+  first = nullptr;  // The old actor's piece ends after its successor's piece has begun.
   REQUIRE(board.pieces().priorities.contains(kPlace));
   CHECK(board.pieces().priorities.at(kPlace)->active == 1);
   second = nullptr;

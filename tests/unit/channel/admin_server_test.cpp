@@ -278,7 +278,7 @@ TEST_CASE("admin server: clients that never read hold a bounded number of bytes"
   const auto asked = [&](const char* page) {
     return channel::ask(port, absl::StrCat("GET ", page, " HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   };
-  // Soon the unread responses fill the limit, and another response is refused.
+  // Soon the unread responses have kMaxWaitingBytes, and another response is refused.
   std::string answer;
   CHECK(test::eventually([&] {
     answer = asked("/metrics");
@@ -358,7 +358,8 @@ TEST_CASE("admin server: a request line of a mebibyte is refused, and costs no m
 TEST_CASE("admin server: silent connections stop no page", "[channel][admin]") {
   const auto server = start("127.0.0.1:0");
   std::vector<std::unique_ptr<HttpPeer>> silent;
-  for (std::size_t i = 0; i <= HttpDoorLimits().most; ++i)  // One connection more than may wait.
+  // One more than the number of connections that may wait.
+  for (std::size_t i = 0; i <= HttpDoorLimits().most; ++i)
     silent.push_back(std::make_unique<HttpPeer>(port_of(server->address())));
   for (const char* page : {"/metrics", "/config_dump", "/"}) {
     const std::string request = absl::StrCat("GET ", page, " HTTP/1.1\r\nHost: localhost\r\n\r\n");

@@ -139,7 +139,8 @@ TEST_CASE("http door: what it refuses is told, 400, and the next request is serv
 TEST_CASE("http door: silent connections stop no page", "[channel][http]") {
   const auto server = start();
   std::vector<std::unique_ptr<HttpPeer>> silent;
-  for (std::size_t i = 0; i < HttpDoorLimits().most + 50; ++i) {  // More connections than may wait.
+  // More than the number of connections that may wait.
+  for (std::size_t i = 0; i < HttpDoorLimits().most + 50; ++i) {
     silent.push_back(std::make_unique<HttpPeer>(server->port()));
     REQUIRE(silent.back()->is_connected());
     if (i % 2 == 0) silent.back()->send("GET /metrics HT");
@@ -147,7 +148,8 @@ TEST_CASE("http door: silent connections stop no page", "[channel][http]") {
       CHECK_THAT(ask(server->port(), kRequest), StartsWith("HTTP/1.1 200 "));
   }
   CHECK_THAT(ask(server->port(), kRequest), StartsWith("HTTP/1.1 200 ") && Contains("x 1\n"));
-  CHECK(silent.front()->is_closed(kLong));  // By the limit of connections or of time.
+  // A newer connection has taken its place, or its time is over.
+  CHECK(silent.front()->is_closed(kLong));
 }
 
 TEST_CASE("http door: by default a connection waits for at most two seconds", "[channel][http]") {

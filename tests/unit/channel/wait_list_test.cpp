@@ -33,7 +33,7 @@ TEST_CASE("wait_list: a thread waits until a publication changes what it waits f
   });
   while (looks == 0)
     std::this_thread::yield();
-  list.publish();  // Not the awaited news: the thread looks, and waits on.
+  list.publish();  // look() is still false, so the thread waits on.
   while (looks == 1)
     std::this_thread::yield();
   CHECK(list.size() == 1);

@@ -35,7 +35,8 @@ std::set<ClusterName> names(std::initializer_list<const char*> texts) {
   return result;
 }
 
-// The clusters in the update's tree; `only_retiring`: the retiring clusters alone.
+// The clusters in the update's tree. `only_retiring`: only those that are `retiring`
+// (lb_config.hpp).
 std::set<ClusterName> tree_of(const ConfigUpdated& update, bool only_retiring = false) {
   std::set<ClusterName> result;
   for (const auto& [name, child] : std::get<ClusterManagerConfig>(*update.config).children) {

@@ -432,7 +432,7 @@ TEST_CASE("cluster_impl: a pick below an aggregate names the leaf that counts it
   CHECK(first->stats() == world.calls->of_leaf(ClusterName("both"), ClusterName("a")).get());
 
   policy.update(below("both", "a"), nullptr, dropping({{"all", kAll}}));
-  CHECK(policy.published()->picker->pick({}).outcome.index() == 3);  // A Drop.
+  CHECK(policy.published()->picker->pick({}).outcome.index() == 3);  // The outcome is a Drop.
   CHECK(leaf_of_a_pick() == first);
 
   policy.update(below("all", "a"), nullptr, dropping({}));

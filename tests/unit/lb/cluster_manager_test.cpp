@@ -164,7 +164,7 @@ TEST_CASE("cluster table: changes leave all others as they are", "[lb][cluster_m
     entries.emplace_back(ClusterName(std::to_string(i)), named_picker(std::to_string(i)));
   const ClusterTable before{entries};
   const PickerPtr fresh = named_picker("fresh");
-  // Two neighbours, and two clusters far from them.
+  // Two changed clusters are neighbours in the table, and two are far from them.
   const std::set<int> changed = {0, 500, 501, 999};
   ClusterTable::Changes changes = {{ClusterName("nobody"), fresh}};
   for (const int i : changed)

@@ -23,7 +23,7 @@ namespace {
 using Catch::Matchers::Contains;
 using Script = std::function<LbEffects(const LbEvent& event)>;
 
-// Runs the test's script.
+// A custom policy that answers each event as the test's script says.
 class Scripted final : public Policy {
  public:
   explicit Scripted(Script script) : script_(std::move(script)) {}
@@ -70,7 +70,8 @@ ConfigUpdated child_update(LbConfigPtr config, Generation generation = 1) {
   return ConfigUpdated{generation, std::move(config), nullptr, nullptr};
 }
 
-// The error text for a policy that returns `first` when it is configured, and `second` afterwards.
+// The error of the broken invariant if a policy returns `first` when it is configured, and
+// `second` afterwards; "": no invariant is broken.
 std::string broken(LbEffects first, LbEffects second = {}) {
   const auto policy = make([&](const LbEvent& event) {
     return std::holds_alternative<ConfigUpdated>(event) ? first : second;
@@ -107,14 +108,14 @@ class AnsweringPicker final : public Picker {
   PickResult answer_;
 };
 
-// `picker` as the wrapping policy publishes it.
+// The picker that `custom` publishes when the custom policy publishes `picker`.
 PickerPtr published(PickerPtr picker) {
   const auto policy = make([&](const LbEvent&) { return LbEffects{publish(picker, 1)}; });
   const LbEffects effects = policy->step(update(1), Instant{});
   return std::get<Publish>(effects.at(0)).picker;
 }
 
-// The outcome of a pick when the policy publishes `picker`.
+// The result of a pick when the custom policy publishes `picker`.
 PickResult picked(PickerPtr picker) {
   return published(std::move(picker))->pick({});
 }
@@ -265,7 +266,7 @@ TEST_CASE("custom: a picker's answer is passed on", "[lb][custom][pick]") {
   const auto connection = std::make_shared<const Connection>(Address{"a"});
   CHECK(std::get<Complete>(picked(make_connection_picker(connection)).outcome).connection ==
         connection.get());
-  // A custom picker may leave `uses` unset: it is set for the picker.
+  // A custom picker may leave Complete::uses unset. Then signalbox sets it.
   Complete bare;
   bare.connection = connection.get();
   const PickResult counted = picked(std::make_shared<const AnsweringPicker>(answer(bare)));

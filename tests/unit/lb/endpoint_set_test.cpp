@@ -121,7 +121,8 @@ TEST_CASE("endpoint_set: members refer to the newest list, and say what changed 
   set.update(slice({std::make_shared<const Locality>(heavier)}), effects);
   changes = set.take_changes();
   CHECK(changes.list);
-  CHECK_FALSE(changes.ready);  // A policy that picks by connection needs no new picker.
+  // The connections of READY endpoints stay, so a picker that knows only these needs no change.
+  CHECK_FALSE(changes.ready);
   CHECK(set.ready()[0].endpoint->locality->weight == 9);
 }
 
@@ -156,7 +157,7 @@ TEST_CASE("endpoint_set: says of each READY endpoint who it is and who counts it
   set.observe(again, effects);
   CHECK_FALSE(set.take_changes().ready);
 
-  // An unhealthy endpoint is not READY; its connection is kept (I3).
+  // An unhealthy endpoint is not READY, but keeps its connection.
   effects.clear();
   again.healthy = false;
   set.observe(again, effects);

@@ -344,7 +344,7 @@ TEST_CASE("explain: says what is picked, and changes nothing, in 10,000 random c
     }
   }
   CHECK(failures == 0);
-  // Only the picker's own step has no resource, because no policy decides there.
+  // Only the step of a picker that belongs to no policy has no resource.
   CHECK(sourceless == std::set<std::string>{"picker"});
   // The random cases cover all outcomes.
   CHECK(outcomes.size() == kPickOutcomes);

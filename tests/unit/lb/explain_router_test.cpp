@@ -160,7 +160,8 @@ TEST_CASE_METHOD(ExplainFixture,
   FaultFilter fault = testing::both(delaying(2s), aborting(absl::StatusCode::kAborted));
   fault.max_active_faults = 1;
   publish(testing::with_filters(all_to(to("a")), {filter("fault", fault)}), to_backend());
-  for (int i = 0; i < 3; ++i) {  // An explanation is never the one active fault.
+  // Explanations do not count as active faults, of which one is allowed.
+  for (int i = 0; i < 3; ++i) {
     const Explanation told = explain("/a");
     CHECK(told.delay == 2s);
     CHECK(told.outcome == PickOutcome::kDrop);

@@ -185,7 +185,7 @@ TEST_CASE("explain: priorities that failed, and the window of the one that is tr
   world.tree.up("c");
   CHECK(of_part(explained(world.tree), "priority").at(2) ==
         "priority: priority 2 of 3; READY; EDS orders");
-  // Failback.
+  // Priority 0 is back, so calls return to it.
   world.tree.up("a");
   CHECK(of_part(explained(world.tree), "priority") ==
         Lines{"priority: priority 0 of 3; READY; EDS orders"});
@@ -250,7 +250,8 @@ TEST_CASE("explain: the circuit breaker says how many calls there are", "[lb][ex
   const std::string free =
       "cluster_impl: the circuit breaker lets it in; 0 calls in flight of 1 at most; CDS orders";
   CHECK(explained(world.tree).back() == free);
-  CHECK(explained(world.tree).back() == free);  // The explained call did not enter.
+  // The explanation did not count as a call in flight.
+  CHECK(explained(world.tree).back() == free);
   TreeHarness::Call running = world.tree.begin("orders");
   CHECK(explained(world.tree).back() ==
         "cluster_impl: dropped by the circuit breaker; 1 calls in flight of 1 at most; "
@@ -302,7 +303,7 @@ TEST_CASE("explain: where nothing runs, round_robin's turn is drawn by the seed"
   std::set<std::string> all;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const std::string first = told(seed);
-    world.tree.call("orders");  // Takes a turn.
+    world.tree.call("orders");  // The call takes a turn of round_robin.
     CHECK(told(seed) == first);
     CHECK(absl::StrContains(first, "drawn by the seed: "));
     all.insert(first);
@@ -321,7 +322,8 @@ TEST_CASE("explain: each host of a cookie has its verdict", "[lb][explain][A75]"
   CHECK(lines[1] ==
         "override_host: cookie's host c: waited for, if no other is READY; it is CONNECTING, its "
         "health is UNKNOWN; CDS orders");
-  // The address of a host outside of the cluster is not told: the cookie may have been sealed.
+  // The explanation does not tell an address that no endpoint has: the cookie may have been
+  // sealed.
   CHECK(lines[2] ==
         "override_host: cookie's host: not taken; no endpoint of the cluster has this address; "
         "CDS orders");
@@ -351,7 +353,7 @@ TEST_CASE("explain: why a strict session fails is a sentence", "[lb][explain][A5
   testing::StepLog log;
   const PickResult told =
       world.tree.picker()->explain({.cluster = &name, .session = &session}, log.trace);
-  // An address that only the cookie has is not told: the cookie may have been sealed.
+  // The error does not tell an address that no endpoint has: the cookie may have been sealed.
   CHECK(std::get<Drop>(told.outcome).status.message() ==
         "the session is strict, and the host of its cookie cannot be used: no endpoint of the "
         "cluster has this address");
@@ -394,7 +396,8 @@ TEST_CASE("explain: a session's host is not marked as used, and not asked for", 
   testing::StepLog log;
   CHECK_FALSE(picker->explain(args_of(unheld), log.trace).ask);
   CHECK(picker->pick(args_of(unheld)).ask);
-  // An address that only the cookie has is a value of metadata, and stands in no text.
+  // An address that only the cookie has is secret, as all metadata of a call is, so no text tells
+  // it.
   const lb::SessionArgs strict{.hosts = "secret:1", .strict = true, .now = Instant(1s)};
   const auto refused_with = [](const PickResult& result) {
     return std::string(std::get<Drop>(result.outcome).status.message());
@@ -436,7 +439,8 @@ TEST_CASE("explain: ring_hash says where a call belongs, and asks for nobody", "
   CHECK(absl::StrContains(lines.at(3), "is where it belongs, and not connected"));
   world.tree.settle();
   CHECK(world.tree.connected().empty());
-  CHECK(world.tree.pick("orders", 0, 42) == "queue");  // Only this pick asks for a connection.
+  // This pick is the first that asks for a connection.
+  CHECK(world.tree.pick("orders", 0, 42) == "queue");
   for (const char* address : {"a", "b"})
     world.tree.up(address);
   const std::string picked = world.tree.pick("orders", 0, 42);

@@ -100,7 +100,7 @@ TEST_CASE("failover: a priority that never answers has ten seconds, each level i
   orders.apply();
   orders.tree.advance(10s - 1ns);
   CHECK(orders.reached() == Texts{"queue"});
-  orders.tree.advance(1ns);  // The second cluster begins its ten seconds.
+  orders.tree.advance(1ns);  // The window of the second cluster, ten seconds, begins.
   orders.tree.advance(10s - 1ns);
   CHECK(orders.reached() == Texts{"queue"});
   orders.moves();
@@ -231,7 +231,8 @@ TEST_CASE("failover: it comes after ten seconds however much the silent priority
     orders.tree.advance(99ms);
     orders.set("first", absl::StrCat("a", change % 2 == 0 ? "" : ",more", ",a", change));
     orders.apply();
-    if (change % 3 == 0) orders.tree.down(absl::StrCat("a", change));  // One of them refuses.
+    // The endpoint that this update added refuses.
+    if (change % 3 == 0) orders.tree.down(absl::StrCat("a", change));
     REQUIRE(orders.tree.pick("orders") == "queue");
   }
   orders.tree.advance(100ms - 1ns);

@@ -215,7 +215,7 @@ TEST_CASE_METHOD(FaultyRouter,
 }
 
 TEST_CASE_METHOD(FaultyRouter, "fault: all filters count together", "[lb][fault][A33]") {
-  publish_fault(delaying(1s));  // Without a limit of active faults.
+  publish_fault(delaying(1s));  // This filter has no limit of active faults.
   const Pick first = pick();
   const Pick second = pick();
   FaultFilter fault = aborting(absl::StatusCode::kAborted);
@@ -225,7 +225,7 @@ TEST_CASE_METHOD(FaultyRouter, "fault: all filters count together", "[lb][fault]
   fault.max_active_faults = 3;
   publish_fault(fault);
   CHECK(is_aborted(pick()));
-  CHECK(is_aborted(pick()));  // An aborted call is no active fault any more.
+  CHECK(is_aborted(pick()));  // An aborted call has ended, so it is no active fault any more.
   CHECK(faults.injected->sum(kAbortFault) == 2);
   CHECK(active_faults_of_process() == active_faults_of_process());
 }

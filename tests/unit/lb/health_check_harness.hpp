@@ -43,7 +43,8 @@ class CheckHarness {
   void take(const HealthCheckEffects& effects) {
     for (const HealthCheckEffect& effect : effects) {
       if (const auto* start = std::get_if<StartProbe>(&effect)) {
-        CHECK_FALSE(probing.at(start->check).has_value());  // K3
+        // K3: a check has at most one probe under way.
+        CHECK_FALSE(probing.at(start->check).has_value());
         probing[start->check] = start->number;
       }
       if (const auto* timer = std::get_if<StartTimer>(&effect))

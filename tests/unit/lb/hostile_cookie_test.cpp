@@ -22,7 +22,7 @@ using namespace signalbox::testing;
 
 constexpr int kCookies = 100'000;
 
-// The expected reading of a cookie; nullopt: any reading is fine.
+// A cookie, and how the policy must read it; nullopt: any reading is fine.
 struct Forgery {
   std::string cookie;
   std::optional<AffinityResult> result;
@@ -48,9 +48,11 @@ class Forger {
       case 3:
         return {cookie(absl::StrCat("[fe80::", below(9'999), "]:80,[::]:1;a")),
                 AffinityResult::kUnknownHost};
-      case 4:  // An endpoint of cluster c, under the name of cluster a.
+      case 4:  // An endpoint of cluster c, in a cookie that names cluster a.
         return {cookie("10.0.2.1:80;a"), AffinityResult::kUnknownHost};
-      case 5:  // The same endpoint, under the name of a cluster of another route.
+      // The same endpoint, in a cookie that names cluster c, to which the call's route does not
+      // lead.
+      case 5:
         return {cookie("10.0.2.1:80;c"), AffinityResult::kOtherCluster};
       case 6:
         return {"s=" + some_text(below(40)) + "!", AffinityResult::kBadCookie};
@@ -62,12 +64,12 @@ class Forger {
       case 8:
         return {"s=" + std::string(kLongestCookieValue + 1 + below(10'000), 'A'),
                 AffinityResult::kBadCookie};
-      case 9:  // A foreign seal.
+      case 9:  // Begins like a sealed cookie, but no key of ours sealed it.
         return {cookie("\x01" + some_text(60)), AffinityResult::kBadCookie};
       case 10:
         return {cookie(absl::StrCat("10.0.0.", below(9), ":80,", some_text(below(9)), ";a")),
                 std::nullopt};
-      case 11:  // Text that would be a header of its own.
+      case 11:  // Text that would be a header of its own if it were copied into the response.
         return {cookie("10.9.9.9:80;a\r\nset-cookie: s=1\r\n"), AffinityResult::kOtherCluster};
       case 12:
         return {cookie("orders.internal:80;a"), AffinityResult::kBadCookie};

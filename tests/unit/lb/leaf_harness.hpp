@@ -17,7 +17,7 @@
 
 namespace signalbox::lb {
 
-/// The slice with these endpoints, each "a" or "a,b" (several addresses), in one locality.
+/// The endpoints of a leaf policy, each "a" or "a,b" (several addresses), in one locality.
 inline EndpointsPtr slice_of(const std::vector<std::string>& endpoints) {
   Locality locality;
   for (const std::string& text : endpoints) {
@@ -113,7 +113,7 @@ class LeafHarness {
   Instant now{};  ///< The instant at which the next steps happen.
   Generation generation = 0;
   std::set<std::string> held;
-  std::vector<std::string> connects;  ///< In order, since the last clear.
+  std::vector<std::string> connects;  ///< Addresses of Connect effects, in order.
   std::vector<Publish> published;
   std::vector<StartTimer> timers;  ///< In the order of their start; only the test fires them.
   int reresolutions = 0;

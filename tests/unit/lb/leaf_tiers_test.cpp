@@ -135,7 +135,7 @@ TEST_CASE("leaf_tiers: a tier that is wanted runs, each with its own endpoints",
   CHECK(fixture.addresses("p0") == "a d");
   CHECK(fixture.addresses("p0-degraded") == "b");
   CHECK(fixture.addresses("p1") == "e f");
-  // In panic health does not matter, but DRAINING hosts still have no calls.
+  // In panic, calls go to endpoints of any health except DRAINING.
   CHECK(fixture.addresses("p1-all") == "e h g");
   for (const LocalityPtr& locality : fixture.given("p1-all")->priorities.front().localities) {
     for (const Endpoint& endpoint : locality->endpoints)
@@ -167,7 +167,8 @@ TEST_CASE("leaf_tiers: a call whose tier is not there goes to the nearest",
   }
   CHECK(fixture.pick(Tier{1, kDegradedHosts}) == "fail UNAVAILABLE: p1-degraded");
   CHECK(fixture.pick(Tier{1, kHealthyHosts}) == "fail UNAVAILABLE: p1-degraded");
-  CHECK(fixture.pick(Tier{1, kAllHosts}) == "queue");  // The tier may be about to start.
+  // This tier is not running, but may start soon, so the pick waits.
+  CHECK(fixture.pick(Tier{1, kAllHosts}) == "queue");
   CHECK(fixture.pick(Tier{9, kHealthyHosts}) == "fail UNAVAILABLE: p0");
   CHECK(fixture.pick(std::nullopt) == "fail UNAVAILABLE: p0");
   CHECK(fixture.pick(Tier{2, kHealthyHosts}) == "fail UNAVAILABLE: p2");
@@ -185,7 +186,7 @@ TEST_CASE("leaf_tiers: the report is what children say, by priority, and EDS of 
   CHECK(fixture.report() == "1+2/5 1+0/1");
   fixture.say("p0-degraded", kReady, fit(0, 2));
   CHECK(fixture.report() == "1+0/5 1+0/1");
-  // A child without a host report counts as all fit, unless it has failed.
+  // If a child publishes no host report, all of its endpoints count as fit, unless it has failed.
   fixture.say("p0", kReady);
   CHECK(fixture.report() == "2+0/5 1+0/1");
   fixture.say("p0", kFailure);

@@ -103,7 +103,8 @@ struct World {
     return reading.clusters;
   }
 
-  // As report(), for a world with one locality. Without anything to report the load has no name.
+  // As report(), for a world with one locality. If nothing is to be reported, the load's locality
+  // has no name.
   LocalityLoad only() {
     const std::vector<ClusterLoad> clusters = report();
     if (clusters.empty()) return {};
@@ -210,7 +211,7 @@ TEST_CASE("locality loads: a call is counted to its end, whatever changes meanwh
   Tracking running = call(policy);
   SECTION("the endpoints are sent again") {
     policy.update(config_of(reporting()), nullptr, endpoints_in({locality_in("here")}));
-    choose(policy, here);  // A picker with the former Locality object.
+    choose(policy, here);  // The child's picker still has the former Locality object.
     call(policy).end({0});
     running.end({0});
     CHECK(world.only() == LocalityLoad{.locality = zone("here"), .issued = 2, .succeeded = 2});

@@ -63,7 +63,7 @@ TEST_CASE("maglev: the table is Envoy's", "[lb][maglev]") {
   // The expected tables are those of Envoy's own tests of its policy.
   using Slots = std::vector<std::uint32_t>;
   CHECK(slots_of(MaglevTable(items_of(kEnvoysHosts), 7)) == Slots{2, 4, 0, 1, 5, 0, 3});
-  // The order in which endpoints are named does not matter.
+  // In the reverse order the same endpoints have the same slots: place i becomes place 5 - i.
   auto reversed = kEnvoysHosts;
   std::ranges::reverse(reversed);
   CHECK(slots_of(MaglevTable(items_of(reversed), 7)) == Slots{3, 1, 5, 4, 0, 5, 2});

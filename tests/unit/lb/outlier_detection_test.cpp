@@ -108,7 +108,8 @@ TEST_CASE("outlier_detection: counts, sweeps, ejects, and lets back in",
 
   CHECK(policy.advance(10s) == kSweep);
   CHECK(policy.advance(10s) == kSweep);
-  CHECK(policy.advance(10s) == kSweep);  // Exactly 30 s is not over yet.
+  // The ejection lasts 30 s, and has not ended exactly 30 s after its begin.
+  CHECK(policy.advance(10s) == kSweep);
   CHECK(policy.advance(10s) == swept({"unhealthy none"}));
 
   policy.calls("a", 0, 1);
@@ -255,7 +256,8 @@ TEST_CASE("outlier_detection: when the last algorithm goes, everybody comes back
     policy.advance(30s);
     CHECK(policy.last<SetEndpointHealth>()->unhealthy != nullptr);
     policy.advance(10s);
-    CHECK(policy.last<SetEndpointHealth>()->unhealthy == nullptr);  // Ended after 30 s again.
+    // This ejection, too, lasted 30 s.
+    CHECK(policy.last<SetEndpointHealth>()->unhealthy == nullptr);
   }
 }
 
@@ -290,7 +292,8 @@ struct Witness final : CallTracker {
   void ended(const CallEnd& /*end*/) const noexcept override {}
 };
 
-/// Completes on "a", with `tracker` for its calls; without a tracker the picker names no endpoint.
+/// A picker that completes on "a", with `tracker` for its calls. Without a tracker it names no
+/// endpoint.
 class OnePicker final : public Picker {
  public:
   explicit OnePicker(CallTrackerPtr tracker) { chosen_.tracker = std::move(tracker); }

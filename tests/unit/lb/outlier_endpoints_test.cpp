@@ -200,14 +200,15 @@ TEST_CASE("outlier_endpoints: an ejection ends after its time, and the multiplie
 
   const std::vector<Row> rows = {
       {10s, true, true, 1},
-      {40s, false, true, 1},         // Exactly 30 s is not over yet.
+      // The ejection lasts 30 s, and has not ended exactly 30 s after its begin.
+      {40s, false, true, 1},
       {40s + 1ns, false, false, 1},  // The sweep that ends an ejection keeps the multiplier.
       {50s, true, true, 2},
       {110s, false, true, 2},
       {110s + 1ns, false, false, 2},
       {120s, true, true, 3},
       {190s, false, true, 3},
-      {190s + 1ns, false, false, 3},  // 70 s (the maximum), not 90 s.
+      {190s + 1ns, false, false, 3},  // The third ejection lasts 70 s, the maximum, not 3 × 30 s.
       {200s, false, false, 2},
       {210s, true, true, 3},
       {300s, false, false, 3},
@@ -232,7 +233,8 @@ TEST_CASE("outlier_endpoints: say when there is something to tell", "[lb][outlie
     const bool trackers = endpoints.take_tracker_changes();
     return std::pair(trackers, endpoints.take_health_changes());
   };
-  CHECK(changes() == std::pair(true, true));  // A predecessor may have ejected endpoints.
+  // Both count as changed at first: an earlier incarnation may have ejected endpoints.
+  CHECK(changes() == std::pair(true, true));
   CHECK(changes() == std::pair(false, false));
   endpoints.update(slice_of({"a", "b"}));
   CHECK(changes() == std::pair(true, false));

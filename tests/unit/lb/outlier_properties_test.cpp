@@ -60,7 +60,7 @@ std::vector<CallTally> any_tallies() {
   return tallies;
 }
 
-/// max(1, ⌈percent of endpoints⌉).
+/// The limit of ejected endpoints: `percent` of them, rounded up, and at least one.
 std::size_t most_ejected(std::size_t endpoints, std::uint32_t percent) {
   return std::max<std::size_t>(1, (endpoints * percent + 99) / 100);
 }
@@ -242,7 +242,7 @@ TEST_CASE(
           RC_ASSERT(listed.contains(address.str()));
       }
     }
-    // Calls that are counted already may eject endpoints once more.
+    // Calls that were counted before may still eject endpoints at the next sweep.
     history.advance(history.settings.interval);
     history.advance(
         std::max(history.settings.base_ejection_time, history.settings.max_ejection_time) +

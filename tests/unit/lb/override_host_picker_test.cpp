@@ -100,7 +100,7 @@ class Hosts {
     return picker->pick(args);
   }
 
-  /// The hosts that a session has used, by their marks.
+  /// The hosts that a session has used, as their marks say.
   std::string used() const {
     std::string names;
     for (std::size_t at = 0; at < table->size(); ++at) {
@@ -208,7 +208,7 @@ TEST_CASE("override_host picker: whom a cookie leads to",
   DYNAMIC_SECTION(row.what) {
     const Hosts hosts(row.allowed);
     CHECK(to_words(hosts.pick(row.cookie)) == row.answer);
-    // The lookup for tiered agrees with the pick (ENV-27).
+    // The promise that `tiered` asks for before it draws a tier agrees with the pick (ENV-27).
     CHECK(seats_of(hosts.picker->session_hint())->hosts()->promise(row.cookie) ==
           promised_by(row.answer));
     CHECK(hosts.used() == row.used);
@@ -377,7 +377,7 @@ TEST_CASE("override_host picker: a call of no session is the child's, and leaves
 TEST_CASE("override_host picker: a mark is made by calls that are sent, not by those that wait",
           "[lb][override_host][A75-26][A75-27]") {
   Hosts hosts;
-  CHECK(hosts.used().empty());  // The last use is infinitely past.
+  CHECK(hosts.used().empty());  // A mark without a use counts as last used infinitely long ago.
   hosts.child = make_queue_picker();
   hosts.rebuild();
   CHECK(to_words(hosts.pick("nobody")) == "queue (unknown host)");
@@ -412,8 +412,8 @@ TEST_CASE("override_host picker: one of all calls that wait carries the ask",
     CHECK(to_words(hosts.pick(cookie)) == first);
     CHECK(to_words(hosts.pick(cookie)) == later);
     const PickerPtr before = hosts.picker;
-    hosts.child = make_queue_picker();  // New slots ask again. Another picker over the
-    hosts.rebuild();                    // same slots would not.
+    hosts.child = make_queue_picker();  // New slots: their picker asks again. Another picker
+    hosts.rebuild();                    // over the same slots would not.
     CHECK(to_words(hosts.pick(cookie)) == first);
   }
 }
@@ -463,7 +463,8 @@ TEST_CASE("host table: an endpoint keeps its marks while it is named",
   const HostTable second(named({endpoint({"b"}), endpoint({"a"})}), kUsual, &first);
   REQUIRE(first.size() == 3);
   CHECK(first[*first.find("b")].hosts == "b,a");
-  CHECK(second[*second.find("b")].hosts == "b");  // A55-28.
+  // The cookie's hosts are the present addresses of the endpoint (A55-28).
+  CHECK(second[*second.find("b")].hosts == "b");
   CHECK(second[*second.find("a")].mark == first[*first.find("a")].mark);
   CHECK(second[*second.find("b")].mark == first[*first.find("b")].mark);
   CHECK_FALSE(second.find("c").has_value());

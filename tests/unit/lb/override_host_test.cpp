@@ -71,7 +71,7 @@ struct Fixture {
   HealthStatusSet allowed = kUsual;
   Duration idle_timeout = 1min;
   bool sessions = true;
-  EndpointsPtr endpoints;  ///< Of the last name().
+  EndpointsPtr endpoints;  ///< The endpoints of the last name().
 
   Texts update(const XdsWorld::Priorities& priorities) {
     name(priorities);

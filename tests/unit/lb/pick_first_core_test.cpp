@@ -179,7 +179,8 @@ class History {
   }
 
   void run(const LbEffects& effects) {
-    if (has_failed_) RC_ASSERT(first_.state() != kConnecting);  // I1
+    // I1: TRANSIENT_FAILURE lasts until READY.
+    if (has_failed_) RC_ASSERT(first_.state() != kConnecting);
     has_failed_ = first_.state() == kFailure;
     Texts acquired;
     for (const LbEffect& effect : effects) {

@@ -38,7 +38,7 @@ TEST_CASE("pickers: a failure without a reason is refused", "[lb][pickers]") {
   CHECK_THROWS_AS(make_drop_picker(absl::OkStatus()), BrokenInvariant);
 }
 
-// Queues (seed 0), fails (seed 1) or drops the call.
+// A picker that queues (seed 0), fails (seed 1) or drops the call.
 class FicklePicker final : public Picker {
  public:
   PickResult pick(const PickArgs& args) const override {

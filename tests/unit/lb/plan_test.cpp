@@ -231,7 +231,9 @@ TEST_CASE("plan: EDS health counts, and drains and the unhealthy take no calls",
   const auto& priority = plan.leaves[0].priorities[0];
   CHECK(priority.localities.size() == 1);
   CHECK(priority.now ==
-        PlannedHealth{35, 35, 250'000, 140, false});  // 1 of 4 each; DRAINING does not count.
+        // 1 of 4 hosts is healthy, 1 degraded: a score of 35 each. The DRAINING host does not
+        // count.
+        PlannedHealth{35, 35, 250'000, 140, false});
   const auto tiered = of_endpoints(plan, kTieredNow);
   CHECK(tiered == std::map<std::string, CallShare>{{"h:1", 35 * kPercent},
                                                    {"g:1", 0},
@@ -247,7 +249,7 @@ TEST_CASE("plan: degraded endpoints have what healthy ones leave", "[lb][plan][E
                        {locality("a", {endpoint("g:1", HealthStatus::kDegraded)})},
                        {locality("a", {endpoint("u:1", HealthStatus::kUnhealthy)})}};
   const Plan plan = planned(aggregate({leaf("primary", {first})}));
-  // Scores of 46 and 46, of a total of 92: each has half of the calls.
+  // Both tiers score 46 of a total of 92, so each has half of the calls.
   CHECK(of_endpoints(plan, kTieredNow) == std::map<std::string, CallShare>{{"h:1", 50 * kPercent},
                                                                            {"g:1", 50 * kPercent},
                                                                            {"u:1", 0}});
@@ -277,11 +279,12 @@ TEST_CASE("plan: where nobody is fit calls fail, or panic", "[lb][plan][ENV-17]"
   CHECK(plan.failing.tiered == PlannedShare{0, kAllCalls});
   CHECK(moved_calls(plan, kTieredNow, kTieredThen) == kAllCalls);
 
-  // No host can be reached: in panic, too, calls find no host.
+  // The hosts are assumed down, so calls fail in panic, too.
   all.panic_threshold = 50;
   CHECK(planned(three_zones(), all).failing.tiered == PlannedShare{0, kAllCalls});
 
-  // Hosts that EDS calls unhealthy can be reached. In panic, loads go by the number of hosts.
+  // Hosts that EDS marks unhealthy can still get calls in panic. Loads then go by the number of
+  // hosts.
   const PlanInput unwell = aggregate(
       {leaf("primary", {{{}, {}, {locality("a", {endpoint("u:1", HealthStatus::kUnhealthy)})}}}),
        leaf("secondary",
@@ -576,7 +579,7 @@ TEST_CASE("plan: shares sum up, whatever is assumed", "[lb][plan][property][ENV-
             of_priority += of_locality;
           }
           RC_ASSERT(of_priority == share_in(priority.shares, answer));
-          // Loads are whole percents, as Envoy's integers are.
+          // The load of a priority is a whole percent, as in Envoy.
           RC_ASSERT(of_priority % kPercent == 0);
           of_leaf += of_priority;
         }

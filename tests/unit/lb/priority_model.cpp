@@ -109,7 +109,7 @@ void PriorityModel::fired(const std::string& timer) {
   }
 }
 
-// "Algorithm for Choosing a Priority"
+// gRFC A56, "Algorithm for Choosing a Priority".
 void PriorityModel::choose() {
   if (order_.empty()) {
     in_use_.reset();

@@ -51,7 +51,7 @@ class PriorityModel {
   /// The last publication; nullopt: none so far.
   const std::optional<Shown>& shown() const { return shown_; }
 
-  /// Empty: the list was empty at the last choice, or no choice was made yet.
+  /// The child in use; nullopt: the list was empty at the last choice, or no choice was made yet.
   const std::optional<std::string>& in_use() const { return in_use_; }
 
   bool half_applied() const { return half_applied_; }
@@ -62,8 +62,8 @@ class PriorityModel {
     bool good_since_failure = false;
     std::optional<Instant> failover;
     std::optional<Instant> deletion;
-    bool overdue = false;  ///< Its deletion is due.
-    bool owes = false;     ///< An answer to its last configuration.
+    bool overdue = false;  ///< The child's deletion is due.
+    bool owes = false;     ///< The child has not answered its last configuration yet.
     bool dead = false;
   };
 

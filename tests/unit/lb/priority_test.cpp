@@ -168,7 +168,7 @@ TEST_CASE("priority: calls of a lost priority go to its standby within the failo
   policy.update(priorities({"a", "b", "c"}));
   policy.child("a", kConnecting);
   policy.applied("a");
-  CHECK(policy.count<StartChild>() == 1);  // No priority serves yet, so none stands by.
+  CHECK(policy.count<StartChild>() == 1);  // No standby starts before a priority serves.
   policy.child("a", kReady);
   CHECK(policy.count<StartChild>() == 2);
   policy.child("b", kReady);

@@ -21,8 +21,9 @@ int take_all(const RequestLimit& limit, std::uint32_t most) {
   return taken;
 }
 
-// Leaves unused tokens with all stripes, if calls leave any: threads that live at the same time
-// share few stripes.
+// Begins and ends a call on each of 2 × kStripes threads. They live at the same time, so they use
+// nearly all stripes. If calls left unused tokens with their stripe, nearly all stripes would then
+// have some.
 void pass_through_threads(const RequestLimit& limit, std::uint32_t most) {
   constexpr std::size_t kThreads = 2 * kStripes;
   std::barrier all_have_passed(static_cast<std::ptrdiff_t>(kThreads));

@@ -264,31 +264,31 @@ TEST_CASE("retry: after a pushback the back-off begins anew", "[lb][retry][A6]")
 
 TEST_CASE("retry throttle: half of the tokens or less forbids retries", "[lb][retry][A6]") {
   RetryThrottle throttle(4, 0.5);
-  CHECK(throttle.failed());        // 3
-  CHECK_FALSE(throttle.failed());  // 2: the threshold itself
+  CHECK(throttle.failed());        // 3 tokens are left.
+  CHECK_FALSE(throttle.failed());  // 2 tokens are left, which is the threshold: no retry.
   for (int i = 0; i < 10; ++i)
-    CHECK_FALSE(throttle.failed());  // Never below 0.
+    CHECK_FALSE(throttle.failed());  // Never below 0 tokens.
   for (int i = 0; i < 7; ++i)
-    throttle.succeeded();  // 3.5
+    throttle.succeeded();  // 3.5 tokens
   CHECK(throttle.failed());
-  CHECK_FALSE(throttle.failed());  // 1.5
+  CHECK_FALSE(throttle.failed());  // 1.5 tokens
   for (int i = 0; i < 100; ++i)
-    throttle.succeeded();  // Never above 4.
+    throttle.succeeded();  // Never above 4 tokens.
   CHECK(throttle.failed());
   CHECK_FALSE(throttle.failed());
   RetryThrottle generous(4, 3);
   CHECK(generous.failed());
-  generous.succeeded();  // 4, not 6
+  generous.succeeded();  // 4 tokens, the maximum, not 6.
   CHECK(generous.failed());
   CHECK_FALSE(generous.failed());
 }
 
 TEST_CASE("retry throttle: counts thousandths of a token", "[lb][retry][A6]") {
   RetryThrottle throttle(2, 0.001);
-  CHECK_FALSE(throttle.failed());  // 1, the threshold
+  CHECK_FALSE(throttle.failed());  // 1 token is left, the threshold.
   for (int i = 0; i < 1000; ++i)
     throttle.succeeded();
-  CHECK_FALSE(throttle.failed());  // 1 again, from 2
+  CHECK_FALSE(throttle.failed());  // 1 token again: the successes had filled up 2.
   for (int i = 0; i < 1001; ++i)
     throttle.succeeded();
   CHECK_FALSE(throttle.failed());
@@ -334,9 +334,9 @@ TEST_CASE("retry throttle: a call that may not be retried says so", "[lb][retry]
   CHECK_FALSE(decision.delay);
   CHECK(decision.result == RetryResult::kThrottled);
   RetryThrottle roomy(4, 1);
-  CHECK(state.after({.code = kUnavailable}, kRules, 1, &roomy).delay);  // 3
-  RetryState().after({.code = 0}, kRules, 1, &roomy);                   // 4
-  CHECK(roomy.failed());                                                // 3
+  CHECK(state.after({.code = kUnavailable}, kRules, 1, &roomy).delay);  // 3 tokens are left.
+  RetryState().after({.code = 0}, kRules, 1, &roomy);                   // 4 tokens.
+  CHECK(roomy.failed());                                                // 3 tokens.
 }
 
 TEST_CASE("retry throttle: threads lose no token", "[lb][retry][A6]") {
@@ -351,8 +351,8 @@ TEST_CASE("retry throttle: threads lose no token", "[lb][retry][A6]") {
   for (auto& thread : threads)
     thread.join();
   for (int i = 0; i < 99; ++i)
-    CHECK(throttle.failed());      // 501 are left
-  CHECK_FALSE(throttle.failed());  // 500
+    CHECK(throttle.failed());      // At last 501 tokens are left.
+  CHECK_FALSE(throttle.failed());  // 500, the threshold.
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST_CASE("ring_hash: an endpoint without a point on the ring does not count",
     CHECK(leaf.answer(PickArgs{}) == "fail: " + why);
     leaf.bring({{"d", 'f'}});
     CHECK(leaf.published.back().status == absl::UnavailableError(why));
-    leaf.ready("c");  // b is READY and listed before c, but has no point.
+    leaf.ready("c");  // b is READY and listed before c, but has no point on the ring.
     CHECK(leaf.state() == kReady);
     CHECK(leaf.answer(kHash) == "complete c");
   }
@@ -123,10 +123,10 @@ TEST_CASE("ring_hash: a list or a configuration that says the same changes nothi
           "[lb][ring_hash]") {
   RingHashHarness leaf(kAbc);
   leaf.bring({{"a", 'r'}});
-  CHECK(leaf.list(kAbc).size() == 1);  // ReportApplied.
+  CHECK(leaf.list(kAbc).size() == 1);  // The only effect is ReportApplied.
   const std::size_t published = leaf.published.size();
 
-  leaf.config.max_ring_size = 4096;  // The size cap, which held before.
+  leaf.config.max_ring_size = 4096;  // 4096 is the default size cap, so the ring stays as it is.
   CHECK(leaf.list(kAbc).size() == 1);
   leaf.config.min_ring_size = 2048;
   leaf.list(kAbc);

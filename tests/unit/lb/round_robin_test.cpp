@@ -276,10 +276,10 @@ TEST_CASE("round_robin: what does not change the picker builds none", "[lb][roun
   leaf.update({"a", "b"});
   leaf.ready("a");
   leaf.step(RebuildDue{});
-  CHECK(leaf.connecting("b").size() == 1);  // ReportApplied.
+  CHECK(leaf.connecting("b").size() == 1);  // The only effect is ReportApplied.
   CHECK(leaf.connecting("b").empty());
   leaf.fail("b");
-  leaf.step(RebuildDue{});  // For the re-resolution after b's failure.
+  leaf.step(RebuildDue{});  // The end of the burst: requests the re-resolution after b's failure.
   CHECK(leaf.reresolutions == 1);
   CHECK(leaf.published.size() == 3);  // The host report changed: one endpoint less is fit.
   CHECK(leaf.published[2].picker == leaf.published[1].picker);
@@ -341,7 +341,7 @@ TEST_CASE("round_robin: agrees with a plain recount in any history", "[lb][round
   const Strings all{"a", "b", "c", "d", "e"};
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     LeafHarness leaf = round_robin(seed);
-    std::map<std::string, char> model;  // r, c or f; f stays until r.
+    std::map<std::string, char> model;  // READY, CONNECTING or failed; failed until READY (A61).
     std::uint64_t step = 0;
     const auto chance = [&](std::uint64_t bound) {
       return draw_below(seed, Salt::kRouteFraction, bound, ++step);

@@ -27,7 +27,7 @@ ForwardAction with(void (*change)(ForwardAction&)) {
   return action;
 }
 
-// Each action differs from the first action in one thing.
+// Route actions, each of which differs from the first one in one setting.
 std::vector<ForwardAction> all_different() {
   const auto hashing = [](const char* header, bool terminal) {
     ForwardAction action = to({{"a", 1}, {"b", 2}});

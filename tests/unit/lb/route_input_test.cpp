@@ -56,7 +56,7 @@ Route with_header(HeaderMatcher header) {
   return made;
 }
 
-// Counts lookups.
+// Headers that count how often they are looked up.
 class CountingHeaders final : public HeaderSource {
  public:
   explicit CountingHeaders(TestHeaders headers) : headers_(std::move(headers)) {}

@@ -52,7 +52,7 @@ TEST_CASE("route_match: a regular expression is held to its memory limit",
 
 TEST_CASE("route_match: a pattern that a user's limit allowed is compiled",
           "[lb][route_match][limits]") {
-  // The compiled pattern is larger than 1 MiB.
+  // A pattern of more than 1 MiB when compiled still works.
   CHECK(CompiledText(regex("\\pL{100}")).matches(std::string(100, 'a')));
 }
 

@@ -78,7 +78,8 @@ using namespace signalbox::testing;
 
 constexpr std::size_t kRoutes = 1000;
 
-// The states of the pattern double with each letter that it counts: no memory is enough for them.
+// The automaton of the pattern doubles its states with each of the 18 letters that it counts, so
+// its states fill whatever memory the pattern may use.
 std::string greedy(std::size_t number) {
   return absl::StrCat("(", number, ")?(a|b)*a(a|b){18}");
 }

@@ -27,7 +27,7 @@ struct Call {
   std::uint64_t seed = 0;
 };
 
-// --- by chance: few letters, so that much matches, and much nearly does -----------
+// --- random tables and calls: few letters, so that many texts match or nearly match -----------
 
 rc::Gen<std::string> text_of(const std::string& letters) {
   return rc::gen::resize(5, rc::gen::container<std::string>(rc::gen::elementOf(letters)));

@@ -160,7 +160,7 @@ TEST_CASE_METHOD(RouterFixture, "router: what a picker refuses reaches the call"
   }
 }
 
-// Refuses every call.
+// A selector that refuses every call.
 class RefusingSelector final : public ConfigSelector {
  public:
   explicit RefusingSelector(absl::Status why) : why_(std::move(why)) {}
@@ -281,7 +281,7 @@ TEST_CASE_METHOD(RouterFixture,
   const absl::Status other = absl::DataLossError("x");
   publish(all_to(to("a")), answering([&](const PickArgs&) { return result(Fail{other}); }));
   CHECK_FALSE(absl::StrContains(router.pick(kCall).status().message(), "is old"));
-  // A call that waits has no error, and so no notes.
+  // A call that waits has no error text, and so no note (such as "RDS is old").
   publish(all_to(to("a")), answering([](const PickArgs&) { return result(Queue{}); }));
   CHECK(router.pick(kCall).status().ok());
 }
@@ -446,7 +446,8 @@ TEST_CASE_METHOD(RouterFixture,
   };
   publish(all_to(hashed), listening());
   Pick pick = router.pick(call);
-  // The hash stays, although the routes and the headers are others now.
+  // The hash of the first pick stays, although the new routes have no hash policy and the call has
+  // no headers now.
   publish(all_to(to("first")), listening());
   router.repick(pick, {.path = "/s/M", .headers = nullptr, .seed = 1});
   CHECK(hashes == std::vector<std::optional<std::uint64_t>>(2, xx_hash("ann")));
@@ -536,7 +537,7 @@ TEST_CASE_METHOD(RouterFixture,
     CHECK(pick.stats() == leaf.stats());
     CHECK(leaf.uses() == 1);
     pick.end(0);
-    CHECK(leaf.uses() == 1);  // The leaf stays counted until the pick is put off.
+    CHECK(leaf.uses() == 1);  // The pick uses the leaf until put_off().
     pick.put_off();
     CHECK(pick.leaf() == nullptr);
     CHECK(pick.stats() == ref("both").stats());
@@ -589,7 +590,7 @@ TEST_CASE_METHOD(RouterFixture,
   CHECK(told("/s/Rewritten") == "a.example");
   CHECK(told("/s/Other").empty());
   CHECK(router.pick({"/s/Rewritten"}).outcome() ==
-        PickOutcome::kComplete);  // The caller asks for no authority.
+        PickOutcome::kComplete);  // The caller does not ask for the authority.
   choose(&chosen[2]);
   authority = "of the call before";
   CHECK(told("/s/Rewritten").empty());  // The endpoint has no hostname.
@@ -843,7 +844,7 @@ TEST_CASE_METHOD(RouterFixture,
   check_allocates_nothing(router, {});
 }
 
-// Lets `most` calls in at a time.
+// A gate that lets at most `most` calls in at a time.
 struct Gate final : CallGate {
   explicit Gate(int places) : most(places) {}
 

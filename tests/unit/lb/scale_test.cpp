@@ -97,7 +97,8 @@ struct Recovery {
   std::size_t messages = 0;
 };
 
-/// All endpoints of a cluster, `refused` of them, refuse; then EDS names one that serves.
+/// `refused` endpoints of a cluster all refuse connections; then EDS replaces them by one that
+/// serves. The result says what a pick then gets, and after how many messages.
 Recovery recovery_from(int refused) {
   TreeHarness tree;
   XdsWorld world;
@@ -162,7 +163,7 @@ TEST_CASE("scale: the same 10,000 endpoints again change nothing", "[scale][roun
     harness.ready(endpoint);
   harness.step(RebuildDue{});
 
-  CHECK(harness.update(endpoints).size() == 1);  // ReportApplied.
+  CHECK(harness.update(endpoints).size() == 1);  // The only effect is ReportApplied.
 }
 
 TEST_CASE("scale: one of 10,000 endpoints replaced takes as many messages as one of ten",
@@ -184,8 +185,9 @@ TEST_CASE("scale: of 10,000 connections one is made and one closed", "[scale][tr
                              absl::StrCat("subchannel e", kEndpoints / 2, " closed")});
 }
 
-// No timer runs before the pick, because the harness's time stands still. A runtime handles some
-// hundred thousand messages a second, so one message an endpoint fits in the promised second.
+// No timer runs before the pick, because the harness's time stands still. A runtime handles a few
+// hundred thousand messages a second, so 100,000 messages, one an endpoint, take less than a
+// second.
 TEST_CASE("scale: after 100,000 refused endpoints a good one serves for a message each",
           "[scale][tree][A61]") {
   constexpr int kFew = 10;

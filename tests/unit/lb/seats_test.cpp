@@ -18,7 +18,7 @@ std::vector<std::string> cookies(std::size_t count) {
   return made;
 }
 
-// Seats of hosts. A host is known by the text of its cookie in `owners`.
+// Seats for the hosts of these cookies. owner() says which cookie's seat was found.
 struct Hall {
   explicit Hall(std::vector<std::string> all) : owners(std::move(all)), seats(owners.size()) {
     for (const std::string& owner : owners) {
@@ -114,7 +114,8 @@ TEST_CASE("seats: texts that differ in anything have different keys", "[lb][sess
       if (swapped != text) CHECK_FALSE(CookieKey(text) == CookieKey(swapped));
     }
   }
-  // Every byte counts: in cookies below a word, of whole words, and with a last word that overlaps.
+  // Every byte of a cookie counts: of a cookie shorter than a word, of whole words, and of a last
+  // word that overlaps the word before it.
   for (std::size_t length = 0; length < 40; ++length) {
     const std::string one(length, 'a');
     for (std::size_t i = 0; i < length; ++i) {

@@ -126,7 +126,7 @@ TEST_CASE("session_cookie: looks at so many cookies, and at so many bytes, of al
   CHECK_FALSE(find_cookie(exactly, "s").is_cut);
 }
 
-// "hosts | cluster", or the error.
+// What the cookie's value says: "hosts | cluster", or the error.
 std::string read(absl::string_view value) {
   std::string text;
   if (const auto flaw = decode_cookie(value, text)) return std::string(said_of(*flaw));
@@ -165,7 +165,7 @@ TEST_CASE("session_cookie: reads the three forms, and Envoy's",
       {std::string("\x0a\x0b", 2) + "10.0.0.1:80\x10\x2a\x1a\x06orders",
        "10.0.0.1:80 | orders (Envoy)"},
       {std::string("\x0a\x0c", 2) + "10.0.0.1:80", kNoMessage},
-      // A message has one address.
+      // An Envoy cookie has only one address, so a list of them makes it invalid.
       {std::string("\x0a\x8b\x01", 3) + many, kNoMessage},
       {std::string("\x0a\x8b", 2) + many, kNoMessage},
       {"\x0a", kNoMessage},
@@ -205,7 +205,7 @@ TEST_CASE("session_cookie: names so many addresses, and what names more is not u
     INFO(text);
     CHECK(read(absl::Base64Escape(text)) == too_many);
   }
-  // Errors within the limit are reported first.
+  // An error among the first kMostCookieHosts addresses is reported before their number.
   CHECK(read(absl::Base64Escape("host:80," + addresses(kMostCookieHosts))) == kNone);
 }
 

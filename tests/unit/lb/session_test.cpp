@@ -269,8 +269,8 @@ TEST_CASE_METHOD(TwoBackends,
 TEST_CASE_METHOD(TwoBackends,
                  "session: a retry goes where the attempt before it went, and no longer",
                  "[lb][session][A55-37]") {
-  // The cookie: none, for a host outside of the cluster, or for a host that returns after the call
-  // went elsewhere.
+  // The call has no cookie, or a cookie for a host outside of the cluster, or a cookie for a host
+  // that can be used again after the call went elsewhere.
   const std::string cookie = GENERATE_COPY(std::string(), "s=" + base64("10.0.0.9:80;a"), first);
   backends["a"][0].is_usable = false;
   Pick pick = call(cookie);
@@ -489,7 +489,8 @@ TEST_CASE("session: a cookie that one process made is accepted by another",
   }
   one.backends["a"][0].is_usable = false;
   const std::string cookie = one.call("").set_cookie();
-  // The other clock differs, and is long past Max-Age: only the client must observe Max-Age.
+  // The other runtime's clock is long past the cookie's Max-Age, which only the client must
+  // observe.
   other.now = Instant(std::chrono::hours(24 * 365));
   CHECK(SessionFixture::address_of(other.call(cookie)) ==
         (same_key ? "10.0.0.2:80" : "10.0.0.1:80"));
@@ -549,7 +550,8 @@ TEST_CASE("session: an old key's cookie is replaced, and not that of the next ca
     each->add("a", "10.0.0.1:80");
     each->configure(to("a"), session_by("s"));
   }
-  // The cookie lacks its padding, so its text is not known and has to be decoded.
+  // The cookie lacks its base64 padding. It is not the text that signalbox writes for this host,
+  // so it has to be decoded.
   std::string cookie = "s=" + base64("10.0.0.1:80;a");
   REQUIRE(cookie.back() == '=');
   cookie.resize(cookie.find_last_not_of('=') + 1);
@@ -597,7 +599,8 @@ TEST_CASE_METHOD(TwoBackends,
                  "[lb][session][A33]") {
   configure_filters(all_to(to("a")),
                     {filter("session", session_by("s")), filter("fault", delaying(1s))});
-  CookieHeader headers("s=" + base64("10.0.0.2:80"));  // Unknown text, so it is decoded.
+  // Not the text that signalbox writes for this host, so it is decoded.
+  CookieHeader headers("s=" + base64("10.0.0.2:80"));
   Pick pick = router.pick({"/s/M", &headers, 7});
   REQUIRE(pick.delay() == 1s);
   headers.cookie.assign(headers.cookie.size(), 'x');
@@ -760,7 +763,7 @@ TEST_CASE("session: a thread keeps so many that have ended, and none that is lar
     return std::ranges::count_if(
         sessions, [&](const SessionPtr& session) { return session->memory() >= least_memory; });
   };
-  // A new thread has no spare sessions.
+  // Each thread has its own spare sessions; a new thread has none.
   std::thread([&] {
     CHECK(ended_with(kLongestCookieValue, 3).front()->memory() > kLargestSpare);
     CHECK(used(kLargestSpare + 1) == 0);

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint64_t kPoison = 0xdeaddeaddeaddeadULL;
 
-// Knows its generation. The destructor overwrites the generation, so a use after it is seen.
+// A picker with a generation. Its destructor overwrites the generation, so that a use after it is
+// noticed.
 class StampedPicker final : public Picker {
  public:
   explicit StampedPicker(Generation generation) : generation_(generation) {}

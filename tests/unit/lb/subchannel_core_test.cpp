@@ -127,7 +127,7 @@ TEST_CASE("subchannel: every state and every event", "[lb][subchannel][A61]") {
         CHECK(state.status.ok() == (row.to != kFailed));
         CHECK(state.healthy);
       }
-      // B3.
+      // B3: a connection is dropped once, when it closes or is not awaited any more.
       const auto drops = all<DropConnection>(effects);
       REQUIRE(drops.size() == (row.dropped.has_value() ? 1 : 0));
       if (row.dropped.has_value()) CHECK(drops.front().attempt == *row.dropped);

@@ -22,7 +22,7 @@ Holder holder(const std::string& path, std::uint64_t incarnation = 1) {
   return {PolicyPath{path}, incarnation};
 }
 
-// "path#incarnation", as a test writes it.
+// The holder as "path#incarnation".
 std::string name_of(const Holder& it) {
   return it.path.str() + "#" + std::to_string(it.incarnation);
 }
@@ -113,8 +113,9 @@ class MapHarness {
 
   SubchannelMapCore core;
   Instant now{};
-  std::set<std::string> living;        ///< Spawned and not stopped.
-  std::vector<NotifyHolder> notified;  ///< In the last step.
+  /// The addresses of subchannels that were spawned and not stopped.
+  std::set<std::string> living;
+  std::vector<NotifyHolder> notified;  ///< The reports to holders of the last step.
   std::vector<EndpointsCounted> counted;
   std::vector<EndpointsChanged> changed;
   int spawned = 0;
@@ -566,7 +567,8 @@ TEST_CASE("subchannel_map: health is told, the connection is left alone",
 
   map.release("a", holder("x"));
   map.acquire("a", holder("x"));
-  CHECK_FALSE(map.notified.front().state.healthy);  // A judgement outlives the subchannel.
+  // The new subchannel's address is still unhealthy.
+  CHECK_FALSE(map.notified.front().state.healthy);
   map.unhealthy({});
   REQUIRE(map.notified.size() == 1);
   CHECK(map.notified.front().state.healthy);
@@ -598,7 +600,7 @@ TEST_CASE("subchannel_map: a judge leaves the verdicts of another one alone",
   CHECK(map.notified.front().state.healthy);
 }
 
-// I10.
+// I10 in subchannel_map_core.hpp: which addresses are probed.
 TEST_CASE("subchannel_map: who has a subchannel is probed", "[lb][subchannel_map][health_check]") {
   MapHarness map;
   map.check(1, 5, {{Address{"exempt:1"}, {true, 0}}, {Address{"[::1]:80"}, {false, 81}}});
@@ -710,7 +712,7 @@ TEST_CASE("subchannel_map: passes on requests to connect what it has", "[lb][sub
   CHECK(map.connects == Strings{"a"});
 }
 
-// I7.
+// I8 in subchannel_map_core.hpp: short back-offs are allowed while few addresses fail.
 TEST_CASE("subchannel_map: an address may be asked again soon while few of them fail",
           "[lb][subchannel_map][backoff]") {
   MapHarness map;
@@ -808,7 +810,7 @@ TEST_CASE("subchannel_map: a cluster without endpoints shows zeros",
           "[lb][subchannel_map][metrics]") {
   MapHarness map;
   map.start(1);
-  CHECK(map.counted.empty());  // The endpoints of the cluster are not known.
+  CHECK(map.counted.empty());  // Counts begin when the cluster's endpoints are known.
   const SubchannelSettings settings{ClusterName{"orders"}};
   map.step(MapGenerationStarted{settings, 2, std::make_shared<const Endpoints>()});
   CHECK(map.counted == std::vector<EndpointsCounted>{{ClusterName{"orders"}, {}, {}}});
@@ -836,7 +838,7 @@ TEST_CASE("subchannel_map: tells which addresses come and go, and not which move
 
 // --- a small obvious model ---
 
-// A list of holds. Every question is answered by a search of the whole list.
+// A model of the map's holds: a list. Every question is answered by a search of the whole list.
 struct Model {
   struct Hold {
     std::string path;

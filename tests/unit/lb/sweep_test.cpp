@@ -16,8 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A SweepCore in virtual time. The map answers each sweep at once, or, without `answers`, when the
-/// test calls answer(). An answer says that the next endpoint may be idle after `next`.
+/// A SweepCore in virtual time. If `answers`, each sweep is answered at once, else when the test
+/// calls answer(). An answer says that the next endpoint may become idle after `next`.
 class Sweeper {
  public:
   void set(Duration idle_timeout) { run(core.step(IdleTimeoutSet{idle_timeout}, now)); }
@@ -39,7 +39,7 @@ class Sweeper {
   Instant now{};
   Duration next = 1h;
   bool answers = true;
-  std::vector<Duration> sweeps;  ///< The times of the sweeps.
+  std::vector<Duration> sweeps;  ///< When each sweep began, since the start.
   std::multimap<Instant, TimerId> timers;
 
  private:

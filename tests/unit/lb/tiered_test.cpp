@@ -38,12 +38,12 @@ HostReportPtr report(std::vector<PriorityHosts> priorities) {
   return made;
 }
 
-/// The report of a priority with `healthy` hosts of `total`.
+/// The host report of one priority with `healthy` healthy hosts of `total`.
 HostReportPtr fit(std::uint64_t healthy, std::uint64_t total) {
   return report({{hosts(healthy), {}, hosts(total)}});
 }
 
-/// Completes with the tier that the pick asked for.
+/// A picker that answers with the name of the tier for which the pick asked.
 class TierEcho final : public Picker {
  public:
   explicit TierEcho(std::string name) : name_(std::move(name)) {}
@@ -97,7 +97,7 @@ struct Fixture {
     return answers;
   }
 
-  /// The last tiers sent to the leaf, as "0/0 1/2": priority and hosts.
+  /// The last tiers sent to the leaf, as "0/0 1/2": each with its priority and its Tier::Hosts.
   std::string told(const std::string& leaf) const {
     std::string text = "nothing";
     const auto read = [&](const ChildName& child, const ConfigUpdated& update) {
@@ -257,7 +257,7 @@ TEST_CASE("tiered: a leaf is told its tiers when they change, and nothing of oth
   CHECK(fixture.say("one", kReady, fit(1, 2)) ==
         Texts{"update two", "load orders one/0 70", "load orders two/0 30", "publish READY"});
   CHECK(fixture.told("two") == "0/0");
-  // The same shares: loads are not observed again, and leaves get no update.
+  // The shares are the same as before, so loads are not observed again, and leaves get no update.
   CHECK(fixture.say("two", kReady, fit(3, 3)) == Texts{"publish READY"});
 }
 
@@ -279,7 +279,8 @@ TEST_CASE("tiered: its state is that of the leaves with a share", "[lb][tiered]"
   CHECK(say(kFailure, kReady, kIdle) == kReady);
   CHECK(say(kFailure, kFailure, kReady) == kFailure);
   CHECK(fixture.policy.published()->status.message() == "cluster two: it failed");
-  CHECK(say(kConnecting, kFailure, kReady) == kFailure);  // A failed leaf that tries stays failed.
+  // A failed leaf that connects again still counts as failed.
+  CHECK(say(kConnecting, kFailure, kReady) == kFailure);
   CHECK(say(kReady, kFailure, kReady) == kReady);
 }
 
@@ -344,7 +345,7 @@ TEST_CASE("tiered: an explained pick tells the draw, the loads and the leaf", "[
                                              "drew 71 of 100; loads: one priority 0 70 %; two "
                                              "priority 0 30 %",
                                              "CDS orders"}});
-  // Another leaf with the same share is told by its own name.
+  // Another leaf now has the same share, and the explanation names it.
   fixture.update({"one", "three"});
   fixture.say("three", kReady, fit(1, 1));
   fixture.policy.applied("one");
@@ -458,7 +459,8 @@ TEST_CASE("tiered_rules: panic goes by numbers of hosts, whatever weighs", "[lb]
     made->weighted = true;
     return made;
   };
-  // One of two hosts is fit, with a hundredth of the weight. Scores go by weight, panic by number.
+  // One of two hosts is fit, and has a hundredth of the weight. Scores are computed from weights,
+  // panic from numbers of hosts.
   const std::vector<HostReportPtr> half{weighted({{1, 1}, {}, {2, 100}}), fit(1, 4)};
   CHECK(text_of(plan_tiers(half, 50).shares) == "0/0/0=3 1/0/2=97");
   CHECK(text_of(plan_tiers(half, 51).shares) == "0/0/2=3 1/0/2=97");

@@ -195,7 +195,8 @@ TEST_CASE("weighted_target: only the locality that changed is told", "[lb][weigh
   const auto config = targets({{"x", 1}, {"y", 1}});
   policy.update(config, nullptr, endpoints_of(world, "x:a y:b"));
   const Texts done = policy.update(config, nullptr, endpoints_of(world, "x:a y:b,c"));
-  CHECK(done == Texts{"update y", "publish CONNECTING"});  // The host report has three hosts now.
+  // Published, since the HostReport now has three hosts.
+  CHECK(done == Texts{"update y", "publish CONNECTING"});
   CHECK(policy.applied("x", 1).empty());
   CHECK(policy.applied("y", 2) == Texts{"applied 2"});
 }

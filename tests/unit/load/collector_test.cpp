@@ -22,7 +22,8 @@ TEST_CASE("collector: a call is held until an act before it has come", "[load][c
   collector.add({}, {failed(10), failed(20)}, {});
   collector.advance(105 * kMs);
   CHECK(recorder.take_second().failed == 0);
-  collector.add_act(15 * kMs, true);  // The act comes late, but before its calls are recorded.
+  // The act of the script arrives late, but before the calls after it are recorded.
+  collector.add_act(15 * kMs, true);
   collector.advance(110 * kMs);
   CHECK(recorder.take_second().failed == 1);
   collector.add({}, {failed(30)}, {});

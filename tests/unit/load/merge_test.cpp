@@ -22,7 +22,7 @@ std::vector<NamedReport> four() {
 
 TEST_CASE("load merge: four files equal one run of all samples, bit for bit", "[load][merge]") {
   auto reports = four();
-  for (NamedReport& named : reports) {  // The command writes and reads files, too.
+  for (NamedReport& named : reports) {  // Writes and reads each report, as the command does.
     auto read = read_load_report(load_report_json(named.report).dump());
     REQUIRE(read.ok());
     named.report = *std::move(read);

@@ -76,7 +76,7 @@ TEST_CASE("load book: a settled reading is not read again, an unsettled one is",
         std::vector<LocalityLoad>{
             {.locality = kHere, .issued = 3, .succeeded = 2, .failed = 0, .in_progress = 1}});
 
-  book.settle(0, lost.number);  // A later reading has replaced `lost`, so nothing is settled.
+  book.settle(0, lost.number);  // Settles nothing: a later reading has replaced `lost`.
   CHECK(book.read(0, kAll, at(8)).clusters == sent.clusters);
   const LoadReading last = book.read(0, kAll, at(8));
   book.settle(0, last.number);

@@ -90,7 +90,7 @@ Labels with_those_of_prometheus(Labels labels) {
   return labels;
 }
 
-/// nullopt: kMetrics has no such series.
+/// The labels of a series; nullopt: kMetrics has no such series.
 std::optional<Labels> labels_of(const std::string& series) {
   for (const MetricRow& row : kMetrics) {
     absl::string_view suffix = series;

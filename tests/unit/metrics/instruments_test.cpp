@@ -219,7 +219,8 @@ TEST_CASE("instruments: a configuration that picks see has its time and its dura
   Instruments instruments;
   const std::chrono::system_clock::time_point now(1'700'000'000s);
   instruments.record_applied("shop", 2ms, 7s, now);
-  instruments.record_applied("shop", 2ms, std::nullopt, now + 500ms);  // Changed by DNS.
+  // A change by DNS has no time since a response.
+  instruments.record_applied("shop", 2ms, std::nullopt, now + 500ms);
   CHECK(value(instruments, Metric::kConfigLastApplied, {"shop"}) == 1'700'000'000.5);
   CHECK(series(instruments, Metric::kConfigApplyDuration, {"shop"})->histogram.counts[2] == 2);
   const auto propagation = series(instruments, Metric::kConfigPropagation, {"shop"})->histogram;
@@ -868,7 +869,8 @@ TEST_CASE("instruments: the series of a cluster that is gone end a minute later"
 
 TEST_CASE("instruments: calls by endpoint", "[metrics][instruments]") {
   Instruments instruments;
-  CHECK(series_count(instruments, Metric::kEndpointRpcs) == 0);  // As where the detail is off.
+  // No endpoint is counted yet, as where counts by endpoint are off.
+  CHECK(series_count(instruments, Metric::kEndpointRpcs) == 0);
   const auto calls = instruments.endpoint(kOrders, Address("10.0.0.1:80"));
   CHECK(calls == instruments.endpoint(kOrders, Address("10.0.0.1:80")));
   CHECK(calls != instruments.endpoint(ClusterName("stock"), Address("10.0.0.1:80")));

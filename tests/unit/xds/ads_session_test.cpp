@@ -559,7 +559,8 @@ TEST_CASE("ads session: a response that is of no use again and again is never a 
   std::uint64_t stream = 1;
   for (; session.now < Instant{} + 1h; ++stream) {
     session.opened(stream);
-    session.bytes(stream, "LDS v1 n1");  // Resets the back-off of failures alone (A57).
+    // The response resets the back-off of failed streams (A57), and nothing else.
+    session.bytes(stream, "LDS v1 n1");
     session.bytes(stream, "large");
     session.elapse();
   }
@@ -685,7 +686,8 @@ TEST_CASE("ads session: a server that does not answer is asked ever more rarely"
     ++requests;
   }
   CHECK(requests <= 8);
-  // By now the session expects no answer any more, so a later subscription does not wait for one.
+  // The last request is older than RequestTurnOptions::patience (15 s), so a later subscription
+  // does not wait for its answer.
   session.now += 15s;
   names.insert("last");
   CHECK(session.subscribe(kLds, names).size() == 2);

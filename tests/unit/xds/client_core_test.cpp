@@ -54,11 +54,12 @@ TEST_CASE("client core: a change is told with its version, and with the time of 
   REQUIRE(client.told.changes.size() == 1);
   CHECK(std::get<ResourceChanged>(client.told.changes[0]).version == "v42");
   CHECK(client.told.response_at == at);
-  // A later watcher gets the cached resource. No response made this change.
+  // A later watcher gets the cached resource. No response caused this change, so it has no time of
+  // a response.
   client.watch(2, cds("a"));
   CHECK(std::get<ResourceChanged>(client.told.changes.at(0)).version == "v42");
   CHECK(client.told.response_at == std::nullopt);
-  // The loss of the server is no response, either.
+  // The loss of the server is not caused by a response, either.
   client.server(kServerLost);
   CHECK(std::holds_alternative<AmbientErrorChanged>(client.told.changes.at(0)));
   CHECK(client.told.response_at == std::nullopt);
@@ -235,7 +236,8 @@ TEST_CASE("client core: what does not come within 15 s is told as that", "[xds][
   SECTION("not if it comes but is invalid") {
     CHECK(client.receive({bad("a")}).front() == "cancel CDS/a");
     CHECK(client.asked({}).empty());
-    CHECK(client.asked({"a"}) == Lines{"timer CDS/a"});  // Again on the next stream.
+    // The next stream asks again, so the timer starts again.
+    CHECK(client.asked({"a"}) == Lines{"timer CDS/a"});
   }
   SECTION("not for a second request on the same stream, which changes nothing") {
     client.watch(1, cds("b"));

@@ -176,7 +176,8 @@ TEST_CASE("dump: servers are told with what is wrong with them", "[xds][client][
   client.receive({good("a")});
   CHECK(client.dump().resources[0].server == "cp");
   client.server(absl::UnavailableError("refused"));
-  client.watch(1, cds("b"));  // Asks the second server for b, but a keeps its server.
+  // Asks the second server for b; the dump still names the first server for a.
+  client.watch(1, cds("b"));
   CHECK(servers() == "cp 0 refused; second 1 ; ");
   CHECK(client.dump().resources[0].server == "cp");
   CHECK(client.dump().resources[1].server == "second");

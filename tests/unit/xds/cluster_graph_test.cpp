@@ -66,7 +66,7 @@ class Graph {
     return std::string(flat.status().message());
   }
 
-  /// The number of look-ups of clusters since the last call.
+  /// How often the graph looked a cluster up since the last call of this function.
   std::size_t take_lookups() const { return std::exchange(lookups_, 0); }
 
   std::set<std::string> reached(const std::string& root) const {

@@ -349,7 +349,8 @@ TEST_CASE("dependency manager: a configuration says its versions, and when its r
   CHECK(world.origin.versions == ResourceVersions{"7", "", "8", "9"});
   CHECK(world.origin.response_at == second);
 
-  // An ambient error and a reference change the configuration without a response.
+  // Changes that no response caused have no time of a response: an ambient error here, and a
+  // missing cluster below.
   world.ambient(cds("a"), kLost);
   CHECK(world.origin.response_at == std::nullopt);
   REQUIRE(respond(eds("e"), endpoints({{locality("l", {"a:2"})}}), "10", first) == Lines{"config"});

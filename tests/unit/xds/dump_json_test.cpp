@@ -206,7 +206,7 @@ TEST_CASE("dump_json: no secret of a resource is shown, at any depth", "[xds][du
             .dump(1);
     CHECK_THAT(text, !Contains("hush"));
     CHECK_THAT(text, Contains(std::string(kRedacted)));
-    // Other fields are shown.
+    // Fields that are not secret are shown.
     CHECK_THAT(text, index == 0 ? Contains("acme") : Contains("\"tokenBucket\": \"full\""));
   }
 }

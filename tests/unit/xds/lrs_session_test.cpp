@@ -29,8 +29,8 @@ std::string response(const std::string& text) {
   return message.SerializeAsString();
 }
 
-// An LRS session, and its surroundings: the shell that runs its effects, the load book of one
-// cluster "c", and the server. Calls are only counted.
+// An LRS session, and its surroundings: the actor that runs its effects, the load book of one
+// cluster "c", and the server. A call is only a number here.
 class World {
  public:
   World() : session_(options()) {}
@@ -360,7 +360,7 @@ TEST_CASE("lrs session: a lost server is tried again with back-off while load is
   CHECK(world.ends == std::vector<StreamEnd>(5, StreamEnd::kNoResponse));
   CHECK(tries[1] - tries[0] <= milliseconds(1010));
   CHECK(tries[4] - tries[3] > seconds(4));
-  CHECK(world.notes.size() == 1);  // Five failures in a row are told once.
+  CHECK(world.notes.size() == 1);  // Five failures in a row give one note.
 
   world.in_use = false;
   world.close(absl::UnavailableError("refused"));
@@ -427,7 +427,8 @@ TEST_CASE("lrs session: a failure is told again after the server was back", "[xd
   World world;
   world.start(5);
   for (int i = 0; i < 2; ++i) {
-    world.close(absl::UnavailableError("first"));  // The end of an answered stream is not told.
+    // The end of a stream that was answered gives no note.
+    world.close(absl::UnavailableError("first"));
     while (world.stream % 2 == 1)
       world.wait(milliseconds(100));
     world.close(absl::UnavailableError("lost"));

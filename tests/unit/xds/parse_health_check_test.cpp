@@ -95,7 +95,7 @@ TEST_CASE("parse_health_checks: settings out of range are refused by their path"
        "tcp_health_check.receive[1]: " + hex + "\"0g\""},
       {check(R"(grpc_health_check { authority: "\303\244" })"),
        "grpc_health_check.authority: must be printable ASCII, found \"ä\""},
-      // A health check that would be left out is validated, too.
+      // A health check that signalbox does not support is left out, but validated.
       {"health_checks { " + kTimes + " custom_health_check {} healthy_threshold { value: 1 } }",
        "unhealthy_threshold: must be set, found none"},
   }));

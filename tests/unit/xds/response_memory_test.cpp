@@ -37,7 +37,7 @@ using envoy::service::discovery::v3::DiscoveryResponse;
 constexpr std::size_t kMegabyte = std::size_t{1} << 20U;
 
 struct Cost {
-  std::size_t memory = 0;  ///< The peak, in bytes, without what was in use before.
+  std::size_t memory = 0;  ///< The peak, in bytes, above what was in use before.
   std::size_t allocations = 0;
 };
 
@@ -148,7 +148,7 @@ TEST_CASE("response memory: empty entries cost next to nothing, wherever they st
             kCds, repeated(resource_of(kCds, repeated(field(8, ""), kMegabyte / 2)), size));
     }
   }();
-  // As by default, where 64 MiB of a response may take 256 MiB when decoded.
+  // The ratio of the default limits: a message of 64 MiB may take 256 MiB when decoded.
   ParseOptions options;
   options.limits.max_decoded_memory = 4 * bytes.size();
   const Cost cost = cost_of([&] {

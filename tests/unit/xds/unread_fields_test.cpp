@@ -25,8 +25,8 @@ namespace protobuf = ::google::protobuf;
 using protobuf::FieldDescriptor;
 
 struct Fields {
-  const char* message;  // Below signalbox.envoy.
-  const char* fields;   // Separated by spaces.
+  const char* message;  // The message's name, without "signalbox.envoy.".
+  const char* fields;   // Names of its fields, separated by spaces.
 };
 
 // Fields that xds/parse uses or refuses.
@@ -113,15 +113,15 @@ constexpr Fields kRead[] = {
 
 // Fields that are not read, with the reason why no warning is needed.
 constexpr Fields kNeedNoWarning[] = {
-    // Only labels: the type of the configuration decides.
+    // Names that decide nothing: the type of the configuration decides.
     {"config.cluster.v3.Cluster.CustomClusterType", "name"},
     {"config.core.v3.TransportSocket", "name"},
     {"config.core.v3.TypedExtensionConfig", "name"},
-    // The message around the field is refused.
+    // The message that has the field is refused.
     {"config.core.v3.EnvoyInternalAddress", "server_listener_name endpoint_id"},
     {"config.core.v3.PathConfigSource", "path"},
     {"config.core.v3.Pipe", "path"},
-    // Every resource is of version 3.
+    // Only version 3 of the API exists.
     {"config.core.v3.ConfigSource", "resource_api_version"},
     {"config.core.v3.SelfConfigSource", "transport_api_version"},
     // Data for logs and filters.
@@ -214,8 +214,8 @@ TEST_CASE("unread fields: each field of a resource is read or has a warning", "[
   for (const std::string& name : known) {
     if (!reached.all.contains(name)) stale.insert(name);
   }
-  CHECK(unknown == Names{});  // Read the field, or add it to kUnread in xds/lint.
-  CHECK(stale == Names{});    // The tables above name a field that is gone.
+  CHECK(unknown == Names{});  // If not: read the field, or add it to kUnread in xds/lint.
+  CHECK(stale == Names{});    // If not: the tables above name a field that is gone.
 }
 
 }  // namespace signalbox::xds

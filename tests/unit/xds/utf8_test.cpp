@@ -161,7 +161,7 @@ TEST_CASE("decode_response: of the response itself, too", "[xds][parse]") {
   CHECK(decoded.status().message() ==
         "the server's message must be a DiscoveryResponse, found 8 bytes that are not: "
         "version_info must be UTF-8, found \"b\\377\\376\"");
-  // The name stands after the invalid string, and so is not read.
+  // The name stands after the invalid string, where the parser has stopped.
   const auto wrapped =
       parse_resource(ResourceType::kCluster,
                      type_url_of<ResourceWrapper>(),
@@ -181,7 +181,8 @@ TEST_CASE("utf8: bytes that are no message at all are looked through safely", "[
                             type)
                   .has_value());  // The bytes end within the name.
   CHECK_FALSE(find_bad_text("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", type).has_value());
-  CHECK_FALSE(find_bad_text("\x0b\x0c\x0a\x01\xff", type).has_value());  // A group.
+  // A group, a wire type that is not looked into.
+  CHECK_FALSE(find_bad_text("\x0b\x0c\x0a\x01\xff", type).has_value());
   CHECK_FALSE(find_bad_text(std::string("\x00\x0a\x01\xff", 4), type).has_value());
   // Values of the other wire types before the name are passed over.
   CHECK(find_bad_text(std::string("\x10\x96\x01"
@@ -195,7 +196,7 @@ TEST_CASE("utf8: bytes that are no message at all are looked through safely", "[
 }
 
 TEST_CASE("utf8: nested without end, it stops", "[xds][parse][limits]") {
-  // A list in a list in a list: protobuf reads a hundred levels, and so do we.
+  // A list in a list in a list: the search stops at a hundred levels, as protobuf does.
   const auto nested = [](int levels) {
     std::string value = "\x1a\x01\xff";  // string_value
     for (int i = 0; i < levels; ++i) {
