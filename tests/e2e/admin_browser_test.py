@@ -8,7 +8,7 @@
 
 Usage: admin_browser_test.py SIGNALBOX [FOLDER for screenshots]
 
-Without Chromium the test is skipped (77).
+Without Chromium the test is skipped (77); with CI=true it fails.
 """
 import re
 import shutil
@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 import framed_page  # noqa: E402  (the line above says where it is)
 from browser_session import Session  # noqa: E402
-from framed_page import CHROMIUM, PATIENCE, browser  # noqa: E402
+from framed_page import PATIENCE, browser, need_browser  # noqa: E402
 
 SIGNALBOX = ""
 SHOTS: Path | None = None
@@ -211,9 +211,7 @@ class Plan(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if CHROMIUM is None:
-        print("skipped: Chromium is not installed")
-        sys.exit(77)
+    need_browser()
     SIGNALBOX = sys.argv[1]
     SHOTS = Path(sys.argv[2]) if len(sys.argv) > 2 else None
     unittest.main(argv=sys.argv[:1])

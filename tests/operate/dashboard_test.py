@@ -3,8 +3,8 @@
 """A real Prometheus, which has the history of two demos, answers each query of the dashboard and of the rules.
 
 One demo kills backends, and its route retries. The other one kills its control plane. Environment: SIGNALBOX is the command;
-PROMTOOL and PROMETHEUS are Debian's programs. Without these it prints a line that begins with SKIPPED; in CI (CI=true) that
-is a failure."""
+PROMTOOL and PROMETHEUS are Debian's programs. Without these it prints a line that begins with SKIPPED; in CI (CI=true) it
+fails."""
 
 import os
 import re
@@ -135,6 +135,8 @@ class TheHistoryOfADemo(unittest.TestCase):
 
 if __name__ == "__main__":
     if "PROMTOOL" not in os.environ or "PROMETHEUS" not in os.environ:
-        print("SKIPPED: there is no promtool or no prometheus (Debian's package is prometheus); install it and configure again")
-        sys.exit(1 if os.environ.get("CI") == "true" else 0)
+        in_ci = os.environ.get("CI") == "true"
+        print(f"{'FAILED' if in_ci else 'SKIPPED'}: there is no promtool or no prometheus (Debian's package is prometheus); "
+              "install it and configure again")
+        sys.exit(1 if in_ci else 0)
     unittest.main()
