@@ -30,6 +30,7 @@ WIDTHS = (400, 1400)
 PLAN_WIDTHS = (420, 1400)
 PLANNED = Path(__file__).parents[2] / "conf/plan/zones.yaml"
 PAGES = ("/", "/clusters", "/priorities", "/certs")
+ON_PRIORITY_1 = "orders of xds:///orders is on priority 1"
 
 # Elements in a `.scroll` may be wider than the page. Headings of narrow tables are hidden.
 INSIDE = """(!e.closest("svg") || e.matches("main > svg")) && !e.closest(".scroll > *")
@@ -69,10 +70,12 @@ class Browser(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.pictures: dict[str, bytes] = {}
+        cls.pictured: dict[str, str] = {}  # The text of the page in the picture.
         with Demo() as demo, Session() as session:
 
             def take_picture(moment: str) -> None:
                 session.open(f"http://{demo.address}/")
+                cls.pictured[moment] = session.text()
                 cls.pictures[moment] = session.picture()
                 if SHOTS:
                     (SHOTS / f"overview-{moment}.png").write_bytes(cls.pictures[moment])
@@ -133,7 +136,7 @@ class Browser(unittest.TestCase):
             self.assertIn("Nothing: every target can send calls.", healthy)
             self.assertIn("priority 0 orders-primary", healthy)
             failed = measured(self.failed_over["/"], self.style, width)["text"]
-            self.assertIn("orders of xds:///orders is on priority 1", failed)
+            self.assertIn(ON_PRIORITY_1, failed)
             self.assertIn("priority 1 orders-secondary", failed)
             back = measured(self.back["/"], self.style, width)["text"]
             self.assertIn("priority 0 orders-primary", back)
@@ -156,6 +159,10 @@ class Browser(unittest.TestCase):
             with self.subTest(moment=moment):
                 self.assertTrue(picture.startswith(b"\x89PNG"))
                 self.assertGreater(len(picture), 10_000, "a picture of a page, not of nothing")
+        self.assertEqual(3, len(set(self.pictures.values())), "each moment has a picture of its own")
+        failed_over = {moment for moment, text in self.pictured.items() if ON_PRIORITY_1 in text}
+        self.assertEqual({"failed_over"}, failed_over)
+        self.assertIn("Nothing: every target can send calls.", self.pictured["healthy"])
 
     def test_links_and_the_buttons_back_and_forward_work(self):
         self.assertEqual(["/", "/clusters", "/", "/clusters", "/", "/"], [address for address, _ in self.history])
