@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The admin pages of a demo in headless Chromium, at three moments: healthy, failed over, back. And the page of a plan.
 
-    signalbox demo --admin ─▶ HTML, style ─▶ a frame of 400 and of 1,400 pixels ─▶ its text, and what sticks out
+    signalbox demo --admin ─▶ HTML, style ─▶ a frame of 400 and of 1,400 pixels, in light and dark ─▶ its text, and what sticks out
                                         ├──▶ the page itself, by its address: no refusal by its own policy
                                         └──▶ a browser that is driven: a picture of each moment, links, back
     signalbox plan --html ─▶ HTML ─▶ a frame of 420 and of 1,400 pixels, in light and dark ─▶ the same, and its colours
@@ -64,6 +64,19 @@ class Demo:
     def get(self, page: str) -> str:
         with urllib.request.urlopen(f"http://{self.address}{page}", timeout=PATIENCE) as answer:
             return answer.read().decode()
+
+
+def luminance(colour: str) -> float:
+    """0 (black) to 255 (white), of a browser's "rgb(…)"."""
+    red, green, blue = map(int, re.fullmatch(r"rgb\((\d+), (\d+), (\d+)\)", colour).groups())
+    return 0.299 * red + 0.587 * green + 0.114 * blue
+
+
+def check_colours(test: unittest.TestCase, seen: dict, dark: bool) -> None:
+    """Whether a dark page is dark, and a light page is light, and the text is readable on both."""
+    text, ground = map(luminance, seen["colours"])
+    test.assertEqual(dark, text > ground)
+    test.assertGreater(abs(text - ground), 100, "readable")
 
 
 class Browser(unittest.TestCase):
@@ -164,6 +177,16 @@ class Browser(unittest.TestCase):
         self.assertEqual({"failed_over"}, failed_over)
         self.assertIn("Nothing: every target can send calls.", self.pictured["healthy"])
 
+    def test_light_and_dark(self):
+        for page, text in self.failed_over.items():
+            for width in WIDTHS:
+                for dark in (False, True):
+                    with self.subTest(page=page, width=width, dark=dark):
+                        seen = measured(text, self.style, width, dark)
+                        self.assertLessEqual(seen["scroll"], width)
+                        self.assertEqual([], seen["out"])
+                        check_colours(self, seen, dark)
+
     def test_links_and_the_buttons_back_and_forward_work(self):
         self.assertEqual(["/", "/clusters", "/", "/clusters", "/", "/"], [address for address, _ in self.history])
         overview, clusters, back, forward, again, loaded = (text for _, text in self.history)
@@ -185,12 +208,6 @@ class Browser(unittest.TestCase):
                 self.assertEqual([], refused)
 
 
-def luminance(colour: str) -> float:
-    """0 (black) to 255 (white), of a browser's "rgb(…)"."""
-    red, green, blue = map(int, re.fullmatch(r"rgb\((\d+), (\d+), (\d+)\)", colour).groups())
-    return 0.299 * red + 0.587 * green + 0.114 * blue
-
-
 class Plan(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -208,9 +225,7 @@ class Plan(unittest.TestCase):
                     self.assertEqual(width, seen["wide"])
                     self.assertLessEqual(seen["scroll"], width)
                     self.assertEqual([], seen["out"])
-                    text, ground = map(luminance, seen["colours"])
-                    self.assertEqual(dark, text > ground)
-                    self.assertGreater(abs(text - ground), 100, "readable")
+                    check_colours(self, seen, dark)
                     self.assertIn("Where the calls to orders go", seen["text"])
                     self.assertIn("north/zone-b 70 %", seen["text"])
                     self.assertIn("health 100 → 50 × 1.4 = 70", seen["text"])
