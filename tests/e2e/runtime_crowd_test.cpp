@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls go on, and memory is bounded, while crowds ask a runtime for its pages.
+// Calls go on, /ready is answered, and memory is bounded, while crowds ask a runtime for its pages.
 //
-//   10,000 scrapers, clients that never read ─▶ admin pages ─▶ Runtime
-//                           Traffic ─▶ calls ─▶ BackendProcess ◀─┘
+//   10,000 scrapers, clients that never read, one dump after another ─▶ admin pages ─▶ Runtime
+//                                                   Traffic ─▶ calls ─▶ BackendProcess ◀─┘
 //
 // The test measures the memory of its own process, so it is a program of its own.
+#include <atomic>
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -26,6 +29,7 @@
 namespace signalbox::test {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using channel::HttpPeer;
 using channel::HttpServer;
 
@@ -171,6 +175,52 @@ TEST_CASE("runtime: clients that ask for a large dump and never read it cost a b
     return channel::ask(world.port(), "GET /config_dump HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .starts_with("HTTP/1.1 200");
   }));
+  world.check_that_calls_go_on();
+}
+
+TEST_CASE("runtime: /ready is answered while a dump of ten thousand endpoints is made",
+          "[e2e][runtime][admin]") {
+  constexpr int kDumps = 5;
+  CrowdedWorld world;
+
+  struct Interval {
+    Clock::time_point begin;
+    Clock::time_point end;
+  };
+
+  const auto timed = [](const auto& ask) {
+    const auto begin = Clock::now();
+    ask();
+    return Interval{begin, Clock::now()};
+  };
+  std::vector<Interval> dumps;
+  std::vector<std::string> wrong;
+  std::atomic<bool> done{false};
+  std::thread dumper([&] {
+    for (int i = 0; i < kDumps; ++i) {
+      dumps.push_back(timed([&] {
+        const std::string dump =
+            channel::ask(world.port(), "GET /config_dump HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        if (!dump.starts_with("HTTP/1.1 200")) wrong.push_back(dump.substr(0, 100));
+      }));
+    }
+    done = true;
+  });
+  std::vector<Interval> answers;
+  std::vector<std::string> texts;
+  while (!done)
+    answers.push_back(timed([&] { texts.push_back(world.ready()); }));
+  dumper.join();
+  CHECK(wrong.empty());
+  CHECK(texts == std::vector<std::string>(texts.size(), "LIVE\n"));
+  // If /ready waited for dumps, at most one answer could lie within each dump.
+  std::size_t within = 0;
+  for (const Interval& dump : dumps) {
+    for (const Interval& answer : answers)
+      within += answer.begin >= dump.begin && answer.end <= dump.end ? 1 : 0;
+  }
+  INFO(within << " of " << answers.size() << " answers within " << kDumps << " dumps");
+  CHECK(within >= 3 * kDumps);
   world.check_that_calls_go_on();
 }
 
