@@ -33,6 +33,7 @@ const std::map<std::string, Measure> kMeasures = {
     {"many_targets", measure_many_targets},
     {"response", measure_response},
     {"scrape", measure_scrape},
+    {"ready", measure_ready},
 };
 
 int run(int argc, char** argv) {

@@ -216,6 +216,7 @@ class DriverTest(unittest.TestCase):
             "metrics_latency_2": "<= 1.01",
             "metrics_cpu_1000": "<= 1.01",
             "scrape_10000_ms": "<= 1",
+            "ready_10000_ms": "<= 1",
             "lrs_cpu_2": "<= 1.02",
             "retry_call": "<= 1",
             "rpc_qps_16threads": ">= 1",

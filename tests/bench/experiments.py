@@ -434,6 +434,23 @@ class Scrape(Experiment):
         return self._world.measure("ours", "scrape", seconds=self._seconds)
 
 
+class Ready(Experiment):
+    """GET /ready while dumps of 10,000 endpoints are made: ours. In the peer's place stands the promised limit."""
+
+    LIMIT_MS = 5.0
+    is_repeatable = True
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world, self._seconds = world, scale.seconds
+        world.serve(resources.route_to("bench"))
+        return "one request after another, over loopback; the peer is the promised limit"
+
+    def run(self, side: str, pair: int) -> dict:
+        if side == "peer":
+            return {"ready_ms": self.LIMIT_MS, "p99_ms": math.nan, "dumps": math.nan}
+        return self._world.measure("ours", "ready", seconds=self._seconds)
+
+
 class Refused(Experiment):
     """10,000 endpoints at which no server listens."""
 

@@ -99,6 +99,10 @@ Measured measure_refused(const MeasureOptions& options, Side& side);
 /// alone.
 Measured measure_scrape(const MeasureOptions& options, Side& side);
 
+/// Requests /ready over loopback, while one dump of ten thousand endpoints after another is made:
+/// `ready_ms`, `p99_ms`, and `dumps`, the number of dumps. Measures signalbox alone.
+Measured measure_ready(const MeasureOptions& options, Side& side);
+
 /// Decodes a hostile response. `answered_ms`: the time until the NACK is known. `memory_mb`: the
 /// most memory in use until then, the response included. `bytes_per_byte`: the same for each byte
 /// of the response. Measures signalbox alone.

@@ -2,14 +2,14 @@
 """Tests the admin pages of a demo in headless Chromium at three moments: healthy, failed over, and
 recovered. Also tests the HTML page of `signalbox plan`.
 
-    signalbox demo --admin ─▶ HTML, style ─▶ a frame of 400 and of 1,400 pixels ─▶ its text, and what sticks out
+    signalbox demo --admin ─▶ HTML, style ─▶ a frame of 400 and of 1,400 pixels, in light and dark ─▶ its text, and what sticks out
                                         ├──▶ the page itself, by its address: no refusal by its own policy
                                         └──▶ a browser that is driven: a picture of each moment, links, back
     signalbox plan --html ─▶ HTML ─▶ a frame of 420 and of 1,400 pixels, in light and dark ─▶ the same, and its colours
 
 Usage: admin_browser_test.py SIGNALBOX [FOLDER for screenshots]
 
-Without Chromium the test is skipped (77).
+Without Chromium the test is skipped (77); with CI=true it fails.
 """
 import re
 import shutil
@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 import framed_page  # noqa: E402  (the line above adds its folder)
 from browser_session import Session  # noqa: E402
-from framed_page import CHROMIUM, PATIENCE, browser  # noqa: E402
+from framed_page import PATIENCE, browser, need_browser  # noqa: E402
 
 SIGNALBOX = ""
 SHOTS: Path | None = None
@@ -31,6 +31,7 @@ WIDTHS = (400, 1400)
 PLAN_WIDTHS = (420, 1400)
 PLANNED = Path(__file__).parents[2] / "conf/plan/zones.yaml"
 PAGES = ("/", "/clusters", "/priorities", "/certs")
+ON_PRIORITY_1 = "orders of xds:///orders is on priority 1"
 
 # Elements in a `.scroll` may be wider than the page. Headings of narrow tables are hidden.
 INSIDE = """(!e.closest("svg") || e.matches("main > svg")) && !e.closest(".scroll > *")
@@ -66,14 +67,29 @@ class Demo:
             return answer.read().decode()
 
 
+def luminance(colour: str) -> float:
+    """0 (black) to 255 (white), of a browser's "rgb(…)"."""
+    red, green, blue = map(int, re.fullmatch(r"rgb\((\d+), (\d+), (\d+)\)", colour).groups())
+    return 0.299 * red + 0.587 * green + 0.114 * blue
+
+
+def check_colours(test: unittest.TestCase, seen: dict, dark: bool) -> None:
+    """Whether a dark page is dark, and a light page is light, and the text is readable on both."""
+    text, ground = map(luminance, seen["colours"])
+    test.assertEqual(dark, text > ground)
+    test.assertGreater(abs(text - ground), 100, "readable")
+
+
 class Browser(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.pictures: dict[str, bytes] = {}
+        cls.pictured: dict[str, str] = {}  # The text of the page in the picture.
         with Demo() as demo, Session() as session:
 
             def take_picture(moment: str) -> None:
                 session.open(f"http://{demo.address}/")
+                cls.pictured[moment] = session.text()
                 cls.pictures[moment] = session.picture()
                 if SHOTS:
                     (SHOTS / f"overview-{moment}.png").write_bytes(cls.pictures[moment])
@@ -134,7 +150,7 @@ class Browser(unittest.TestCase):
             self.assertIn("Nothing: every target can send calls.", healthy)
             self.assertIn("priority 0 orders-primary", healthy)
             failed = measured(self.failed_over["/"], self.style, width)["text"]
-            self.assertIn("orders of xds:///orders is on priority 1", failed)
+            self.assertIn(ON_PRIORITY_1, failed)
             self.assertIn("priority 1 orders-secondary", failed)
             back = measured(self.back["/"], self.style, width)["text"]
             self.assertIn("priority 0 orders-primary", back)
@@ -157,6 +173,20 @@ class Browser(unittest.TestCase):
             with self.subTest(moment=moment):
                 self.assertTrue(picture.startswith(b"\x89PNG"))
                 self.assertGreater(len(picture), 10_000, "a picture of a page, not of nothing")
+        self.assertEqual(3, len(set(self.pictures.values())), "each moment has a picture of its own")
+        failed_over = {moment for moment, text in self.pictured.items() if ON_PRIORITY_1 in text}
+        self.assertEqual({"failed_over"}, failed_over)
+        self.assertIn("Nothing: every target can send calls.", self.pictured["healthy"])
+
+    def test_light_and_dark(self):
+        for page, text in self.failed_over.items():
+            for width in WIDTHS:
+                for dark in (False, True):
+                    with self.subTest(page=page, width=width, dark=dark):
+                        seen = measured(text, self.style, width, dark)
+                        self.assertLessEqual(seen["scroll"], width)
+                        self.assertEqual([], seen["out"])
+                        check_colours(self, seen, dark)
 
     def test_links_and_the_buttons_back_and_forward_work(self):
         self.assertEqual(["/", "/clusters", "/", "/clusters", "/", "/"], [address for address, _ in self.history])
@@ -179,12 +209,6 @@ class Browser(unittest.TestCase):
                 self.assertEqual([], refused)
 
 
-def luminance(colour: str) -> float:
-    """The luminance of a colour that a browser writes as "rgb(…)": 0 (black) to 255 (white)."""
-    red, green, blue = map(int, re.fullmatch(r"rgb\((\d+), (\d+), (\d+)\)", colour).groups())
-    return 0.299 * red + 0.587 * green + 0.114 * blue
-
-
 class Plan(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -202,9 +226,7 @@ class Plan(unittest.TestCase):
                     self.assertEqual(width, seen["wide"])
                     self.assertLessEqual(seen["scroll"], width)
                     self.assertEqual([], seen["out"])
-                    text, ground = map(luminance, seen["colours"])
-                    self.assertEqual(dark, text > ground)
-                    self.assertGreater(abs(text - ground), 100, "readable")
+                    check_colours(self, seen, dark)
                     self.assertIn("Where the calls to orders go", seen["text"])
                     self.assertIn("north/zone-b 70 %", seen["text"])
                     self.assertIn("health 100 → 50 × 1.4 = 70", seen["text"])
@@ -212,9 +234,7 @@ class Plan(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if CHROMIUM is None:
-        print("skipped: Chromium is not installed")
-        sys.exit(77)
+    need_browser()
     SIGNALBOX = sys.argv[1]
     SHOTS = Path(sys.argv[2]) if len(sys.argv) > 2 else None
     unittest.main(argv=sys.argv[:1])

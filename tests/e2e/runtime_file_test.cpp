@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A runtime without a control plane: its resources are in a file that changes.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -121,6 +122,46 @@ TEST_CASE("runtime: a resource file that is edited under load fails no call",
   world.write(simple_yaml("orders", "c", {one.address}));
   CHECK(serves(channel, "one"));
   CHECK(traffic.finish().empty());
+}
+
+TEST_CASE("runtime: of a file too it is known when calls have seen its last change",
+          "[e2e][runtime][file][metrics][dump]") {
+  const BackendProcess one("one");
+  const BackendProcess two("two");
+  World world(simple_yaml("orders", "c", {one.address}));
+  const auto runtime = start_runtime(world.options());
+  const auto channel = runtime->channel("xds:///orders");
+  REQUIRE(serves(channel, "one"));
+  const auto propagated = [&](const std::string& part) {
+    const std::string name = "signalbox_config_propagation_seconds_" + part;
+    return metric(*runtime, name, {"target=\"xds:///orders\""}).value_or(0);
+  };
+  const auto newest = [&] {
+    const auto dump = runtime->dump();
+    REQUIRE(dump.ok());
+    REQUIRE_FALSE(dump->applied.empty());
+    return dump->applied.back();
+  };
+  CHECK(eventually([&] { return propagated("count") >= 1; }));
+  const double before = propagated("count");
+  const AppliedConfig first = newest();
+  REQUIRE(first.received);
+
+  const auto changed = std::chrono::system_clock::now();
+  world.write(simple_yaml("orders", "c", {two.address}));
+  REQUIRE(serves(channel, "two"));
+  const auto seen = std::chrono::system_clock::now();
+  CHECK(eventually([&] { return propagated("count") > before; }));
+  CHECK(propagated("sum") > 0);
+  const AppliedConfig second = newest();
+  CHECK(second.target == "xds:///orders");
+  CHECK(second.versions != first.versions);
+  for (const std::string& version : second.versions)
+    CHECK_FALSE(version.empty());
+  REQUIRE(second.received);
+  CHECK(*second.received >= changed);
+  CHECK(*second.received <= second.served);
+  CHECK(second.served <= seen);
 }
 
 TEST_CASE("runtime: what goes beyond a limit of the user's is refused by its name",

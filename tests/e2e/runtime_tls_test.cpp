@@ -3,9 +3,12 @@
 // TLS to the backends as CDS says: trusted authorities, the client's identity, the names that a
 // backend must have, and the exchange of each while calls go on. Backends are processes of their
 // own.
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,10 +17,13 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 #include <grpcpp/security/credentials.h>
+#include <nlohmann/json.hpp>
 
+#include "channel/admin/status_json.hpp"
 #include "tests/e2e/runtime_world.hpp"
 #include "tests/support/certificates.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tools/admin_client.hpp"
 
 namespace signalbox::test {
 namespace {
@@ -464,6 +470,104 @@ TEST_CASE("runtime tls: an instance that the bootstrap does not have is a NACK",
   check_refused(call(world.channel), {"\"none\"", "certificate_providers (files, others)"});
   REQUIRE(world.plane->wait_for([](const DiscoveryRecord& record) { return !record.nacks.empty(); },
                                 kPatience));
+}
+
+namespace {
+
+// When the certificates of a role end, as /metrics shows it.
+std::optional<WallTime> end_of(const Runtime& runtime, const std::string& role) {
+  const auto seconds =
+      metric(runtime, "signalbox_certificate_expiry_timestamp_seconds", {"role=\"" + role + "\""});
+  if (!seconds) return std::nullopt;
+  return WallTime(std::chrono::seconds(static_cast<std::int64_t>(*seconds)));
+}
+
+// The page /certs of a runtime, as JSON.
+nlohmann::json certs_of(Runtime& runtime) {
+  const auto served = runtime.serve_admin("127.0.0.1:0");
+  REQUIRE(served.ok());
+  const auto page =
+      tools::admin_get(channel::parse_admin_address(*served).value(), "/certs?format=json");
+  INFO(page.status().ToString());
+  REQUIRE(page.ok());
+  return nlohmann::json::parse(*page)["certificates"];
+}
+
+// Whether the certificates of tests, which are valid for a day, end then.
+bool is_within_a_day(const std::optional<WallTime>& end) {
+  const WallTime now = std::chrono::system_clock::now();
+  return end && *end > now && *end <= now + std::chrono::hours(24);
+}
+
+}  // namespace
+
+TEST_CASE("runtime tls: metrics and /certs say when certificates of endpoints end",
+          "[e2e][runtime][tls][metrics][admin]") {
+  TlsWorld world;
+  const auto backend = world.backend("good", world.servers, &world.clients);
+  world.start(world.cluster(tls_yaml("", true), {backend->address}));
+  REQUIRE(call(world.channel).cluster == "good");
+  Runtime& runtime = *world.runtime;
+  CHECK(is_within_a_day(end_of(runtime, "endpoint_identity")));
+  CHECK(is_within_a_day(end_of(runtime, "endpoint_root")));
+  CHECK_FALSE(end_of(runtime, "control_plane_identity"));
+  CHECK_FALSE(end_of(runtime, "control_plane_root"));
+
+  // The program's next certificate has expired already.
+  world.be(world.clients.issue("client", kServerNames, /*has_expired=*/true));
+  CHECK(eventually([&] {
+    const auto end = end_of(runtime, "endpoint_identity");
+    return end && *end < std::chrono::system_clock::now();
+  }));
+  CHECK(is_within_a_day(end_of(runtime, "endpoint_root")));
+
+  // The page has both certificate providers, by name: "files" and "others".
+  const nlohmann::json certs = certs_of(runtime);
+  INFO(certs.dump(1));
+  REQUIRE(certs.size() == 2);
+  const nlohmann::json& chain = certs[0]["cert_chain"].at(0);
+  CHECK(chain["path"] == world.folder.path("cert.pem"));
+  CHECK(chain["expiration_time"] == channel::rfc3339(*end_of(runtime, "endpoint_identity")));
+  CHECK(chain["days_until_expiration"] == "0");
+  CHECK(chain["subject_alt_names"][0]["dns"] == "*.orders.example");
+  const nlohmann::json& root = certs[0]["ca_cert"].at(0);
+  CHECK(root["path"] == world.folder.path("ca.pem"));
+  CHECK(root["expiration_time"] == channel::rfc3339(*end_of(runtime, "endpoint_root")));
+  CHECK(certs[1]["ca_cert"].at(0)["path"] == world.folder.path("other-ca.pem"));
+  CHECK_THAT(certs.dump(), !Contains("key.pem") && !Contains("PRIVATE KEY"));
+}
+
+TEST_CASE("runtime tls: metrics and /certs say when certificates for the control plane end",
+          "[e2e][runtime][tls][metrics][admin]") {
+  const Authority planes("control planes");
+  const Authority clients("clients");
+  const Issued own = clients.issue("client", "DNS:client.example", /*has_expired=*/true);
+  const TemporaryFolder folder;
+  const RefusingAddress plane;
+  RuntimeOptions options = options_for(plane.address());
+  options.bootstrap_json =
+      replaced(*options.bootstrap_json,
+               R"({"type":"insecure"})",
+               absl::StrCat(R"({"type":"tls","config":{"ca_certificate_file":")",
+                            folder.write("ca.pem", planes.certificate()),
+                            R"(","certificate_file":")",
+                            folder.write("cert.pem", own.certificate),
+                            R"(","private_key_file":")",
+                            folder.write("key.pem", own.key),
+                            R"("}})"));
+  const auto runtime = start_runtime(std::move(options));
+  const auto root = end_of(*runtime, "control_plane_root");
+  const auto identity = end_of(*runtime, "control_plane_identity");
+  CHECK(is_within_a_day(root));
+  REQUIRE(identity);
+  CHECK(*identity < std::chrono::system_clock::now());
+  CHECK_FALSE(end_of(*runtime, "endpoint_identity"));
+
+  const nlohmann::json certs = certs_of(*runtime);
+  INFO(certs.dump(1));
+  REQUIRE(certs.size() == 1);
+  CHECK(certs[0]["cert_chain"].at(0)["expiration_time"] == channel::rfc3339(*identity));
+  CHECK(certs[0]["ca_cert"].at(0)["expiration_time"] == channel::rfc3339(*root));
 }
 
 }  // namespace signalbox::test

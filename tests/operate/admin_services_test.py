@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls the gRPC admin services of a running demo with unmodified Python stubs.
+"""Calls the gRPC admin services of a running demo with unmodified Python stubs, and reads the pages
+of its admin server that have Envoy's shape.
 
     signalbox demo --grpc-admin ◀─ xds-protos (CSDS), grpcio-channelz, grpcio-health-checking
+                   --admin ◀────── a page as JSON ─▶ xds-protos' message, parsed strictly
 
 Usage: admin_services_test.py --venv FOLDER --signalbox PROGRAM
 
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import time
 import unittest
+import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -58,17 +61,19 @@ class AdminServices(unittest.TestCase):
         import grpc
 
         cls.demo = subprocess.Popen(
-            [SIGNALBOX, "demo", "--seconds", "600", "--rps", "50", "--grpc-admin", "127.0.0.1:0"],
+            [SIGNALBOX, "demo", "--seconds", "600", "--rps", "50", "--grpc-admin", "127.0.0.1:0", "--admin", "127.0.0.1:0"],
             stdout=subprocess.PIPE, text=True)
         cls.addClassCleanup(cls.stop)
-        address = None
+        addresses = {}
         for line in cls.demo.stdout:
-            found = re.fullmatch(r"gRPC admin services on (\S+)\n", line)
+            found = re.match(r"(gRPC admin services|admin pages) on (\S+)", line)
             if found:
-                address = found[1]
+                addresses[found[1]] = found[2]
+            if len(addresses) == 2:
                 break
-        assert address, "the demo ended before it served the gRPC admin services"
-        cls.channel = grpc.insecure_channel(address)
+        assert len(addresses) == 2, "the demo ended before it served the gRPC admin services and its pages"
+        cls.pages = f"http://{addresses['admin pages']}"
+        cls.channel = grpc.insecure_channel(addresses["gRPC admin services"])
         cls.addClassCleanup(cls.channel.close)
 
     @classmethod
@@ -83,6 +88,13 @@ class AdminServices(unittest.TestCase):
 
         return (csds_pb2_grpc.ClientStatusDiscoveryServiceStub(self.channel),
                 channelz_pb2_grpc.ChannelzStub(self.channel), health_pb2_grpc.HealthStub(self.channel))
+
+    def page(self, path, message):
+        """The JSON of a page, parsed as the message. A field or a value that the message does not have is an error."""
+        from google.protobuf import json_format
+
+        with urllib.request.urlopen(self.pages + path, timeout=PATIENCE) as answer:
+            return json_format.Parse(answer.read(), message, ignore_unknown_fields=False)
 
     def refused(self, code, call, request):
         import grpc
@@ -153,6 +165,24 @@ class AdminServices(unittest.TestCase):
 
         three = list(csds.StreamClientStatus(iter([csds_pb2.ClientStatusRequest()] * 3), timeout=PATIENCE))
         self.assertEqual([len(one.config) for one in three], [1, 1, 1])
+
+    def test_clusters_have_the_shape_of_envoy(self):
+        from envoy.admin.v3 import clusters_pb2
+
+        self.await_serving()
+        answer = until(
+            lambda: self.page("/clusters?format=json", clusters_pb2.Clusters()),
+            lambda got: any(one.host_statuses for one in got.cluster_statuses))
+        hosts = {one.name: len(one.host_statuses) for one in answer.cluster_statuses}
+        print("clusters:", hosts)
+        self.assertLessEqual({"orders-primary", "orders-secondary"}, {name.rsplit("/", 1)[-1] for name in hosts})
+        self.assertTrue(any(hosts.values()))
+        for one in answer.cluster_statuses:
+            for host in one.host_statuses:
+                self.assertTrue(host.address.socket_address.address.startswith("127."), host)
+                self.assertGreater(host.address.socket_address.port_value, 0)
+                self.assertTrue(host.HasField("locality"))
+                self.assertTrue(host.HasField("health_status"))
 
     def test_a_stream_that_is_never_read_harms_nobody(self):
         from envoy.service.status.v3 import csds_pb2

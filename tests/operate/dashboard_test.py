@@ -137,6 +137,8 @@ class TheHistoryOfADemo(unittest.TestCase):
 
 if __name__ == "__main__":
     if "PROMTOOL" not in os.environ or "PROMETHEUS" not in os.environ:
-        print("SKIPPED: there is no promtool or no prometheus (Debian's package is prometheus); install it and configure again")
-        sys.exit(1 if os.environ.get("CI") == "true" else 0)
+        in_ci = os.environ.get("CI") == "true"
+        print(f"{'FAILED' if in_ci else 'SKIPPED'}: there is no promtool or no prometheus (Debian's package is prometheus); "
+              "install it and configure again")
+        sys.exit(1 if in_ci else 0)
     unittest.main()

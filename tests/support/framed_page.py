@@ -9,14 +9,26 @@ limits.
 """
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-PATIENCE = 120  # The limit for one run of the browser, in seconds.
+PATIENCE = 120  # Seconds, for one run of the browser.
+SKIPPED = 77  # The exit status by which CTest knows a skipped test.
+
+
+def need_browser() -> None:
+    """Ends this process if Chromium is not installed: as skipped, or with CI=true as failed."""
+    if CHROMIUM is None:
+        in_ci = os.environ.get("CI") == "true"
+        print(f"{'FAILED' if in_ci else 'SKIPPED'}: there is no Chromium (Debian's package is chromium); install it")
+        sys.exit(1 if in_ci else SKIPPED)
+
 
 # A word on two lines is broken. Long words may be broken, and a line may end after a hyphen or a
 # slash.

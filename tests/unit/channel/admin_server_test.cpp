@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/admin/admin_server.hpp"
 
-#include <algorithm>
-#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cstddef>
@@ -19,16 +17,16 @@
 
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "channel/admin/admin_listener.hpp"
+#include "tests/support/http_crowd.hpp"
+#include "tests/support/http_peer.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
-#include "tests/unit/channel/http_peer.hpp"
 #include "tools/admin_client.hpp"
 
 namespace signalbox::channel {
@@ -119,20 +117,6 @@ class OneAnswer {
  private:
   int descriptor_;
   std::thread thread_;
-};
-
-// Restores the limit of open files when it is destroyed.
-class FileLimit {
- public:
-  explicit FileLimit(const rlimit& before) : before_(before) {}
-
-  ~FileLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
-  FileLimit(const FileLimit&) = delete;
-  FileLimit& operator=(const FileLimit&) = delete;
-
- private:
-  const rlimit before_;
 };
 
 mode_t mode_of(const std::string& path) {
@@ -292,47 +276,12 @@ TEST_CASE("admin server: clients that never read hold a bounded number of bytes"
 
 TEST_CASE("admin server: ten thousand clients at once are answered, refused or closed",
           "[channel][admin]") {
-  rlimit files{};
-  REQUIRE(::getrlimit(RLIMIT_NOFILE, &files) == 0);
-  const FileLimit restore(files);
-  files.rlim_cur = files.rlim_max;
-  REQUIRE(::setrlimit(RLIMIT_NOFILE, &files) == 0);
-  // Each client takes one descriptor of this process. The other 1,500 are for the server.
-  const std::size_t clients =
-      std::min<std::size_t>(10'000, static_cast<std::size_t>(files.rlim_max) - 1'500);
   const auto server = start("127.0.0.1:0");
-  const int port = port_of(server->address());
-  constexpr std::size_t kThreads = 16;
-  std::barrier together(static_cast<std::ptrdiff_t>(kThreads));
-  std::atomic<std::size_t> served{0};
-  std::atomic<std::size_t> busy{0};
-  std::atomic<std::size_t> other{0};
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&] {
-      std::vector<std::unique_ptr<HttpPeer>> peers;
-      for (std::size_t i = 0; i < clients / kThreads; ++i) {
-        peers.push_back(std::make_unique<HttpPeer>(port));
-        peers.back()->send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-      }
-      together.arrive_and_wait();  // All connections are open now.
-      for (auto& peer : peers) {
-        const std::string answer = peer->receive();
-        if (answer.starts_with("HTTP/1.1 200")) {
-          ++served;
-        } else if (answer.starts_with("HTTP/1.1 503")) {
-          ++busy;
-        } else if (!answer.empty()) {
-          ++other;
-        }
-      }
-    });
-  }
-  for (std::thread& thread : threads)
-    thread.join();
-  INFO(served << " served, " << busy << " busy, of " << clients);
-  CHECK(other == 0);
-  CHECK(served >= clients / 10);
+  CrowdEnds ends;
+  http_crowd(port_of(server->address()), "/metrics", ends);
+  INFO(ends.served << " served, " << ends.busy << " busy, of " << ends.clients);
+  CHECK(ends.other == 0);
+  CHECK(ends.served >= ends.clients / 10);
   for (const char* page : {"/metrics", "/ready"}) {
     CHECK_THAT(
         ask(server->address(), absl::StrCat("GET ", page, " HTTP/1.1\r\nHost: localhost\r\n\r\n")),

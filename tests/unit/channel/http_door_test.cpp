@@ -10,7 +10,7 @@
 #include <catch2/catch.hpp>
 
 #include "channel/admin/metrics_server.hpp"
-#include "tests/unit/channel/http_peer.hpp"
+#include "tests/support/http_peer.hpp"
 
 namespace signalbox::channel {
 namespace {

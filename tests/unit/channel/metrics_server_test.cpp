@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
-#include "tests/unit/channel/http_peer.hpp"
+#include "tests/support/http_peer.hpp"
 
 namespace signalbox::channel {
 namespace {
