@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lb/pick/pickers.hpp"
-#include "lb/tree/state_sum.hpp"
+#include "lb/state_sum.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
 

@@ -5,7 +5,8 @@
 //   xds/parse, lb/tree/cluster_tree ─▶ [LbConfig] ─▶ lb::make_policy, Policy::step(ConfigUpdated)
 //
 // A policy is one struct and one row of the variant. The struct has the policy's name, and says
-// when two configurations are equal in meaning: member by member, children included (Deep).
+// when two configurations are equal in meaning: member by member, children included (Deep). The
+// struct of a policy of endpoints also has the rule by which plans spread calls (kSpread).
 //
 // A configuration contains the configurations of its children. The endpoints are not part of it:
 // they come in the same ConfigUpdated, and each child gets only the endpoints that it may use, its
@@ -36,6 +37,17 @@ namespace signalbox {
 
 struct LbConfig;
 using LbConfigPtr = std::shared_ptr<const LbConfig>;
+
+/// How a policy of endpoints spreads the calls of one priority, on average. Plans use it
+/// (lb/health/spread). A policy of endpoints without a kSpread does not compile there.
+enum class CallSpread : std::uint8_t {
+  kByLocality,  ///< By the weights of localities.
+  kAlike,       ///< All endpoints alike.
+  kByWeight,    ///< By the weights of endpoints.
+  kFirst,       ///< The first endpoint in order takes all.
+  kByLoad,      ///< By the endpoints' load reports, which a plan does not have.
+  kUnknown,     ///< Only the policy knows.
+};
 
 /// The top of a target's policy tree: one cds child for each cluster.
 struct ClusterManagerConfig {
@@ -179,6 +191,7 @@ struct PriorityConfig {
 /// Turns localities and their weights into a weighted_target (A52).
 struct WrrLocalityConfig {
   static constexpr absl::string_view kName = "wrr_locality";
+  static constexpr CallSpread kSpread = CallSpread::kByLocality;
 
   Deep<LbConfig> child;
 
@@ -214,6 +227,7 @@ struct WeightedTargetConfig {
 
 struct RoundRobinConfig {
   static constexpr absl::string_view kName = "round_robin";
+  static constexpr CallSpread kSpread = CallSpread::kAlike;
 
   friend bool operator==(const RoundRobinConfig&, const RoundRobinConfig&) = default;
 };
@@ -230,6 +244,7 @@ struct PickFirstConfig {
 /// limit is reduced to the limit, without an error.
 struct RingHashConfig {
   static constexpr absl::string_view kName = "ring_hash";
+  static constexpr CallSpread kSpread = CallSpread::kByWeight;
 
   std::uint64_t min_ring_size = 1024;
   std::uint64_t max_ring_size = 8'388'608;  ///< At least min_ring_size.
@@ -243,6 +258,7 @@ struct RingHashConfig {
 /// A48: picks the least busy of `choice_count` endpoints, which are drawn at random.
 struct LeastRequestConfig {
   static constexpr absl::string_view kName = "least_request";
+  static constexpr CallSpread kSpread = CallSpread::kAlike;
 
   std::uint32_t choice_count = 2;  ///< 2 to 10.
 
@@ -252,6 +268,7 @@ struct LeastRequestConfig {
 /// A58: round_robin with weights from the endpoints' own load reports.
 struct WeightedRoundRobinConfig {
   static constexpr absl::string_view kName = "weighted_round_robin";
+  static constexpr CallSpread kSpread = CallSpread::kByLoad;
 
   /// How long an endpoint must report before its weight is used.
   Duration blackout_period = std::chrono::seconds(10);
@@ -273,6 +290,7 @@ struct WeightedRoundRobinConfig {
 /// Envoy's policy `random`: each call goes to an endpoint that is drawn at random.
 struct RandomConfig {
   static constexpr absl::string_view kName = "random";
+  static constexpr CallSpread kSpread = CallSpread::kAlike;
 
   friend bool operator==(const RandomConfig&, const RandomConfig&) = default;
 };
@@ -280,6 +298,7 @@ struct RandomConfig {
 /// Envoy's policy `maglev`: calls with one hash go to one endpoint, by a table.
 struct MaglevConfig {
   static constexpr absl::string_view kName = "maglev";
+  static constexpr CallSpread kSpread = CallSpread::kByWeight;
 
   std::uint32_t table_size = 65'537;  ///< A prime number, at most 5,000,011.
 
@@ -297,6 +316,8 @@ using CustomPolicyConfigPtr = std::shared_ptr<const CustomPolicyConfig>;
 /// A policy that the program registered; `config` is the JSON text of its TypedStruct. Equal texts
 /// are equal configurations.
 struct CustomConfig {
+  static constexpr CallSpread kSpread = CallSpread::kUnknown;
+
   std::string name;
   std::string config;
   CustomPolicyConfigPtr parsed = nullptr;  ///< The result of the policy's parser for `config`.

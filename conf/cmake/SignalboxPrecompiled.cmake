@@ -4,7 +4,7 @@
 #
 # If SIGNALBOX_FAST_BUILD is OFF, there are no precompiled headers, so an include that a source
 # lacks is an error. `./run nightly includes` builds the release preset in this way. `./run check`
-# so compiles a few sources of each folder (signalbox_sample).
+# so compiles a source of each folder (signalbox_sample).
 option(SIGNALBOX_FAST_BUILD "Precompile headers" ON)
 
 # A precompiled header fits all targets only if all targets are compiled with the same options.

@@ -2,13 +2,13 @@
 #include "lb/health/spread.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
 
 #include "lb/health/endpoint_weights.hpp"
-#include "messages/overloaded.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -16,9 +16,6 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 using Weights = std::vector<std::uint64_t>;
-
-// How a policy divides calls among endpoints.
-enum class Rule : std::uint8_t { kByLocality, kAlike, kByWeight, kFirst, kByLoad, kUnknown };
 
 // The child of random_subsetting, or the policy itself. Many clients with different subsets use all
 // endpoints alike, so on average the child's rule holds for all endpoints.
@@ -28,26 +25,39 @@ LbConfigPtr inside_subset(LbConfigPtr policy) {
   return policy;
 }
 
-Rule rule_of(const LbConfigPtr& outer) {
+template <typename Config, typename... Others>
+concept OneOf = (std::same_as<Config, Others> || ...);
+
+// Policies that are above a leaf cluster's own policy, and random_subsetting (inside_subset).
+template <OneOf<CdsConfig,
+                ClusterImplConfig,
+                ClusterManagerConfig,
+                LeafTiersConfig,
+                OutlierDetectionConfig,
+                OverrideHostConfig,
+                PriorityConfig,
+                RandomSubsettingConfig,
+                TieredConfig,
+                WeightedTargetConfig> Config>
+CallSpread spread_of(const Config& /*config*/) {
+  return CallSpread::kUnknown;
+}
+
+// Each client shuffles by weight (A113), so the calls of many clients are spread by weight.
+CallSpread spread_of(const PickFirstConfig& first) {
+  return first.shuffle_address_list ? CallSpread::kByWeight : CallSpread::kFirst;
+}
+
+template <typename Config>
+CallSpread spread_of(const Config& /*config*/) {
+  return Config::kSpread;
+}
+
+CallSpread rule_of(const LbConfigPtr& outer) {
   const LbConfigPtr policy = inside_subset(outer);
-  if (policy == nullptr) return Rule::kAlike;
-  return std::visit(Overloaded{
-                        [](const WrrLocalityConfig&) { return Rule::kByLocality; },
-                        [](const RoundRobinConfig&) { return Rule::kAlike; },
-                        [](const LeastRequestConfig&) { return Rule::kAlike; },
-                        [](const RandomConfig&) { return Rule::kAlike; },
-                        // Its weights come from load reports, which a plan does not have.
-                        [](const WeightedRoundRobinConfig&) { return Rule::kByLoad; },
-                        [](const RingHashConfig&) { return Rule::kByWeight; },
-                        [](const MaglevConfig&) { return Rule::kByWeight; },
-                        // Each client shuffles by weight (A113), so the calls of many clients are
-                        // spread by weight.
-                        [](const PickFirstConfig& first) {
-                          return first.shuffle_address_list ? Rule::kByWeight : Rule::kFirst;
-                        },
-                        [](const auto&) { return Rule::kUnknown; },
-                    },
-                    *policy);
+  if (policy == nullptr) return CallSpread::kAlike;
+  return std::visit([](const auto& own) { return spread_of(own); },
+                    static_cast<const LbConfig::variant&>(*policy));
 }
 
 LbConfigPtr child_of(const LbConfigPtr& outer) {
@@ -56,15 +66,15 @@ LbConfigPtr child_of(const LbConfigPtr& outer) {
   return locality == nullptr ? nullptr : locality->child;
 }
 
-Weights weights_within(Rule rule,
+Weights weights_within(CallSpread rule,
                        const std::vector<LocalityPtr>& localities,
                        const std::vector<bool>& takes) {
   Weights weights(takes.begin(), takes.end());
-  if (rule == Rule::kFirst) {
+  if (rule == CallSpread::kFirst) {
     const auto first = std::ranges::find(weights, std::uint64_t{1});
     if (first != weights.end()) std::fill(first + 1, weights.end(), 0);
   }
-  if (rule != Rule::kByWeight) return weights;
+  if (rule != CallSpread::kByWeight) return weights;
   Endpoints all;
   all.priorities.push_back(Priority{localities});
   const auto weighed = weigh(all, WeightRule::kShare);
@@ -124,8 +134,8 @@ std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
                                     const std::vector<LocalityPtr>& localities,
                                     const std::vector<bool>& takes,
                                     CallShare share) {
-  const Rule rule = rule_of(policy);
-  if (rule == Rule::kByLocality)
+  const CallSpread rule = rule_of(policy);
+  if (rule == CallSpread::kByLocality)
     return spread_by_locality(child_of(policy), localities, takes, share);
   return apportion(share, weights_within(rule, localities, takes));
 }
@@ -150,18 +160,18 @@ std::string spread_note(const LbConfigPtr& policy) {
   }
   if (const LbConfigPtr child = child_of(policy)) return spread_note(child);
   switch (rule_of(policy)) {
-    case Rule::kByWeight:
+    case CallSpread::kByWeight:
       return std::holds_alternative<PickFirstConfig>(*policy)
                  ? "pick_first, shuffled: each client stays with one endpoint; on average over "
                    "many clients"
                  : absl::StrCat(policy_name(*policy),
                                 ": by weight; what the calls' keys make of it is not known here");
-    case Rule::kFirst:
+    case CallSpread::kFirst:
       return "pick_first: each client stays with the first endpoint that connects";
-    case Rule::kByLoad:
+    case CallSpread::kByLoad:
       return "weighted_round_robin: as if all endpoints reported the same load; real shares follow "
              "their load reports";
-    case Rule::kUnknown:
+    case CallSpread::kUnknown:
       return absl::StrCat(
           policy_name(*policy),
           ": only the policy knows how it shares out calls; shown as if to all alike");

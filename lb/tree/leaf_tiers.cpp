@@ -13,11 +13,11 @@
 #include "lb/config_of.hpp"
 #include "lb/health/host_count.hpp"
 #include "lb/pick/pickers.hpp"
+#include "lb/state_sum.hpp"
 #include "lb/tree/leaf_tiers_picker.hpp"
 #include "lb/tree/pending_update.hpp"
 #include "lb/tree/published.hpp"
 #include "lb/tree/retention.hpp"
-#include "lb/tree/state_sum.hpp"
 #include "messages/overloaded.hpp"
 
 namespace signalbox::lb {

@@ -7,7 +7,8 @@ that depend on the set of policies.
   docs/custom_policy.md: quorum ─┴▶ copies of the files that change ─▶ the compiler, without linking
 
 The changed copies are in a folder that is searched for headers before the project. If a place other
-than the four must name each policy, that place does not compile, and the test fails.
+than the four must name each policy, that place does not compile, and the test fails. Without its
+rule for plans (kSpread) the policy must not compile.
 """
 
 import argparse
@@ -20,11 +21,14 @@ import sys
 import tempfile
 
 MOST_LINES = 4
+SPREAD = "lb/health/spread.cpp"
+SPREAD_RULE = "  static constexpr CallSpread kSpread = CallSpread::kAlike;\n\n  std::size_t quorum"
 NEIGHBOUR = (("quorum", "least_request"), ("Quorum", "LeastRequest"))
 
 CONFIG = """
 struct QuorumConfig {
   static constexpr absl::string_view kName = "quorum";
+  static constexpr CallSpread kSpread = CallSpread::kAlike;
 
   std::size_t quorum = 1;
 
@@ -192,6 +196,13 @@ def main():
             errors = compile_only(commands[str(root / like.get(name, name))], own if own.exists() else root / name, overlay)
             print(name, "does not compile:\n" + errors if errors else "compiles")
             failures += bool(errors)
+
+        # A policy without a rule for plans must not compile.
+        header = overlay / "messages/lb_config.hpp"
+        header.write_text(header.read_text().replace(SPREAD_RULE, "  std::size_t quorum"))
+        errors = compile_only(commands[str(root / SPREAD)], root / SPREAD, overlay)
+        print(SPREAD, "does not compile without the rule" if "kSpread" in errors else "compiles without the rule")
+        failures += "kSpread" not in errors
     return 1 if failures else 0
 
 
