@@ -86,7 +86,7 @@ struct ClusterLoad {
   std::map<std::string, std::uint64_t> drops = {};
   /// Calls beyond the limit of concurrent calls. They have no category (A32).
   std::uint64_t breaker_drops = 0;
-  /// Localities without calls, finished or in progress, are left out.
+  /// Localities without calls, finished or in progress, and without values are left out.
   std::vector<LocalityLoad> localities = {};
 
   friend bool operator==(const ClusterLoad&, const ClusterLoad&) = default;

@@ -41,7 +41,7 @@ namespace signalbox {
 /// counter, as long as the counter is held or has counts that were not reported.
 class ClusterCounts {
  public:
-  /// Localities without calls are not reported.
+  /// Localities without calls and values are not reported.
   LocalityCountsPtr locality(const LocalityName& name) const;
 
   EventCountPtr drops(const std::string& category) const;

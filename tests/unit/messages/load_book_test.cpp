@@ -257,6 +257,23 @@ TEST_CASE("load counts: names beyond the limit, and sums that would be infinite,
   CHECK(counts.totals().lost_values == 13);
 }
 
+TEST_CASE("load counts: values are reported although no call was counted since the last report",
+          "[messages][counting][C6]") {
+  LoadBook book({0});
+  const auto here = book.open(0, ClusterName("c"), "", at(0))->locality(kHere);
+  here->add_named("queue", true, 5);
+  const LoadReading first = book.read(0, kAll, at(1));
+  REQUIRE(first.clusters.size() == 1);
+  REQUIRE(first.clusters[0].localities.size() == 1);
+  CHECK(first.clusters[0].localities[0].named ==
+        std::map<std::string, MetricSum>{{"named_metrics.queue", {1, 5}}});
+  book.settle(0, first.number);
+  here->add_utilization(LocalityCounts::Utilization::kMem, 0.5);
+  const LoadReading second = book.read(0, kAll, at(2));
+  REQUIRE(second.clusters.size() == 1);
+  CHECK(second.clusters[0].localities.at(0).mem_utilization == MetricSum{1, 0.5});
+}
+
 TEST_CASE("load counts: nothing is lost among threads that count and report at the same time",
           "[messages][counting][C3]") {
   constexpr int kThreads = 24;  // More threads than stripes.
