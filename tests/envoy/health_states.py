@@ -11,6 +11,7 @@ also a group."""
 
 import collections
 import math
+import time
 
 import states
 from differences import Judge
@@ -22,7 +23,7 @@ REQUESTS = 4000
 SIGMAS = 5
 # Picks make the tree connect, so the first counts may come before the last host is connected. A
 # wrong share stays wrong in later counts.
-MOST_TRIES = 5
+PATIENCE = 10  # Seconds.
 AT_LEAST_STATES = 30
 FAILED = "failed"
 
@@ -76,11 +77,13 @@ def run(programs: Programs) -> list[str]:
         port = envoy.listener_ports()["states"]
         for state in states.STATES:
             shares = planned_shares(state, plan(programs, resources, state.name))
-            for _ in range(MOST_TRIES):
+            end = time.monotonic() + PATIENCE
+            while True:
                 answer = ours.ask("count", target=f"xds:///{state.name}", picks=REQUESTS)
                 picks = by_group(state, {**answer["backends"], FAILED: answer["failed"]})
-                if not differs(shares, picks):
+                if not differs(shares, picks) or time.monotonic() > end:
                     break
+                time.sleep(0.05)
             if differs(shares, picks):
                 judge.complain(state.name, f"picks are not as planned {answer['error']}\n"
                                            f"  plan:      {shares}\n  signalbox: {percent(picks)}")
