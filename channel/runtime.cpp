@@ -20,6 +20,7 @@
 #include "actors/heap_trimmer.hpp"
 #include "actors/host.hpp"
 #include "actors/io/address_lookup.hpp"
+#include "actors/io/certificate_prober.hpp"
 #include "actors/io/file_ads_transport.hpp"
 #include "actors/io/grpc_ads_transport.hpp"
 #include "actors/io/grpc_connector.hpp"
@@ -152,7 +153,8 @@ actors::ShowFiles shown_in(const std::shared_ptr<metrics::Instruments>& instrume
 actors::GrpcAdsOptions stream_options(const RuntimeOptions& options,
                                       const std::shared_ptr<actors::Log>& log,
                                       const xds::ServerConfig& server,
-                                      const std::shared_ptr<metrics::Instruments>& instruments) {
+                                      const std::shared_ptr<metrics::Instruments>& instruments,
+                                      const actors::AskForReason& ask_for_reason) {
   for (const char* reason : {"limit", "parse", "certificate"})
     instruments->count_config_rejected(reason, 0);
   if (std::holds_alternative<xds::InsecureCredentials>(server.channel_creds) &&
@@ -178,6 +180,7 @@ actors::GrpcAdsOptions stream_options(const RuntimeOptions& options,
       },
       shown_in(instruments, kControlPlane));
   stream.security = actors::security_of(server.channel_creds);
+  stream.ask_for_reason = ask_for_reason;
   stream.max_message_bytes =
       static_cast<int>(std::min<std::size_t>(options.limits.max_message_bytes, INT_MAX));
   stream.keepalive_time =
@@ -191,6 +194,7 @@ absl::Status add_transports(const RuntimeOptions& options,
                             const std::shared_ptr<actors::Log>& log,
                             const xds::Bootstrap& bootstrap,
                             const std::shared_ptr<metrics::Instruments>& instruments,
+                            const actors::AskForReason& ask_for_reason,
                             actors::Environment& environment) {
   if (bootstrap.resources_file) {
     auto file = actors::make_file_ads_transport(
@@ -202,7 +206,8 @@ absl::Status add_transports(const RuntimeOptions& options,
   std::set<ServerId> reported;
   for (const xds::ServerConfig& server : xds::distinct_servers(bootstrap)) {
     reported.insert(environment.load_transports.size());
-    actors::GrpcAdsOptions stream = stream_options(options, log, server, instruments);
+    actors::GrpcAdsOptions stream =
+        stream_options(options, log, server, instruments, ask_for_reason);
     environment.ads_transports.push_back(actors::make_grpc_ads_transport(stream));
     stream.method = actors::kLrsMethod;
     environment.load_transports.push_back(actors::make_grpc_ads_transport(std::move(stream)));
@@ -229,8 +234,10 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
     const std::shared_ptr<actors::Log>& log,
     const xds::Bootstrap& bootstrap,
     const std::shared_ptr<metrics::Instruments>& instruments,
+    actors::AskForReason ask_for_reason,
     Retire retire) {
   actors::GrpcConnectorOptions connector;
+  connector.ask_for_reason = std::move(ask_for_reason);
   if (!bootstrap.certificate_providers.empty()) {
     instruments->count_config_rejected("certificate", 0);
     instruments->count_certificate_failure(kEndpoint, 0);
@@ -286,6 +293,7 @@ absl::Status add_connectors(const RuntimeOptions& options,
                             const std::shared_ptr<actors::Log>& log,
                             const xds::Bootstrap& bootstrap,
                             const std::shared_ptr<metrics::Instruments>& instruments,
+                            const actors::AskForReason& ask_for_reason,
                             actors::Environment& environment) {
   const Retire retire = [reclaimer = environment.reclaimer](std::unique_ptr<const Tracked> unused) {
     reclaimer->retire(std::move(unused));
@@ -294,7 +302,8 @@ absl::Status add_connectors(const RuntimeOptions& options,
     environment.connector = std::make_shared<actors::AssumedConnector>(retire);
     return {};
   }
-  const auto grpc = make_grpc_connector(options, log, bootstrap, instruments, retire);
+  const auto grpc =
+      make_grpc_connector(options, log, bootstrap, instruments, ask_for_reason, retire);
   environment.connector = grpc;
   if (options.transport == EndpointTransport::kTcp) {
     auto tcp = make_tcp_connector(options, retire);
@@ -422,6 +431,7 @@ struct Runtime::State {
       std::make_shared<actors::ChangeLog>(RuntimeStatus::kChanges);
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
   actors::ReclaimerThread reclaimer;
+  actors::CertificateProber prober;
   std::unique_ptr<actors::Host> host;
   std::shared_ptr<channel::HostLink> link;
   std::optional<channel::SessionCookies> session_cookies;
@@ -593,11 +603,13 @@ absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
   session_cookies = *std::move(cookies);
   absl::Status extensions = add_extensions(environment);
   if (!extensions.ok()) return extensions;
-  absl::Status transports = add_transports(options, log, bootstrap, instruments, environment);
+  absl::Status transports =
+      add_transports(options, log, bootstrap, instruments, prober.asker(), environment);
   if (!transports.ok()) return transports;
   if (options.trim_heap) environment.trimmer = std::make_shared<actors::HeapTrimmer>();
   environment.reclaimer = reclaimer.handle();
-  absl::Status connectors = add_connectors(options, log, bootstrap, instruments, environment);
+  absl::Status connectors =
+      add_connectors(options, log, bootstrap, instruments, prober.asker(), environment);
   if (!connectors.ok()) return connectors;
   add_settings(options, log, bootstrap, environment);
   if (options.transport == EndpointTransport::kGrpc)

@@ -12,19 +12,20 @@
 namespace signalbox::xds {
 namespace {
 
-// Returns the address without its port and brackets: "::1" for "[::1]:80". A bare IPv6 address is
-// returned unchanged.
+bool is_unix(absl::string_view server_uri) {
+  return absl::StartsWith(server_uri, "unix:") || absl::StartsWith(server_uri, "unix-abstract:");
+}
+
+}  // namespace
+
 absl::string_view host_of(absl::string_view address) {
   if (absl::ConsumePrefix(&address, "[")) return address.substr(0, address.find(']'));
   const std::size_t colon = address.find(':');
   return address.rfind(':') == colon ? address.substr(0, colon) : address;
 }
 
-}  // namespace
-
-bool is_loopback(absl::string_view server_uri) {
-  if (absl::StartsWith(server_uri, "unix:") || absl::StartsWith(server_uri, "unix-abstract:"))
-    return true;
+std::string server_host(absl::string_view server_uri) {
+  if (is_unix(server_uri)) return "";
   for (const absl::string_view scheme : {"dns:", "ipv4:", "ipv6:", "passthrough:"}) {
     if (!absl::ConsumePrefix(&server_uri, scheme)) continue;
     // "///host" and "//resolver/host": the path names the server.
@@ -36,7 +37,12 @@ bool is_loopback(absl::string_view server_uri) {
   }
   const std::string address =
       absl::StrReplaceAll(server_uri, {{"%5B", "["}, {"%5b", "["}, {"%5D", "]"}, {"%5d", "]"}});
-  const absl::string_view host = host_of(address);
+  return std::string(host_of(address));
+}
+
+bool is_loopback(absl::string_view server_uri) {
+  if (is_unix(server_uri)) return true;
+  const std::string host = server_host(server_uri);
   if (absl::EqualsIgnoreCase(host, "localhost") || host == "::1") return true;
   // "127.example" is a host name, no address.
   return absl::StartsWith(host, "127.") &&

@@ -31,9 +31,9 @@ std::string text_in(BIO* memory) {
   return size <= 0 ? std::string() : std::string(data, static_cast<std::size_t>(size));
 }
 
-std::string subject_of(X509* certificate) {
+std::string text_of(const X509_NAME* name) {
   const Reader out(BIO_new(BIO_s_mem()), BIO_free);
-  X509_NAME_print_ex(out.get(), X509_get_subject_name(certificate), 0, XN_FLAG_ONELINE);
+  X509_NAME_print_ex(out.get(), name, 0, XN_FLAG_ONELINE);
   return text_in(out.get());
 }
 
@@ -77,12 +77,13 @@ std::vector<CertificateFacts> facts_in(absl::string_view pem) {
                                   X509_free);
     if (certificate == nullptr) break;
     lb::PeerNames names = names_in(pem_of(certificate.get()));
-    all.push_back({subject_of(certificate.get()),
+    all.push_back({text_of(X509_get_subject_name(certificate.get())),
                    serial_of(certificate.get()),
                    std::move(names.dns),
                    std::move(names.others),
                    time_of(X509_get0_notBefore(certificate.get())),
-                   time_of(X509_get0_notAfter(certificate.get()))});
+                   time_of(X509_get0_notAfter(certificate.get())),
+                   text_of(X509_get_issuer_name(certificate.get()))});
   }
   ERR_clear_error();
   return all;

@@ -22,6 +22,7 @@ struct CertificateFacts {
   std::vector<std::string> other;  ///< The others: URIs, addresses, e-mail addresses.
   std::chrono::system_clock::time_point valid_from;
   std::chrono::system_clock::time_point expires;
+  std::string issuer = {};  ///< "CN = shop-ca".
 };
 
 /// The certificates of a PEM text, in order: at most 1,000, and none from the first malformed one

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <variant>
@@ -18,8 +19,6 @@
 
 namespace signalbox::actors {
 namespace {
-
-using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
 
 // All connections that are made within this time use one reading of the files. So each file is read
 // only once when ten thousand connections are made at once.
@@ -102,18 +101,18 @@ class Provider {
   const std::shared_ptr<TlsFiles> identity_;
 };
 
-Credentials make(const UpstreamTls& tls, const PemTexts& texts) {
+ConnectionCredentials make(const UpstreamTls& tls, std::shared_ptr<const PemTexts> texts) {
   std::vector<grpc::experimental::IdentityKeyCertPair> identity;
-  if (tls.identity) identity.push_back({texts.private_key, texts.certificate_chain});
+  if (tls.identity) identity.push_back({texts->private_key, texts->certificate_chain});
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(
-      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(texts.roots, identity));
+      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(texts->roots, identity));
   options.watch_root_certs();
   if (tls.identity) options.watch_identity_key_cert_pairs();
   options.set_certificate_verifier(
       grpc::experimental::ExternalCertificateVerifier::Create<NameVerifier>(tls.subject_alt_names));
   options.set_check_call_host(false);
-  return grpc::experimental::TlsCredentials(options);
+  return {grpc::experimental::TlsCredentials(options), std::move(texts)};
 }
 
 class Source {
@@ -127,22 +126,18 @@ class Source {
 
   // Returns the same credentials object for equal `tls` while the files do not change, so that
   // connections share it.
-  absl::StatusOr<Credentials> get(const UpstreamTls& tls) {
+  absl::StatusOr<ConnectionCredentials> get(const UpstreamTls& tls) {
     auto texts = read(tls);
     if (!texts.ok()) return texts.status();
     const std::lock_guard lock(mutex_);
     if (kept_.size() >= kMostKept && !kept_.contains(tls)) kept_.clear();
-    Kept& kept = kept_[tls];
-    if (kept.credentials == nullptr || kept.texts != *texts) kept = {*texts, make(tls, *texts)};
-    return kept.credentials;
+    ConnectionCredentials& kept = kept_[tls];
+    if (kept.texts == nullptr || *kept.texts != *texts)
+      kept = make(tls, std::make_shared<const PemTexts>(*std::move(texts)));
+    return kept;
   }
 
  private:
-  struct Kept {
-    PemTexts texts;
-    Credentials credentials;
-  };
-
   absl::StatusOr<PemTexts> read(const UpstreamTls& tls) {
     const auto* roots = std::get_if<CertificateProvider>(&tls.roots);
     if (roots == nullptr)
@@ -173,7 +168,7 @@ class Source {
 
   std::map<std::string, std::unique_ptr<Provider>> providers_;
   std::mutex mutex_;
-  std::map<UpstreamTls, Kept> kept_;
+  std::map<UpstreamTls, ConnectionCredentials> kept_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace signalbox::actors {
 namespace {
@@ -32,7 +33,7 @@ std::string question_of_plaintext(absl::string_view reason) {
 std::string question_of_tls(absl::string_view reason, const ConnectionSecurity& security) {
   if (has_any(reason, {"wrong version number"}))
     return "; the server's answer is not TLS: is the server plaintext?";
-  if (has_any(reason, {"certificate verify failed"})) {
+  if (is_certificate_refused(reason)) {
     return absl::StrCat("; is the server's certificate signed by a certificate of ",
                         security.roots,
                         ", and is today between the dates of both?");
@@ -64,7 +65,10 @@ ConnectionSecurity security_of(const UpstreamTls& tls) {
                                       "\"")};
 }
 
-std::string with_question(absl::string_view reason, const ConnectionSecurity& security) {
+std::string with_question(absl::string_view reason,
+                          const ConnectionSecurity& security,
+                          absl::string_view why) {
+  if (!why.empty()) return absl::StrCat(reason, ": ", why);
   switch (security.kind) {
     case Kind::kPlaintext:
       return absl::StrCat(reason, question_of_plaintext(reason));
@@ -74,6 +78,18 @@ std::string with_question(absl::string_view reason, const ConnectionSecurity& se
       return std::string(reason);
   }
   return std::string(reason);
+}
+
+bool is_certificate_refused(absl::string_view reason) {
+  return absl::StrContains(reason, "certificate verify failed");
+}
+
+std::string address_in(absl::string_view reason) {
+  const auto at = std::max(reason.rfind("ipv4:") + 1, reason.rfind("ipv6:") + 1);
+  if (at == 0) return "";
+  absl::string_view address = reason.substr(at + absl::string_view("pv4:").size());
+  address = address.substr(0, address.find(": "));
+  return absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}});
 }
 
 }  // namespace signalbox::actors

@@ -6,7 +6,8 @@
 //                                                 the server want TLS?"
 //
 // gRPC 1.51 does not say what the server wants, or which check a certificate failed. So the added
-// texts ask a question instead of naming a cause.
+// texts ask a question instead of naming a cause. The exception is a certificate for which a
+// CertificateProber has found the reason.
 
 #pragma once
 
@@ -35,7 +36,17 @@ ConnectionSecurity security_of(const xds::ChannelCredentials& configured);
 ConnectionSecurity security_of(const UpstreamTls& tls);
 
 /// Returns `reason`, which is gRPC's text for a connection that was not made. If the text does not
-/// say what to change, a question is appended that names a likely cause.
-std::string with_question(absl::string_view reason, const ConnectionSecurity& security);
+/// say what to change, a question is appended that names a likely cause. `why`: the reason that a
+/// CertificateProber has found; it takes the question's place. Empty: none.
+std::string with_question(absl::string_view reason,
+                          const ConnectionSecurity& security,
+                          absl::string_view why = "");
+
+/// Whether `reason` says that the server's certificate does not verify, and does not say why.
+bool is_certificate_refused(absl::string_view reason);
+
+/// The last address that `reason`, which is gRPC's text, names: "1.2.3.4:443" or "[::1]:443".
+/// Empty: it names none.
+std::string address_in(absl::string_view reason);
 
 }  // namespace signalbox::actors

@@ -75,12 +75,14 @@ grpc::ChannelArguments arguments_of(const GrpcAdsOptions& options, int keepalive
 
 // The status that Events::closed gets (T4 of ads_transport.hpp). gRPC uses RESOURCE_EXHAUSTED for a
 // message that is too long for this client, and also for a server's lack of resources, which
-// becomes UNAVAILABLE here.
+// becomes UNAVAILABLE here. `why`: the reason for which the server's certificate was refused;
+// empty: not known.
 absl::Status status_of(const grpc::Status& status,
                        int max_message_bytes,
-                       const ConnectionSecurity& security) {
+                       const ConnectionSecurity& security,
+                       absl::string_view why) {
   if (absl::StrContains(status.error_message(), kNotConnected))
-    return absl::UnavailableError(with_question(status.error_message(), security));
+    return absl::UnavailableError(with_question(status.error_message(), security, why));
   if (status.ok()) return absl::UnavailableError("the server closed the stream");
   if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED)
     return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
@@ -106,14 +108,17 @@ class Call : public std::enable_shared_from_this<Call> {
         method_(options.method),
         max_message_bytes_(options.max_message_bytes),
         security_(options.security),
+        server_uri_(options.server_uri),
+        ask_for_reason_(options.ask_for_reason),
         events_(std::move(events)) {
     const auto credentials = options.credentials();
     if (!credentials.ok()) {
       refusal_ = credentials.status();
       return;
     }
+    texts_ = credentials->texts;
     channel_ = grpc::CreateCustomChannel(
-        xds::dial_target(options.server_uri), *credentials, arguments_of(options, pinged_));
+        xds::dial_target(server_uri_), credentials->grpc, arguments_of(options, pinged_));
     stub_.emplace(channel_);
   }
 
@@ -215,7 +220,32 @@ class Call : public std::enable_shared_from_this<Call> {
   void finished(bool /*ok*/) {
     const std::lock_guard lock(mutex_);
     if (absl::StrContains(status_.error_message(), kTooManyPings)) keepalive_->double_of(pinged_);
-    if (events_) events_->closed(status_of(status_, max_message_bytes_, security_));
+    if (events_ && !asks_for_reason()) close("");
+  }
+
+  void close(const std::string& why) {
+    if (events_) events_->closed(status_of(status_, max_message_bytes_, security_, why));
+  }
+
+  // If the server's certificate was refused, has the reason found out, and returns true: `closed`
+  // then waits for the answer. The answer does not keep the call alive, because a transport's end
+  // waits for its calls.
+  bool asks_for_reason() {
+    const absl::string_view text = status_.error_message();
+    if (!ask_for_reason_ || texts_ == nullptr || !absl::StrContains(text, kNotConnected) ||
+        !is_certificate_refused(text)) {
+      return false;
+    }
+    return ask_for_reason_({.address = address_in(text),
+                            .server_name = xds::server_host(server_uri_),
+                            .texts = texts_,
+                            .roots = security_.roots},
+                           [asking = weak_from_this()](const std::string& why) {
+                             const auto call = asking.lock();
+                             if (call == nullptr) return;
+                             const std::lock_guard lock(call->mutex_);
+                             call->close(why);
+                           });
   }
 
   void refused(bool /*ok*/) {
@@ -257,6 +287,10 @@ class Call : public std::enable_shared_from_this<Call> {
   const char* const method_;
   const int max_message_bytes_;
   const ConnectionSecurity security_;
+  const std::string server_uri_;
+  const AskForReason ask_for_reason_;
+  /// The certificates of the channel; null: it has none.
+  std::shared_ptr<const PemTexts> texts_;
   absl::Status refusal_;  // The error if no credentials could be made: there is no channel then.
 
   std::mutex mutex_;

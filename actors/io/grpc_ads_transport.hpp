@@ -23,6 +23,7 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include "actors/io/ads_transport.hpp"
+#include "actors/io/certificate_prober.hpp"
 #include "actors/io/connection_security.hpp"
 #include "actors/io/xds_credentials.hpp"
 
@@ -44,6 +45,8 @@ struct GrpcAdsOptions {
   std::string server_uri;  ///< A gRPC target: "127.0.0.1:18000", "dns:///xds.example:443".
   CredentialsSource credentials;
   ConnectionSecurity security = {};  ///< The security of `credentials`, for error texts.
+  /// Finds out why the server's certificate was refused. Empty: the error asks a question.
+  AskForReason ask_for_reason = nullptr;
   grpc::ChannelArguments arguments;
   /// The longest response. A longer one ends the stream with an error that names this limit. gRPC's
   /// default of 4 MiB would stop large configurations forever.

@@ -7,6 +7,7 @@
 // reach the pool through a Gate that the connector closes.
 #include "actors/io/grpc_connector.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -26,6 +27,7 @@
 #include "actors/io/grpc_access.hpp"
 #include "actors/io/grpc_poller.hpp"
 #include "lb/subchannel/disconnect_reason.hpp"
+#include "xds/server_uri.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -110,6 +112,8 @@ struct Transport {
   Phase phase = Phase::kWaiting;
   /// The channel until it is READY. Then null: the connection owns it.
   std::shared_ptr<grpc::Channel> connecting;
+  /// The certificates of the channel; null: it has none, or the program made them.
+  std::shared_ptr<const PemTexts> texts;
   ConnectionPtr held;  ///< Keeps the connection while attempts want it; else null.
   std::weak_ptr<const Connection> connection;
   std::vector<ListenerPtr> listeners;
@@ -239,8 +243,8 @@ class GrpcConnector::Pool {
   void begin(const TransportPtr& transport);
   void finish(const TransportPtr& transport);
   void refuse(const TransportPtr& transport, const absl::Status& why);
-  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials_for(const Peer& peer) const;
-  std::string reason_of(const absl::Status& failure, const Peer& peer) const;
+  absl::StatusOr<ConnectionCredentials> credentials_for(const Peer& peer) const;
+  ConnectionSecurity security_to(const Peer& peer) const;
   Peer named(const Peer& peer) const;
   std::shared_ptr<grpc::Channel> make_channel(
       const Peer& peer,
@@ -257,6 +261,9 @@ class GrpcConnector::Pool {
                      bool changed);
   void become_ready(const TransportPtr& transport, const std::shared_ptr<grpc::Channel>& channel);
   void probe(const TransportPtr& transport, const std::shared_ptr<grpc::Channel>& channel);
+  void fail(const TransportPtr& transport, const absl::Status& failure);
+  bool asks_for_reason(const TransportPtr& transport, const std::string& reason);
+  void report(const TransportPtr& transport, const std::string& reason, absl::string_view why);
   void tell_connected(const TransportPtr& transport);
   void end(const TransportPtr& transport, const absl::Status& status);
   void time_out(const TransportPtr& transport, const ListenerPtr& listener);
@@ -344,7 +351,8 @@ void GrpcConnector::Pool::begin(const TransportPtr& transport) {
   if (!credentials.ok()) return refuse(transport, credentials.status());
   const ListenerPtr& first = transport->listeners.front();
   transport->phase = Transport::Phase::kConnecting;
-  transport->connecting = make_channel(transport->peer, *credentials, first->timeout());
+  transport->connecting = make_channel(transport->peer, credentials->grpc, first->timeout());
+  transport->texts = credentials->texts;
   state_of(GrpcAccess::c_channel(*transport->connecting), /*connect=*/true);
   interest_.hurry();
   for (const ListenerPtr& listener : transport->listeners) {
@@ -375,22 +383,20 @@ void GrpcConnector::Pool::finish(const TransportPtr& transport) {
   begin_due();
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> GrpcConnector::Pool::credentials_for(
-    const Peer& peer) const {
+absl::StatusOr<ConnectionCredentials> GrpcConnector::Pool::credentials_for(const Peer& peer) const {
   if (peer.tls == nullptr) {
-    return options_.credentials != nullptr ? options_.credentials
-                                           : grpc::InsecureChannelCredentials();
+    return ConnectionCredentials{options_.credentials != nullptr
+                                     ? options_.credentials
+                                     : grpc::InsecureChannelCredentials()};
   }
   if (options_.cluster_credentials) return options_.cluster_credentials(*peer.tls);
   return absl::FailedPreconditionError("TLS is asked for, and there are no certificates");
 }
 
-std::string GrpcConnector::Pool::reason_of(const absl::Status& failure, const Peer& peer) const {
-  const ConnectionSecurity fallback{.kind = options_.credentials == nullptr
-                                                ? ConnectionSecurity::Kind::kPlaintext
-                                                : ConnectionSecurity::Kind::kUnknown};
-  return with_question(reason_in(failure.message()),
-                       peer.tls == nullptr ? fallback : security_of(*peer.tls));
+ConnectionSecurity GrpcConnector::Pool::security_to(const Peer& peer) const {
+  if (peer.tls != nullptr) return security_of(*peer.tls);
+  return {.kind = options_.credentials == nullptr ? ConnectionSecurity::Kind::kPlaintext
+                                                  : ConnectionSecurity::Kind::kUnknown};
 }
 
 // Returns the peer with the authority that its channel gets. If no handshake uses the authority,
@@ -606,14 +612,49 @@ void GrpcConnector::Pool::probe(const TransportPtr& transport,
             [hold, gate = gate_, transport, channel, call](const absl::Status& status) {
               grpc_call_unref(call);
               const std::shared_lock lock(gate->mutex);
-              if (gate->pool == nullptr) return;
-              gate->pool->end(transport,
-                              absl::UnavailableError(
-                                  absl::StrCat("connection to ",
-                                               transport->address().str(),
-                                               " failed: ",
-                                               gate->pool->reason_of(status, transport->peer))));
+              if (gate->pool != nullptr) gate->pool->fail(transport, status);
             });
+}
+
+void GrpcConnector::Pool::fail(const TransportPtr& transport, const absl::Status& failure) {
+  const std::string reason(reason_in(failure.message()));
+  if (!asks_for_reason(transport, reason)) report(transport, reason, "");
+}
+
+// If the server's certificate was refused, has the reason found out, and returns true: the answer
+// then reports the failure.
+bool GrpcConnector::Pool::asks_for_reason(const TransportPtr& transport,
+                                          const std::string& reason) {
+  if (!options_.ask_for_reason || !is_certificate_refused(reason)) return false;
+  const Peer& peer = transport->peer;
+  const std::string server = handshake_authority(peer.authority);
+  CertificateQuestion question{.address = peer.address.str(),
+                               .server_name = std::string(xds::host_of(server)),
+                               .roots = security_to(peer).roots};
+  {
+    const std::lock_guard lock(mutex_);
+    if (transport->listeners.empty()) return false;
+    question.texts = transport->texts;
+    for (const ListenerPtr& listener : transport->listeners)
+      question.until = std::min(question.until, listener->deadline());
+  }
+  return options_.ask_for_reason(std::move(question),
+                                 [gate = gate_, transport, reason](const std::string& why) {
+                                   const std::shared_lock lock(gate->mutex);
+                                   if (gate->pool != nullptr)
+                                     gate->pool->report(transport, reason, why);
+                                 });
+}
+
+void GrpcConnector::Pool::report(const TransportPtr& transport,
+                                 const std::string& reason,
+                                 absl::string_view why) {
+  end(transport,
+      absl::UnavailableError(
+          absl::StrCat("connection to ",
+                       transport->address().str(),
+                       " failed: ",
+                       with_question(reason, security_to(transport->peer), why))));
 }
 
 void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status& status) {

@@ -29,6 +29,8 @@
 //   G7  A channel that is abandoned while it connects is kept until it has left CONNECTING
 //       (abandoned_channel.hpp), even after the connector's end. Otherwise gRPC would leak its
 //       connection.
+//   G8  If a server's certificate is refused, the attempt fails once the reason is known
+//       (certificate_prober.hpp), at the latest a second later or when its own timeout is over.
 
 #pragma once
 
@@ -43,6 +45,7 @@
 
 #include "actors/io/attempt_turns.hpp"
 #include "actors/io/call_reach.hpp"
+#include "actors/io/certificate_prober.hpp"
 #include "actors/io/cluster_credentials.hpp"
 #include "actors/io/connection_arguments.hpp"
 #include "actors/io/connector.hpp"
@@ -101,6 +104,8 @@ struct GrpcConnectorOptions {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   /// The credentials for peers with TLS settings. Empty: connections to such peers fail.
   ClusterCredentials cluster_credentials = nullptr;
+  /// Finds out why a server's certificate was refused. Empty: the error asks a question.
+  AskForReason ask_for_reason = nullptr;
   grpc::ChannelArguments arguments;  ///< The user's arguments; see check_arguments().
   AttemptLimits attempts = {};
   std::optional<Keepalive> keepalive = std::nullopt;  ///< The settings of pings; nullopt: no pings.

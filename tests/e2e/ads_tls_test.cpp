@@ -2,12 +2,14 @@
 //
 // TLS to the control plane: trusted authorities, the client's identity, and the exchange of both
 // while the runtime runs.
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 #include <grpcpp/security/server_credentials.h>
 
+#include "actors/io/certificate_prober.hpp"
 #include "actors/io/grpc_ads_transport.hpp"
 #include "tests/e2e/ads_peer.hpp"
 #include "tests/support/certificates.hpp"
@@ -18,8 +20,9 @@ namespace {
 
 // A server that asks for certificates of `clients`, if `clients` is set.
 std::shared_ptr<grpc::ServerCredentials> server_of(const Authority& own,
-                                                   const Authority* clients = nullptr) {
-  const Issued issued = own.issue("server");
+                                                   const Authority* clients = nullptr,
+                                                   Validity validity = Validity::kNow) {
+  const Issued issued = own.issue("server", "IP:127.0.0.1", validity);
   grpc::SslServerCredentialsOptions options(
       clients == nullptr ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
                          : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
@@ -40,6 +43,9 @@ class Client {
     folder_.write("key.pem", issued.key);
   }
 
+  // From now on certificates are not probed.
+  void end_prober() { prober_ = nullptr; }
+
   void spoil() const { folder_.write("key.pem", "garbage"); }
 
   void connect_to(const std::string& address) {
@@ -52,6 +58,7 @@ class Client {
       tls.files.private_key_file = folder_.path("key.pem");
     }
     options.security = actors::security_of(xds::ChannelCredentials(tls));
+    options.ask_for_reason = asker_;
     options.credentials = actors::make_credentials(
         tls, [this](const std::string& text) { complaints.push_back(text); });
     transport_ = actors::make_grpc_ads_transport(options);
@@ -64,6 +71,9 @@ class Client {
  private:
   const bool has_certificate_;
   const TemporaryFolder folder_;
+  std::unique_ptr<actors::CertificateProber> prober_ =
+      std::make_unique<actors::CertificateProber>();
+  const actors::AskForReason asker_ = prober_->asker();
   std::shared_ptr<actors::AdsTransport> transport_;
 };
 
@@ -97,7 +107,8 @@ TEST_CASE("ads tls: a server that speaks no TLS is not spoken to", "[e2e][ads][A
   CHECK_THAT(std::string(end.closed().message()), Catch::EndsWith("is the server plaintext?"));
 }
 
-TEST_CASE("ads tls: the error of a connection asks for what gRPC does not say", "[e2e][ads][A65]") {
+TEST_CASE("ads tls: the error of a connection says or asks for what gRPC does not say",
+          "[e2e][ads][A65]") {
   const Authority ca("ca");
   const Authority clients("clients");
   Client client(false);
@@ -108,8 +119,26 @@ TEST_CASE("ads tls: the error of a connection asks for what gRPC does not say", 
     CHECK(end.closed().code() == absl::StatusCode::kUnavailable);
     return std::string(end.closed().message());
   };
-  SECTION("the server's certificate") {
+  SECTION("the authority of the server's certificate") {
     AdsPeer peer({.credentials = server_of(clients)});
+    client.connect_to(peer.address());
+    CHECK_THAT(error_of(client.transport()),
+               Catch::Contains("certificate verify failed: the server's certificate \"CN = "
+                               "server\" (issuer \"CN = clients\") is not signed by any "
+                               "certificate of ca_certificate_file /") &&
+                   Catch::EndsWith("/ca.pem"));
+  }
+  SECTION("the dates of the server's certificate") {
+    AdsPeer peer({.credentials = server_of(ca, &clients, Validity::kExpired)});
+    client.connect_to(peer.address());
+    CHECK_THAT(error_of(client.transport()),
+               Catch::Contains("certificate verify failed: the server's certificate \"CN = "
+                               "server\" expired on 20") &&
+                   Catch::EndsWith(" UTC"));
+  }
+  SECTION("the server's certificate, when nothing can be probed") {
+    AdsPeer peer({.credentials = server_of(clients)});
+    client.end_prober();
     client.connect_to(peer.address());
     CHECK_THAT(error_of(client.transport()),
                Catch::Contains("certificate verify failed; is the server's certificate signed by a "
@@ -140,10 +169,17 @@ TEST_CASE("ads tls: without roots of its own the system's are trusted, which kno
   actors::GrpcAdsOptions options;
   options.server_uri = peer.address();
   options.credentials = actors::make_credentials(xds::TlsCredentials{}, [](const std::string&) {});
+  options.security = actors::security_of(xds::TlsCredentials{});
+  const actors::CertificateProber prober;
+  options.ask_for_reason = prober.asker();
   const auto transport = actors::make_grpc_ads_transport(options);
   AdsEnd end(*transport);
   CHECK_FALSE(end.is_answered());
   CHECK(end.closed().code() == absl::StatusCode::kUnavailable);
+  CHECK_THAT(
+      std::string(end.closed().message()),
+      Catch::EndsWith("(issuer \"CN = ca\") is not signed by any certificate of the system's "
+                      "roots"));
 }
 
 TEST_CASE("ads tls: a rotated certificate is shown with the next connection", "[e2e][ads][A65]") {

@@ -42,15 +42,19 @@ void extend(X509& certificate, int which, const char* value) {
 // Makes a certificate that is not signed yet.
 std::shared_ptr<X509> new_certificate(const std::string& subject,
                                       const std::string& issuer,
-                                      EVP_PKEY& key) {
+                                      EVP_PKEY& key,
+                                      Validity validity) {
   static std::atomic<long> serial{1};
   std::shared_ptr<X509> certificate(X509_new(), X509_free);
   REQUIRE(certificate != nullptr);
   X509_set_version(certificate.get(), X509_VERSION_3);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), serial++);
-  constexpr long kDay = 24L * 60 * 60;
-  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -kDay);
-  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), kDay);
+  constexpr long kHour = 60L * 60;
+  constexpr long kDay = 24 * kHour;
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()),
+                  validity == Validity::kNotYet ? kHour : -kDay);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()),
+                  validity == Validity::kExpired ? -kHour : kDay);
   X509_set_pubkey(certificate.get(), &key);
   const auto name = [](X509_NAME* to, const std::string& text) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(text.c_str());
@@ -63,19 +67,30 @@ std::shared_ptr<X509> new_certificate(const std::string& subject,
 
 }  // namespace
 
-Authority::Authority(const std::string& name)
-    : name_(name), key_(new_key()), own_(new_certificate(name, name, *key_)) {
+Authority::Authority(const std::string& name, Validity validity)
+    : name_(name), key_(new_key()), own_(new_certificate(name, name, *key_, validity)) {
+  sign_own(*key_);
+}
+
+Authority::Authority(const std::string& name, const Authority& signer)
+    : name_(name),
+      key_(new_key()),
+      own_(new_certificate(name, signer.name_, *key_, Validity::kNow)) {
+  sign_own(*signer.key_);
+}
+
+void Authority::sign_own(EVP_PKEY& signer) {
   extend(*own_, NID_basic_constraints, "critical,CA:TRUE");
   extend(*own_, NID_key_usage, "critical,keyCertSign");
-  REQUIRE(X509_sign(own_.get(), key_.get(), EVP_sha256()) > 0);
+  REQUIRE(X509_sign(own_.get(), &signer, EVP_sha256()) > 0);
   pem_ = pem_of(*own_);
 }
 
-Issued Authority::issue(const std::string& name, const std::string& names, bool has_expired) const {
+Issued Authority::issue(const std::string& name,
+                        const std::string& names,
+                        Validity validity) const {
   const auto key = new_key();
-  const auto certificate = new_certificate(name, name_, *key);
-  constexpr long kHour = 60L * 60;
-  if (has_expired) X509_gmtime_adj(X509_getm_notAfter(certificate.get()), -kHour);
+  const auto certificate = new_certificate(name, name_, *key, validity);
   if (!names.empty()) extend(*certificate, NID_subject_alt_name, names.c_str());
   REQUIRE(X509_sign(certificate.get(), key_.get(), EVP_sha256()) > 0);
   return {pem_of(*certificate), pem_of([&](BIO* to) {

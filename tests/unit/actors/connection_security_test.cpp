@@ -82,4 +82,35 @@ TEST_CASE("connection_security: a question follows what gRPC leaves open",
   }
 }
 
+TEST_CASE("connection_security: a known reason takes the question's place",
+          "[actors][io][tls][A29][A65]") {
+  CHECK(is_certificate_refused(kUntrusted));
+  CHECK_FALSE(is_certificate_refused(kAlert));
+  CHECK_FALSE(is_certificate_refused(kNoTls));
+  CHECK(with_question(kUntrusted, security_of(tls("ca")), "the server's certificate is old") ==
+        std::string(kUntrusted) + ": the server's certificate is old");
+}
+
+TEST_CASE("connection_security: gRPC's text names the address", "[actors][io][tls][A65]") {
+  struct Row {
+    const char* when;
+    const char* reason;
+    const char* address;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"IPv4",
+       "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:80: Tls handshake "
+       "failed: SSL_ERROR_SSL",
+       "127.0.0.1:80"},
+      {"IPv6", "last error: UNKNOWN: ipv6:%5B::1%5D:443: Tls handshake failed", "[::1]:443"},
+      {"the last of two", "ipv6:%5B::1%5D:1: no; last error: ipv4:10.0.0.1:2: no", "10.0.0.1:2"},
+      {"none", "last error: UNKNOWN: unix:/run/xds.sock: Tls handshake failed", ""},
+      {"nothing after it", "ipv4:", ""},
+  }));
+  DYNAMIC_SECTION(row.when) {
+    CHECK(address_in(row.reason) == row.address);
+  }
+}
+
 }  // namespace signalbox::actors

@@ -71,7 +71,7 @@ TEST_CASE("tls files: a chain ends with its first certificate, roots with their 
   CHECK(is_in(tls.ends().roots, hours(23), hours(25)));
 
   const Authority other("other");
-  const test::Issued expired = other.issue("old", "", /*has_expired=*/true);
+  const test::Issued expired = other.issue("old", "", test::Validity::kExpired);
   files.folder.write("cert.pem", files.issue().certificate);  // It does not match the key file.
   CHECK(is_in(tls.ends().identity, hours(23), hours(25)));
   test::Issued client = files.issue();

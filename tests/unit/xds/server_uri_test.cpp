@@ -46,6 +46,29 @@ TEST_CASE("server URI: whether it stays on this machine", "[xds][A27]") {
   }
 }
 
+TEST_CASE("server URI: the host that a TLS handshake names", "[xds][A65]") {
+  struct Row {
+    const char* uri;
+    const char* host;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"xds.example:443", "xds.example"},
+      {"xds.example", "xds.example"},
+      {"dns:xds.example:443", "xds.example"},
+      {"dns:///xds.example:443", "xds.example"},
+      {"dns://8.8.8.8/xds.example:443", "xds.example"},
+      {"passthrough:///xds.example:443", "xds.example"},
+      {"ipv4:10.0.0.1:443", "10.0.0.1"},
+      {"ipv6:%5B2001:db8::1%5D:443", "2001:db8::1"},
+      {"unix:///run/xds.sock", ""},
+      {"", ""},
+  }));
+  DYNAMIC_SECTION(row.uri) {
+    CHECK(server_host(row.uri) == row.host);
+  }
+}
+
 TEST_CASE("server URI: the absolute path of a socket has one slash for gRPC", "[xds][A27]") {
   for (const char* uri : {"unix:/run/xds.sock", "unix:///run/xds.sock", "unix:////run/xds.sock"}) {
     INFO(uri);
