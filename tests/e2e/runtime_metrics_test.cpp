@@ -110,7 +110,7 @@ TEST_CASE("runtime: endpoints are counted by priority and state, with each chang
 TEST_CASE("runtime: lost connections are counted by gRPC's word for the reason",
           "[e2e][runtime][metrics][A94]") {
   // A server that ends each connection upon the first call.
-  TalkingSocket server({{"", http2_settings()}, {"one", goaway(1)}});
+  TalkingSocket server({{"", http2_settings()}, {"one", goaway(0)}});
   std::string reason = "GOAWAY NO_ERROR";
   SECTION("a GOAWAY") {}
   SECTION("a reset") {
