@@ -48,6 +48,14 @@ class HttpPeer {
     return all;
   }
 
+  // Waits for at most `time`, and returns whether the server has sent a byte that is not received.
+  bool has_byte(std::chrono::milliseconds time) {
+    pollfd wanted{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    char byte = 0;
+    return ::poll(&wanted, 1, static_cast<int>(time.count())) == 1 &&
+           ::recv(descriptor_, &byte, 1, MSG_PEEK) == 1;
+  }
+
   // Waits for at most `time`, and returns whether the server has closed the connection.
   bool is_closed(std::chrono::milliseconds time) {
     pollfd wanted{.fd = descriptor_, .events = POLLIN, .revents = 0};

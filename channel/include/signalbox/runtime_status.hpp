@@ -7,7 +7,7 @@
 //   for (const auto& target : status.targets) use(target.name, target.ready);
 //
 //   actors ─ immutable pieces ─▶ actors/status_board ─▶ Runtime::status ─▶ [RuntimeStatus]
-//                                   admin pages, `signalbox top`, channelz, health ◀─┘
+//                                                     admin pages, channelz, health ◀─┘
 //
 // A RuntimeStatus is a plain value. It owns all that it contains, and the runtime never changes it
 // later. Any thread may read it, also after the runtime has ended.
