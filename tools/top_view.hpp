@@ -92,7 +92,7 @@ std::vector<std::string> top_screen(const TopFrame& frame,
                                     std::size_t columns,
                                     std::size_t rows);
 
-/// A line of `name=value` pairs for each cluster, and one for each fresh failover.
+/// A line of `name=value` pairs for each cluster, and one for each failover since the last frame.
 std::string top_lines(const TopFrame& frame);
 
 }  // namespace signalbox::tools

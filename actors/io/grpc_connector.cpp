@@ -182,7 +182,8 @@ namespace {
 
 // Whether the connection leaves READY, as it does after a real GOAWAY. gRPC reports a GOAWAY to
 // calls a moment before it changes the channel's state, so this function waits for a moment. A
-// server that writes the same text itself causes only one such wait per connection.
+// server may write the text of gRPC's GOAWAY error itself; that causes only one such wait per
+// connection.
 bool leaves_ready(const GrpcConnection& connection) {
   if (connection.server_says_goaway()) return !connection.is_ready();
   constexpr auto kMoment = std::chrono::milliseconds(200);

@@ -118,8 +118,8 @@ class SubchannelMapCore {
   using PriorityNumber = std::uint8_t;
   static constexpr PriorityNumber kNoPriority = 255;
 
-  /// The map's record of one holder. It is kept for a generation after the holder has ended, so
-  /// that late events of the holder are recognised.
+  /// The map's record of one holder. It outlives the holder until one more generation of the
+  /// configuration has been applied, so that late events of the holder are recognised.
   struct Party {
     PolicyPath path;
     std::uint64_t incarnation = 0;  ///< The newest known incarnation.

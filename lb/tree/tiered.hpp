@@ -11,7 +11,7 @@
 // policy chooses the endpoint (ENV-21), or makes the call wait or fail, as in Envoy. If the
 // endpoints of the drawn tier cannot take the call, the call goes to no other tier, unless the leaf
 // has no endpoints left in that tier (leaf_tiers_picker.hpp). Drops, limits, outlier detection and
-// sessions of a leaf work as they do in the mode `priority`.
+// sessions of a leaf work as they do under the policy priority, the other mode of aggregates.
 //
 // Invariants
 //   T1  plan_tiers() computes the loads from the leaves' newest reports. Loads and picker change

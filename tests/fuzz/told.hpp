@@ -73,8 +73,8 @@ inline void note(Told& told, const AmbientErrorChanged& changed) {
   told.ambient = changed.status.code();
 }
 
-/// The first four actions of both worlds: two watch a resource drawn by `make_key`, the third
-/// unwatches one, and in the fourth the watcher leaves.
+/// The first four actions, alike for a model and for the code under test. Two watch a resource
+/// drawn by `make_key`, the third unwatches one, and in the fourth the watcher leaves.
 template <typename World, typename MakeKey>
 void change_watches(World& world, std::size_t action, WatcherId watcher, MakeKey&& make_key) {
   if (action == 3) return world.watcher_gone(watcher);

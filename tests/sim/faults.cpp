@@ -86,7 +86,7 @@ void Faults::strike_actors(Fault fault, FakeChance& dice) {
     stage_.freeze(dice.between(milliseconds(10), seconds(5)));
   } else {
     stage_.starve_somebody(dice.between(milliseconds(1), milliseconds(300)), dice);
-    // A change of configuration sends many messages to the actor that runs late.
+    // A change of configuration now sends many messages to the starved actor.
     if (dice.percent(25)) change_(dice);
     if (dice.percent(50)) setting_.connector->reset(any_host(dice));
   }

@@ -353,7 +353,8 @@ TEST_CASE("explain: why a strict session fails is a sentence", "[lb][explain][A5
   testing::StepLog log;
   const PickResult told =
       world.tree.picker()->explain({.cluster = &name, .session = &session}, log.trace);
-  // The error does not tell an address that no endpoint has: the cookie may have been sealed.
+  // The error does not contain the cookie's address if no endpoint has it: the address may be a
+  // secret, because cookies can be encrypted.
   CHECK(std::get<Drop>(told.outcome).status.message() ==
         "the session is strict, and the host of its cookie cannot be used: no endpoint of the "
         "cluster has this address");
