@@ -526,7 +526,7 @@ TEST_CASE("runtime tls: metrics and /certs say when certificates of endpoints en
   CHECK_FALSE(end_of(runtime, "control_plane_root"));
 
   // The program's next certificate has expired already.
-  world.be(world.clients.issue("client", kServerNames, /*has_expired=*/true));
+  world.be(world.clients.issue("client", kServerNames, Validity::kExpired));
   CHECK(eventually([&] {
     const auto end = end_of(runtime, "endpoint_identity");
     return end && *end < std::chrono::system_clock::now();
@@ -553,7 +553,7 @@ TEST_CASE("runtime tls: metrics and /certs say when certificates for the control
           "[e2e][runtime][tls][metrics][admin]") {
   const Authority planes("control planes");
   const Authority clients("clients");
-  const Issued own = clients.issue("client", "DNS:client.example", /*has_expired=*/true);
+  const Issued own = clients.issue("client", "DNS:client.example", Validity::kExpired);
   const TemporaryFolder folder;
   const RefusingAddress plane;
   RuntimeOptions options = options_for(plane.address());
