@@ -417,38 +417,26 @@ class HostileResponse(Experiment):
         return self._world.measure("ours", "response", response=self._response)
 
 
-class Scrape(Experiment):
-    """GET /metrics of 100 clusters of 100 endpoints. The peer's number is the promised limit."""
+class AdminPage(Experiment):
+    """A page of our own process, asked for by one request after another. `page` names the measure of
+    the client, `request` one of its requests. The peer's number is the promised limit in
+    milliseconds; the peer has no values for `others`."""
 
-    LIMIT_MS = 50.0
     is_repeatable = True
+
+    def __init__(self, page: str, request: str, limit_ms: float, others: tuple[str, ...]) -> None:
+        self._page, self._request = page, request
+        self._limits = {f"{page}_ms": limit_ms} | dict.fromkeys(others, math.nan)
 
     def prepare(self, world: World, scale: Scale) -> str:
         self._world, self._seconds = world, scale.seconds
         world.serve(resources.route_to("bench"))
-        return "one scrape after another, over loopback; the peer is the promised limit"
+        return f"one {self._request} after another, over loopback; the peer is the promised limit"
 
     def run(self, side: str, pair: int) -> dict:
         if side == "peer":
-            return {"scrape_ms": self.LIMIT_MS, "p99_ms": math.nan, "megabytes": math.nan}
-        return self._world.measure("ours", "scrape", seconds=self._seconds)
-
-
-class Ready(Experiment):
-    """GET /ready while dumps of 10,000 endpoints are made: ours. In the peer's place stands the promised limit."""
-
-    LIMIT_MS = 5.0
-    is_repeatable = True
-
-    def prepare(self, world: World, scale: Scale) -> str:
-        self._world, self._seconds = world, scale.seconds
-        world.serve(resources.route_to("bench"))
-        return "one request after another, over loopback; the peer is the promised limit"
-
-    def run(self, side: str, pair: int) -> dict:
-        if side == "peer":
-            return {"ready_ms": self.LIMIT_MS, "p99_ms": math.nan, "dumps": math.nan}
-        return self._world.measure("ours", "ready", seconds=self._seconds)
+            return dict(self._limits)
+        return self._world.measure("ours", self._page, seconds=self._seconds)
 
 
 class Refused(Experiment):

@@ -2,7 +2,7 @@
 //
 // Times GET /ready over loopback, while a dump of ten thousand endpoints is made.
 //
-//   a thread: /config_dump, again and again ─▶ AdminServer ◀─ admin_ask("/ready"): the time
+//   a thread: /config_dump, again and again ─▶ AdminServer ◀─ admin_get("/ready"): the time
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -50,7 +50,7 @@ ResourceDump dump_of_endpoints() {
 }  // namespace
 
 Measured measure_ready(const MeasureOptions& options, Side& /*side*/) {
-  const ResourceDump dump = dump_of_endpoints();
+  ResourceDump dump = dump_of_endpoints();
   channel::AdminSources sources;
   sources.dump = [&dump] { return dump; };
   sources.ready = [](const std::string&) { return std::optional(true); };

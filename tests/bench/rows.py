@@ -7,9 +7,9 @@ from typing import Callable, Optional
 
 import resources
 from comparison import AtLeast, Bound, Exactly, Target
-from experiments import (Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
-                         HostileResponse, LoadReports, ManyRoutes, ManyTargets, Overload, QueuedCalls, Ready, Refused, Scrape,
-                         Sessions, Tiered, without_call_metrics)
+from experiments import (AdminPage, Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
+                         HostileResponse, LoadReports, ManyRoutes, ManyTargets, Overload, QueuedCalls, Refused, Sessions,
+                         Tiered, without_call_metrics)
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,12 @@ PLANS = (
          (Row("metrics_latency_2", "p50_us", "us", Target(1.01), ("p99_us",)),)),
     Plan(lambda: without_call_metrics(CallsAtRate)(1000),
          (Row("metrics_cpu_1000", "cpu_us_per_call", "us", Target(1.01), ("idle", "waiting_us", "p50_us", "p99_us")),)),
-    Plan(Scrape, (Row("scrape_10000_ms", "scrape_ms", "ms", Target(1.0), ("p99_ms", "megabytes")),), most_pairs=5),
-    Plan(Ready, (Row("ready_10000_ms", "ready_ms", "ms", Target(1.0), ("p99_ms", "dumps")),), most_pairs=5),
+    # GET /metrics of 100 clusters of 100 endpoints.
+    Plan(lambda: AdminPage("scrape", "scrape", 50.0, ("p99_ms", "megabytes")),
+         (Row("scrape_10000_ms", "scrape_ms", "ms", Target(1.0), ("p99_ms", "megabytes")),), most_pairs=5),
+    # GET /ready while dumps of 10,000 endpoints are made.
+    Plan(lambda: AdminPage("ready", "request", 5.0, ("p99_ms", "dumps")),
+         (Row("ready_10000_ms", "ready_ms", "ms", Target(1.0), ("p99_ms", "dumps")),), most_pairs=5),
     Plan(LoadReports, (Row("lrs_cpu_2", "cpu_us_per_call", "us", Target(1.02), ("idle", "p50_us", "p99_us")),)),
     Plan(lambda: CallsAtRate(2, failing_attempts=1),
          (Row("retry_call", "cpu_us_per_call", "us", Target(1.0), ("idle", "waiting_us", "p50_us", "p99_us")),)),
