@@ -151,9 +151,11 @@ class WeightedRoundRobin final : public Petiole {
     begin_blackouts();
     scheduler_ = make_scheduler();
     std::vector<CallTrackerPtr> trackers;
-    if (!(*rules_)->streamed) trackers.reserve(scheduler_.size());
-    for (std::size_t at = 0; at < endpoints().size() && !(*rules_)->streamed; ++at) {
-      if (endpoints()[at].connection != nullptr) trackers.push_back(endpoints()[at].counter);
+    if (!(*rules_)->streamed) {
+      trackers.reserve(scheduler_.size());
+      for (std::size_t at = 0; at < endpoints().size(); ++at) {
+        if (endpoints()[at].connection != nullptr) trackers.push_back(endpoints()[at].counter);
+      }
     }
     return std::make_shared<const WeightedRoundRobinPicker>(
         endpoints().ready(),

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <optional>
 
+#include "lb/wire_writer.hpp"
+
 namespace signalbox::lb {
 namespace {
 
@@ -28,9 +30,9 @@ constexpr std::uint64_t kApplicationUtilization = 9;
 
 // The only field of xds.service.orca.v3.OrcaLoadReportRequest that is used, and the fields of its
 // value, a google.protobuf.Duration.
-constexpr std::uint64_t kReportInterval = 1;
-constexpr std::uint64_t kSeconds = 1;
-constexpr std::uint64_t kNanos = 2;
+constexpr std::uint32_t kReportInterval = 1;
+constexpr std::uint32_t kSeconds = 1;
+constexpr std::uint32_t kNanos = 2;
 
 // The fields of an entry of a map.
 constexpr std::uint64_t kKey = 1;
@@ -125,30 +127,19 @@ std::optional<LoadMetric::Map> map_of(std::uint64_t field) {
   }
 }
 
-void write_varint(std::uint64_t value, std::string& bytes) {
-  for (; value >= 0x80U; value >>= 7U)
-    bytes.push_back(static_cast<char>(value | 0x80U));
-  bytes.push_back(static_cast<char>(value));
-}
-
-void write_number(std::uint64_t field, std::int64_t value, std::string& bytes) {
-  if (value == 0) return;
-  write_varint(field << 3U | kVarint, bytes);
-  write_varint(static_cast<std::uint64_t>(value), bytes);
-}
-
 }  // namespace
 
 std::string load_report_request(Duration period) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(period);
   const std::chrono::nanoseconds rest = period - seconds;
   std::string interval;
-  write_number(kSeconds, seconds.count(), interval);
-  write_number(kNanos, rest.count(), interval);
+  // Zeros are left out, as protobuf does it.
+  if (seconds.count() != 0)
+    append_number(kSeconds, static_cast<std::uint64_t>(seconds.count()), interval);
+  if (rest.count() != 0) append_number(kNanos, static_cast<std::uint64_t>(rest.count()), interval);
   std::string request;
-  write_varint(kReportInterval << 3U | kLengthDelimited, request);
-  write_varint(interval.size(), request);
-  return request + interval;
+  append_text(kReportInterval, interval, request);
+  return request;
 }
 
 ReceivedLoadReport::ReceivedLoadReport(absl::string_view bytes) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 
+#include "lb/wire_writer.hpp"
+
 namespace signalbox::lb {
 namespace {
 
@@ -94,24 +96,16 @@ class Groups {
     return true;
   }
 
-  bool end(std::uint32_t number) { return depth_ > 0 && open_[--depth_] == number; }
+  bool end(std::uint32_t number) {
+    if (depth_ == 0) return false;
+    --depth_;
+    return open_[depth_] == number;
+  }
 
  private:
   std::array<std::uint32_t, kDeepestGroup> open_{};  // Only the first depth_ are set.
   std::size_t depth_ = 0;
 };
-
-void append_varint(std::uint64_t number, std::string& text) {
-  for (; number >= kMoreFollows; number >>= kVarintBits)
-    text.push_back(static_cast<char>(number | kMoreFollows));
-  text.push_back(static_cast<char>(number));
-}
-
-void append_text(std::uint32_t field, absl::string_view value, std::string& text) {
-  append_varint(field << kTypeBits | kLengthDelimited, text);
-  append_varint(value.size(), text);
-  text.append(value.data(), value.size());
-}
 
 }  // namespace
 
@@ -153,10 +147,7 @@ void write_envoy_cookie(absl::string_view address,
                         std::string& text) {
   text.clear();
   append_text(kAddress, address, text);
-  if (expires != 0) {
-    append_varint(kExpires << kTypeBits | kVarint, text);
-    append_varint(expires, text);
-  }
+  if (expires != 0) append_number(kExpires, expires, text);
   if (!cluster.empty()) append_text(kCluster, cluster, text);
 }
 
