@@ -12,10 +12,6 @@ std::uint64_t grown(std::int64_t now, std::int64_t before) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(now - before, 0));
 }
 
-MetricSum grown(const MetricSum& now, const MetricSum& before) {
-  return {now.calls - before.calls, now.total - before.total};
-}
-
 // Whether `held`, an element of a map, is the only owner of its object. If so, a copy of `held` is
 // made and dropped: this acquires the reference count, which the last other owner released, so all
 // counts of that owner are seen. A fence would do the same, but ThreadSanitizer does not know
@@ -58,19 +54,20 @@ LocalityLoad ClusterCounts::unreported(const LocalityName& name,
                                        LoadReading& reading) const {
   locality.was_unused = is_held_here_alone(locality.counts);
   locality.seen = locality.counts->totals();
-  const LocalityTotals& now = locality.seen;
+  LocalityTotals& now = locality.seen;
   const LocalityTotals& before = locality.reported;
   LocalityLoad load{.locality = name,
                     .issued = grown(now.issued, before.issued),
                     .succeeded = grown(now.succeeded, before.succeeded),
                     .failed = grown(now.failed, before.failed),
                     .in_progress = grown(now.issued, now.succeeded + now.failed)};
-  load.cpu_utilization = grown(now.utilizations[0], before.utilizations[0]);
-  load.mem_utilization = grown(now.utilizations[1], before.utilizations[1]);
-  load.application_utilization = grown(now.utilizations[2], before.utilizations[2]);
-  for (const auto& [metric, sum] : now.named) {
+  load.cpu_utilization = take_unreported(now.utilizations[0], before.utilizations[0]);
+  load.mem_utilization = take_unreported(now.utilizations[1], before.utilizations[1]);
+  load.application_utilization = take_unreported(now.utilizations[2], before.utilizations[2]);
+  for (auto& [metric, sum] : now.named) {
     const auto known = before.named.find(metric);
-    const MetricSum fresh = known == before.named.end() ? sum : grown(sum, known->second);
+    const MetricSum fresh =
+        take_unreported(sum, known == before.named.end() ? MetricSum() : known->second);
     if (fresh.calls > 0) load.named.emplace(metric, fresh);
   }
   reading.lost_values += grown(now.lost_values, before.lost_values);

@@ -39,6 +39,11 @@ void add_in_stripe(std::atomic<double>& total, std::size_t stripe, double value)
 
 }  // namespace
 
+MetricSum take_unreported(MetricSum& seen, const MetricSum& reported) {
+  if (seen.calls == reported.calls) seen = reported;
+  return {seen.calls - reported.calls, seen.total - reported.total};
+}
+
 LocalityCounts::~LocalityCounts() {
   for (const auto& block : blocks_)
     delete block.load(std::memory_order_acquire);

@@ -44,6 +44,12 @@ struct LocalityTotals {
   std::map<std::string, MetricSum> named = {};
 };
 
+/// Returns what `seen` has above `reported`. A thread adds a value first and counts its call next,
+/// so a reading between the two sees the value without its call. If `seen` has no call that
+/// `reported` lacks, returns zero and sets `seen` to `reported`. Then the next reading has the
+/// value with its call.
+MetricSum take_unreported(MetricSum& seen, const MetricSum& reported);
+
 /// The names of the utilisations in CDS lrs_report_endpoint_metrics (A64).
 inline constexpr absl::string_view kCpuUtilization = "cpu_utilization";
 inline constexpr absl::string_view kMemUtilization = "mem_utilization";

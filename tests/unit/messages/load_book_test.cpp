@@ -274,6 +274,26 @@ TEST_CASE("load counts: values are reported although no call was counted since t
   CHECK(second.clusters[0].localities.at(0).mem_utilization == MetricSum{1, 0.5});
 }
 
+TEST_CASE("load counts: a value that was read before its call is reported with its call",
+          "[messages][counting][C3]") {
+  struct Case {
+    MetricSum seen;
+    MetricSum reported;
+    MetricSum fresh;
+    MetricSum seen_after;
+  };
+
+  for (const Case& one : std::vector<Case>{
+           {.seen = {3, 6}, .reported = {1, 2}, .fresh = {2, 4}, .seen_after = {3, 6}},
+           {.seen = {1, 5}, .reported = {1, 2}, .fresh = {0, 0}, .seen_after = {1, 2}},
+           {.seen = {0, 5}, .reported = {0, 0}, .fresh = {0, 0}, .seen_after = {0, 0}},
+           {.seen = {2, 5}, .reported = {1, 5}, .fresh = {1, 0}, .seen_after = {2, 5}}}) {
+    MetricSum seen = one.seen;
+    CHECK(take_unreported(seen, one.reported) == one.fresh);
+    CHECK(seen == one.seen_after);
+  }
+}
+
 TEST_CASE("load counts: nothing is lost among threads that count and report at the same time",
           "[messages][counting][C3]") {
   constexpr int kThreads = 24;  // More threads than stripes.
