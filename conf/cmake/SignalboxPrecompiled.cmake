@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Precompiled headers, one for each of conf/pch/*.hpp. They save a third of the time of a full
-# build. Sources are compiled one by one, not joined (decision 119).
+# build. A release build also joins the sources of each library (decision 145).
 #
-# If SIGNALBOX_FAST_BUILD is OFF, there are no precompiled headers, so an include that a source
-# lacks is an error. `./run nightly includes` builds the release preset in this way. `./run check`
-# so compiles a source of each folder (signalbox_sample).
+# If SIGNALBOX_FAST_BUILD is OFF, there are neither precompiled headers nor joined sources, so an
+# include that a source lacks is an error. `./run nightly includes` builds the release preset in
+# this way. `./run check` so compiles a source of each folder (signalbox_sample).
 option(SIGNALBOX_FAST_BUILD "Precompile headers" ON)
 
 # A precompiled header fits all targets only if all targets are compiled with the same options.
@@ -40,4 +40,22 @@ function(signalbox_use_precompiled target name)
   if(SIGNALBOX_FAST_BUILD)
     target_precompile_headers(${target} REUSE_FROM signalbox_pch_${name})
   endif()
+endfunction()
+
+# signalbox_join_sources(TARGET): in a release build the compiler reads ten sources of the target
+# together. A debug build compiles each source alone, because clang-tidy needs a row for each source
+# in compile_commands.json, and because a changed source would compile nine others again.
+function(signalbox_join_sources target)
+  if(SIGNALBOX_FAST_BUILD AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+    # GCC takes a joined .cpp for a header, and would refuse members with a type of an unnamed
+    # namespace in it.
+    target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
+  endif()
+endfunction()
+
+# signalbox_compile_alone(SOURCE...): sources of the current folder that cannot be joined, because
+# another source has the same names in its unnamed namespace.
+function(signalbox_compile_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

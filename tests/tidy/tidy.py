@@ -249,6 +249,9 @@ DEFINED = re.compile(r"(?:class|struct|union|enum(?: class)?)\b(?: alignas\([^()
 AFTER_PARAMETERS = re.compile(r"\)\s*(const|noexcept|override|final|&|->.*|\s)*$")
 ARGUMENTS = re.compile(r"<[^<>()]*(?:\([^()]*\)[^<>()]*)*>")  # The arguments of a template.
 CALLED = re.compile(r"([A-Za-z_]\w*) ?\(")
+PLAIN_CALL = re.compile(r"(?<![\w.:>~])([a-z_]\w*)\(")  # No call of a member, and none with a scope.
+UNNAMED = re.compile(r"^namespace \{\n.*?^\}", re.MULTILINE | re.DOTALL)
+ALONE = re.compile(r"signalbox_compile_alone\(([^()]*)\)")
 CONSTANT = re.compile(r"\bconstexpr\b[^(=]*?\b(k[A-Z]\w*)\b")
 # The language or a library uses functions that are declared with these words.
 FOREIGN = re.compile(r"\b(override|operator|friend|using|static_assert)\b")
@@ -361,6 +364,14 @@ class Source:
         """The words in the declarations of functions, types and variables, without function
         bodies."""
         return {word for part in self.parts for word in WORD.findall(part.head)} if self.is_cpp else set()
+
+    @functools.cached_property
+    def unnamed_functions(self) -> set[str]:
+        """The functions that an unnamed namespace defines. A member does not begin its line."""
+        spans = [match.span() for match in UNNAMED.finditer(self.code)]
+        return {part.function for part in self.parts
+                if part.kind == "function" and part.function and self.code[part.start - 1] == "\n"
+                and any(begin < part.start < end for begin, end in spans)}
 
     @functools.cached_property
     def words(self) -> collections.Counter:
@@ -594,6 +605,30 @@ def check_circles(sources: list[Source], table: IncludeTable) -> Iterator[Violat
                             "remove the row: the list only shrinks")
 
 
+def check_joined(sources: list[Source], cmake_lists: dict[str, str]) -> Iterator[Violation]:
+    """A release build joins the sources of a library (decision 145). If one of them calls a function
+    that another one has in its unnamed namespace, one of the two is compiled alone, because the
+    call might mean the wrong function."""
+    libraries = collections.defaultdict(list)
+    for source in sources:
+        if source.path.endswith(".cpp") and source.path.startswith(PRODUCT):
+            folder = next((name for parent in PurePosixPath(source.path).parents
+                           if (name := f"{parent}/") in cmake_lists), None)
+            if folder is not None:
+                libraries[folder].append(source)
+    alone = {f"{folder}{name}" for folder, text in cmake_lists.items()
+             for names in ALONE.findall(text) for name in names.split()}
+    for folder, library in libraries.items():
+        joined = [source for source in library if source.path not in alone]
+        calls = {source.path: set(PLAIN_CALL.findall(source.code)) for source in joined}
+        for source in joined:
+            for name in sorted(source.unnamed_functions):
+                other = next((path for path in calls if path != source.path and name in calls[path]), None)
+                if other is not None:
+                    yield Violation(source.path, 1, f"{name}() of its unnamed namespace is a name in {other} too",
+                                    f"rename it, or add one of the two to signalbox_compile_alone in {folder}CMakeLists.txt")
+
+
 def check_announced(sources: list[Source]) -> Iterator[Violation]:
     """messages/ has no forward declaration of a type that it does not define, because such a type
     would belong to another layer."""
@@ -708,6 +743,7 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
     if "tests/tidy/includes.txt" in texts:
         violations += check_grants(sources, IncludeTable(texts["tests/tidy/includes.txt"]))
     violations += check_circles(sources, table)
+    violations += check_joined(sources, cmake_lists)
     violations += check_announced(sources)
     violations += Unused(sources).check()
     violations += [Violation(*found) for found in check_conformance(texts, declared_by(by_path))]
