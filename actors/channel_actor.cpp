@@ -131,7 +131,7 @@ struct ChannelState {
   std::optional<lb::ChannelCore> core;
   XdsConfigPtr newest;        ///< The configuration that came last.
   ResourceVersions versions;  ///< The versions of the resources of `newest`.
-  bool is_announced = false;  ///< The log has said that the target is served.
+  bool is_announced = false;  ///< announce() has nothing to log any more.
   Generation shown = 0;       ///< The last generation that the log has named.
   const ChildName root{kRootName};
   ChildPolicies policies;
@@ -151,7 +151,7 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
         environment->instruments->call_stats(port->target, cluster));
   };
   const lb::SnapshotCell::Reader last(*port->cell);
-  is_announced = last->generation != 0;  // An earlier actor has served it already.
+  is_announced = last->generation != 0;  // An earlier actor published it.
   core.emplace(make_ref, *last, seed_of(environment->seed, port->target), environment->faults);
   if (last->clusters != nullptr) {
     for (const auto& [cluster, ref] : *last->clusters)
@@ -214,7 +214,8 @@ void ChannelState::record_applied(Generation generation, const lb::ConfigApplied
   port->applied->add(std::move(seen));
 }
 
-// Logs once that the target is served. Later changes of its state are in the metrics alone.
+// Logs once that the target is served: when the channel is READY for the first time. Later changes
+// of its state are in the metrics alone.
 void ChannelState::announce(ConnectivityState state) {
   if (is_announced || state != ConnectivityState::kReady || newest == nullptr) return;
   is_announced = true;

@@ -55,7 +55,7 @@ struct Environment {
   /// Receives what operators may see of one target's policies and subchannels; null: nothing is
   /// shown.
   std::shared_ptr<TargetBoard> status = nullptr;
-  /// Makes the decoder of a session. The decoder turns a server's xDS responses into resources.
+  /// Makes the decoder of one AdsSession, which turns the server's xDS responses into resources.
   std::function<xds::ResponseDecoder(ServerId)> make_decoder;
 
   std::string node_bytes;  ///< Serialised Node, sent with the first request of a stream.

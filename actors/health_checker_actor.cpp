@@ -56,7 +56,7 @@ struct HealthCheckerState {
   Workload workload;
   Address address;
   protocol::SubchannelMapActor map;
-  /// One probe for each health check of the cluster, in their order.
+  /// One probe for each health check of the cluster, with the same index as its check.
   std::vector<std::unique_ptr<HealthProber::Probe>> probes;
   std::optional<lb::HealthCheckCore> core;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The actor around xds::LrsSession, the load reports to one server. The actor owns the stream, and
-// reads the runtime's LoadBook, which has the counts, when the session asks for it. The book
+// reads the runtime's LoadBook, which has the counts, when the LrsSession asks for it. The LoadBook
 // outlives the actor. So when the actor dies, its successor reports what was not reported yet.
 
 #pragma once

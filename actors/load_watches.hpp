@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoadWatches — the load reports that a policy asks for.
+// LoadWatches — the connections on which a policy asks endpoints for their load (A51).
 //
 //   policy core ─ WatchLoad ─▶ policy actor ─▶ [LoadWatches] ─▶ LoadStreams::watch
 //
@@ -20,8 +20,8 @@ namespace signalbox::actors {
 
 class LoadWatches {
  public:
-  /// Ends the watches that `order` does not have, and begins those that it has new. `streams` null:
-  /// nothing is watched.
+  /// Makes the watches equal to `order`: ends the others and begins the missing ones. If the period
+  /// has changed, all watches begin anew. `streams` null: nothing is watched.
   void set(LoadStreams* streams, const WatchLoad& order) {
     if (streams == nullptr) return;
     Watches kept;
@@ -36,7 +36,8 @@ class LoadWatches {
       }
     }
     period_ = order.period;
-    // Ends the others now, after the new ones have begun: a connection with both keeps its stream.
+    // Ends the old watches after the new ones have begun. So a connection that has an old and a new
+    // watch keeps its stream.
     watches_ = std::move(kept);
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Log — the lines for the operator: filters them by level, limits their rate, makes each one line.
+// Log — the lines for the operator: drops lines below a level or beyond a rate, escapes control
+// characters and newlines.
 //
 //   actors, files ─▶ LogLine ─▶ [Log] ─▶ the sink: the program's own, or stderr
 //

@@ -32,8 +32,8 @@ const char* method_text(DetectionMethod method) {
 }
 
 std::optional<LogLine> line_of_priority(const PriorityActive& seen) {
-  // A line is written only when the last priority stops carrying calls. At the beginning no
-  // priority has carried calls yet, so there is nothing to warn of.
+  // A line is written only when no priority carries calls any more. If no priority has carried
+  // calls yet, there is nothing to warn of.
   if (seen.priority >= 0 || !seen.before) return std::nullopt;
   return LogLine{LogLevel::kWarning,
                  LogKind::kPriority,

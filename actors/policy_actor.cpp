@@ -195,7 +195,8 @@ struct PolicyState {
     }
   }
 
-  // Keeps a tier's gauge in the metrics while this policy reports a load of the tier.
+  // Keeps the gauge of a priority of a leaf (tiered mode) in the metrics while this policy reports
+  // that priority's load.
   void hold(const TierLoad& load) {
     const std::pair place(load.leaf, load.priority);
     if (load.percent) {
@@ -235,7 +236,7 @@ struct PolicyState {
   std::shared_ptr<const void> in_metrics;
   std::shared_ptr<const void> observed;
   std::optional<PriorityActive> active;  // The values that this policy last set in the metrics.
-  // Holds the gauge of each tier that this policy reports. The keys are leaf and priority.
+  // Holds the gauge of each load that this policy reports (tiered mode). Keys: leaf and priority.
   std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> tiers;
   // The pieces of this policy on the target's board.
   std::shared_ptr<const void> shown_priorities;

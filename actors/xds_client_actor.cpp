@@ -131,8 +131,8 @@ struct XdsClientState {
     if (environment->log) environment->log(server_line(name_of(id), changed));
   }
 
-  // A session reports only changes of the server's status, so a new session reports nothing about a
-  // healthy server. Received resources show that the server is connected.
+  // An AdsSession reports only changes of the server's status, so a new AdsSession reports nothing
+  // about a healthy server. Received resources show that the server is connected.
   void record_connected(ServerId id, const ResourcesReceived& received) {
     environment->instruments->set_xds_connected(name_of(id), true);
     if (!environment->log) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AdsTransport — a byte stream to an xDS server; the session interprets the bytes.
+// AdsTransport — byte streams to an xDS server. AdsSession (ADS) or LrsSession (load reports)
+// interprets the bytes.
 //
 //   ads_stream actor ─▶ open(server) ─▶ Stream ─▶ send(bytes)
 //                    ◀─ opened, received(bytes) …, written …, closed

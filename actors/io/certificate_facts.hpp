@@ -24,8 +24,8 @@ struct CertificateFacts {
   std::chrono::system_clock::time_point expires;
 };
 
-/// The certificates of a PEM text, in order: at most 1,000, and none from the first malformed one
-/// on.
+/// The certificates of a PEM text, as it lists them: at most 1,000, and only those before the first
+/// malformed one.
 std::vector<CertificateFacts> facts_in(absl::string_view pem);
 
 }  // namespace signalbox::actors

@@ -6,7 +6,8 @@
 //   bootstrap's certificate_providers ─▶ [make_cluster_credentials] ─▶ grpc::ChannelCredentials
 //
 //   roots      authorities that may sign the server's certificate: ca_certificate_file
-//   identity   our certificate, if the server asks for one: certificate_file, private_key_file
+//   identity   the client's certificate, for servers that ask for one: certificate_file,
+//              private_key_file
 //   names      lb/subchannel/peer_names; gRPC's own check of the server's name is off
 //
 // A new connection reads the files again if the last reading is older than one second, or than

@@ -224,7 +224,7 @@ std::map<std::string, std::string> places_in(const WatchedFile& file, const xds:
   return places;
 }
 
-// Puts the place of each resource before its errors, which are joined by "; ".
+// Splits `errors` at "; ", and puts the place of its resource before each error, if it is known.
 std::string with_places(absl::string_view errors,
                         const std::map<std::string, std::string>& places) {
   std::string placed;
@@ -259,7 +259,8 @@ void FileServer::complain_when_due() {
   options_.complain(trouble.kind, trouble.text);
 }
 
-// A client repeats a NACK with every response, so each NACK is reported only once.
+// A client repeats a NACK with every response. So equal NACKs are reported only once while the file
+// stays the same.
 void FileServer::report_nack(const xds::Nack& nack) {
   if (!reported_.insert(nack.detail).second) return;
   // A NACK without a version says that the client has not accepted any resource of this type yet.

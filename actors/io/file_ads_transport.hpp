@@ -11,8 +11,9 @@
 // Invariants
 //   F1  A file that cannot be read, or that is not a list of resources, changes nothing: the
 //       resources of the last good file are still served.
-//   F2  `complain` is called on the transport's thread, and never after the transport's end. A bad
-//       file is reported once it has stayed bad for 200 ms, so a half-written file is not reported.
+//   F2  `complain` is called on the transport's thread, and never after the transport's end. A file
+//       that is not used (F1) is reported once it has stayed bad for 200 ms, so a half-written file
+//       is not reported. A resource that the client refuses (NACK) is reported at once.
 
 #pragma once
 

@@ -5,10 +5,10 @@
 //
 //   AdsTransport::open ─▶ a channel of its own per stream ─▶ one thread with a completion queue
 //
-// Each stream has a new channel, so the session's back-off is the only back-off. If streams shared
-// a channel, a new stream would fail at once during the channel's own back-off. A stream counts as
-// opened when its headers went out on a connected transport (gRFC A57). Each stream asks for
-// credentials anew, so it uses changed certificates (A65).
+// Each stream has a new channel, so the back-off of StreamPace is the only back-off. If streams
+// shared a channel, a new stream would fail at once during the channel's own back-off. A stream
+// counts as opened when its headers went out on a connected transport (gRFC A57). Each stream asks
+// for credentials anew, so it uses changed certificates (A65).
 //
 // Keepalive pings find a server that vanished without closing the connection. Its stream is closed
 // after keepalive_time + keepalive_timeout. A server may complain of too many pings (a GOAWAY with

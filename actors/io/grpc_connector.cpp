@@ -97,8 +97,12 @@ using ListenerPtr = std::shared_ptr<Listener>;
 // The connection to one peer, and the attempts that share it (listeners).
 //
 //   Waiting ─▶ Connecting ─▶ Ready ─▶ gone (erased from the pool)
-//                  ├────▶ Failing ─▶ gone      Failing: could not connect; not reported yet.
-//                  └────▶ Abandoned, and gone  Abandoned: no attempt wants it any more.
+//      │           ├─────────────────▶ gone      The connection was closed at once.
+//      ├───────────┼─▶ Failing ──────▶ gone
+//      └───────────┴─▶ Abandoned, and gone       Also from Failing.
+//
+// Waiting: for its turn to connect (AttemptTurns). Failing: it could not connect, or there are no
+// credentials for it; not reported yet. Abandoned: no attempt wants it any more.
 struct Transport {
   enum class Phase { kWaiting, kConnecting, kFailing, kReady, kAbandoned };
 

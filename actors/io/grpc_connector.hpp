@@ -11,8 +11,9 @@
 //
 // Invariants
 //   G1  Attempts with equal address, TLS settings and server name share one connection, also one
-//       that another attempt has made already. The server's name matters only if the credentials
-//       may check it. All other settings belong to the connector, and are therefore equal.
+//       that another attempt has made already. The server's name (Peer::authority) matters only
+//       with TLS settings, or if GrpcConnectorOptions::credentials are set. All other settings
+//       belong to the connector, and are therefore equal.
 //   G2  When the last owner of a GrpcConnection releases it, it is handed to `retire`, which
 //       destroys it as soon as no call uses it (Tracked::in_use()).
 //   G3  Many attempts at once take turns (attempt_turns.hpp). When ten thousand endpoints come or
@@ -96,8 +97,8 @@ class GrpcConnection final : public Connection {
 };
 
 struct GrpcConnectorOptions {
-  /// The credentials for peers without TLS settings (A29). Null: plaintext, and the peers' names do
-  /// not matter.
+  /// The credentials for peers without TLS settings (A29). Null: plaintext; Peer::authority then
+  /// has no effect on these peers.
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   /// The credentials for peers with TLS settings. Empty: connections to such peers fail.
   ClusterCredentials cluster_credentials = nullptr;

@@ -12,7 +12,8 @@
 namespace signalbox::actors {
 namespace {
 
-/// One probe among all probes that take turns: it waits for its turn, has its turn, or is over.
+/// The place of one ProbeByTurns among all of them. Its probe waits for its turn, runs (has_turn),
+/// or does neither.
 struct Seat {
   explicit Seat(std::unique_ptr<HealthProber::Probe> made) : probe(std::move(made)) {}
 

@@ -36,8 +36,9 @@ void set_keepalive(int socket, const TcpKeepalive& keepalive) {
   set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
-// One attempt and its state. Only the loop's thread uses it, except give_up(), which ~Attempt calls
-// on any thread.
+// One attempt and its phase: it waits until P3 permits to connect (kResting), connects
+// (kConnecting), or has a connection (kStanding). Only the loop's thread uses it, except give_up(),
+// which ~Attempt calls on any thread.
 struct Wish {
   enum class Phase { kResting, kConnecting, kStanding };
 

@@ -35,7 +35,7 @@ absl::StatusOr<std::string> read_file(const std::string& path,
 class WatchedFile {
  public:
   /// Reads the file, and begins to watch it; returns an error if either fails. A relative `path`
-  /// starts at the process's folder at this moment. The file must be a regular file.
+  /// starts at the process's working directory at this moment. The file must be a regular file.
   static absl::StatusOr<WatchedFile> open(const std::string& path,
                                           std::size_t max_bytes = xds::kMaxFileBytes);
 

@@ -93,7 +93,8 @@ void stop(const Handle& actor, StopReason reason = StopReason::kOrderly) {
       reason == StopReason::kOrderly ? caf::exit_reason::user_shutdown : caf::exit_reason::kill);
 }
 
-/// Whether an actor with this exit reason was told to stop, or ended by itself after its work.
+/// Whether an actor with this exit reason ended as planned: it was no longer needed
+/// (StopReason::kOrderly), or had done its work.
 inline bool ended_orderly(const caf::error& reason) {
   return !reason || reason == caf::exit_reason::normal || reason == caf::exit_reason::user_shutdown;
 }
@@ -148,8 +149,8 @@ class Watches {
   std::map<caf::actor_addr, Action> actions_;
 };
 
-/// Records whether the actor was told to stop, so that its state stops its children in the same
-/// way.
+/// Sets `orderly` when the actor is stopped because it is no longer needed. The destructor of its
+/// state then passes the same StopReason to the actor's children.
 template <typename Self>
 void record_orderly_exit(Self* self, bool& orderly) {
   self->set_exit_handler([self, &orderly](caf::exit_msg& exit) {
