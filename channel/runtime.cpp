@@ -186,7 +186,7 @@ actors::GrpcAdsOptions stream_options(const RuntimeOptions& options,
 }
 
 // Adds the transports to all control planes. A resource file stands for a control plane, and comes
-// first. Load reports go neither to a file nor, with kAssumed, to a server: there are no calls.
+// first. A file gets no load reports. With kAssumed no server gets any, because there are no calls.
 absl::Status add_transports(const RuntimeOptions& options,
                             const std::shared_ptr<actors::Log>& log,
                             const xds::Bootstrap& bootstrap,
@@ -280,8 +280,9 @@ std::shared_ptr<actors::LoadStreams> make_load_streams(
   return actors::make_grpc_load_streams(std::move(streams));
 }
 
-// Makes the connector of calls (environment.connector) by the runtime's transport. Health checks by
-// gRPC need a gRPC connector with any transport; with kGrpc, calls use the same one.
+// Makes the connector of calls (environment.connector), as options.transport says, and the prober
+// of health checks. gRPC health checks need a gRPC connector even with kTcp; with kGrpc, calls use
+// the same connector. With kAssumed there are no health checks.
 absl::Status add_connectors(const RuntimeOptions& options,
                             const std::shared_ptr<actors::Log>& log,
                             const xds::Bootstrap& bootstrap,
@@ -335,8 +336,8 @@ xds::ParseOptions parse_options(const xds::ParseOptions& lasting, bool trusted_s
       [](const char* name) { return std::getenv(name); }, trusted_server, lasting);
 }
 
-// Makes the decoder of one ADS session. It remembers the resources that the session's server has
-// sent, so that unchanged ones are not parsed again.
+// Makes the decoder of one AdsSession. The decoder remembers the resources of the server's last
+// responses, so that unchanged resources are not parsed again.
 xds::ResponseDecoder make_decoder(ParseOptionsPtr lasting, ServerId server, bool trusted_server) {
   return [lasting = std::move(lasting),
           server,

@@ -35,7 +35,8 @@ AddressStatus address_status(const Address& address,
 }
 
 // Adds the locality's endpoints. A Priority lists one locality up to three times: in `localities`,
-// `degraded` and `unhealthy`. The status shows it once, with all of them.
+// `degraded` and `unhealthy`. The status shows the locality once, with the endpoints of all
+// three lists.
 void add(std::vector<LocalityStatus>& localities,
          const Locality& locality,
          const SubchannelPieces* known,

@@ -154,10 +154,10 @@ class Instruments final : public DropCounters, public EndpointCounters {
   /// series, unless it is held again. The holds must not outlive this Instruments.
   std::shared_ptr<const void> hold_cluster(const ClusterName& cluster);
 
-  /// Sets the gauge of a tier's load (one priority of one leaf, in tiered mode) as long as the
-  /// returned object lives. A changed load needs a new call. Several policies may set the gauge of
-  /// one tier: it shows the newest load of which the object still lives, and ends with the last
-  /// object. Precondition: `load` has a percentage.
+  /// Sets the gauge of the load of one priority of one leaf (tiered mode) as long as the returned
+  /// object lives. A changed load needs a new call. Several policies may set the same gauge: it
+  /// shows the newest load of which the object still lives, and ends with the last object.
+  /// Precondition: `load` has a percentage.
   std::shared_ptr<const void> hold_load(const TierLoad& load);
 
   /// Everything to export, now. Also forgets clusters that have had no hold for kRetention.
@@ -219,8 +219,8 @@ class Instruments final : public DropCounters, public EndpointCounters {
   /// cluster. Pickers own the gate: when no picker is left, it has expired.
   mutable std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
-  /// By tier: for each living object of hold_load(), the percentage that it was made with. The
-  /// newest is last.
+  /// For each gauge of a load (keys: its labels): the percentages of the living objects of
+  /// hold_load(). The newest is last.
   std::map<LabelValues, std::map<std::uint64_t, std::uint32_t>> tier_loads_;
   std::uint64_t loads_claimed_ = 0;
   /// Subchannels by state, summed over the cluster's subchannel maps. The inner key is the label

@@ -104,7 +104,7 @@ enum class Buckets : std::uint8_t {
 struct Label {
   absl::string_view name;
   bool free_text = false;
-  bool optional = false;  ///< An empty value is not exported: to Prometheus both mean the same.
+  bool optional = false;  ///< An empty value is not exported: Prometheus treats it as no label.
 };
 
 struct MetricRow {

@@ -37,7 +37,7 @@ namespace signalbox::xds {
 /// Without a ca_certificate_file, `tls` trusts the system's root certificates, and file_watcher has
 /// no roots.
 struct CertificateFiles {
-  std::string ca_certificate_file;  ///< Trusted roots; empty: the system's root certificates.
+  std::string ca_certificate_file;  ///< Trusted roots; empty: see above.
   std::string certificate_file;     ///< The client's certificate; empty: none is presented.
   std::string private_key_file;     ///< Set if and only if certificate_file is.
   Duration refresh_interval = std::chrono::minutes(10);

@@ -32,10 +32,11 @@ class ChannelCounts {
 
   void count_repicked() const { counters_.add(1, 1); }
 
-  /// The number of calls that had to wait.
+  /// How often a call began to wait: its pick gave it no connection, or the picked connection died
+  /// before the call was sent.
   std::int64_t queued() const { return counters_.sum(0); }
 
-  /// The number of calls that were picked again because no server had processed them.
+  /// How often a call was picked again because no server had processed it.
   std::int64_t repicked() const { return counters_.sum(1); }
 
  private:

@@ -10,6 +10,10 @@
 //                        ▲   │ claimed, by one thread                               (context)
 //                        └───┘ not yet
 //
+// Prepared: the application has not started the call. Waiting: for a pick with a connection, or for
+// the end of the delay. Replaying: the stored op sets are filled into the real call. Gone: the
+// context is destroyed; also from Prepared, if the call is never started.
+//
 // The application's context gets a *holding call* on the anchor channel, which never connects. Only
 // RECV_STATUS is started on the holding call, so that gRPC reports its cancellation and its
 // deadline. The application's op sets (batches) are stored. When the call gets a connection, the

@@ -23,6 +23,11 @@
 //     │ answered, too large │ no retry                   back-off, queued_call
 //     └──────▶ Settled ◀────┘
 //
+// Open: batches run on the current attempt. Ending: the attempt has failed, and some of its batches
+// are not back yet, or its status is unknown. Again: another attempt follows; batches that the
+// application starts meanwhile are stored. Settled: no further attempt follows. A response that is
+// found in Ending settles the call, too, and so does an operation that is unknown (is_blind_).
+//
 // Each attempt is a call on the application's own queue; the first attempt is the application's own
 // call. A call without failures costs no thread and no copy. Serialized messages are kept until the
 // server responds, or until they exceed RuntimeOptions::retry_buffer_bytes. A batch that fails

@@ -47,7 +47,7 @@ class Hash {
   std::uint64_t hash_ = 14'695'981'039'346'656'037ULL;
 };
 
-/// An address of a leaf, with the target and the cluster above it.
+/// An address, with its leaf cluster and its target.
 struct Place {
   const TargetStatus& target;
   const ClusterStatus& cluster;

@@ -7,17 +7,18 @@
 //                                 ▲      │         ServerStatusChanged ─▶ client_core
 //                         bytes ──┘      └─▶ bytes
 //
-//            names wanted            opened
-//    Idle ────────────────▶ Opening ────────▶ Live
-//     ▲ ▲                   │   ▲              │
-//     │ └───────────┐       │   │ elapsed,     │ closed
-//     │ elapsed,    │       ▼   │ names wanted │
-//     └──────────── Waiting ◀──────────────────┘
-//       nothing wanted
+//            names wanted           opened
+//    Idle ────────────────▶ Opening ───────▶ Live
+//     ▲                       │ ▲             │
+//     │ elapsed,       closed │ │ elapsed,    │ closed
+//     │ no names wanted       ▼ │ names wanted│
+//     └────────────────────── Waiting ◀───────┘
+//
+// Waiting: for the time that StreamPace demands before the next stream. If it demands none, the
+// session goes from Live to Opening at once, or to Idle if no names are wanted.
 //
 // A closed stream is an error for all watchers only if it brought no response (A57), or an unusable
-// response (S8). StreamPace decides how long to wait before the next stream. If it asks for no
-// wait, the session goes from Live to Opening without Waiting.
+// response (S8).
 //
 // Invariants
 //   S1  Streams are always opened at least `pace.min_interval` apart.

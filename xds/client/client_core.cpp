@@ -149,8 +149,8 @@ CacheEntry* ClientCore::find_at(ServerId server, const ResourceKey& key) {
 }
 
 void ClientCore::on_report(ServerId server, const ResourcesReceived& received) {
-  // A response proves that the server is up. A restarted session cannot report the recovery,
-  // because it does not know the failures that the dead session reported.
+  // A response proves that the server is up. A restarted AdsSession cannot report the recovery,
+  // because it does not know the failures that the dead AdsSession reported.
   on_report(server, ServerStatusChanged{absl::OkStatus()});
   response_at_ = received.at;
   const Response response{server, received};

@@ -4,8 +4,8 @@
 //
 //   ads_session ─▶ DiscoveryRequest ─▶ bytes        bytes ─▶ ResponseDecoder ─▶ ads_session
 //
-// The decoder is injected (decode_in_parts of xds/parse, or a test's own), so that the session does
-// not depend on resource types.
+// The decoder is injected (decode_in_parts of xds/parse, or a test's own), so that AdsSession
+// does not depend on resource types.
 
 #pragma once
 

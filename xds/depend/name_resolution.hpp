@@ -11,9 +11,10 @@
 //     │ └──────────────────┘                                     │
 //     └──────────────────────────────────────────────────────────┘
 //
-// "Early" means before min_interval is over. A failed look-up keeps the previous answer. A request
-// for re-resolution never shortens a wait: in Waiting it changes nothing (as in gRPC's own DNS
-// resolver).
+// Looking: a look-up is running. Resting: the last look-up succeeded, and no other is due. Waiting:
+// for the timer of the next look-up. "Early" means before min_interval is over. A failed look-up
+// keeps the previous answer. A request for re-resolution never shortens a wait: in Waiting it
+// changes nothing (as in gRPC's own DNS resolver).
 //
 // Source: gRFC A37 (A37-20, A37-23), A61, A74 (re-resolution).
 

@@ -90,7 +90,7 @@ class WatchedResources {
   /// A ClusterLookup for cluster_graph: nullptr if there is no answer yet.
   const absl::StatusOr<ClusterPtr>* find_cluster(const ClusterName& name) const;
 
-  /// The first watched resource without an answer; nullopt: all have answered.
+  /// A watched resource or DNS name without an answer; nullopt: all have answered.
   std::optional<Awaited> awaited() const;
 
   /// All watched clusters, EDS resources and DNS names have answered.

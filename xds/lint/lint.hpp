@@ -6,7 +6,7 @@
 //
 // Two checks, one source file each:
 //   unread_fields  fields that are set, that signalbox does not read, and that change the behaviour
-//                  of Envoy
+//                  of Envoy; values that signalbox does not act on
 //   loose_ends     names without a resource, clusters without endpoints, domains without a target
 //
 // The file is assumed to be the complete configuration, as with the bootstrap's

@@ -8,11 +8,14 @@
 //
 //            load wanted            opened
 //    Idle ────────────────▶ Opening ────────▶ Live ── the server has answered: each interval
-//     ▲ ▲                   │   ▲              │      ReadLoad ─▶ report ─▶ written ─▶ SettleLoad
-//     │ └───────────┐       │   │ elapsed,     │ closed
-//     │ elapsed,    │       ▼   │ in use       │
-//     └──────────── Waiting ◀──────────────────┘
-//       not in use             and Live ─▶ Idle, when nothing is in use and all is reported
+//     ▲                     │   ▲              │      ReadLoad ─▶ report ─▶ written ─▶ SettleLoad
+//     │ elapsed,     closed │   │ elapsed,     │ closed
+//     │ not in use          ▼   │ in use       │
+//     └──────────────────── Waiting ◀──────────┘
+//                              and Live ─▶ Idle, when nothing is in use and all is reported
+//
+// Waiting: for the time that StreamPace demands before the next stream. In use: this client uses a
+// cluster that has its load reported to this server.
 //
 // Invariants
 //   R1  Only the first request of a stream carries the node. Reports begin when the server has

@@ -6,7 +6,7 @@
 //
 //   type EDS           endpoints from EDS
 //   type LOGICAL_DNS   endpoints from one name                     (A37)
-//   cluster_type       aggregate: other clusters, in order         (A37)
+//   cluster_type       aggregate: other clusters, by preference    (A37)
 //
 // Source: gRFC A27 (EDS), A37 (validation), A47 (xdstp names).
 

@@ -10,7 +10,7 @@
 //     UNHEALTHY, TIMEOUT        into Priority::unhealthy                           (ENV-9)
 //     invalid                   left out without an error, if it has one of these 3 states
 //     DRAINING                  left out without ParseOptions::session_affinity        (A55-40)
-//     a health unknown to us    left out
+//     any other health          left out
 //   priorities                  those with a weighted locality, without gaps       (A27)
 //
 //   health_check_config         Endpoints::probe_exceptions

@@ -27,8 +27,8 @@
 
 namespace signalbox::xds {
 
-/// The chain, in order. Optional filters that are unknown or have no configuration are left out.
-/// `parent` is the message that has the field `http_filters`.
+/// The chain, as the listener lists it. Optional filters that are unknown or have no configuration
+/// are left out. `parent` is the message that has the field `http_filters`.
 std::vector<HttpFilter> parse_http_filters(
     const ::google::protobuf::RepeatedPtrField<
         envoy::extensions::filters::network::http_connection_manager::v3::HttpFilter>& protos,

@@ -7,9 +7,8 @@
 // `field` is the configuration. If an error was added, the returned value must not be used, and may
 // be null.
 //
-// Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A58 and A114
-// (weighted_round_robin), A62 (pick_first); Envoy
-// (random, maglev).
+// Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A58 and A114 (weighted_round_robin),
+// A62 (pick_first); Envoy (random, maglev).
 
 #pragma once
 

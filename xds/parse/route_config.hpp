@@ -10,7 +10,7 @@
 // error. A configuration without any route left is valid.
 //
 // Source: gRFC A28 and A63 (matching), A31 (timeouts), A36 (actions), A39
-// (overrides), A44 (a host's retry policy).
+// (overrides), A44 (a virtual host's retry policy).
 
 #pragma once
 
