@@ -248,8 +248,8 @@ protocol::BehaviorOf<ChannelActor> channel_behavior(ChannelState::Self self,
       },
       [&state](ChildStateChanged& event) {
         if (!protocol::sent_by(state.self, state.policies.actor(state.root))) return;
-        // Calls may be routed by the published generation from now on, so a restart must not use an
-        // older configuration.
+        // Calls may be routed by the published generation from now on, so a restarted root policy
+        // must not get an older configuration.
         state.policies.survived(state.root, event.generation);
         state.feed(lb::RootPublished{event.state, std::move(event.picker), event.generation});
       },

@@ -238,7 +238,7 @@ struct PolicyState {
   std::optional<PriorityActive> active;  // The values that this policy last set in the metrics.
   // Holds the gauge of each load that this policy reports (tiered mode). Keys: leaf and priority.
   std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> tiers;
-  // The pieces of this policy on the target's board.
+  // Keep this policy's pieces on the TargetBoard while the policy lives (status_board.hpp).
   std::shared_ptr<const void> shown_priorities;
   std::map<std::pair<ClusterName, std::size_t>, std::shared_ptr<const void>> shown_loads;
   bool orderly = false;

@@ -251,7 +251,7 @@ class Call : public std::enable_shared_from_this<Call> {
     stream_->Finish(&status_, tag(&Call::finished));
   }
 
-  const GrpcPoller::Interest interest_;  // A call may outlive its transport.
+  const GrpcPoller::Interest interest_;  // Keeps the poller running while the call lives.
   const std::shared_ptr<KeepaliveTime> keepalive_;
   const int pinged_;
   const char* const method_;

@@ -2,7 +2,7 @@
 //
 // Threads: watch() and ~Watch run on the caller's thread, everything else on the poller's thread.
 // An EndpointStream has a mutex, which is held while its listeners are called, so that ~Watch waits
-// for them (S2). The functions of the options are called after the unlock.
+// for them (S2 of load_streams.hpp). The functions of the options are called after the unlock.
 #include "actors/io/grpc_load_streams.hpp"
 
 #include <algorithm>
@@ -221,7 +221,7 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
     call_->start(order.period);
   }
 
-  // The call ends later. Its number is old then, so its end is ignored (L4).
+  // The call ends later. Its number is old then, so LoadStreamCore ignores its end (L4).
   void run(const CloseLoadStream& /*order*/) {
     if (call_ != nullptr) std::exchange(call_, nullptr)->cancel();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sockets — the POSIX calls that the TCP connector and the prober share.
+// sockets — the POSIX calls that TcpConnector and SocketProber share. Descriptor has more users.
 
 #pragma once
 

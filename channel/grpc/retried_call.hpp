@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RetriedCall — makes a call again until the server has responded: at once, if no server has
-// processed the call (D2), or after a back-off, if its route's retry policy covers it (gRFCs A6,
-// A44). One mechanism serves unary calls and streams.
+// processed the call (D2 of grpc_channel.hpp), or after a back-off, if its route's retry policy
+// covers it (gRFCs A6, A44). One mechanism serves unary calls and streams.
 //
 //   call_interceptor: batches ─▶ [RetriedCall] ─┬▶ continue: no batch failed, or a response came
 //                        attempts: again? ◀─────┴▶ hold the batch: the attempt has ended without
