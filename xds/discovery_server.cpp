@@ -25,7 +25,7 @@ bool is_complete_by_protocol(absl::string_view type_url) {
   return type_url == kListenerTypeUrl || type_url == kClusterTypeUrl;
 }
 
-// Returns the last part of the error text for a resource that is not among `resources`.
+// Returns the end of the error text for an absent resource: which resources of its type exist.
 std::string names_in(absl::string_view type_url,
                      const std::map<std::string, std::string>& resources) {
   const auto type = resource_type_of(type_url);

@@ -46,7 +46,8 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
         channel_(connection.channel()),
         core_(core_options(*options_, connection.address())) {}
 
-  /// Whether the stream can be forgotten although its connection lives.
+  /// Whether the stream can be forgotten although its connection lives: it has no listener, and the
+  /// endpoint has not answered UNIMPLEMENTED (L2 of load_stream_core.hpp).
   bool is_unused() {
     const std::lock_guard lock(mutex_);
     return !core_.is_watched() && !core_.is_refused();

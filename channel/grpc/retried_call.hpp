@@ -175,8 +175,8 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   bool is_blind_ = false;
   grpc::internal::Call current_;
   std::list<Batch> batches_;
-  /// Batches that the application has started between two attempts, in this order. They are filled
-  /// into the next attempt, or into the last one when the call is settled.
+  /// Batches that the application has started between two attempts, the oldest first. They are
+  /// filled into the next attempt, or, if none follows, into the attempt before.
   std::vector<grpc::internal::CallOpSetInterface*> stored_;
 
   // The data that the application has sent: headers, messages, the end of the messages.

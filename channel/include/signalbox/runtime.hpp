@@ -90,7 +90,7 @@ struct RetryThrottling {
 ///
 ///   base64 of                                 is written by               and read by
 ///   "ip:port,ip:port;cluster" (A60, A61)      gRPC, signalbox (kGrpc)     gRPC, signalbox
-///   "ip:port;cluster:cluster" (A60's text)    no known program           signalbox
+///   "ip:port;cluster:cluster" (A60's text)    no known program            signalbox
 ///   "ip:port" (A55)                           older gRPC and Envoy        gRPC, Envoy, signalbox
 ///   Cookie{1: "ip:port", 2: expires}          Envoy                       Envoy, signalbox
 ///   the same with 3: "cluster"                signalbox (kEnvoy)          Envoy, signalbox
