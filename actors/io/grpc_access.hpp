@@ -67,7 +67,7 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     return call;
   }
 
-  /// Makes a call without parent, deadline, authority and context.
+  /// Makes a call without a parent call, a deadline, an authority and a ClientContext.
   static grpc_call* make_bare_call(const Channel& channel,
                                    const char* method,
                                    CompletionQueue& cq) {
