@@ -33,7 +33,8 @@ PLANNED = Path(__file__).parents[2] / "conf/plan/zones.yaml"
 PAGES = ("/", "/clusters", "/priorities", "/certs")
 ON_PRIORITY_1 = "orders of xds:///orders is on priority 1"
 
-# Elements in a `.scroll` may be wider than the page. Headings of narrow tables are hidden.
+# The elements that must lie inside the page. Elements in a `.scroll` may be wider, and the headings
+# of narrow tables are hidden (`position: absolute`). A chart (svg) is measured as a whole.
 INSIDE = """(!e.closest("svg") || e.matches("main > svg")) && !e.closest(".scroll > *")
     && getComputedStyle(e).position !== 'absolute'"""
 ROWS = '{rows: page.querySelectorAll("main > svg").length}'

@@ -163,8 +163,9 @@ class ChannelWorld {
     return nullptr;
   }
 
-  /// Puts a picker in the snapshot cell, and returns the old snapshot. With a null `script` there
-  /// is no configuration, so calls wait. The caller
+  /// Puts a picker in the snapshot cell, and returns the old snapshot. Calls may still read the old
+  /// snapshot until SnapshotCell::wait_for_readers() returns. With a null `script` there is no
+  /// configuration, so calls wait.
   std::unique_ptr<const lb::Snapshot> exchange(ScriptedPicker::Script script) {
     auto snapshot = std::make_unique<lb::Snapshot>();
     if (script != nullptr) {

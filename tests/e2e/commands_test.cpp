@@ -288,8 +288,9 @@ TEST_CASE("signalbox explain: of a file, whose endpoints are assumed to be there
   CHECK_FALSE(contains(nowhere, "node ID"));
 }
 
-// Endpoints of two priorities, one of them DRAINING; a policy and a filter that are not built into
-// signalbox, and a certificate provider of the bootstrap.
+// Four endpoints in two priorities; one endpoint of priority 0 is DRAINING. The policy `Nearest`
+// and the filter `Tenant` are not built into signalbox. The TLS settings name a certificate
+// provider of the bootstrap.
 constexpr const char* kForeign = R"(
 resources:
   - "@type": type.googleapis.com/envoy.config.listener.v3.Listener

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls that the application cancels while one gRPC call replaces another: a waiting call's holding
-// call, or a failed attempt. The application then cancels a gRPC call that is over or that does not
-// exist yet. The gRPC call that follows must be cancelled, too.
+// Calls that the application cancels while one gRPC call replaces another. The replaced one is a
+// holding call (the gRPC call that stands for a waiting call) or a failed attempt. The application
+// then cancels a gRPC call that is over or that does not exist yet. The gRPC call that follows must
+// be cancelled, too.
 #include <functional>
 #include <future>
 #include <thread>
@@ -71,8 +72,9 @@ lb::RetryRules rules_for_cancelled() {
       {{absl::StatusCode::kCancelled, absl::StatusCode::kUnavailable}, 3, 1ms, 4ms});
 }
 
-// All three arguments outlive the calls. The second pick cancels the call. `waits`: that pick then
-// has the call wait; else the pick is complete.
+// Publishes a picker; its second pick cancels the call. `waits`: that pick then has the call wait;
+// else the pick is complete. `world`, `context` and `asked` (the number of picks) must outlive the
+// calls.
 void cancel_at_second_pick(RetryWorld& world,
                            grpc::ClientContext& context,
                            std::atomic<int>& asked,
@@ -186,8 +188,9 @@ TEST_CASE(
   CHECK(service.calls == 1);
 }
 
-// Returns false if a thread of gRPC's executor bound the call (gave it its connection): gRPC
-// reports no ends of calls while that thread is busy.
+// Returns false if the call was not cancelled, because a thread of gRPC's executor bound it (gave
+// it its connection). gRPC reports no ends of calls while that thread is busy, so wait_for_ends()
+// would fail there.
 bool cancel_as_it_is_bound(Api api, bool is_attempt) {
   RetryWorld world(rules_of(3));
   auto& service = world.server.service();
@@ -208,7 +211,7 @@ bool cancel_as_it_is_bound(Api api, bool is_attempt) {
     const auto self = std::this_thread::get_id();
     if (self != caller && self != publisher) return;
     is_cancelled = true;
-    // So a call that reaches the server by mistake does not end by itself.
+    // With this, a call that reaches the server by mistake does not end by itself.
     service.failing.is_held = true;
     service.failing.times = 1;
     context.TryCancel();

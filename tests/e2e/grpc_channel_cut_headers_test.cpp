@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Response headers that break off: every header, also those that gRPC hides, cut in every way and
-// at every byte, for every kind of call. gRPC 1.51 reports such an answer as Trailers-Only, and
-// asserts when the application asks for its headers that there were none. The assertion ends the
-// process.
+// at every byte, for every kind of call. gRPC 1.51 reports such an answer as Trailers-Only. When
+// the application then asks for the headers, gRPC asserts that there were none, and the failed
+// assertion ends the process. signalbox's channel must not let that happen.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -115,7 +115,8 @@ lb::RetryRules rules_of_all_codes() {
                          1ms});
 }
 
-/// Makes about 2,000 calls, alternately with and without a retry policy and a session.
+/// Makes calls and checks their transcripts. Every second call has a retry policy, and every second
+/// pair of calls a session.
 class Trial {
  public:
   void call(const Way& way, const Cut& cut, grpc::StatusCode expected) {
@@ -133,8 +134,9 @@ class Trial {
     const int spare_calls = spare_.service().calls;
     const Transcript ours = converse(way, saying_one(cut), world.channel, spare_.service());
     const bool is_made_again = spare_.service().calls > spare_calls;
-    // Whether the call may be made again: a stream's write may fail before the headers are read,
-    // and a reset may overtake the headers.
+    // Whether the call may be made again, because the client may not have seen any headers: fewer
+    // bytes than a frame header came, a stream's write failed before the headers were read, or a
+    // reset overtook the headers.
     const bool may_be =
         !cut.has_begun || cut.ending == Ending::kTcpReset || !absl::StrContains(way.name, "unary");
     CHECK(ours.status.error_code() == (is_made_again ? grpc::StatusCode::OK : expected));

@@ -139,7 +139,7 @@ TEST_CASE("going away: a call that a server may have seen is not picked again",
         in_turn({answer(Complete{to_server.get()}), answer(Complete{to_living.get()})}, asked));
     const Transcript ours = converse(way, three_messages(), world.channel, living.service());
     CHECK(ours.status.error_code() == unavailable);
-    // It is a race which of the two reasons is reported.
+    // It is a race whether gRPC reports the GOAWAY or the end of the connection.
     const std::string ours_begins =
         absl::StrCat("xds:///orders: cluster orders: endpoint ", server.address(), ": ");
     CHECK(absl::StartsWith(ours.status.error_message(), ours_begins));
@@ -153,8 +153,8 @@ TEST_CASE("going away: a call that a server may have seen is not picked again",
 
 namespace {
 
-// Larger than the first flow-control window of a connection, which a TalkingSocket never enlarges.
-// So the write never ends. Smaller than retry_buffer_bytes.
+// The message is larger than the first flow-control window of a connection, which a TalkingSocket
+// never enlarges. So the write never ends. The message is smaller than retry_buffer_bytes.
 Manner one_large_message(bool is_corked) {
   EchoRequest request = saying("one" + std::string(100'000, 'x'));
   return {.name = is_corked ? "a large message, corked" : "a large message",
@@ -347,8 +347,8 @@ class Streams {
     threads_.clear();
   }
 
-  /// Returns when that many more streams have ended, or `is_hopeless` returns true. All streams may
-  /// wait for another connection then.
+  /// Returns when that many more streams have ended, or when `is_hopeless` returns true: then all
+  /// streams may be waiting for another connection.
   void wait_for_more(
       int streams, const std::function<bool()>& is_hopeless = [] { return false; }) const {
     const int enough = done_ + streams;

@@ -401,7 +401,7 @@ TEST_CASE("queued_call: a publication that goes by while it asks is not missed",
   const auto overtaken = [&](const PickArgs&) {
     if (old == nullptr) {
       old = world.exchange(ChannelWorld::ready({connection}));
-      world.waiting->publish();  // The call is in its pick, so it does not wait yet.
+      world.waiting->publish();  // Wakes no call: the only one is still in its pick.
     }
     return PickResult{};
   };
@@ -430,7 +430,7 @@ TEST_CASE("queued_call: a runtime that ends while it asks is not missed", "[chan
   EchoReply reply;
   const LatePublisher later(world, [&] {
     world.publish([&](const PickArgs&) {
-      world.waiting->close();  // The call is in its pick, so it does not wait yet.
+      world.waiting->close();  // Ends no call: the only one is still in its pick.
       return PickResult{};
     });
   });

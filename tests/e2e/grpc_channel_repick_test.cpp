@@ -13,8 +13,8 @@
 namespace signalbox::test {
 namespace {
 
-// An interceptor that runs `act` when a call is sent for the first time: after the last check that
-// the connection is ready, and before anything is sent.
+// An interceptor that runs `act` once, when the first call is sent: after the last check that the
+// connection is ready, and before anything is sent.
 class AtSending final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   explicit AtSending(std::function<void()> act) : act_(std::move(act)) {}

@@ -523,7 +523,7 @@ class Counting final : public grpc::experimental::ClientInterceptorFactoryInterf
  public:
   using Points = grpc::experimental::InterceptionHookPoints;
   static constexpr auto kPoints = static_cast<std::size_t>(Points::NUM_INTERCEPTION_HOOKS);
-  /// A count for each hook; the last count is of messages that could be read.
+  /// A count for each hook. The last count is the POST_RECV_MESSAGE hooks that had a message.
   using Counts = std::array<std::atomic<int>, kPoints + 1>;
 
   Counting(Counts& counts, bool hops) : counts_(counts), hops_(hops) {}

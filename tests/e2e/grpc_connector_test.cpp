@@ -413,7 +413,7 @@ TEST_CASE("grpc_connector: targets share a connection unless its handshake names
   Graveyard graveyard;
   EchoServer server;
   GrpcConnectorOptions own = connector_options(graveyard);
-  if (!is_named) own.credentials = nullptr;  // Insecure credentials that no other target shares.
+  if (!is_named) own.credentials = nullptr;  // Plaintext: a target's name does not matter.
   GrpcConnector connector(std::move(own));
   Record one;
   Record other;

@@ -27,7 +27,7 @@ SIGNALBOX = WRITER = ""
 SHOTS: Path | None = None
 WIDTHS = (400, 1400)
 
-# Elements in a scrolling box may be wider than the page.
+# The elements that must lie inside the page. Elements in a scrolling box may be wider.
 INSIDE = """!e.closest(".scroll, .u-wrap") || e.matches(".scroll, canvas")"""
 PAINTED = """{painted: [...page.querySelectorAll("canvas")].map(canvas => canvas.getContext("2d")
     .getImageData(0, 0, canvas.width, canvas.height).data.some(value => value))}"""

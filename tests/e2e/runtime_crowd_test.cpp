@@ -60,7 +60,8 @@ double peak_megabytes() {
   return 0;
 }
 
-// Beyond the responses that wait for their readers: sockets, threads, and what the allocator keeps.
+// The most memory that a crowd may add: kMaxWaitingBytes of responses that wait for their readers,
+// and 40 MB for sockets, threads, and memory that the allocator keeps.
 constexpr double kMostMegabytes =
     static_cast<double>(HttpServer::kMaxWaitingBytes) / kMegabyte + 40;
 

@@ -144,7 +144,7 @@ TEST_CASE("runtime: a plan of the resources that are in use", "[e2e][runtime][pl
     INFO(plan.status().ToString());
     REQUIRE(plan.ok());
     CHECK(plan->cluster.str() == "c");
-    // The cluster is a leaf, so the mode for aggregates has no effect.
+    // aggregate_mode is kTiered, but `c` is a leaf, and a leaf is always in priority mode.
     CHECK(plan->mode == AggregateMode::kPriority);
     CHECK(plan->leaves[0].shares.tiered == PlannedShare{kAllCalls, 0});
     CHECK(plan->failing.priority == PlannedShare{0, kAllCalls});

@@ -80,7 +80,7 @@ class Backend {
   /// The streams that are open.
   std::size_t open() const { return orca_.open(); }
 
-  /// Reports this on all streams, and first on later ones.
+  /// Reports this load on all open streams. Each later stream begins with this report.
   void report(double cpu) { orca_.report(report_of(cpu)); }
 
   /// Sends these bytes as a report.
@@ -260,7 +260,7 @@ std::string orders_yaml(const std::vector<std::string>& addresses, const std::st
          endpoints_yaml("eds", {addresses});
 }
 
-// The calls of this backend among the next 100, which end well.
+// Makes 100 calls, which must succeed. Returns how many of them went to `backend`.
 std::uint64_t share(const World& world, const Backend& backend) {
   const std::uint64_t before = backend.calls();
   for (int i = 0; i < 100; ++i)
@@ -367,7 +367,8 @@ TEST_CASE("endpoint load: an endpoint without the service gets calls, and is not
     return calls >= 45 && calls <= 55;
   };
   CHECK(eventually(is_even));
-  // Another period is another listener, but the connections are the same.
+  // The new period replaces both watches, but on the same connections: the service is not asked for
+  // again.
   const auto generation = metric(*world.runtime, "signalbox_config_generation");
   world.plane->update(resources(weighted_yaml("c", streamed(2))));
   REQUIRE(eventually(

@@ -114,7 +114,8 @@ TEST_CASE("runtime: a resource file that is edited under load fails no call",
   CHECK(world.said("cannot read " + world.file()));
   CHECK(metric(*runtime, "signalbox_config_rejected_total", {"reason=\"unreadable\""}) == 1);
   CHECK(serves(channel, "three"));
-  // An empty file.
+  // A file without resources. As when a server deletes all of them, the target keeps the last good
+  // ones.
   std::ofstream(world.file()) << "resources: []\n";
   std::ofstream(world.file()) << "resources: []";
   CHECK(serves(channel, "three"));
@@ -244,7 +245,7 @@ TEST_CASE("runtime: does not start with a resource file that is bad", "[e2e][run
 
   struct Row {
     std::string text;
-    std::string error;  // The text behind the path.
+    std::string error;  // The text that follows the file's path in the error.
   };
 
   for (const Row& row : {Row{"resources: [", ": line 1"},

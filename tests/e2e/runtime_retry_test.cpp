@@ -26,7 +26,8 @@ std::string retrying(int retries, const std::string& base = "0.001s") {
                       "}}");
 }
 
-// `orders` goes to `cluster`; `more`: further fields.
+// All calls to `orders` go to the endpoint at `address`. `more`: further fields of the route's
+// action, each preceded by a comma.
 std::string world_yaml(const std::string& more, const std::string& address) {
   return absl::StrCat(listener_yaml("orders", "orders"),
                       routes_yaml("orders", "c", more),

@@ -38,7 +38,7 @@ std::string routes_of(const std::string& domain, const std::string& route) {
       "]}]}\n");
 }
 
-// Routes without a name, in the listener.
+// A listener with a RouteConfiguration inside it. That RouteConfiguration has no name.
 std::string inline_yaml(const std::string& name, const std::string& domains) {
   return absl::StrCat(
       "  - {\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener, name: ",

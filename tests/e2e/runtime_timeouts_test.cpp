@@ -53,7 +53,8 @@ std::string route_yaml(Setting header_max, Setting duration) {
                       "}}");
 }
 
-// One target for each max_stream_duration of a listener. All routes are in one configuration.
+// One target for each max_stream_duration of a listener. All targets use one RouteConfiguration,
+// which has all routes.
 std::string all_yaml(const std::string& address) {
   std::string yaml = cluster_yaml("c") + endpoints_yaml("c", {{address}});
   for (const Setting listener : kAny) {
@@ -101,14 +102,14 @@ const std::vector<Row> kTable{
     {"less than grpc_timeout_header_max", minutes(5), minutes(10), kAll, minutes(5)},
 };
 
-// Which resource sets the effective max_stream_duration: the route's own setting, or the
-// listener's.
+// The max_stream_duration of a route and of its listener. The listener's counts only if the route
+// has none.
 struct Place {
   Setting route;
   Setting listener;
 };
 
-// A setting in a route hides any setting of the listener.
+// All pairs of settings that have the effective max_stream_duration `duration`.
 std::vector<Place> places_of(Setting duration) {
   std::vector<Place> places{{kUnset, duration}};
   if (!duration) return places;

@@ -19,7 +19,8 @@ namespace {
 using namespace tests;
 using Names = std::vector<std::string>;
 
-// c1 ▷ c2 ▷ … ▷ c<length>; the last cluster is a leaf; the routes lead to c1.
+// The routes lead to c1. Each of c1, c2, … is an aggregate of the next cluster. c<length> is a
+// leaf.
 void build_path(DependencyWorld& world, int length) {
   world.route_to({"c1"});
   for (int i = 1; i < length; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gRFC A50, as A61 and A75 changed it. The tests run whole policy trees, from cluster_manager down
-// to round_robin.
+// to the leaf policy (round_robin, unless a test says otherwise).
 #include <algorithm>
 
 #include <catch2/catch.hpp>

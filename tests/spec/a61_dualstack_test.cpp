@@ -9,9 +9,9 @@
 //
 // Not here:
 //   - weighted_round_robin: a58_weighted_round_robin_test.
-//   - A new list starts no pass from its beginning: an attempt at an address that stays goes
-//     on, and so does its delay. Lists that come quickly therefore hold no address up (decision
-//     35).
+//   - In the document a new list starts a pass from its beginning. Here an attempt at an address
+//     that stays goes on, and so does its delay. Lists that come quickly therefore hold no address
+//     up (decision 35).
 //   - An endpoint that gains or loses an address keeps its connection where the document makes it a
 //     new endpoint.
 //   - GRPC_EXPERIMENTAL_XDS_DUALSTACK_ENDPOINTS is true unless it is "false".
@@ -206,7 +206,7 @@ TEST_CASE("A61: an attempt that fails has the next one begin at once",
       "idle c -> connect a, timer attempt/a 0.25s",
       "connecting a -> ",
       "failed a -> connect b, timer attempt/b 0.25s",
-      "late -> ",    // a's delay.
+      "late -> ",    // The timer of a's attempt fires late, and changes nothing.
       "idle a -> ",  // a's back-off is over, but its turn in this pass is over too.
       "connecting b -> ",
       "ready b -> release a, release c, READY",
@@ -424,7 +424,7 @@ TEST_CASE("A61: each endpoint has attempts and a delay of its own",
   leaf.ready("b2");
   CHECK(leaf.held == std::set<std::string>{"a1", "a2", "b2", "c"});
 
-  // Reports that come late, or for an address that the policy no longer holds.
+  // A timer that fires late, and a timer of an address that the policy no longer holds.
   leaf.step(TimerFired{leaf.timers[1].timer});
   leaf.update({"c"});
   leaf.step(TimerFired{leaf.timers[0].timer});

@@ -33,7 +33,8 @@ using test::TreeHarness;
 
 // --- B1: the order in which resources arrive -------------------------------------------
 
-// agg ▷ {a, inner ▷ {b}}: the control plane's answer for every resource below the routes.
+// The aggregate `agg` lists the leaf `a` and the aggregate `inner`, which lists the leaf `b`. The
+// control plane has an Answer for every resource below the routes.
 struct Answer {
   ResourceKey key;
   Resource resource;

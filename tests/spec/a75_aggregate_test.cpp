@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gRFC A75, and the parts of A37 and A31 that it builds on. The tests run whole policy trees, from
-// cluster_manager down to round_robin.
+// cluster_manager down to the leaf policy (round_robin, unless a test says otherwise).
 #include <catch2/catch.hpp>
 
 #include "tests/support/printed.hpp"

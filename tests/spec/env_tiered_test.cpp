@@ -35,7 +35,7 @@ std::vector<Hosts> percents(const std::vector<int>& healthy) {
 
 }  // namespace
 
-// --- clusters in order, each its own ---
+// --- the order of the clusters, and the settings of each ---
 
 SCENARIO("ENV: an aggregate's clusters are tried in the order of its list",
          "[spec][tiered][ENV-2]") {
