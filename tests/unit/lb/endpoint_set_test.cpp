@@ -223,7 +223,7 @@ TEST_CASE("endpoint_set: endpoints hear of their shared address in the order of 
   EndpointSet set(Connects::kAtOnce);
   LbEffects effects;
   set.update(slice_of({"a,s", "b,s", "c,s"}), effects);
-  set.update(slice_of({"c,s", "d,s", "b,s"}), effects);  // b was listed before c, and c before d.
+  set.update(slice_of({"c,s", "d,s", "b,s"}), effects);  // b came first, then c; d is new.
   effects.clear();
   set.observe(ready("s"), effects);
   Strings released;

@@ -26,7 +26,8 @@ const HttpFilterConfig kOfHost = ending("host");
 const HttpFilterConfig kOfRoute = ending("route");
 const HttpFilterConfig kOfCluster = ending("cluster");
 
-// The text of the configuration that is in the chain; "": the chain is empty.
+// The text of the configuration of the chain's first filter: one of the four above, else "another".
+// "": there is no chain.
 std::string whose(const FilterChainPtr& chain) {
   if (chain == nullptr) return "";
   for (const HttpFilterConfig& config : {kOfChain, kOfHost, kOfRoute, kOfCluster}) {

@@ -38,7 +38,7 @@ struct FilteredRouter : RouterFixture {
 
   const CallArgs call{.path = "/s/M", .seed = 7};
   std::string asked_for;
-  std::size_t place = 0;  ///< The place that the picker was told for that cluster.
+  std::size_t place = 0;  ///< PickArgs::cluster_place, as the picker got it.
   std::string seen;       ///< The header "x", as the picker saw it.
 };
 

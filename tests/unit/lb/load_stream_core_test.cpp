@@ -39,7 +39,7 @@ std::string to_text(const LoadStreamEffect& effect) {
       effect);
 }
 
-// A core without jitter, and a clock.
+// A core, by default without jitter, and a clock.
 struct Stream {
   explicit Stream(double jitter = 0, std::uint64_t seed = 1)
       : core({.jitter = jitter, .seed = seed}) {}
@@ -107,7 +107,7 @@ TEST_CASE("load_stream_core: streams without a report are opened ever less often
   CHECK(stream.closed(1) == "no-report, timer 2 1000ms");
   stream.now += 1s;
   CHECK(stream.step(LoadRetryDue{2}) == "open 3 10000ms");
-  // The time that the stream was open counts.
+  // The back-off is 1600 ms. The 600 ms for which the stream was open count as a part of it.
   stream.now += 600ms;
   CHECK(stream.closed(3) == "no-report, timer 4 1000ms");
   stream.now += 1s;
@@ -137,7 +137,8 @@ TEST_CASE("load_stream_core: a report resets the back-off", "[lb][A51]") {
   CHECK(stream.step(LoadReported{3}).empty());
   stream.now += 30s;
   CHECK(stream.closed(3) == "ended, open 4 10000ms");
-  // A server that ends each stream after a report does not get streams without end.
+  // If a server ends each stream right after a report, the next stream begins a second after it at
+  // the earliest.
   stream.step(LoadReported{4});
   CHECK(stream.closed(4) == "ended, timer 5 1000ms");
   stream.now += 1s;

@@ -233,7 +233,8 @@ TEST_CASE("outlier_endpoints: say when there is something to tell", "[lb][outlie
     const bool trackers = endpoints.take_tracker_changes();
     return std::pair(trackers, endpoints.take_health_changes());
   };
-  // Both count as changed at first: an earlier incarnation may have ejected endpoints.
+  // Trackers and health count as changed at first: an earlier incarnation of the policy may have
+  // ejected endpoints.
   CHECK(changes() == std::pair(true, true));
   CHECK(changes() == std::pair(false, false));
   endpoints.update(slice_of({"a", "b"}));

@@ -37,7 +37,7 @@ class Graph {
     return *this;
   }
 
-  // The clusters c1 ▷ c2 ▷ … ▷ c<length>; the last one is a leaf.
+  // Each of c1, c2, … is an aggregate of the next cluster. c<length> is a leaf.
   Graph& path(std::size_t length) {
     for (std::size_t i = 1; i < length; ++i)
       add(aggregate(absl::StrCat("c", i), {absl::StrCat("c", i + 1)}));
@@ -245,7 +245,8 @@ TEST_CASE("cluster graph: what has to be watched is all that is reached", "[xds]
 
 TEST_CASE("cluster graph: the order of a list does not decide whether a graph is too deep",
           "[xds][graph][A37-12][A37-51][B10]") {
-  // c1 ▷ … ▷ c16 is as deep as allowed, so a cluster above c1 makes the graph too deep.
+  // c1 ▷ … ▷ c16 (each lists the next) is as deep as allowed, so a cluster above c1 makes the graph
+  // too deep.
   const std::string too_deep = "deeper than 16 at cluster c16";
   for (const bool long_first : {true, false}) {
     INFO(long_first);
@@ -293,8 +294,8 @@ TEST_CASE("cluster graph: a loop is not deep, but the way through it may be",
   CHECK(*ring.leaves("backwards") == Names{"leaf"});
   CHECK_FALSE(resolves(ring, "r0"));  // The path from r0 to r16 has 17 clusters.
 
-  // c1 ▷ … ▷ c15 ▷ {c1, leaf} resolves. If c16 leads back to c1, the graph is too deep: as in
-  // C-core, the 16th cluster must be a leaf.
+  // c1 ▷ … ▷ c15 (each lists the next) resolves if c15 lists c1 and a leaf. If c16 leads back to
+  // c1, the graph is too deep: as in C-core, the 16th cluster must be a leaf.
   CHECK(resolves(Graph().path(15).add(aggregate("c15", {"c1", "leaf"})).leaf("leaf"), "c1"));
   CHECK(resolves(Graph().path(15).add(aggregate("c15", {"leaf", "c1"})).leaf("leaf"), "c1"));
   const auto back = [](const Names& fifteenth) {
@@ -307,7 +308,8 @@ TEST_CASE("cluster graph: a loop is not deep, but the way through it may be",
   CHECK_FALSE(resolves(back({"c16", "leaf"}), "c1"));
   CHECK_FALSE(resolves(back({"leaf", "c16"}), "c1"));
 
-  // Clusters behind a loop count as they would without the loop: c1 ⇄ c2 ▷ c3 ▷ … ▷ c17.
+  // Clusters behind a loop count as they would without the loop. Here c1 and c2 list each other, c2
+  // also lists c3, and c3 leads to c17.
   Graph behind = Graph().path(17);
   behind.add(aggregate("c2", {"c1", "c3"}));
   CHECK(absl::StrContains(behind.error("c1"), "deeper than 16 at cluster c17"));
@@ -367,7 +369,7 @@ TEST_CASE("cluster graph: a path of a hundred thousand clusters takes no stack",
 
 TEST_CASE("cluster graph: a diamond on a diamond is walked once, not along its 2^n paths",
           "[xds][graph][A37-8][B10]") {
-  // d1 ▷ {a1, b1} ▷ d2 ▷ … ▷ d8: 2^7 paths of 15 clusters.
+  // d1 lists a1 and b1, which both list d2, and so on to d8: 2^7 paths of 15 clusters.
   Graph graph;
   for (int i = 1; i <= 7; ++i) {
     const std::string next = absl::StrCat("d", i + 1);
