@@ -24,7 +24,7 @@
 namespace signalbox::test {
 
 /// The call as the server sees it, without messages: whether it has a deadline, and the metadata
-/// with keys that begin with "x-".
+/// with keys that begin with "x-" (values in hexadecimal).
 inline std::string seen_by(const grpc::ServerContext& context) {
   std::string text = context.deadline() == std::chrono::system_clock::time_point::max()
                          ? "no deadline"
@@ -111,7 +111,7 @@ class EchoService final : public Echo::Service {
   std::atomic<int> failed{0};  ///< Calls that failed by `failing`.
   int port = 0;
 
-  /// How the next calls of any method fail; they fail without response headers.
+  /// How the next calls of any method fail: without response headers, unless `is_answered`.
   struct Failing {
     std::atomic<int> times{0};
     std::atomic<int> reads{0};  ///< Messages that are read before the failure.

@@ -40,7 +40,7 @@ class Diary {
 };
 
 // An interceptor that records when it is made, when the call is sent and when the call ends. It
-// also changes sent messages and the status.
+// also adds a header to the call, and its name to the error text of a failed call.
 class Noting final : public ClientInterceptorFactoryInterface {
  public:
   Noting(std::string name, Diary& diary) : name_(std::move(name)), diary_(diary) {}

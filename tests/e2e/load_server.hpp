@@ -45,7 +45,7 @@ struct LoadBooks {
   std::uint64_t issued = 0;
   std::uint64_t succeeded = 0;
   std::uint64_t failed = 0;
-  std::uint64_t in_progress = 0;  ///< Calls in progress in the last report that had the locality.
+  std::uint64_t in_progress = 0;  ///< Not a sum: the number in the last locality that was read.
   std::map<std::string, MetricBook> metrics = {};
 };
 

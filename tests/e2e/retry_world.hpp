@@ -93,7 +93,7 @@ struct RetryWorld : ChannelWorld {
   ConnectionPtr connection;
 };
 
-/// Writes to a stream until a write fails, after the stream's only reply came. Returns the stream's
+/// Writes to a stream until a write fails, then reads the stream's only reply. Returns the stream's
 /// status.
 inline grpc::StatusCode write_until_lost(Echo::Stub& stub, grpc::ClientContext& context) {
   EchoRequest request;

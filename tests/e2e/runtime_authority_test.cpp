@@ -16,7 +16,8 @@
 namespace signalbox::test {
 namespace {
 
-// Sets the environment variable for one runtime. The runtime reads it with each response.
+// Sets the environment variable kSwitch during this object's life. A runtime reads it with each
+// response.
 class RewriteSwitch {
  public:
   explicit RewriteSwitch(const char* value) { ::setenv(kSwitch, value, 1); }

@@ -38,7 +38,7 @@ std::string world_yaml(const std::string& policy,
                       endpoints_yaml("orders", {addresses}));
 }
 
-/// The name of the backend that answers `user`, or the error.
+/// The peer ("ipv4:…") that answers a call with the header `user`, or the error text.
 std::string backend_of(Stub& stub, const std::string& user) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);

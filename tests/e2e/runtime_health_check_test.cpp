@@ -86,8 +86,8 @@ bool some_from(Stub& stub, const std::string& cluster) {
 const std::vector<std::string> kOfC = {"cluster=\"c\""};
 const std::vector<std::string> kUnhealthy = {"cluster=\"c\"", "state=\"unhealthy\""};
 
-/// Checks that an endpoint gets no calls once it fails its probes, and gets calls again once it
-/// passes them. The same for each kind of probe.
+/// Checks that the backend "first" gets no calls once it fails its probes, and gets calls again
+/// once it passes them. `set` makes it pass or fail the probes, of whatever kind they are.
 void check_leaves_and_returns(Runtime& runtime,
                               Stub& stub,
                               const std::function<void(bool fit)>& set) {

@@ -65,7 +65,8 @@ struct World {
            cluster_yaml("secondary") + endpoints;
   }
 
-  /// A quarter of the first priority's endpoints answer, half of the second's, all of the third's.
+  /// One of the four endpoints of primary/0 answers. primary/1 and secondary/0 have one endpoint
+  /// each, which answers.
   std::string endpoints() const {
     return endpoints_yaml("primary",
                           {{first.address,

@@ -45,8 +45,8 @@ Endpoint endpoint(const std::vector<std::string>& addresses,
   return made;
 }
 
-/// One address of each state, named after its state. p+q are one endpoint with two addresses. The
-/// child sends its calls to z.
+/// Addresses that are named after their state or health ("ready2": a second one of that state). p
+/// (CONNECTING) and q (READY) are one endpoint with two addresses. The child sends its calls to z.
 class Hosts {
  public:
   explicit Hosts(HealthStatusSet allowed = kUsual) : allowed_(allowed) {

@@ -33,7 +33,8 @@ class Days {
       flip(host);
   }
 
-  /// A random event, and up to forty minutes of time.
+  /// One to three random events, at times a pick for each routed cluster, and then up to forty
+  /// minutes of time.
   void live() {
     for (unsigned left = 1 + draw(3); left > 0; --left)
       happen();
@@ -46,8 +47,8 @@ class Days {
     most_.policies = std::max(most_.policies, tree_.population().policies);
   }
 
-  /// Brings all hosts up and gives each cluster endpoints.
-  /// Then an hour passes, which is longer than any timer.
+  /// Brings all hosts up, gives each cluster endpoints, and routes to all clusters. Then an hour
+  /// passes, which is longer than any timer.
   void settle() {
     for (const std::string& leaf : kLeaves)
       deal(leaf, 1);
@@ -138,7 +139,8 @@ class Days {
     }
   }
 
-  // Deals hosts out to priorities. Each host has a zone of its own, or the priority has one zone.
+  // Deals about half of the hosts out to priorities. Each host has a zone of its own. The zone has
+  // the host's name, with or without a "z" before it, so that localities are also renamed.
   void deal(const std::string& leaf, std::size_t at_least = 0) {
     std::vector<Texts> priorities(at_least + draw(4));
     for (const std::string& host : kHosts) {
@@ -194,8 +196,9 @@ class Days {
   TreeHarness::Population most_;
 };
 
-/// Policies that connect to all endpoints, or policies that connect only when a pick asks for it.
-/// Each endpoint here has a locality of its own.
+/// Policies that connect to all endpoints: at once, or only when a pick asks for it. pick_first is
+/// left out, because it connects to one endpoint. pick_first below wrr_locality connects to all,
+/// because each endpoint here has a locality of its own.
 std::vector<ChildPolicy> policies_that(bool connect_when_asked) {
   std::vector<ChildPolicy> policies = child_policies();
   std::erase_if(policies, [&](const ChildPolicy& policy) {

@@ -78,7 +78,7 @@ std::size_t messages_of_one_change(int endpoints) {
   return world.tree.messages() - before;
 }
 
-/// The number of messages when one of `clusters` clusters gets another endpoint.
+/// The number of messages when the only endpoint of one of `clusters` clusters is replaced.
 std::size_t messages_of_one_cluster(int clusters) {
   TreeHarness tree;
   XdsWorld world;

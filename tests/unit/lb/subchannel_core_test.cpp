@@ -58,7 +58,8 @@ std::vector<Effect> all(const SubchannelEffects& effects) {
   return found;
 }
 
-// A subchannel in `state`. Its present attempt is 2, so attempt 1 is stale.
+// A subchannel in `state`. Attempt 1 is over. Attempt 2 is the present one, except in IDLE, where
+// it has not begun.
 SubchannelCore in_state(ConnectivityState state) {
   SubchannelCore core(options());
   core.step(ConnectRequested{}, {});
