@@ -209,7 +209,7 @@ TEST_CASE("runtime: no call fails where one of two endpoints answers UNAVAILABLE
       row.predicate,
       "}");
   std::string endpoints = endpoints_yaml("c", {{broken.address()}, {server.address().str()}});
-  // Moves all localities to priority 0.
+  // Both endpoints are in priority 0: in a locality each (`apart`), or in one.
   if (row.apart) {
     endpoints = replaced(endpoints, "priority: 1", "priority: 0");
   } else {

@@ -170,7 +170,7 @@ TEST_CASE("router: a call counts once for its caller, with or without an endpoin
   missing->unserved(queued);
   CHECK(calls("DEADLINE_EXCEEDED") + calls("UNAVAILABLE") == without + 1);
   const double unavailable = calls("UNAVAILABLE");
-  // As a caller does that could not reach the picked endpoint.
+  // A caller that could not reach the picked endpoint calls unserved().
   router->unserved(router->pick(args));
   CHECK(calls("UNAVAILABLE") == unavailable + 1);
   CHECK(calls("OK") == 1);

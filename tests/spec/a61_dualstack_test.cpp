@@ -613,7 +613,7 @@ TEST_CASE("A61: the pick_first policy ignores outlier detection and health check
   leaf.ready("a");
   CHECK(leaf.pick() == "a");
   CHECK(leaf.reresolutions == 0);
-  // The connections of unhealthy() and of the second ready() are new ones.
+  // unhealthy() and the second ready() bring new connections, and each of these is published.
   CHECK(leaf.published.size() == published + 2);
 }
 

@@ -135,7 +135,8 @@ TEST_CASE("leaf_tiers: a tier that is wanted runs, each with its own endpoints",
   CHECK(fixture.addresses("p0") == "a d");
   CHECK(fixture.addresses("p0-degraded") == "b");
   CHECK(fixture.addresses("p1") == "e f");
-  // In panic, calls go to endpoints of any health except DRAINING.
+  // In panic, calls go to endpoints of any health except DRAINING. The child gets all of these
+  // marked as UNHEALTHY.
   CHECK(fixture.addresses("p1-all") == "e h g");
   for (const LocalityPtr& locality : fixture.given("p1-all")->priorities.front().localities) {
     for (const Endpoint& endpoint : locality->endpoints)

@@ -179,7 +179,7 @@ class History {
   }
 
   void run(const LbEffects& effects) {
-    // I1: TRANSIENT_FAILURE lasts until READY.
+    // By I1 of pick_first_core.hpp, CONNECTING never follows TRANSIENT_FAILURE.
     if (has_failed_) RC_ASSERT(first_.state() != kConnecting);
     has_failed_ = first_.state() == kFailure;
     Texts acquired;

@@ -431,7 +431,8 @@ TEST_CASE("tiered_rules: who is connected: all up to where the scores reach 100"
   TierPlan plan = plan_tiers(leaves, 0);
   CHECK(text_of(plan.shares) == "0/0/0=70 0/1/0=30");
   CHECK(plan.connected == std::vector<TierSet>{{{0, kHealthyHosts}, {1, kHealthyHosts}}, {}});
-  // A failed priority in the middle stays connected; degraded hosts come last.
+  // Priority 1 of the first leaf has failed, and stays connected. Degraded hosts get what the
+  // healthy hosts of all priorities leave.
   const std::vector<HostReportPtr> failing{
       report({{hosts(1), hosts(1), hosts(4)}, {hosts(0), hosts(0), hosts(1)}}),
       report({{hosts(1), hosts(0), hosts(4)}, {hosts(0), hosts(4), hosts(4)}})};

@@ -133,7 +133,7 @@ TEST_CASE("parse_cluster: maglev, by the enum and by its own message",
 
 TEST_CASE("parse_cluster: a table of maglev that is not prime, or too large, is refused",
           "[xds][parse][maglev]") {
-  // 4,999,696 is 2,236 squared; 5,000,021 is the next prime number after the largest size.
+  // 4,999,696 is 2,236 squared. 5,000,021 is 13 × 384,617, and larger than the largest size.
   const auto size =
       GENERATE(as<std::string>{}, "0", "1", "65536", "4999696", "5000021", "9223372036854775807");
   const std::string fields = "table_size { value: " + size + " }";
