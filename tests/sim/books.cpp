@@ -128,7 +128,7 @@ void gauges_are_what_lives(const Books& books,
                   books.sum(Metric::kConnectionsOpen, {cluster}),
                   is,
                   complaints);
-    double ready = 0;  // The sum over all priorities.
+    double ready = 0;  // The number of ready endpoints, summed over all priorities.
     for (const auto& [labels, value] : books.series(Metric::kEndpoints)) {
       if (labels.at(0) == cluster && labels.at(2) == "ready") ready += value;
     }

@@ -78,8 +78,8 @@ void Calls::look(Call& call) {
   }
 }
 
-// Records which hosts sessions need. A call that begins a session counts, too, even if no simulated
-// client continues the session.
+// Records the hosts that a call of a session names in its cookie, and the host that it went to. A
+// call that begins a session counts, too, even if no simulated client continues the session.
 void Calls::note_wishes(const Call& call) {
   const bool is_of_session = call.client || !call.pick.set_cookie().empty();
   if (!is_of_session) return;

@@ -121,8 +121,7 @@ class Calls {
 
   const std::map<std::uint64_t, SlowRead>& slow_reads() const { return slow_reads_; }
 
-  /// Each cluster reference that calls hold, and the number of its holders; in order of name and
-  /// age.
+  /// Each cluster reference that calls or slow reads hold, and the number of its holders.
   std::vector<std::pair<const lb::ClusterRef*, std::int64_t>> references() const;
 
   /// The counts of each cluster that calls were routed to.

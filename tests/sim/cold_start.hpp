@@ -21,7 +21,8 @@ namespace signalbox::sim {
 
 struct ColdStart {
   std::uint64_t requests = 0;
-  /// The time from the opening of the first channel to the last call's pick.
+  /// The time from the opening of the first channel until no call waited for its pick. It is
+  /// measured in steps of 100 ms.
   Duration until_last_call{};
   std::vector<std::string> broken;  ///< The broken invariants; empty: all held.
 };

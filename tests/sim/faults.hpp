@@ -5,8 +5,8 @@
 //
 //   FakeFaults (menu, dice) ─▶ [Faults]: from time to time ─▶ fakes, stage, world
 //
-// The fakes fire the other faults (Opportunity::kThere) when they handle a response, connection,
-// message or call.
+// The fakes, Stage and World fire the other faults (Opportunity::kThere), each at the places where
+// it can happen: for example FakeControlPlane, when it sends a response.
 
 #pragma once
 

@@ -51,7 +51,7 @@ struct Options {
   std::string pinned;
 };
 
-/// A seed to run; `menu` replaces the seed's own menu.
+/// A seed to run. `menu`, if set, replaces the faults that the seed itself would choose.
 struct Job {
   std::uint64_t seed = 0;
   absl::optional<Menu> menu;
@@ -140,7 +140,8 @@ void tell_failure(const Job& job, const Outcome& outcome) {
                    "\n"));
 }
 
-// The seed's hash from another process, with other addresses and hash seeds.
+// Runs the seed in another process, which has other memory addresses and other hash-table seeds.
+// Returns the hash of that run.
 std::string hash_elsewhere(const std::string& program, const Job& job) {
   std::string command = absl::StrCat("'", program, "' --hashes --seeds 1 --seed ", job.seed);
   if (job.menu) absl::StrAppend(&command, " --faults ", testing::text_of(*job.menu));

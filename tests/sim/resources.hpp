@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// resources — the topology as real xDS bytes, valid and invalid ones.
+// resources — makes serialised xDS resources of a topology; also invalid ones, which the client
+// must refuse.
 
 #pragma once
 

@@ -94,7 +94,8 @@ bool Stage::step(Instant end) {
   if (clock_.now() < frozen_until_) return wait_frozen(end);
   std::vector<std::size_t> ready = runnable();
   if (ready.empty() && !idle()) {
-    // Only the starved actor is ready. Other actions run first until its starvation ends.
+    // Only the starved actor is ready. If a timer or action is due before its starvation ends, that
+    // runs first; otherwise the starvation ends now.
     if (run_due(std::min(end, starved_until_))) return true;
     starved_ = 0;
     ready = runnable();
@@ -181,8 +182,9 @@ void Stage::watch_endpoints(const caf::type_erased_tuple& message) {
   complaints_.require(!drains, "the child never sees who is DRAINING [A55-29]", policy);
 }
 
-// Checks that a subchannel map is not swept too often. When messages may be late, this is not
-// checked, because two messages may then arrive sooner after each other than they were sent.
+// Checks that the sweeps of a subchannel map are at least kBetweenSweeps apart. This is not checked
+// while messages may be late (kMessagesLate, a frozen or starved actor), because two messages may
+// then arrive sooner after each other than they were sent.
 void Stage::watch_sweeps(caf::scheduled_actor& actor, const caf::type_erased_tuple& message) {
   if (content_of<SweepAsked>(message) == nullptr) return;
   const Instant troubled = std::max(frozen_until_, starved_until_) + kLate;

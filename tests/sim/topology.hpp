@@ -24,8 +24,9 @@
 
 namespace signalbox::sim {
 
-inline constexpr int kClusters = 7;  ///< c0 … c6; children of an aggregate have smaller numbers.
-inline constexpr int kHosts = 6;     ///< The most hosts that a leaf has.
+/// c0 … c6. The children of an aggregate have smaller numbers than the aggregate.
+inline constexpr int kClusters = 7;
+inline constexpr int kHosts = 6;  ///< The most hosts that a leaf has.
 
 struct HostModel {
   int number = 0;  ///< The number of the address within its cluster.
@@ -47,7 +48,8 @@ using PriorityModel = std::vector<LocalityModel>;
 
 enum class ClusterKind : std::uint8_t { kEds, kDns, kAggregate };
 
-/// The override_host_status (A55-4, A55-5): the hosts that sessions may stay on.
+/// The override_host_status (A55-4, A55-5): sessions may stay on hosts that get calls, on DRAINING
+/// hosts too, or on no host.
 enum class MayStay : std::uint8_t { kServed, kDrainingToo, kNobody };
 
 struct ClusterModel {
@@ -86,8 +88,8 @@ struct TargetModel {
 struct Topology {
   std::vector<TargetModel> targets;
   std::map<std::string, ClusterModel> clusters;
-  /// The runtime spreads an aggregate's calls by health (ENV), unless the aggregate names its own
-  /// mode.
+  /// Whether the runtime's mode of aggregates is kTiered (ENV). An aggregate's own mode, if set, is
+  /// used instead.
   bool tiered = false;
   unsigned panic_percent = 0;  ///< The runtime's panic threshold for aggregates in tiered mode.
 };

@@ -204,7 +204,8 @@ void World::calm() {
     if (!eject_somebody(channels_[i], topology_.targets[i])) return;
   }
   encore();
-  // After the drains, no session keeps its host for longer than this.
+  // No session keeps an unneeded host for longer than this: encore() has shortened the idle
+  // timeouts (shorten_idle_timeouts).
   if (!pass(minutes(16))) return;
   forget_endings();
   probe_routes();
@@ -316,8 +317,9 @@ bool World::pass(Duration duration) {
   return setting_.complaints.empty();
 }
 
-// Shortly before the end, resends resources that the client was allowed to miss. Routes that come
-// then may name a cluster that never exists: the client uses them after 15 s of waiting for it.
+// Passes `duration`. 20 s before its end, resends the resources that the client was allowed to miss
+// (FakeControlPlane::resend_forgotten). Routes among them may name kGhost, a cluster that never
+// exists: the client waits 15 s for it before it uses the routes.
 bool World::settle(Duration duration) {
   constexpr Duration kAfterwards = seconds(20);
   if (!pass(duration - kAfterwards)) return false;

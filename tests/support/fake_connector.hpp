@@ -42,11 +42,11 @@ class FakeConnector final : public actors::Connector {
                                    Duration timeout,
                                    Events events) override;
 
-  /// A backend that leaves kUp loses its connections: at once, or when a keepalive notices that the
-  /// backend is gone.
+  /// A backend that leaves kUp loses its connections: within 5 ms if it is kRefusing now, after 1
+  /// to 20 s if it is kBlackholed (as when a keepalive notices that the backend is gone).
   void set_state(const Address& address, BackendState state);
   BackendState state_of(const Address& address) const;
-  /// Closes the connections to an address; the backend's state stays as it is.
+  /// Closes the connections to an address within 5 ms. The backend's state stays as it is.
   void reset(const Address& address);
   void all_up();
 
@@ -61,7 +61,8 @@ class FakeConnector final : public actors::Connector {
 
   bool answers_badly(const Address& address) const { return bad_.contains(address); }
 
-  /// For each address: how many attempts and open connections the client still holds.
+  /// For each address: the number of attempts and connections that the client still holds, without
+  /// failed attempts and closed connections.
   std::map<Address, int> wanted() const;
 
   /// The open connections of each address. A connection is identified by its number.

@@ -147,7 +147,7 @@ void FakeControlPlane::close_silent() {
     close(number, "keepalive timed out");
 }
 
-// --- the world --------------------------------------------------------------
+// --- the resources that the server has --------------------------------------
 
 void FakeControlPlane::set(ResourceType type,
                            const std::string& name,

@@ -6,9 +6,10 @@
 //   ads_stream actor ─▶ open, send ─▶ [FakeControlPlane] ─▶ received, closed
 //   world ─▶ set(resource), remove, drop_streams, restart; faults ─┘
 //
-// The server speaks the state-of-the-world protocol: its response of a type has all resources that
-// the stream has subscribed to and that exist. Every message takes time, and messages of one stream
-// stay in order.
+// The server speaks the state-of-the-world protocol. A response of LDS or CDS has all resources
+// that the stream has subscribed to and that exist. A response of RDS or EDS has those that have
+// changed, or after a change of the subscription all of them. Every message takes time, and
+// messages of one stream stay in order.
 //
 // The server complains if the client breaks the protocol. Each response must get exactly one ACK or
 // NACK with its nonce, unless the client answers a later response of the type instead. The client

@@ -10,7 +10,7 @@
 namespace signalbox::testing {
 namespace {
 
-constexpr unsigned kActive = 25;  // The share of all faults that a seed's menu has, in percent.
+constexpr unsigned kActive = 25;  // The probability that a fault is on a seed's menu, in percent.
 
 std::uint64_t hash_of(absl::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;

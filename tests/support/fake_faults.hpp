@@ -3,7 +3,7 @@
 // FakeFaults — the menu of one seed: the kinds of faults that may fire. Each kind has random
 // numbers of its own.
 //
-//   seed ─▶ menu: a quarter of the faults ─▶ fires(fault) at each opportunity: 25 % as a rule
+//   seed ─▶ menu: each fault with 25 % ─▶ fires(fault): with the percentage of its FaultRow
 //
 // The random numbers of a fault depend on the seed and the fault's name alone. So another menu, or
 // a new kind of fault, changes no draws of the other faults.
@@ -69,7 +69,7 @@ enum class Fault : std::uint8_t {
 /// The occasions on which a fault may fire.
 enum class Opportunity : std::uint8_t {
   kNow,   ///< At random times, by a timer of tests/sim/faults.
-  kThere  ///< At each response, connection or call that a fake handles.
+  kThere  ///< Each time that a fake, or the simulation, reaches a place where it can happen.
 };
 
 struct FaultRow {
@@ -91,7 +91,7 @@ std::string text_of(const Menu& menu);
 
 class FakeFaults {
  public:
-  /// The seed's own menu.
+  /// The seed chooses the menu.
   explicit FakeFaults(std::uint64_t seed);
   FakeFaults(std::uint64_t seed, Menu menu);
 
@@ -100,7 +100,8 @@ class FakeFaults {
   /// Draws whether the fault fires now. If it does, counts it.
   bool fires(Fault fault);
 
-  /// The random numbers that decide the details of this fault.
+  /// The random numbers of this fault: fires() draws from them, and so do its details, for example
+  /// a delay.
   FakeChance& dice(Fault fault) { return dice_.at(fault); }
 
   /// No fault fires from now on.
@@ -108,7 +109,7 @@ class FakeFaults {
 
   const Menu& menu() const { return menu_; }
 
-  /// How often each fault of the menu has fired.
+  /// How often each fault has fired. A fault that never fired has no entry.
   const std::map<Fault, std::uint64_t>& fired() const { return fired_; }
 
   std::uint64_t total() const;

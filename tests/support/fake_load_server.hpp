@@ -8,8 +8,9 @@
 // A report counts as written when it arrives. If the stream ends before, the report is lost, and
 // the client must report its counts again. The server asks for the loads of all clusters.
 //
-// The server complains if a request other than the first of a stream has a node, and if a client
-// opens more than one stream a second. The server's random numbers are independent of other fakes.
+// The server complains if the first request of a stream has no node, if a later one has a node, and
+// if a client opens more than one stream a second. The server's random numbers are independent of
+// other fakes.
 
 #pragma once
 

@@ -4,8 +4,9 @@
 //
 //   policy actor ─▶ watch ─▶ [FakeLoadStreams] ─▶ a report each period ─▶ listener
 //
-// All endpoints report the same load, so weights change no expectation of the spread of calls. It
-// complains if a listener watches a connection twice: a policy that forgot its earlier watch.
+// All endpoints report the same load, so calls are spread as if endpoints had no weights. The fake
+// complains if a listener watches a connection twice with the same period: then a policy has
+// forgotten its earlier watch.
 
 #pragma once
 

@@ -44,8 +44,8 @@ void FakeReclaimer::delay_over(std::uint64_t number) {
   pass();
 }
 
-// Destroys the snapshots that no reader sees any more, in the order in which they were retired
-// (R2).
+// Destroys snapshots in the order in which they were retired (R2). Stops at the first one that has
+// a delay left, or that a reader may still see.
 void FakeReclaimer::pass() {
   while (!snapshots_.empty()) {
     const Retired& oldest = snapshots_.front();

@@ -38,14 +38,15 @@ class FakeReclaimer final : public actors::Reclaimer {
   /// Destroys retired objects that no call uses any more.
   void sweep();
 
-  /// Whether a reader may still touch this snapshot after it was retired.
+  /// Whether this snapshot is retired and not yet destroyed.
   bool is_pending(const lb::Snapshot* snapshot) const;
 
   std::size_t pending_snapshots() const { return snapshots_.size(); }
 
   std::size_t pending_objects() const { return objects_.size(); }
 
-  /// The simulated world ends: from now on every retired object is destroyed at once.
+  /// The simulated world ends: destroys all retired objects. A snapshot that is retired later is
+  /// destroyed at once.
   void end_world();
 
  private:

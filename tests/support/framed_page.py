@@ -30,8 +30,8 @@ def need_browser() -> None:
         sys.exit(1 if in_ci else SKIPPED)
 
 
-# A word on two lines is broken. Long words may be broken, and a line may end after a hyphen or a
-# slash.
+# `broken` of the result: words of table cells that stand on two lines. Words of more than 21
+# letters may be broken, and a line may end after a hyphen or a slash.
 MEASURE = """
 <!doctype html><meta charset="utf-8"><body>
 <iframe id="frame" style="border:0;width:%dpx;height:3000px" srcdoc="%s"></iframe><pre id="out"></pre>

@@ -2,7 +2,7 @@
 //
 // Happened — a queue of events that another thread reports to a test.
 //
-//   other thread ─▶ add() ─▶ [Happened] ─▶ next() ─▶ the test, which waits as long as kPatience
+//   other thread ─▶ add() ─▶ [Happened] ─▶ next(): waits; fails the test after kPatience ─▶ event
 
 #pragma once
 

@@ -30,7 +30,7 @@ struct CrowdEnds {
   std::atomic<std::size_t> other{0};
 };
 
-/// Raises the limit of open files as far as it goes, and restores it when it is destroyed.
+/// Raises the soft limit of open files to the hard limit. The destructor restores the soft limit.
 class RaisedFileLimit {
  public:
   RaisedFileLimit() {
@@ -51,9 +51,9 @@ class RaisedFileLimit {
   rlimit before_{};
 };
 
-/// All connections are open before the first answer is read. There are ten thousand clients, if
-/// the process may have that many descriptors: each client takes one of this process, and 1,500 are
-/// left for the server.
+/// Runs the crowd, and counts the ends of its requests in `ends`. All connections are open before
+/// the first answer is read. There are ten thousand clients, or fewer if this process may not have
+/// that many descriptors: each client takes one, and 1,500 are left for the server.
 inline void http_crowd(int port, const std::string& page, CrowdEnds& ends) {
   const RaisedFileLimit limit;
   ends.clients = std::min<std::size_t>(10'000, limit.files() - 1'500);

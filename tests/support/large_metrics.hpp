@@ -19,7 +19,8 @@ namespace signalbox::testing {
 
 struct LargeMetrics {
   std::shared_ptr<metrics::Instruments> instruments;
-  /// Held so that no endpoint's counters are erased for another endpoint's, as policies do.
+  /// The endpoints' counters, held as policies hold them. Counters that nothing holds may be erased
+  /// to make room for those of another endpoint.
   std::vector<EndpointCallsPtr> endpoints;
 };
 

@@ -4,8 +4,8 @@
 #     include("${PROJECT_SOURCE_DIR}/tests/support/missing_tool.cmake")
 #     signalbox_missing_tool(interop_needs_go interop "there is no `go` on PATH")
 #
-# CTest reports the test as skipped. With CI=true the test fails: CTest would report a failure as
-# skipped, too, if its output contained the word SKIPPED.
+# CTest reports the test as skipped. With CI=true the test fails. Its message then must not contain
+# the word SKIPPED, because CTest reports every test that prints this word as skipped.
 if(CMAKE_SCRIPT_MODE_FILE)
   if("$ENV{CI}" STREQUAL "true")
     message(FATAL_ERROR "${REASON}; install it and configure again")

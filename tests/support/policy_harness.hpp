@@ -42,7 +42,8 @@ class PolicyHarness {
  public:
   explicit PolicyHarness(std::unique_ptr<lb::Policy> policy) : policy_(std::move(policy)) {}
 
-  /// Each of these functions feeds one event, and returns the texts of its effects, in order.
+  /// Each of these functions feeds events, and returns the texts of their effects in the order in
+  /// which the policy asked for them.
   std::vector<std::string> step(const LbEvent& event);
   std::vector<std::string> update(LbConfigPtr config,
                                   XdsConfigPtr xds = nullptr,

@@ -4,10 +4,10 @@
 // format. Tables of invalid resources start from them, and so do fuzzers.
 //
 //   kResourceSeeds ─▶ text proto ─▶ bytes ─▶ parse_resource with all_parse_options(): valid
+//
 // Type URLs in Anys have Envoy's package names ("envoy.…"), not those of signalbox's own copies of
 // the messages. Together the seeds have every extension that the parser reads. A new extension
 // needs a seed.
-// parser reads. A new extension needs a seed.
 
 #pragma once
 

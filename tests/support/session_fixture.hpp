@@ -35,7 +35,8 @@ inline std::string base64(absl::string_view text) {
   return absl::Base64Escape(text);
 }
 
-/// The content of a Set-Cookie's value: "ip:port;cluster".
+/// Decodes the value of a Set-Cookie: "ip:port;cluster". If it is not base64: "? " and the whole
+/// Set-Cookie.
 inline std::string host_in(absl::string_view set_cookie) {
   absl::string_view value = set_cookie.substr(0, set_cookie.find(';'));
   value.remove_prefix(std::min(value.find('=') + 1, value.size()));
@@ -85,7 +86,8 @@ struct SessionFixture : RouterFixture {
   }
 
   /// Answers a pick as override_host does: a usable host that the cookie names, or else the choice
-  /// of the child policy. Here the child's choice is the first usable endpoint.
+  /// of the child policy. Here the child's choice is the first usable endpoint. If the session is
+  /// strict and its cookie names no usable host, the call is dropped.
   PickResult answer(const PickArgs& args) {
     asked.push_back(args.cluster->str());
     const lb::SessionArgs* const session = lb::session_of(args);
@@ -167,7 +169,7 @@ struct SessionFixture : RouterFixture {
   std::vector<std::string> warnings;
   std::vector<std::string> asked;   ///< The clusters of all picks.
   std::vector<std::string> wishes;  ///< The hosts named by the cookie of each call.
-  /// The session arguments of the last pick. Their `hosts` dangle after the pick.
+  /// The arguments of the last pick of a session. Their `hosts` dangle after the pick.
   std::optional<lb::SessionArgs> last;
 };
 

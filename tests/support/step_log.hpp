@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepLog — an explanation as lines: "part: decision; reason; source". Empty parts are left out.
+// StepLog — an explanation as lines: "part: decision; reason; source". An empty reason or source is
+// left out.
 
 #pragma once
 

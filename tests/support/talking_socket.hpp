@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TalkingSocket — a server on a port of 127.0.0.1. It accepts connections, reads from them, and
-// sends the test's bytes to each.
+// TalkingSocket — a server on a port of 127.0.0.1. It accepts one connection after the other, reads
+// from it, and sends the test's bytes to it.
 //
-//   client ─▶ connects, sends ─▶ [a thread] ─▶ one turn after the other ─▶ closes, or waits
+//   client ─▶ connects, sends ─▶ [a thread] ─▶ one turn after the other ─▶ closes, or resets
 //
 // A turn waits for a text from the client, and then sends a text.
 
@@ -55,10 +55,10 @@ class TalkingSocket {
     turns_.back().says = std::move(what);
   }
 
-  /// From now on the socket resets connections instead of closing them.
+  /// From now on the socket resets a connection after its last turn, instead of closing it.
   void reset_after() { resets_ = true; }
 
-  /// The bytes that the client sent on the newest connection.
+  /// The bytes of one connection that had been received when a turn last sent its text.
   std::string heard() const {
     const std::lock_guard lock(mutex_);
     return heard_;

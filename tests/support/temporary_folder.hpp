@@ -30,7 +30,7 @@ class TemporaryFolder {
 
   std::string path(const std::string& name) const { return path_ + "/" + name; }
 
-  /// Writes elsewhere and moves the file into place, so no reader sees half a file. Returns the
+  /// Writes another file and renames it to `name`, so that no reader sees half a file. Returns the
   /// path.
   std::string write(const std::string& name, const std::string& text) const {
     const std::string unfinished = path(name + ".unfinished");

@@ -15,7 +15,8 @@
 
 namespace signalbox::test {
 
-// Larger subchannel maps are not checked, because a check takes time in proportion to the map.
+// Subchannel maps with more subchannels are not checked for their invariants after each event,
+// because such a check takes time in proportion to the map.
 constexpr std::size_t kCheckedSubchannels = 1'000;
 
 namespace {
@@ -42,7 +43,7 @@ struct TreeHarness::Node {
   std::unique_ptr<lb::Policy> core;
   std::map<ChildName, std::unique_ptr<Node>> children;
   std::optional<Publish> published;
-  bool holds = false;  ///< Whether the policy ever acquired a subchannel.
+  bool holds = false;  ///< Whether the policy ever acquired a subchannel, or kept sessions.
   std::optional<lb::SubchannelMapCore> map;
   std::map<Address, Subchannel> subchannels;  ///< The subchannels of the node's map.
   std::optional<lb::SweepCore> sweeper;       ///< The sweeper of the node's map.

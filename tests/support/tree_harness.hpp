@@ -46,7 +46,7 @@ class TreeHarness {
   /// and attempts to connect never end.
   void silence(const std::string& address);
 
-  /// From now on an attempt fails when its cluster's connect_timeout is over.
+  /// From now on an attempt to a silent address fails when its cluster's connect_timeout is over.
   void end_attempts() { attempts_end_ = true; }
 
   void advance(Duration duration);
@@ -96,7 +96,8 @@ class TreeHarness {
   /// While `badly` is true, calls to the address fail. Connections to it stay.
   void answer_badly(const std::string& address, bool badly = true);
 
-  /// The addresses that picks of `cluster` reach, over many seeds, in order.
+  /// The different results of 200 picks of `cluster`, each with another seed, sorted. A complete
+  /// pick gives its address; any other pick gives the text of pick().
   std::vector<std::string> reached(const std::string& cluster);
 
   /// The number of connections to the address that were made so far.
@@ -129,7 +130,8 @@ class TreeHarness {
   /// The number of messages to policies and to subchannel maps that actors would have sent so far.
   std::size_t messages() const { return messages_; }
 
-  /// The events since the last call, one line each.
+  /// The lines that were logged since the last call: policies that started or stopped, changes of
+  /// subchannels, publications of the root, and observations.
   std::vector<std::string> take_log();
 
  private:

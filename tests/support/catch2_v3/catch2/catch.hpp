@@ -22,7 +22,7 @@
 namespace Catch {
 namespace Matchers {
 
-// Catch2 3 has another Contains, for ranges. Its header is not included here.
+// Catch2 3 has another Contains, for ranges. The header of that one must not be included here.
 inline StringContainsMatcher Contains(const std::string& text,
                                       CaseSensitive case_sensitive = CaseSensitive::Yes) {
   return ContainsSubstring(text, case_sensitive);
