@@ -158,9 +158,11 @@ int run_load_merge(const LoadMergeOptions& options);
 struct PlanOptions {
   std::string resources;
   std::string bootstrap;  ///< Names the certificate providers that the resources may use.
-  /// `assumptions.health` comes from `health`, the providers from `bootstrap`.
+  /// run_plan() fills `assumptions.health` from `health` and `degraded` below, and the certificate
+  /// providers from `bootstrap`.
   PlanRequest request;
-  std::vector<std::string> health;  ///< CLUSTER/PRIORITY=PERCENT, as in `degraded`.
+  /// CLUSTER/PRIORITY=PERCENT: the percentage of healthy (degraded) endpoints to assume.
+  std::vector<std::string> health;
   std::vector<std::string> degraded;
   std::string mode = "both";  ///< `priority`, `tiered`, `both`.
   std::string html;           ///< Empty: no page.

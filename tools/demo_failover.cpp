@@ -70,8 +70,8 @@ class PinnedBackend {
  public:
   explicit PinnedBackend(DemoStage& stage) : stage_(stage) {}
 
-  // The session's moves count from here. The failback before this act moved the session, too: no
-  // endpoint of the first cluster has the address in the session's cookie.
+  // The session's moves count from here. The failback moved the session, too, and rightly: its
+  // cookie named a backend of another cluster.
   absl::Status drain(const Narrator& narrator) {
     auto backend = stage_.session().settle(stage_.leaves()[0], kFailbackTime);
     if (!backend.ok()) return backend.status();

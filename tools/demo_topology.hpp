@@ -3,8 +3,8 @@
 // The demo's clusters and backends, read from its resources.
 //
 //   resources ─▶ [parse] ─▶ leaves, places ─▶ backends are started, on free ports
-//                                                │
-//   file for `signalbox serve` ◀─ [resources]
+//                                                                     │
+//   file for `signalbox serve` ◀─ [resources] ◀───────────────────────┘
 //
 // Invariants
 //   T1  There are exactly three leaves, and every leaf has a place.

@@ -36,8 +36,9 @@ std::chrono::nanoseconds longest_backoff(std::chrono::nanoseconds away);
 
 struct Absence {
   std::string name;
-  std::string brings;         ///< The cluster that the change puts first.
-  bool breaks_stream = true;  ///< False: the client keeps its stream, and no back-off counts.
+  std::string brings;  ///< The cluster that the change puts first.
+  /// False: the client keeps its stream, so bound() has no back-off in it.
+  bool breaks_stream = true;
   CallTime left;
   std::optional<CallTime> returning;  ///< From here on the control plane may answer.
   std::optional<CallTime> returned;   ///< From here on the control plane surely answers.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// metrics_text — reads the text that Prometheus reads, as a list of samples.
+// metrics_text — reads metrics in Prometheus' text format into a list of samples.
 //
 //   GET /metrics ─▶ text ─▶ [parse_metrics_text] ─▶ samples ─▶ top_view, demo
 

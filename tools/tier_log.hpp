@@ -56,8 +56,8 @@ class TierLog {
   std::vector<TierStep> steps_;
 };
 
-/// The loads of an aggregate's leaves, each summed over the leaf's priorities, from metric
-/// signalbox_tier_load_percent in Prometheus' text format.
+/// The load of each leaf of an aggregate: the sum of signalbox_tier_load_percent over the leaf's
+/// tiers. `metrics` is in Prometheus' text format.
 std::map<std::string, double> tier_loads(const std::string& metrics, const std::string& aggregate);
 
 }  // namespace signalbox::tools

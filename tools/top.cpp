@@ -49,7 +49,8 @@ class Screen {
     if (is_keyboard_) {
       termios keys = before_;
       keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-      keys.c_cc[VSUSP] = _POSIX_VDISABLE;  // A stopped command would leave its screen behind.
+      // No Ctrl-Z: a command that it stops would leave its screen on the terminal.
+      keys.c_cc[VSUSP] = _POSIX_VDISABLE;
       ::tcsetattr(STDIN_FILENO, TCSANOW, &keys);
     }
     std::cout << "\x1b[?1049h\x1b[?25l" << std::flush;  // Another screen, without a cursor.

@@ -44,8 +44,8 @@ class Process:
     def __init__(self, argv: list, environment: Optional[dict] = None) -> None:
         self.argv = [str(word) for word in argv]
         self._errors = tempfile.TemporaryFile()
-        # The process has its own session, so Ctrl-C reaches only the driver, which then ends all
-        # processes in order.
+        # setsid() gives the process another process group than the driver's. So Ctrl-C reaches only
+        # the driver, which then ends all processes.
         try:
             self.popen = subprocess.Popen(
                 self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,

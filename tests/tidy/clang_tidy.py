@@ -46,7 +46,7 @@ def key_of(entry: dict, checks: bytes) -> str:
     text = subprocess.run([*words, "-E", "-C"], cwd=entry["directory"], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, check=False)
     if text.returncode != 0:
-        return ""  # The source does not compile. clang-tidy will print the errors.
+        return ""  # The source cannot be preprocessed. clang-tidy will print the errors.
     return hashlib.sha256(b"\0".join([checks, shlex.join(words).encode(), text.stdout])).hexdigest()
 
 

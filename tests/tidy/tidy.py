@@ -262,7 +262,8 @@ class Part:
     """A definition or declaration in a namespace or a class."""
 
     def __init__(self, kind: str, head: str, start: int, end: int) -> None:
-        self.kind = kind  # "function": a definition; "scope"; "statement": any declaration.
+        # "function": its definition; "scope": a namespace or a type; "statement": any declaration.
+        self.kind = kind
         self.head = head  # The text in front of the part's `{` or `;`.
         self.start = start
         self.end = end
