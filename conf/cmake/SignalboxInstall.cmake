@@ -2,7 +2,7 @@
 # The files that `cmake --install` installs. All of them are relocatable:
 #
 #   bin/signalbox                       the command
-#   lib/libsignalbox_*.a                an archive per folder, as they are (decision 19)
+#   lib/libsignalbox_*.a                the archive of each folder, not joined into one (decision 19)
 #   lib/cmake/signalbox, lib/pkgconfig  for find_package(signalbox CONFIG) and pkg-config --static
 #   include/signalbox-M.N/signalbox/    the public headers and the headers that they include: see
 #                                       install_headers.cmake

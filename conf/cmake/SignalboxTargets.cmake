@@ -18,8 +18,9 @@ foreach(linker mold lld)
   endif()
 endforeach()
 
-# Full debug information takes half of the build time, and line tables are enough to read a backtrace. -Og compiles in
-# nine tenths of the time of -O0, and its objects are half as large and run faster (decision 131).
+# Full debug information takes half of the build time, and line tables are enough to read a
+# backtrace. -Og compiles in nine tenths of the time of -O0, and its objects are half as large and
+# run faster (decision 131).
 string(REPLACE "-g" "-g1 -Og" CMAKE_CXX_FLAGS_DEBUG "${CMAKE_CXX_FLAGS_DEBUG}")
 
 # Binaries contain the paths of sources in the project, and so do not depend on the folder of the
@@ -37,9 +38,9 @@ endif()
 # No source needs more than 1 GB.
 add_compile_options("$<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000>")
 
-# Static libraries are compiled with -fPIC, so that shared libraries can contain them. No other
-# library ever replaces a function of signalbox, so the compiler may inline functions across this
-# boundary.
+# Static libraries are compiled with -fPIC, so that shared libraries can contain them. The compiler
+# would then not inline functions that another library could replace. No other library replaces a
+# function of signalbox, so the option allows inlining.
 add_compile_options("$<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>")
 
 # The options of Debian's packages (dpkg-buildflags with hardening=+all), and protections of the

@@ -64,7 +64,7 @@ class AdsModel {
   void gone(WatcherId watcher);
   void opening(Instant now);
   void opened(Instant now);
-  /// The stream ended, closed by the server or by the client because of what the server sent.
+  /// The stream ended, or could not be opened.
   void closed();
   void received(const SentResponse& response);
   /// Received bytes are not a DiscoveryResponse, so the client ended the stream.

@@ -17,7 +17,7 @@ from typing import Callable
 class Command:
     words: tuple[str, ...]
     times: int = 1
-    # The number that a successful run adds to the count. None: it adds nothing.
+    # The number that a successful run adds to the part's count. None: it adds nothing.
     worth: float | None = None
     # A pattern that finds the count in the output, in place of `worth`. Its group is a number. If
     # it matches several times, the smallest number counts.
@@ -59,7 +59,7 @@ def rounds(amount: int, each: int, **programs: tuple[str, str]) -> list[Command]
 RESOURCES = ("listener", "route_config", "cluster", "endpoints", "response")
 FUZZ_TARGETS = 13
 FUZZED_AT_A_TIME = 2
-RESOURCES_A_SECOND = 800  # The sum over all targets. Measured rates were always higher.
+RESOURCES_A_SECOND = 800  # The executions of all targets in RESOURCES together. Measured: more.
 CONTROL_PLANE_FAULTS = "bad-resource,garbage-resource,response-omits,response-repeated,response-stale,response-partial,type-late"
 PROPERTIES = ("spec_leaves", "tests/spec"), ("lb_petiole_test", "tests/unit/lb"), ("lb_property_test", "tests/unit/lb")
 MOST_DEMO_MINUTES = 60  # The longest run of one demo.

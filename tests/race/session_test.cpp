@@ -160,7 +160,8 @@ class World {
   ReclaimerThread reclaimer_;
 };
 
-// One data-plane thread. Returns how many picks were not what they should be.
+// One data-plane thread. Returns how many picks set a wrong cookie, or set none although they had
+// to.
 int make_calls(const lb::Router& router, World& world, int seed, const std::atomic<bool>& done) {
   int broken = 0;
   for (int i = seed; !done.load(std::memory_order_relaxed); ++i) {

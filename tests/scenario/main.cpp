@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// signalbox_scenario_test [--rewrite] DIRECTORY — plays every transcript (*.txt) of the directory,
-// and compares, or writes down, what comes of it.
+// signalbox_scenario_test [--rewrite] DIRECTORY — plays every transcript (*.txt) of the directory.
+// Compares the results with the expected lines, or with --rewrite replaces the expected lines.
 
 #include <algorithm>
 #include <cstdio>

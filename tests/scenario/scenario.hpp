@@ -7,11 +7,13 @@
 //   policy NAME POLICY               from the next eds on: the priorities' policy: round_robin, …
 //   limit NAME CALLS                 from the next eds on: at most CALLS calls in flight
 //   drop NAME CATEGORY PERCENT       from the next eds on: the share of calls dropped
-//   detect NAME                      from the next eds on: an endpoint that fails more than half of
-//                                    ten calls is ejected for 30 s; at most half of all endpoints
+//   detect NAME                      from the next eds on: an endpoint with at least ten calls, of
+//                                    which more than half fail, is ejected for 30 s; at most half
+//                                    of all endpoints are ejected
 //   idle NAME 10s                    from the next eds on: the time that sessions keep a host
 //   keep NAME draining               from the next eds on: sessions also keep DRAINING hosts
-//   standby COUNT                    from the next start of a policy on: connected priorities
+//   standby COUNT                    for policies that start from now on: the number of priorities
+//                                    after the one in use that stay connected
 //   sessions on|off                  whether calls may belong to sessions
 //   eds NAME PRIORITY | PRIORITY …   endpoints, as XdsWorld writes them: east:a,b west*3:c
 //   dns NAME ADDRESS                 aggregate NAME LEAF …

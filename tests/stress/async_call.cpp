@@ -57,8 +57,9 @@ class AsyncUnary final : public OneAtATime {
   Response response_;
 };
 
-// Does, of these four operations, those that the kind of stream has: writes all messages,
-// WritesDone, reads all replies, Finish. A chat (both directions stream) writes and reads in turn.
+// A streaming call. A client stream writes all messages, then does WritesDone and Finish. A server
+// stream reads all replies, then does Finish. A chat (both directions stream) writes and reads in
+// turn, then does WritesDone, reads the other replies, and does Finish.
 template <typename Outgoing, typename Incoming, typename Stream>
 class AsyncStream final : public OneAtATime {
  public:

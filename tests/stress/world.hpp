@@ -31,7 +31,8 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// Makes one of the changes above, drawn from the seed. Only one thread may call it.
+  /// Makes one of the changes in the drawing above, drawn from the seed. Only one thread may call
+  /// it.
   void disturb();
 
   /// A random channel or router. The caller may keep it longer than its runtime lives.

@@ -6,11 +6,9 @@
 //                          ▲                        │ nobody takes the connection: pick again
 //                          └────────────────────────┘
 //
-// All is one session, with a cookie jar, until "new" on stdin begins another.
-//
-// HTTP is cpp-httplib's.
-//
-// At the end of stdin it says how many requests ended with which code.
+// All requests belong to one session, with a cookie jar, until the line "new" on stdin begins
+// another session. cpp-httplib does HTTP. At the end of stdin, the program prints how many requests
+// ended with which code.
 #include <chrono>
 #include <iostream>
 #include <memory>
