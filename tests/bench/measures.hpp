@@ -47,8 +47,9 @@ Measured measure_pick(const MeasureOptions& options, Side& side);
 /// Makes synchronous unary calls in closed loops: `p50_us`, `p99_us`, `calls_per_second`.
 Measured measure_closed_loop(const MeasureOptions& options, Side& side);
 
-/// Makes asynchronous calls at a rate: `cpu_us_per_call` of this process, `p50_us`, `p99_us`,
-/// `calls`, and `idle`: the share of the whole machine's CPU time that was idle meanwhile.
+/// Makes asynchronous calls at a rate: `cpu_us_per_call` of this process, without the CPU time of
+/// waiting until calls are due, which is `waiting_us` per call; `p50_us`, `p99_us`, `calls`; and
+/// `idle`, the share of the whole machine's CPU time that was idle meanwhile.
 Measured measure_cpu(const MeasureOptions& options, Side& side);
 
 /// Makes asynchronous calls at a rate while the driver kills the backends of cluster `primary` and
@@ -67,9 +68,9 @@ Measured measure_outage(const MeasureOptions& options, Side& side);
 Measured measure_overload(const MeasureOptions& options, Side& side);
 
 /// Calls that wait for their first connection. Writes a line when all of them wait: the driver then
-/// starts a backend. `queued_us`: this process's CPU time per call, from the first call until all
-/// are answered; `answered_ns`: the instant when all are answered. `ready_us`: the CPU time per
-/// call of the same calls, made again on the open connection.
+/// gives the cluster its endpoint. `queued_us`: this process's CPU time per call, from the first
+/// call until all are answered; `answered_ns`: the instant when all are answered. `ready_us`: the
+/// CPU time per call of the same calls, made again on the open connection.
 Measured measure_queued(const MeasureOptions& options, Side& side);
 
 /// Makes calls at a low rate while the driver changes the endpoints. Writes a line before each

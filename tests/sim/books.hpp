@@ -65,8 +65,9 @@ void active_priorities_are_the_best(const Books& books,
                                     const Topology& topology,
                                     FakeComplaints& complaints);
 
-/// Checks aggregates in tiered mode: the loads of all tiers sum to 100 when any host is fit, and
-/// every tier with a load is connected (ENV-14, ENV-25).
+/// Checks aggregates in tiered mode: signalbox_tier_load_percent has the loads that the model
+/// computes, and all hosts of a tier with a load are connected (ENV-14, ENV-25). Hosts of policies
+/// that do not connect to all hosts are left out.
 void loads_are_of_a_hundred(const Books& books,
                             const Setting& setting,
                             const Topology& topology,

@@ -307,7 +307,7 @@ Touched mutate_route(Topology& topology, FakeChance& chance) {
   return {""};
 }
 
-// A target without a virtual host gets one back with the next change of this kind.
+// A target without a virtual host gets one back by the next mutate(), which then calls this.
 Touched mutate_virtual_host(Topology& topology, FakeChance& chance) {
   const auto left_out = std::ranges::find_if(
       topology.targets, [](const TargetModel& target) { return target.for_somebody_else; });

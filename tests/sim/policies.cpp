@@ -37,7 +37,7 @@ void write_shuffled(LoadBalancingPolicy& policy) {
   add(policy, message);
 }
 
-// A small ring is built quickly, and is large enough for five hosts.
+// A small ring is built quickly, and is large enough for the most hosts that a leaf has (kHosts).
 void write_ring_hash(LoadBalancingPolicy& policy) {
   known::ring_hash::v3::RingHash message;
   message.mutable_minimum_ring_size()->set_value(64);

@@ -24,8 +24,10 @@ namespace signalbox::sim {
 void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target, const Topology& topology);
 
 /// Checks each policy by many picks. A policy that spreads calls reaches every host. A policy that
-/// picks one host stays with it. Equal hashes go to the same host. A pick is refused only for a
-/// drop or a limit. Precondition: all hosts are up, and ask_by_hash() ran some seconds ago.
+/// picks one host stays with it. Equal hashes go to the same host. No pick fails or is queued, and
+/// as many are dropped as EDS says. A tiered aggregate is checked in another way: only hosts of
+/// tiers with a load get calls. Precondition: all hosts are up, and ask_by_hash() ran some seconds
+/// ago.
 void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   const TargetModel& target,
                                   const Topology& topology,
@@ -38,8 +40,8 @@ struct Suspect {
 };
 
 /// Finds a cluster of the target that ejects hosts, with a policy that leaves ejected hosts out,
-/// and with at least two hosts. Returns the host that most picks choose; nullopt: there is no such
-/// cluster.
+/// and with at least two hosts. Tiered aggregates are left out. Returns the host that most picks
+/// choose; nullopt: there is no such cluster.
 std::optional<Suspect> find_suspect(const lb::Snapshot& snapshot,
                                     const TargetModel& target,
                                     const Topology& topology);

@@ -88,8 +88,8 @@ void set_ejection(const ClusterModel& model, Cluster& cluster) {
   settings.mutable_failure_percentage_request_volume()->set_value(2);
 }
 
-// Every third cluster has health checks, at outlier detection's interval but at most every 10 s:
-// a recovered host must be known to be healthy before the simulator checks calls.
+// Every third cluster has health checks. Their interval is that of outlier detection, but at most
+// 10 s: a recovered host must be known to be healthy before the simulator checks calls.
 void set_health_checks(const ClusterModel& model, Cluster& cluster) {
   if (number_of(cluster.name()) % 3 != 0) return;
   auto& check = *cluster.add_health_checks();

@@ -58,16 +58,17 @@ class CookieHeader final : public HeaderSource {
   const std::string& cookie_;
 };
 
-/// The cookie's hosts that a call routed to `cluster` must go to while everything is up. Empty: the
-/// session has lost its host, or the model cannot tell.
+/// Hosts of the cookie: a call routed to `cluster` must go to one of them while all hosts are up.
+/// Empty: the session has lost its host, or the model cannot tell.
 std::set<Address> must_stay_on(const SessionCookieText& cookie,
                                const std::string& path,
                                const std::string& cluster,
                                const TargetModel& target,
                                const Topology& topology);
 
-/// For a tiered aggregate: the leaves that have an address of the cookie. The call may go to any of
-/// these leaves, whatever their loads are. The model cannot tell to which of their addresses.
+/// For a tiered aggregate: its DNS leaves that have an address of the cookie. The call may go to
+/// any of these leaves, whatever their loads are. The model cannot tell to which of a leaf's
+/// addresses, because all addresses of a DNS name are one endpoint.
 std::set<std::string> may_stay_in(const SessionCookieText& cookie,
                                   const std::string& path,
                                   const std::string& cluster,

@@ -21,9 +21,10 @@ struct Shrunk {
   bool finished = true;
 };
 
-/// Removes faults from the menu of `failed` while the seed still breaks the same first sentence.
-/// Every remaining fault is needed. The order of actors changes with each menu, so this search may
-/// miss a smaller menu. The search ends after about two million steps (kMostSteps).
+/// Removes faults from the menu of `failed` while the seed still breaks the same first sentence. If
+/// the search finishes, the seed no longer breaks it without any one of the remaining faults. The
+/// order of actors changes with each menu, so the search may miss a smaller menu. It gives up after
+/// about two million steps (kMostSteps).
 Shrunk shrink(std::uint64_t seed, const Outcome& failed);
 
 }  // namespace signalbox::sim

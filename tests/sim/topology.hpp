@@ -95,7 +95,7 @@ struct Topology {
 };
 
 /// One tier: the healthy hosts of one priority of a leaf, or its degraded hosts, or (in panic) all
-/// its hosts.
+/// its hosts but DRAINING ones.
 struct Place {
   std::string leaf;
   std::size_t priority = 0;
@@ -141,7 +141,7 @@ std::set<std::string> reachable(const Topology& topology);
 std::vector<Address> dns_answer(const std::string& cluster, const std::string& dns_name);
 
 /// The priority of the leaf that gets the leaf's calls when every host is up; nullopt: no priority
-/// has a host.
+/// has a host that may get calls.
 std::optional<std::size_t> best_priority(const ClusterModel& leaf);
 
 /// The hosts of best_priority(), by locality. All addresses of a DNS name are in one locality.

@@ -173,8 +173,9 @@ void World::turmoil() {
 }
 
 // Ends all faults, and lets time pass until the world is at rest: all back-offs have ended, and the
-// last configuration is in use. The longest wait is for unneeded priorities, which are kept for
-// fifteen minutes.
+// last configuration is in use. Checks it, and plays the further acts: day, drains, encore. At the
+// end the world rests again, for longer than unneeded priorities are kept (15 minutes), and is
+// checked once more.
 void World::calm() {
   faults_.end();
   setting_.load_server->say(minutes(1));

@@ -21,7 +21,8 @@ namespace signalbox::test {
 inline constexpr std::chrono::seconds kPatience{60};
 
 struct Finished {
-  int status = -1;  ///< 128 + n when signal n ended the program; -1 when it had to be killed.
+  /// 128 + n when signal n ended the program; -1 when the program had not ended in time.
+  int status = -1;
   std::string output;
   std::string errors;
 };
