@@ -88,7 +88,7 @@ void rotate_leaves(xds::ResourceBytes& resource, std::size_t first) {
   resource.bytes = cluster.SerializeAsString();
 }
 
-// Moves the endpoint to a new locality of a priority below all others.
+// Moves the endpoint to a new priority below all others, in the same locality.
 void lower(ClusterLoadAssignment& assignment, LocalityLbEndpoints& locality, int index) {
   std::uint32_t lowest = 0;
   for (const auto& other : assignment.endpoints())

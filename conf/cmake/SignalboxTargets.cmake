@@ -69,8 +69,8 @@ add_library(signalbox::warnings ALIAS signalbox_warnings)
 target_compile_options(signalbox_warnings INTERFACE
   -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual -Wno-missing-field-initializers -Werror)
 
-# signalbox_library(NAME [PCH name] SOURCES ... PUBLIC ... PRIVATE ...): the library
-# signalbox::NAME, one per folder. PCH: see SignalboxPrecompiled; by default core.
+# signalbox_library(NAME [PCH name] SOURCES ... PUBLIC ... PRIVATE ...): the static library
+# signalbox::NAME. PCH: the precompiled header conf/pch/PCH.hpp; by default core.
 function(signalbox_library name)
   cmake_parse_arguments(ARG "" "PCH" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   if(NOT ARG_PCH)

@@ -58,8 +58,8 @@ class World {
     selector_ = lb::make_config_selector(config, clusters_);
   }
 
-  // Publishes a new table of hosts. In it one host is DRAINING, and another one is in the state
-  // that `turn` selects: without subchannel, IDLE, or READY over a new connection.
+  // Publishes a new table of hosts. One host in it is DRAINING, and one has a new connection. The
+  // number of the turn decides which hosts are READY, IDLE or without a subchannel.
   void publish() {
     const int turn = turn_++;
     const int changed = turn % kHosts;

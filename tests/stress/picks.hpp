@@ -30,7 +30,8 @@ class PickUser {
   /// Makes one call.
   void call(const RouterPtr& router);
 
-  /// After all runtimes have ended: ends the kept picks, and checks that all callbacks were called.
+  /// Call it after all runtimes have ended. Ends the kept picks, and checks that each callback was
+  /// called once, or not at all if it was cancelled (P2).
   void finish();
 
   std::uint64_t completed() const { return completed_; }

@@ -71,7 +71,7 @@ class World {
   /// The metrics of all runtimes so far, including those of ended runtimes.
   std::vector<std::shared_ptr<prometheus::Collectable>> metrics_;
   std::vector<std::thread> endings_;
-  std::mutex mutex_;  ///< Guards the list of lives.
+  std::mutex mutex_;  ///< Guards lives_, with their channels and routers.
   std::vector<Life> lives_;
 };
 
