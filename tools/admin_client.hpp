@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// admin_client — asks a running process that serves its admin pages (Runtime::serve_admin).
+// admin_client — requests admin pages from a running process (Runtime::serve_admin).
 //
 //   `signalbox dump`, `signalbox explain` ─▶ [admin_get] ─▶ unix socket or loopback
 //                                                                  └▶ the runtime's pages

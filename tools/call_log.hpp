@@ -90,10 +90,11 @@ class CallLog {
   /// The error of the first call in failed_other().
   const std::string& first_other_error() const { return first_other_error_; }
 
-  /// The time from the first kill to the first answer of the next cluster; nullopt: no such answer
-  /// yet.
+  /// The time from the begin of the first kill to the first answer of the second-best cluster;
+  /// nullopt: no such answer yet.
   std::optional<std::chrono::nanoseconds> failover() const;
-  /// The time from the best cluster's return to its first answer; nullopt: no such answer yet.
+  /// The time from primary_back() to the best cluster's first answer after the first kill; nullopt:
+  /// no such answer yet.
   std::optional<std::chrono::nanoseconds> failback() const;
 
  private:

@@ -42,9 +42,9 @@ struct Absence {
   CallTime left;
   std::optional<CallTime> returning;  ///< From here on the control plane may answer.
   std::optional<CallTime> returned;   ///< From here on the control plane surely answers.
-  std::optional<CallTime> in_effect;
-  std::uint64_t calls = 0;      ///< Calls answered before `returning`.
-  std::uint64_t too_early = 0;  ///< Those of `calls` that the cluster `brings` answered.
+  std::optional<CallTime> in_effect;  ///< The end of the first call that shows the change.
+  std::uint64_t calls = 0;            ///< Calls answered before `returning`.
+  std::uint64_t too_early = 0;        ///< Those of `calls` that the cluster `brings` answered.
 
   std::chrono::nanoseconds away() const;
   /// The time from the control plane's return to the first call that shows the change.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes choose the steps of a story: watchers come and go, streams open and close, responses
-// come, time passes. After every step the real client and session (AdsWorld) are compared with a
-// model (AdsModel).
+// The bytes choose a sequence of steps: a watcher comes or goes, a stream opens or closes, a
+// response comes, time passes. After every step the real client and session (AdsWorld) are compared
+// with a model (AdsModel).
 
 #include <chrono>
 #include <string>

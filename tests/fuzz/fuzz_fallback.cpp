@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes choose the steps of a story: servers connect, fail, recover and answer, watchers come
-// and go, time passes. After every step the real client (FallbackWorld) is compared with a model.
+// The bytes choose a sequence of steps: a server connects, fails, recovers or answers, a watcher
+// comes or goes, time passes. After every step the real client (FallbackWorld) is compared with a
+// model (FallbackModel).
 
 #include <algorithm>
 #include <chrono>

@@ -66,7 +66,7 @@ std::shared_ptr<const CallStats> counted_stats(const std::shared_ptr<Census>& ce
 
 class World {
  public:
-  // Every publication has a connection of its own, every eighth also clusters of its own.
+  // Publishes a snapshot with a new connection. Every eighth snapshot also has new clusters.
   void publish() {
     ++sequence_;
     if (clusters_.empty() || sequence_ % 8 == 0) renew_clusters();

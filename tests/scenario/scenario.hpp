@@ -2,7 +2,7 @@
 //
 // Scenario — runs the commands of a transcript on a policy tree.
 //
-//   command ─▶ XdsWorld, TreeHarness ─▶ lines: the events, in order
+//   command ─▶ XdsWorld, TreeHarness ─▶ lines: TreeHarness's log, then the answer of the command
 //
 //   policy NAME POLICY               from the next eds on: the priorities' policy: round_robin, …
 //   limit NAME CALLS                 from the next eds on: at most CALLS calls in flight

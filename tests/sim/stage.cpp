@@ -291,7 +291,7 @@ bool Stage::run_due(Instant end) {
   return true;
 }
 
-// --- lives ------------------------------------------------------------------
+// --- deaths and starvation of actors ------------------------------------------
 
 bool Stage::kill(const std::string& kind, FakeChance& dice) {
   std::vector<caf::actor_id> candidates;

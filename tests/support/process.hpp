@@ -27,7 +27,8 @@ struct Finished {
   std::string errors;
 };
 
-/// Starts the program and captures both streams. Fails the test when the program does not start.
+/// Starts the program and captures stdout and stderr. Fails the test when the program does not
+/// start.
 tools::ChildProcess start_program(const std::vector<std::string>& argv);
 
 /// Waits for a started program's end.

@@ -22,8 +22,8 @@ void set_size(int terminal, TerminalSize size) {
   REQUIRE(::ioctl(terminal, TIOCSWINSZ, &window) == 0);
 }
 
-// Starts the program as the first process of a new session. Such a process gets the first terminal
-// that it opens as its controlling terminal.
+// Starts the program as the first process of a new POSIX session (setsid). Such a process gets the
+// first terminal that it opens as its controlling terminal.
 pid_t spawn_in(const std::string& terminal, const std::vector<std::string>& argv) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;

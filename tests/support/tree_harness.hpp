@@ -51,8 +51,8 @@ class TreeHarness {
 
   void advance(Duration duration);
 
-  /// Each policy at `path` and below publishes its last publication again, as a restarted policy
-  /// does.
+  /// Each policy at `path` and below publishes its last state and picker again, as a restarted
+  /// policy does.
   void repeat(const std::string& path);
 
   /// The hash of a call, for policies that need one; nullopt: a random hash.
