@@ -4,11 +4,11 @@
 // the clusters that they name. Removes a cluster only when no call can refer to it any more.
 //
 //   XdsConfig ─▶ ApplyToRoot{g} ─▶ (policy tree) ─▶ RootPublished{≥ g} ─▶ PublishSnapshot
-//                                                          GracePassed ─▶ scan ─▶ ApplyToRoot{g+1}
+//   SnapshotGracePassed, the timer "scan" ─▶ unused clusters leave the tree ─▶ ApplyToRoot{g+1}
 //
 // Invariants
 //   C1  clusters(selector) ⊆ clusters(picker) in every published snapshot (A31-7, A31-18).
-//   C2  A cluster leaves the tree only after no selector that names it can be called, and no call
+//   C2  A cluster leaves the tree only when no pick can read a selector that names it, and no call
 //       refers to it (A31-14, A31-15).
 //   C3  The last published snapshot serves until a newer snapshot is complete, even if the
 //       channel's or the root's actor restarts meanwhile.
@@ -86,7 +86,8 @@ struct ApplyToRoot {
 
 struct ExitIdleRoot {};
 
-/// Data for metrics, with the first snapshot of a configuration: from then on calls can use it.
+/// For the metrics: goes with the first snapshot of a configuration, which makes the configuration
+/// usable for calls.
 struct ConfigApplied {
   ConfigOrigin origin;
   /// The time from XdsConfigArrived to that snapshot.
@@ -171,8 +172,8 @@ class ChannelCore {
   void retire_clusters(const Routes& old);
   void drop_unreferenced();
 
-  /// Whether the published picker comes from the present root of the policy tree, and not from the
-  /// snapshot before a restart of the channel's actor.
+  /// Whether the published picker came from the policy tree to this ChannelCore. False: none has
+  /// come, or calls still use the snapshot from before the restart of the channel's actor.
   bool is_serving() const { return root_.picker != nullptr && !predecessor_serves_; }
 
   bool may_go(const ClusterName& name, const Kept& kept) const;

@@ -15,7 +15,7 @@
 //   C1  applied() never falls.
 //   C2  A dead, stopped or excused (see excuse()) child delays nothing: it counts as having
 //       answered.
-//   C3  A child always has a picker; before its first report the picker queues.
+//   C3  A child always has a picker; before its first report the picker makes calls wait.
 //   C4  A child with a new type of policy is switched gracefully (A37-22). The new policy runs
 //       under a name of its own ("name~2"). An old policy that is READY runs on, and serves, until
 //       it is not READY any more or the new policy reports something other than CONNECTING.
@@ -68,7 +68,7 @@ class ChildSet {
   /// The generation of the last begin().
   Generation generation() const { return generation_; }
 
-  /// Sends a child its configuration: starts, updates or replaces it.
+  /// Sends a child its configuration: starts the child's policy, updates it, or replaces it (C4).
   void update(const ChildName& name,
               LbConfigPtr config,
               EndpointsPtr endpoints,

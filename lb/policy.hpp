@@ -9,7 +9,8 @@
 // the same events at the same times, are equal. The simulator relies on this.
 //
 // The duties of a policy to its parent, for each ConfigUpdated{g}:
-//   P1  It publishes a picker at once if it has never published one; the picker may queue.
+//   P1  It publishes a picker in the same step if it has never published one. That picker may make
+//       calls wait.
 //   P2  When the policy and all policies below have processed g, it returns ReportApplied{≥ g}. A
 //       report covers all earlier generations, and the reported number never falls. A leaf has
 //       processed g when every address that it acquired has reported its state. So its picker knows
@@ -82,8 +83,9 @@ struct PolicyOptions {
   bool keep_removed_priorities = false;
   /// How calls are spread over the leaves of aggregates that set no mode themselves.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
-  /// For the policy tiered, and aggregates that set no threshold: in a priority with less than this
-  /// percentage of fit endpoints, all endpoints get calls ("panic", ENV-17). 0: never.
+  /// For the policy tiered, when its aggregate sets no threshold. When all priorities together
+  /// cannot take all calls, the calls of a priority with less than this percentage of fit endpoints
+  /// go to all of its endpoints but DRAINING ones ("panic", ENV-17). 0: never.
   std::uint32_t panic_threshold = 0;
   /// For the policy tiered: an endpoint that cannot be connected to counts as unhealthy (ENV-24).
   bool unreachable_is_unhealthy = true;

@@ -5,6 +5,7 @@
 //
 //   cluster_impl ─▶ RequestLimits::of ─▶ [RequestLimit] ◀─ RequestGate ◀─ router: enter, ended
 //
+//   A token allows one call in flight.
 //   out_ = tokens that are out: with calls, or kept by a stripe of threads for its next calls
 //          ├ far from the limit: a stripe takes kBatch at once, so that calls share no cache line
 //          └ near it: one by one, and kept tokens are taken back before a call is refused

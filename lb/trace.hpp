@@ -103,8 +103,8 @@ class TimedTrace final : public PickTrace {
 /// The current time, from a TimedTrace; nullopt: it is not known, or the trace is of another type.
 std::optional<Instant> now_of(const PickTrace& trace);
 
-/// Whether an explained pick of round_robin shows the next turn or one drawn by the seed
-/// (messages/explanation.hpp). From a TimedTrace; for any other trace kAsTheyAre.
+/// Whether an explained pick of round_robin or weighted_round_robin shows the next turn, or one
+/// drawn by the seed (messages/explanation.hpp). From a TimedTrace; for any other trace kAsTheyAre.
 Turns turns_of(const PickTrace& trace);
 
 /// A trace that adds names to the sources of steps and passes the steps on to `to`. Pickers name

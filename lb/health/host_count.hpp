@@ -3,7 +3,7 @@
 // host_count — how many endpoints are fit for calls, as the policy tiered counts them.
 //
 //   leaf policies ─▶ HostReport ─▶ weighted_target: the sum ─▶ leaf_tiers: by priority ─▶ tiered
-//   Endpoints ─────▶ [tally] ──────────────────────────────────┘ where nothing connects yet
+//   Endpoints ─────▶ [tally] ──────────────────────────────────┘ for a tier without a child
 //
 // This file defines "healthy". Envoy judges a host by health checks and outlier detection; a client
 // also knows whether it can connect (ENV-24). An endpoint is healthy when
@@ -40,7 +40,8 @@ inline bool is_draining(const Endpoint& endpoint) {
 /// Counts all endpoints of these localities, except DRAINING endpoints (ENV-28).
 HostTally tally(const std::vector<LocalityPtr>& localities);
 
-/// Counts the endpoints that may get calls (Priority::localities). Null: there are none.
+/// Counts the endpoints in Priority::localities of all priorities, except DRAINING endpoints. Null:
+/// no endpoints.
 HostTally tally(const EndpointsPtr& endpoints);
 
 /// The report of a leaf policy: `fit` of `total` endpoints are fit.

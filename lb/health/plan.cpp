@@ -26,14 +26,14 @@ constexpr std::array kAnswers{PlanAnswer{AggregateMode::kPriority, false},
                               PlanAnswer{AggregateMode::kTiered, false},
                               PlanAnswer{AggregateMode::kTiered, true}};
 
-// Whether an endpoint may get calls, by its health in EDS.
+// The health of an endpoint in EDS, as plans see it. kUnfit: UNHEALTHY, TIMEOUT or DRAINING.
 enum class Fitness : std::uint8_t { kHealthy, kDegraded, kUnfit };
 
 struct Host {
   const Endpoint* endpoint = nullptr;
   Fitness fitness = Fitness::kUnfit;
-  std::size_t locality = 0;  // The index of the endpoint's locality in the plan.
-  std::size_t place = 0;     // The endpoint's index in that locality.
+  std::size_t locality = 0;  // The index in PlannedPriority::localities.
+  std::size_t place = 0;     // The index in that PlannedLocality::endpoints.
   bool down = false;
 };
 
@@ -236,7 +236,7 @@ PriorityHealth health_of(const Row& row, bool then) {
   const bool is_weighted = row.leaf->endpoints->weighted_priority_health;
   HostNumbers numbers;
   for (const Host& host : row.hosts) {
-    if (is_draining(*host.endpoint)) continue;  // They do not count (ENV-28).
+    if (is_draining(*host.endpoint)) continue;  // DRAINING hosts do not count (ENV-28).
     const std::uint64_t counts = is_weighted ? host.endpoint->weight : 1;
     health.total += counts;
     ++numbers.total;

@@ -5,7 +5,8 @@
 //
 //   leaves with their endpoints, assumptions ─▶ [make_plan] ─▶ Plan
 //
-//   priority (A56, A75)  the first priority of the first leaf with a fit endpoint takes all
+//   priority (A56, A75)  the first leaf with a fit endpoint takes all calls, in its first priority
+//                        with one
 //   tiered (ENV)         priority_load.hpp: by the health of all priorities of all leaves
 //
 // Within a priority the leaf's own policy divides the calls: spread.hpp.
@@ -42,7 +43,7 @@ struct PlanInput {
   bool is_aggregate = false;
   std::optional<AggregateMode> own_mode;  ///< The mode in the aggregate's metadata; nullopt: none.
   AggregateMode runtime_mode = AggregateMode::kPriority;
-  std::vector<PlanLeaf> leaves;  ///< In order. A leaf cluster has one leaf: itself.
+  std::vector<PlanLeaf> leaves;  ///< In the aggregate's order. For a leaf cluster: only itself.
   /// The panic threshold in the aggregate's common_lb_config (ENV-31); nullopt: none.
   std::optional<std::uint32_t> own_panic_threshold = std::nullopt;
 };

@@ -49,7 +49,7 @@ struct PriorityHealth {
 struct PriorityLoad {
   std::uint32_t healthy = 0;   ///< The load of its healthy hosts.
   std::uint32_t degraded = 0;  ///< The load of its degraded hosts.
-  bool panic = false;          ///< Too few hosts are fit: both loads go to all hosts alike.
+  bool panic = false;          ///< Both loads go to all hosts of the priority but DRAINING ones.
 
   std::uint32_t sum() const { return healthy + degraded; }
 
@@ -60,12 +60,12 @@ struct PriorityLoad {
 std::uint32_t health_score(std::uint64_t fit, std::uint64_t total, std::uint32_t factor);
 
 /// The load of each priority in percent (ENV-11, ENV-14 … 16). The loads sum to 100. They are all 0
-/// when there is no host to call.
+/// when no host may get calls.
 ///
 /// A priority has a score for its healthy hosts and one for its degraded hosts: their percentage of
 /// its hosts times the overprovisioning factor, at most 100. When all scores of all priorities sum
-/// to less than 100, a priority panics if less than `panic_threshold` percent of its hosts are fit
-/// (ENV-17). A threshold of 0 turns panic off.
+/// to less than 100, a priority panics if less than `panic_threshold` percent of its hosts are fit,
+/// that is, healthy or degraded (ENV-17). A threshold of 0 turns panic off.
 ///
 /// When all scores are 0 and panic is on, the loads follow the numbers of hosts (ENV-33). When
 /// panic is off, the first priority with a healthy host gets all calls, else the first with a

@@ -28,7 +28,8 @@ LbConfigPtr inside_subset(LbConfigPtr policy) {
 template <typename Config, typename... Others>
 concept OneOf = (std::same_as<Config, Others> || ...);
 
-// Policies that are above a leaf cluster's own policy, and random_subsetting (inside_subset).
+// These policies spread no leaf cluster's calls: they stand above its own policy, or, as
+// random_subsetting, inside_subset() has replaced them by their child.
 template <OneOf<CdsConfig,
                 ClusterImplConfig,
                 ClusterManagerConfig,

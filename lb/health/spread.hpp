@@ -2,16 +2,17 @@
 //
 // spread — how a leaf cluster's own policy shares out the calls of one priority, on average.
 //
-//   localities ▷ endpoints, which take calls ─▶ [spread_calls] ─▶ a share for each endpoint
+//   endpoints by locality; which of them take calls ─▶ [spread_calls] ─▶ a share for each endpoint
 //
-//   wrr_locality               by the weights of localities in which an endpoint takes calls
+//   wrr_locality               by the weights of localities in which an endpoint takes calls; then,
+//                              in each of these localities, as its child does
 //   round_robin, random        all alike
 //   least_request              all alike
 //   ring_hash, maglev          by weight (A113); the calls' keys are not known here
 //   pick_first                 the first in order takes all; when shuffled, by weight on average
 //   weighted_round_robin       all alike: a plan has no load reports (A58)
 //   random_subsetting          as its child does, on average over many clients (A68)
-//   any other policy           as if all alike: only the policy knows
+//   any other policy           as if all alike: only the policy itself knows how it spreads calls
 //
 // Shares are integers, in millionths. What rounding has left over goes to the shares that lost most
 // by it (of equal ones, the first), so shares sum exactly to the whole.

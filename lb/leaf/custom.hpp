@@ -25,8 +25,8 @@
 //   I5  It starts no child that runs. It updates, stops and tells to leave IDLE only children that
 //       run. A child keeps its kind of policy. No child is of a kind that belongs above a cluster,
 //       such as cluster_manager or cds.
-//   I6  It returns no effect that belongs to the policies above it: effects on subchannel maps, on
-//       the health and call counts of endpoints, on sessions, and observations. It starts no timer
+//   I6  It returns none of these effects: ServeSubchannels, SettleSubchannels, CloseSubchannels,
+//       SetEndpointHealth, TrackEndpoints, KeepSessions, WatchLoad, Observe. It starts no timer
 //       with a negative delay.
 
 #pragma once

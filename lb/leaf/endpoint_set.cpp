@@ -205,7 +205,8 @@ void EndpointSet::connect(const Address& first, LbEffects& effects) {
 void EndpointSet::connect(Entry& entry, LbEffects& effects) {
   if (entry.first.has_value())
     return drive(entry, effects, [&](LbEffects& wants) { entry.first->exit_idle(wants); });
-  // The list has UNHEALTHY endpoints only in panic. They are used whatever their health (I3).
+  // Only leaf_tiers marks endpoints of a list UNHEALTHY: all of them, when the priority is in
+  // panic. They are used whatever the judges find (I3).
   const bool in_panic = entry.endpoint->health == HealthStatus::kUnhealthy;
   entry.first.emplace(connects_ == Connects::kAtOnce ? PickFirst::WhenLost::kReconnect
                                                      : PickFirst::WhenLost::kGoIdle,

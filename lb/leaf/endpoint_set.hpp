@@ -7,17 +7,18 @@
 //                                     │                                      Connect
 //                                     └▶ members, their states, take_changes(), ready()
 //
-// An endpoint is identified by its set of addresses. Every endpoint of the policy's list, of all
-// localities and priorities, is a member, in the order of the configuration. An endpoint that the
-// list has twice is a member once, at its first place.
+// An endpoint is identified by its set of addresses. Each endpoint in Priority::localities, of all
+// priorities of the policy's list, is a member, in the order of the configuration. An endpoint that
+// the list has twice is a member once, at its first place.
 //
 // Invariants
 //   I1  An endpoint that stays in the list keeps its PickFirst, and so its connection.
 //   I2  An event of one endpoint costs O(1). A new list costs O(endpoints). For a locality that is
 //       the same object as before, that is usually only a copy of pointers.
 //   I3  An endpoint that a judge (outlier detection, health checks) finds unfit is not READY, but
-//       keeps its connection (A61). Exception: an endpoint that the list marks UNHEALTHY is used
-//       whatever the judges find, because the list belongs to a tier in panic (ENV-17).
+//       keeps its connection (A61). Exception: when a priority is in panic, leaf_tiers marks all
+//       endpoints of the list UNHEALTHY, even those that EDS calls healthy. They are then used
+//       whatever the judges find (ENV-17).
 //   I4  Endpoints with a common address share one hold on that address (see SubchannelMapCore). If
 //       k endpoints share it, adding or removing one costs O(log k), and a report of the address
 //       costs O(k).

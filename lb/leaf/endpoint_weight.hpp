@@ -10,9 +10,9 @@
 // The utilisation is application_utilization, else the greatest of the configured metrics, else
 // cpu_utilization (A114). A report without qps or without a utilisation changes nothing.
 //
-// A weight is used only after reports have come for blackout_period since the endpoint connected.
-// After weight_expiration_period without a report the weight is stale, and the blackout begins
-// anew.
+// A weight is used only when blackout_period has passed since the first report on the endpoint's
+// connection. After weight_expiration_period without a report the weight is stale; the next report
+// begins the blackout anew.
 //
 // Reports come from calls or from a stream, never from both (A58). They come on any thread, and
 // write only the atomics of their endpoint, which have a cache line of their own. The policy's
@@ -55,7 +55,7 @@ double weight_of(const LoadReport& report, const WeightRules& rules);
 
 enum class WeightUse : std::uint8_t {
   kUsable,
-  kNotYetUsable,  ///< No report has come, or the blackout is not over.
+  kNotYetUsable,  ///< No report has come on this connection, or the blackout is not over.
   kStale          ///< The last report is older than weight_expiration_period.
 };
 

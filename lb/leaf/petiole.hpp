@@ -79,7 +79,8 @@ class Petiole : public Policy {
   /// Makes a picker for the current state().
   virtual PickerPtr make_picker() = 0;
 
-  /// Called after each publication, in every state: an endpoint may have left READY.
+  /// Called after each publication of a new picker, whatever the policy's state: the set of READY
+  /// endpoints may have changed.
   virtual void published(LbEffects& /*effects*/) {}
 
   /// Handles a timer of the policy's own. Returns false for any other timer.

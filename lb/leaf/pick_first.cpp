@@ -160,7 +160,7 @@ class PickFirstPolicy final : public Policy {
   bool owes_applied_ = false;
   EndpointsPtr endpoints_;
   PickFirst first_;
-  HostTally all_;           // How many endpoints there are, and their weight.
+  HostTally all_;           // The endpoints but DRAINING ones, and their weight.
   CallTrackerPtr tracker_;  // The tracker of the connection.
   // Outlier detection or a health check finds the endpoint in use unfit.
   bool judged_unfit_ = false;

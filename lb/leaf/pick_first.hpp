@@ -15,9 +15,9 @@
 //
 // Health does not change the choice: an ejected endpoint stays in use, because pick_first has no
 // other connection (A61, A17). Outlier detection counts its calls nevertheless. Health does change
-// the HostReport. All endpoints count as fit, except the one in use if outlier detection or a
-// health check finds it unfit. With PolicyOptions::unreachable_is_unhealthy, no endpoint counts as
-// fit while the policy is in TRANSIENT_FAILURE.
+// the HostReport. All endpoints but DRAINING ones count as fit, except the one in use if outlier
+// detection or a health check finds it unfit. With PolicyOptions::unreachable_is_unhealthy, no
+// endpoint counts as fit while the policy is in TRANSIENT_FAILURE.
 
 #pragma once
 

@@ -10,10 +10,12 @@
 //
 //           update              READY                    lost
 //   Fresh ─────────▶ Connecting ─────────▶ Selected ─┬──────────▶ Idle (kGoIdle)
-//                      ▲  ▲ address is gone  │       └▶ Connecting (kReconnect)
-//                      │  └──────────────────┘
+//                      ▲  ▲ update without   │       └▶ Connecting (kReconnect)
+//                      │  │ its address      │
+//                      │  └──────────────────┘             any state ─ release_all ─▶ Fresh
 //             Idle ────┘ exit_idle
 //
+// Fresh has had no list of addresses yet. Idle has lost its connection, and waits for exit_idle().
 // Connecting makes one pass over the addresses, in order. An address has its turn when the attempt
 // before it has failed, or has run for `attempt_delay`; the earlier attempt then runs on beside it
 // (Happy Eyeballs). The first address that becomes READY is selected, and the others are released.

@@ -204,7 +204,8 @@ class WeightedRoundRobin final : public Petiole {
     return true;
   }
 
-  // Watches the load of all READY endpoints, after their blackouts have begun.
+  // Orders the streams of load reports: of all READY endpoints, or of none if the rules take the
+  // reports of calls. make_picker() has begun the blackouts of new connections before.
   void published(LbEffects& effects) override {
     WatchLoad wanted;
     if ((*rules_)->streamed) {

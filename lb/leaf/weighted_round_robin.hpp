@@ -19,8 +19,8 @@
 //   I2  An endpoint keeps its weight while it is a member, whatever pickers come and go. A new
 //       connection begins its blackout anew.
 //   I3  A period without a change of the scaled weights publishes nothing.
-//   I4  With enable_oob_load_report, exactly the READY endpoints are watched, and picks have no
-//       trackers for the reports of their calls.
+//   I4  With enable_oob_load_report (and PolicyOptions::load_streams), exactly the READY endpoints
+//       are asked for load reports on streams, and the reports of calls are not read.
 //   I5  A pick writes only the turn of its own stripe of threads, as in round_robin.
 
 #pragma once

@@ -29,8 +29,8 @@ PickerPtr make_fail_picker(absl::Status status);
 /// Drops every pick with `status`, wait_for_ready or not. `status` is not OK.
 PickerPtr make_drop_picker(absl::Status status);
 
-/// Whether the picker queues, fails or drops every pick: it is a queue, fail or drop picker, alone
-/// or inside a make_priority_picker().
+/// Whether the picker is a queue, fail or drop picker, alone or inside a make_priority_picker().
+/// False for all other pickers, such as an ask picker, even if they complete no pick.
 bool never_completes(const PickerPtr& picker);
 
 /// Picks as `picker` does. The result of a pick that is not complete also names this priority

@@ -161,7 +161,8 @@ class Pick {
  private:
   friend class Router;
 
-  /// What ask() returns; it writes the outcome into the Pick. Valid as long as the picker is.
+  /// The part of the picker's answer that ask() returns; it writes the rest into the Pick. Valid as
+  /// long as the picker is.
   struct Answer {
     Affinity affinity = {};
     const LeafCalls* leaf = nullptr;
@@ -238,8 +239,8 @@ class Router {
   std::uint64_t sequence() const;
 
  private:
-  /// Does the work of pick(), repick() and explain(), but for warnings about cookies. These are
-  /// given after the snapshot's read section, because they may be slow.
+  /// Does the work of pick(), repick() and explain(). Only warnings about cookies are left to
+  /// repick(), which gives them after the snapshot's read section, because they may be slow.
   template <typename Sink>
   [[gnu::hot]] void look(Pick& pick, const CallArgs& call, const Sink& sink) const;
 

@@ -3,7 +3,7 @@
 // SnapshotCell — how the control plane hands one immutable Snapshot to any number of readers.
 //
 //   channel actor ─▶ exchange() ─▶ [cell] ◀─ Reader ◀─ data-plane threads
-//          └ the old one, to be destroyed after wait_for_readers(), off the scheduler's threads
+//          └ the old snapshot, destroyed after wait_for_readers(), off the scheduler's threads
 //
 // Readers take no lock and write no shared cache line. Their threads need not register: liburcu
 // does that, under a lock, when a thread makes its first Reader. Only this class knows that it uses

@@ -4,8 +4,8 @@
 //
 //   FaultFilter ─▶ [make_fault_filter] ─▶ CallFilter in the chains of routes
 //
-//   delay  drawn ─┐                        ┌▶ both: the call waits, then ends
-//                 ├▶ max_active_faults ────┤
+//   delay  drawn ─┐                        ┌▶ delay: the call waits, then goes on
+//                 ├▶ max_active_faults ────┼▶ abort: the call ends, after the delay if there is one
 //   abort  drawn ─┘  full: no fault at all └▶ neither: the call goes on
 //
 // Headers of a call can only lower the configured percentage. A header value that is no whole

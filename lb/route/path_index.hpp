@@ -31,7 +31,8 @@
 
 namespace signalbox::lb {
 
-/// Positions of routes in their virtual host, ascending; never empty.
+/// The numbers of routes (Entry::position), ascending; never empty. RouteTable gives each route the
+/// number mark_of(): the route's position in its virtual host, and one more bit.
 using Positions = absl::Span<const std::uint32_t>;
 
 /// For each matching text, its routes. If more than 16 prefixes of a path have routes, it

@@ -48,8 +48,8 @@ class RegexPool {
   absl::flat_hash_map<std::string, RegexPtr> compiled_;
 };
 
-/// The literal characters with which the pattern begins, and so every text that matches it as a
-/// whole. Empty for patterns with alternatives.
+/// The literal characters with which the pattern begins. Every text that matches the pattern as a
+/// whole begins with them too. Empty for patterns with alternatives.
 std::string literal_prefix(absl::string_view pattern);
 
 /// Matches a text against many patterns in one pass. Immutable; match() runs on any thread, and may

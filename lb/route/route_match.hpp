@@ -13,13 +13,15 @@
 // to eight routes are tried without an index.
 //
 // Immutable. find() runs on any thread, and usually allocates nothing. It allocates when several
-// values of one header must be joined, when more than sixteen prefixes of the path have routes,
-// when a regular expression is met for the first time, or when more than eight begin alike.
+// values of one header must be joined, or when more than sixteen prefixes of the path have routes.
+// It may also allocate when it tries a regular expression for the first time, or matches more than
+// eight regular expressions in one pass.
 //
 // Rules that may surprise (gRFC A28, A63, and gRPC's practice)
 //   – Several values of a header are compared as one text, joined by ",".
-//   – An absent header matches only a presence matcher, inverted or not. A matcher may also say
-//     that an absent header counts as an empty one (Envoy's; no gRFC has it).
+//   – When the header is absent, only a presence matcher can match. Any other matcher does not,
+//     even if it is inverted. Exception: a matcher may say that an absent header counts as an empty
+//     one (Envoy's; no gRFC has it).
 //   – "-bin" headers count as absent; "content-type" is "application/grpc", whatever was sent.
 //   – ignore_case has no effect on regular expressions.
 
@@ -103,7 +105,7 @@ class RouteTable {
   // Routes with regular expressions that begin with the same text.
   struct Group {
     std::vector<std::uint32_t> positions;  ///< The routes, ascending.
-    RegexSet set;                          ///< The expressions of these routes, in order.
+    RegexSet set;                          ///< Their expressions, in the order of `positions`.
   };
 
   struct Entry {
@@ -131,7 +133,8 @@ class RouteTable {
   std::uint32_t first_of(const Group& group, Asked& call, const Sink& sink) const;
 
   std::vector<Entry> entries_;
-  // Used when there are more than kFewRoutes routes.
+  // The indexes, used when there are more than kFewRoutes routes: `in_any_case_` has the paths with
+  // ignore_case, `as_written_` all others.
   PathIndex as_written_;
   PathIndex in_any_case_;
 };

@@ -8,8 +8,8 @@
 //
 // nullopt means "unset" for an argument and "unlimited" for the result. A maximum of 0 means "no
 // limit", which differs from unset: a grpc_timeout_header_max of 0 still overrides
-// max_stream_duration. 0 has that meaning only in the route's settings, not as the application's
-// timeout.
+// max_stream_duration. 0 has that meaning only in the configuration (route and listener), not as
+// the application's timeout.
 
 #pragma once
 

@@ -65,8 +65,9 @@ class SessionLead {
 /// The session data of a call that is found before the call's route.
 struct Foresight {
   std::optional<FoundCookie> cookie;  ///< Found by SessionLead::cookie(); nullopt: not looked for.
-  CookieKey key{};             ///< The cookie's hash; default: no cookie, or one that is too long.
-  const Seat* seat = nullptr;  ///< Where the search for the cookie's seat begins; null: no seats.
+  CookieKey key{};  ///< The cookie's hash; default: no cookie, or one that is too long.
+  /// Where the search for the cookie's seat begins; null: no cookie to look for, or no seats.
+  const Seat* seat = nullptr;
 
   /// Prefetches the counters that the call will write if it goes to the seat's host.
   void prefetch_marks() const {

@@ -15,7 +15,8 @@
 // neither outlier detection nor health checks find it unfit. So an ejected endpoint gets no calls
 // by cookie either.
 //
-// Immutable, but for HostSlot::asked: each host is asked for at most once.
+// Immutable, but for HostSlot::asked: of all picks with one HostSlots, only one sends the ask to
+// connect a host (or to create its subchannel).
 
 #pragma once
 
@@ -56,7 +57,7 @@ struct HostSlot {
 
 /// The first host of each kind among the hosts that a cookie names; null: none is of this kind.
 /// `known`: the table has the host. The other kinds are fit hosts: `ready` and `idle` by the state
-/// of their subchannel, `unheld` without a subchannel.
+/// of their subchannel, `unheld` without a subchannel. `is_connecting`: a fit host is CONNECTING.
 struct NamedHosts {
   const HostSlot* known = nullptr;
   const HostSlot* ready = nullptr;

@@ -86,7 +86,8 @@ void Session::reached() {
   is_elsewhere_ = has_moved_;
 }
 
-// Writes set_cookie_, unless the cookie would be longer than a later call could decode.
+// Writes set_cookie_, unless sealing fails, or the value would be longer than kLongestCookieValue,
+// so that no later call could read it.
 void Session::write(absl::string_view hosts, const std::string& cluster) {
   encoded_.clear();
   if (terms->seal != nullptr) {

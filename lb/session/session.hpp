@@ -315,7 +315,8 @@ inline SessionPtr make_session(const SessionTerms& terms) {
 
 /// The most ended Sessions that a thread keeps.
 inline constexpr std::size_t kSpareSessions = 256;
-/// A thread deletes an ended Session that has allocated more bytes than this.
+/// A thread does not keep an ended Session for later calls, but deletes it, if the Session has
+/// allocated more bytes than this.
 inline constexpr std::size_t kLargestSpare = std::size_t{2} << 10U;
 
 /// What the sessions of one target share: settings, keys, clocks and the limit of warnings. Used by

@@ -9,7 +9,10 @@
 //            first listener                 closed               timer
 //      Idle ───────────────▶ Open ───────────────────▶ Waiting ───────▶ Open
 //        ▲                    │  └─ UNIMPLEMENTED ─▶ Refused
-//        └── last listener ◀──┴──────── (also from Waiting)      any ─ connection lost ─▶ Lost
+//        └ last listener gone ┴──────── (also from Waiting)      any ─ connection lost ─▶ Lost
+//
+// Waiting: for the end of the back-off (L3). If the back-off is over already, `closed` leads back
+// to Open. If it is not over, the first listener leads to Waiting.
 //
 // Invariants
 //   L1  A connection has at most one stream, and only while it has a listener. The stream asks for

@@ -124,7 +124,7 @@ class SubchannelMapCore {
     PolicyPath path;
     std::uint64_t incarnation = 0;  ///< The newest known incarnation.
     bool present = true;            ///< The newest incarnation still runs.
-    Generation gone_in = 0;         ///< The generation when an incarnation last ended.
+    Generation gone_in = 0;         ///< `started_` when an incarnation last ended.
     std::set<Address> live;         ///< Addresses with a live hold.
     std::set<Address> orphaned;     ///< Addresses with an orphaned hold.
   };
@@ -132,11 +132,11 @@ class SubchannelMapCore {
   struct Entry {
     SubchannelStateChanged raw;  ///< The last report of the subchannel.
     std::vector<Party*> holds;   ///< The holders, in the order of their paths.
-    /// The generation for which the entry lingers (I3); set exactly while no policy holds the
-    /// address.
+    /// The generation for which the entry lingers (I3). At the end of a step it is set exactly if
+    /// no policy holds the address.
     std::optional<Generation> lingers_in;
-    EndpointState counted = EndpointState::kIdle;
-    PriorityNumber priority = kNoPriority;  ///< The first priority that has the address.
+    EndpointState counted = EndpointState::kIdle;  ///< The state in which counts_ has it.
+    PriorityNumber priority = kNoPriority;         ///< The first priority that has the address.
     bool is_probed = false;
     std::uint32_t ejections = 0;
     Instant since{};      ///< When the state in `counted` began.

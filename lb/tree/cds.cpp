@@ -49,7 +49,7 @@ EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
   return one;
 }
 
-/// Leaves out DEGRADED and UNHEALTHY endpoints, which only the policy tiered may use (D4).
+/// Leaves out DEGRADED, UNHEALTHY and TIMEOUT endpoints, which only the policy tiered may use (D4).
 EndpointsPtr without_unfit(const EndpointsPtr& endpoints) {
   const auto has_unfit = [](const Priority& priority) {
     return !priority.degraded.empty() || !priority.unhealthy.empty();

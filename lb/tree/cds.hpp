@@ -4,7 +4,7 @@
 // A75).
 //
 //   cluster_manager ─▶ [cds] ─┬ leaf:      ─▶ outlier_detection ─▶ … ─▶ priority ─▶ lb_policy
-//   priority ─────────▶ [cds] ┤            └▶ the subchannel map that all below it share
+//   priority, tiered ─▶ [cds] ┤            └▶ the subchannel map that all below it share
 //                             └ aggregate: ─▶ priority, or tiered, ─▶ cds, one for each leaf
 //
 // A cluster without a valid configuration is in TRANSIENT_FAILURE, and calls to it fail with

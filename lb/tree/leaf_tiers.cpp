@@ -102,7 +102,7 @@ bool has_endpoints(const Priority& priority, Tier::Hosts hosts) {
 
 constexpr Tier::Hosts kHosts[] = {Tier::Hosts::kHealthy, Tier::Hosts::kDegraded, Tier::Hosts::kAll};
 
-/// A tier (one part of a priority's endpoints, such as the degraded ones) and its child.
+/// A tier (one part of a priority's endpoints, such as the degraded ones), and its child's name.
 struct Slot {
   Tier tier;
   ChildName child;

@@ -8,7 +8,7 @@
 namespace signalbox::lb {
 namespace {
 
-// More localities than this are found by name.
+// The first so many localities are found by pointer, further ones by name.
 constexpr std::size_t kMostByPointer = 8;
 
 using Utilization = LocalityCounts::Utilization;

@@ -14,16 +14,16 @@
 // as the cluster's own policy continues to use it, because it has no other endpoint.
 //
 // To each complete pick, the policy's picker adds a tracker that counts the calls of the endpoint.
-// While neither algorithm is configured, no timer runs, no endpoint is ejected, and the child's
-// picker is published unchanged.
+// While neither success_rate nor failure_percentage is configured, no timer runs, no endpoint is
+// ejected, and the child's picker is published unchanged.
 //
 // Invariants
 //   D1  The timer is due one interval after the last sweep, or after counting began. A new
 //       configuration does not restart the interval; a new length counts from the same beginning.
 //       If that puts the timer into the past, it is due at once.
 //   D2  The subchannel map always gets complete tables (trackers, unfit endpoints). The first
-//       configuration always sends both, so they replace the tables of this policy's actor that
-//       died before.
+//       configuration always sends both tables, so they replace the tables that an earlier actor of
+//       this policy sent before it died.
 //
 // An interval shorter than kShortestSweepInterval is raised to it, because sweeps without a pause
 // would keep a thread busy for nothing.

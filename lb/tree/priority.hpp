@@ -5,10 +5,14 @@
 //   override_host ─▶ [priority] ─▶ one child for each priority of a leaf cluster
 //   cds(aggregate) ─▶ [priority] ─▶ cds, one for each leaf of the aggregate (A75-1)
 //
-//   not started ──needed──▶ trying ──READY, IDLE──▶ usable
-//                             │ ▲                     │ CONNECTING: a new failover window
-//          window over, or TF ▼ │ (window)            ▼
-//                            failed ◀─────TF──── (trying)      ⇒ the next child is tried too
+//   not started ──needed──▶ trying ──READY, IDLE──▶ usable ──CONNECTING──▶ trying, a new window
+//                             │                     │    ▲
+//          window over, or TF ▼                  TF ▼    │ READY, IDLE
+//                           failed ◀────────────────┘    │
+//                             └──────────────────────────┘
+//
+// trying: CONNECTING, within its failover window. failed: in TRANSIENT_FAILURE (TF), or CONNECTING
+// after its window; the next child is then tried too.
 //
 // Invariants
 //   P1  A child is started only when the failover window of each child above it is over, or that

@@ -37,8 +37,9 @@ void PriorityWatch::record(const PriorityConfig& config,
   carrier_ = Carrier{config.priorities[*carrying], *carrying, config.priorities};
 }
 
-// Reports that another priority is active, or none. `failover`: why calls moved from the priority
-// that last carried calls to another one; nullopt: they did not move.
+// Reports PriorityMoved if another priority is active now than in the last report, or none is.
+// `failover`: why calls moved from the priority that last carried calls to another one; nullopt:
+// they did not move.
 void PriorityWatch::tell_move(const PrioritiesSeen& now,
                               std::optional<FailoverReason> failover,
                               Instant at,

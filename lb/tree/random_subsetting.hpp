@@ -13,7 +13,7 @@
 //   I1  With at most subset_size endpoints the child gets the list itself.
 //   I2  A locality with the same chosen endpoints as before keeps its pointer, so the child sees no
 //       change.
-//   I3  The child's health counts are those of the subset: a client knows no other endpoints.
+//   I3  The HostReport covers only the subset, because this client uses no other endpoints.
 
 #pragma once
 

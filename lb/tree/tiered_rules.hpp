@@ -45,10 +45,10 @@ struct TierPlan {
   /// Each tier that gets calls, in the order of the draws: healthy tiers, then degraded tiers
   /// (ENV-18). The percentages sum to 100, or the list is empty.
   std::vector<TierShare> shares;
-  /// The tiers to connect, by leaf. These are the tiers with a load (ENV-25), and all tiers before
-  /// them, until the health scores sum to 100. A tier without a load is connected because otherwise
-  /// it would stay unknown that it has become healthy again. In a priority in panic, all hosts are
-  /// connected.
+  /// The tiers to connect, by leaf: each tier with a load (ENV-25), and, in the order of the draws,
+  /// each tier until the health scores of the tiers before it sum to 100. A tier without a load is
+  /// connected because otherwise it would stay unknown that it has become healthy again. In a
+  /// priority in panic, all hosts but DRAINING ones are connected.
   std::vector<TierSet> connected;
 
   friend bool operator==(const TierPlan&, const TierPlan&) = default;
