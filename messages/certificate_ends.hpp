@@ -17,8 +17,8 @@ struct CertificateEnds {
   /// The earliest end among the certificates of the chain that signalbox presents; nullopt: there
   /// is no chain.
   std::optional<Time> identity;
-  /// The latest end among the root certificates that signalbox trusts: until then, one of them has
-  /// not ended. nullopt: no root certificates are configured in files.
+  /// The latest end among the root certificates that signalbox trusts: until then, at least one of
+  /// them is valid. nullopt: no root certificates are configured in files.
   std::optional<Time> roots;
 
   friend bool operator==(const CertificateEnds&, const CertificateEnds&) = default;

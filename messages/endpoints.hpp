@@ -71,7 +71,8 @@ struct Priority {
   std::vector<LocalityPtr> localities;  ///< Endpoints that are HEALTHY, UNKNOWN or DRAINING.
   /// `degraded` has the same localities with only their DEGRADED endpoints. `unhealthy` has them
   /// with only their UNHEALTHY and TIMEOUT endpoints. A locality without such endpoints is left
-  /// out. All these endpoints count in the health of the priority.
+  /// out. All these endpoints count in the health of the priority. Below override_host `unhealthy`
+  /// also has the DRAINING endpoints, which do not count, and `localities` has them no more.
   std::vector<LocalityPtr> degraded = {};
   std::vector<LocalityPtr> unhealthy = {};
 };

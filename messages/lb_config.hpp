@@ -68,7 +68,8 @@ struct ClusterManagerConfig {
   friend bool operator==(const ClusterManagerConfig&, const ClusterManagerConfig&) = default;
 };
 
-/// The tiers of a leaf that may get calls. The policy connects the endpoints of these tiers.
+/// The tiers of a leaf to connect: those that get calls, and some that may get calls next
+/// (TierPlan::connected in lb/tree/tiered_rules.hpp).
 using TierSet = std::set<Tier>;
 using TierSetPtr = std::shared_ptr<const TierSet>;
 
@@ -96,7 +97,7 @@ struct TieredConfig {
   static constexpr absl::string_view kName = "tiered";
 
   ClusterName cluster;
-  std::vector<ClusterName> leaves;     ///< In order; their cds policies are the children.
+  std::vector<ClusterName> leaves;  ///< In the aggregate's order; their cds policies are children.
   Deep<LbConfig> lb_policy = nullptr;  ///< See CdsConfig::lb_policy.
   /// See Cluster::panic_threshold; nullopt: PolicyOptions::panic_threshold.
   std::optional<std::uint32_t> panic_threshold = std::nullopt;
@@ -111,8 +112,8 @@ struct LeafTiersConfig {
 
   ClusterName cluster;
   Deep<LbConfig> child;                       ///< The policy under each tier.
-  std::vector<ChildName> priorities;          ///< The names of the priorities.
-  Deep<TierSet> tiers;                        ///< The tiers that expect calls. Never null.
+  std::vector<ChildName> priorities;          ///< The name of each priority, highest first.
+  Deep<TierSet> tiers;                        ///< The tiers to connect. Never null.
   bool ignore_reresolution_requests = false;  ///< See PriorityConfig::Child.
 
   friend bool operator==(const LeafTiersConfig&, const LeafTiersConfig&) = default;

@@ -138,8 +138,8 @@ struct IdleExitRequested {};
 /// The answer to RebuildSoon: all messages that were in the mailbox when RebuildSoon was ordered
 /// have been handled.
 struct RebuildDue {
-  /// How long the last step took that published another picker, as the policy's actor measured it.
-  /// 0: not measured. Always 0 in simulations, because a step takes no virtual time.
+  /// How long the last step that published a new picker took, as the policy's actor measured it. 0:
+  /// not measured. Always 0 in simulations, because a step takes no virtual time.
   Duration build_cost{};
 };
 

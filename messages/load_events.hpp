@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The events and effects of a session of load reports with one server.
+// The events and effects of an LRS session: the load reports to one server, over all its streams.
 //
 //   load_reporter: stream, book ─▶ LrsSessionEvent ─▶ xds/lrs/lrs_session ─▶ LrsSessionEffect
 //

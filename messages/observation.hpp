@@ -33,7 +33,9 @@ struct PriorityActive {
   friend bool operator==(const PriorityActive&, const PriorityActive&) = default;
 };
 
+/// kDown: to a priority with a greater number, which is tried later. kUp: to a better priority.
 enum class FailoverDirection : std::uint8_t { kDown, kUp };
+/// See PriorityChangeReason, which has the same reasons and two more.
 enum class FailoverReason : std::uint8_t { kFailed, kTimedOut, kRecovered, kReconfigured };
 
 /// The calls of a cluster moved from one priority to another.
@@ -79,10 +81,14 @@ struct PrioritiesSeen {
 };
 
 enum class PriorityChangeReason : std::uint8_t {
-  kFirst,     ///< A priority carries calls for the first time since the policy began.
-  kFailed,    ///< Every better priority is in TRANSIENT_FAILURE.
-  kTimedOut,  ///< A better priority did not connect within RuntimeOptions::failover_timeout.
-  /// A better priority carries calls again, or a priority does after a time when none did.
+  kFirst,  ///< A priority carries calls for the first time since the policy began.
+  /// The priority that carried calls before is in TRANSIENT_FAILURE, or has lost its connections
+  /// while a standby was READY.
+  kFailed,
+  /// The priority that carried calls before did not connect again within
+  /// RuntimeOptions::failover_timeout.
+  kTimedOut,
+  /// A better priority carries calls, or, after a time when none did, the same priority does again.
   kRecovered,
   kReconfigured,  ///< The list of priorities changed.
   kLost,          ///< No priority carries calls any more.
@@ -112,7 +118,7 @@ enum class EndpointState : std::uint8_t {
   kConnecting,
   kIdle,
   kTransientFailure,
-  kDraining,
+  kDraining,  ///< DRAINING in EDS: only calls of sessions go to the endpoint.
   kEjected,   ///< By outlier detection.
   kUnhealthy  ///< Found unhealthy by health checks, and not ejected.
 };

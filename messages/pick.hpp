@@ -66,8 +66,9 @@ class HeaderSource {
  public:
   virtual ~HeaderSource() = default;
 
-  /// Calls `visit` for each value of the header, in order. `name` is lower case. The values stay
-  /// valid as long as the source does, so that a matcher need not copy them.
+  /// Calls `visit` for each value of the header, in the order in which they are sent. `name` is
+  /// lower case. The values stay valid until the source changes or is destroyed, so that a matcher
+  /// need not copy them.
   virtual void each(absl::string_view name,
                     absl::FunctionRef<void(absl::string_view value)> visit) const = 0;
 };
@@ -79,7 +80,7 @@ struct Tier {
 
   std::uint32_t priority = 0;
   /// kAll: all endpoints but DRAINING ones, because too few endpoints of the priority are healthy
-  /// (panic).
+  /// or degraded (panic).
   Hosts hosts = Hosts::kHealthy;
 
   friend bool operator==(const Tier&, const Tier&) = default;
@@ -97,7 +98,8 @@ struct PickArgs {
   const HeaderSource* headers = nullptr;
   const ClusterName* cluster = nullptr;  ///< Chosen by the config selector.
   std::uint64_t seed = 0;                ///< The source of the call's draws; see draw().
-  /// The call's place on a hash ring, from its route's hash policies (A42); nullopt: random.
+  /// The hash by which ring_hash and maglev choose the endpoint, from the route's hash policies
+  /// (A42); nullopt: these policies draw a hash.
   std::optional<std::uint64_t> hash = std::nullopt;
   /// The probable position of `cluster` among all clusters in order of name. It saves
   /// cluster_manager's picker a search. The picker checks it, because it may be outdated.

@@ -104,7 +104,7 @@ struct ChannelHash {
   friend bool operator==(const ChannelHash&, const ChannelHash&) = default;
 };
 
-/// One step of a call's hash for ring_hash (A42).
+/// One step of a call's hash, for ring_hash and maglev (A42).
 struct HashPolicy {
   std::variant<HeaderHash, ChannelHash> what;
   bool terminal = false;  ///< Later policies are skipped if the call has a hash after this policy.

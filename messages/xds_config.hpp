@@ -37,6 +37,8 @@ namespace signalbox {
 struct LeafEndpoints {
   /// Null: there are none, because the EDS resource or the DNS look-up failed.
   EndpointsPtr endpoints;
+  /// Why `endpoints` is null or has no usable endpoint, for the errors of calls; empty: there is no
+  /// such reason.
   std::string resolution_note;
 };
 

@@ -207,7 +207,7 @@ class Cds final : public Policy {
   TierSetPtr tiers_;         ///< The last CdsConfig::tiers.
   bool sessions_ = false;    ///< The last result of may_have_sessions().
   std::string authority_;    ///< The target's authority.
-  std::string note_;
+  std::string note_;         ///< The leaf's resolution_note, for errors; may be empty.
   Map map_ = Map::kClosed;
   /// The newest generation that was sent to the map, until the policies below have applied it.
   std::optional<Generation> unsettled_;

@@ -21,7 +21,7 @@ inline constexpr std::size_t kPickOutcomes = 4;
 /// follows, or the reason why none does (gRFC A6).
 enum class RetryResult : std::uint8_t {
   kRetried,
-  kExhausted,   ///< No further attempt is allowed (max_attempts).
+  kExhausted,   ///< max_attempts are made, or too many attempts reached no server.
   kThrottled,   ///< Too many of the target's calls fail.
   kPushedBack,  ///< The server asked for no retry.
   kCommitted,   ///< Response headers had come, so the call cannot be made again.
