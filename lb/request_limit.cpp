@@ -81,8 +81,8 @@ RequestLimitPtr RequestLimits::of(const ClusterName& cluster, const std::string&
   return fresh;
 }
 
-// Removes limits that have no holder. Searches only when the table has doubled since the last
-// search, so the cost per entry is small.
+// Removes the entries of destroyed RequestLimits. Searches only when the table has doubled since
+// the last search, so the cost per entry is small.
 void RequestLimits::forget_unheld() {
   if (limits_.size() < tidy_at_) return;
   std::erase_if(limits_, [](const auto& entry) { return entry.second.expired(); });

@@ -76,17 +76,17 @@ class RequestLimit {
 
 using RequestLimitPtr = std::shared_ptr<const RequestLimit>;
 
-/// Thread-safe, but takes a lock: not for calls. Makes a limit when it is first needed. The limit
-/// is destroyed with its last holder.
+/// Thread-safe, but takes a lock: not for calls. Makes a RequestLimit when it is first needed. The
+/// RequestLimit is destroyed with its last holder.
 class RequestLimits {
  public:
-  /// The limit for this cluster and EDS service. `service_name` is empty for LOGICAL_DNS.
+  /// The RequestLimit for this cluster and EDS service. `service_name` is empty for LOGICAL_DNS.
   RequestLimitPtr of(const ClusterName& cluster, const std::string& service_name);
 
-  /// The number of entries, including limits that have no holder but have not been removed yet.
+  /// The number of entries, including those of a destroyed RequestLimit that are not removed yet.
   std::size_t size();
 
-  /// The limits that all runtimes of the process share (A37-29).
+  /// The RequestLimits that all runtimes of the process share (A37-29).
   static const std::shared_ptr<RequestLimits>& of_process();
 
  private:
@@ -94,7 +94,7 @@ class RequestLimits {
 
   std::mutex mutex_;
   std::map<std::pair<ClusterName, std::string>, std::weak_ptr<const RequestLimit>> limits_;
-  /// When there are this many entries, those without a holder are removed.
+  /// When there are this many entries, those of a destroyed RequestLimit are removed.
   std::size_t tidy_at_ = 16;
 };
 

@@ -79,7 +79,8 @@ class Telling {
   PickTrace* trace_;
 };
 
-/// A trace with the current time, for pickers that say how long something has lasted.
+/// A trace with two facts for pickers: the current time, to say how long something has lasted
+/// (now_of()), and which turn round_robin shows (turns_of()).
 class TimedTrace final : public PickTrace {
  public:
   using To = std::function<void(PickStep)>;

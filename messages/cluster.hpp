@@ -61,7 +61,7 @@ struct Cluster {
   /// How long one attempt to connect may take. The default is gRPC's 20 s. It is longer than A56's
   /// failover timer of 10 s, so that the timer decides when the next priority is tried.
   Duration connect_timeout = std::chrono::seconds(20);
-  /// After a host's last call, a session keeps the host's connection for this time (A75).
+  /// After the last call of a session to a host, the host's connection is kept for this time (A75).
   Duration idle_timeout = std::chrono::hours(1);
   /// A session stays on its host while the host has one of these healths (A55-3 to A55-5). Empty:
   /// no session stays.

@@ -109,9 +109,9 @@ struct HealthCheck {
   Duration interval_jitter{};  ///< Each interval is longer by up to this time.
   /// Each interval is also longer by up to this percentage.
   std::uint32_t interval_jitter_percent = 0;
-  /// After this number of failed probes in a row the endpoint is unhealthy, and gets no calls; at
-  /// least 1. One failure is enough for the first probe. One answer that says "unhealthy"
-  /// (ProbeOutcome::kRefused) is always enough.
+  /// After this number of failed probes in a row the endpoint is unhealthy, and policies treat it
+  /// like an ejected endpoint; at least 1. One failure is enough for the first probe. One answer
+  /// that says "unhealthy" (ProbeOutcome::kRefused) is always enough.
   std::uint32_t unhealthy_threshold = 1;
   /// After this number of passed probes in a row the endpoint is healthy again; at least 1. One
   /// success is enough for the first probe.

@@ -44,7 +44,7 @@ enum class CallSpread : std::uint8_t {
   kByLocality,  ///< By the weights of localities.
   kAlike,       ///< All endpoints alike.
   kByWeight,    ///< By the weights of endpoints.
-  kFirst,       ///< The first endpoint in order takes all.
+  kFirst,       ///< The first endpoint of the list takes all.
   kByLoad,      ///< By the endpoints' load reports, which a plan does not have.
   kUnknown,     ///< Only the policy knows.
 };
@@ -155,7 +155,7 @@ struct OverrideHostConfig {
   /// The name in routes and cookies: for a leaf below an aggregate, the aggregate's name.
   ClusterName cluster;
   Deep<LbConfig> child;
-  /// After a host's last call, the host's connection is kept for this time.
+  /// After the last call of a session to a host, the host's connection is kept for this time.
   Duration idle_timeout = std::chrono::hours(1);
   /// A session may stay on a host while the host has one of these healths.
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};

@@ -39,7 +39,7 @@ struct Listener {
   std::variant<RdsName, std::shared_ptr<const RouteConfig>, SocketListener> routes;
   /// HttpConnectionManager.common_http_protocol_options.max_stream_duration.
   std::optional<Duration> max_stream_duration;
-  /// The chain, in order; the router is last (A39).
+  /// The chain, in the order in which calls pass it; the router is last (A39).
   std::vector<HttpFilter> filters;
 };
 

@@ -54,7 +54,8 @@ struct SettleLoad {
 struct LoadReportSent {};
 
 /// A remark for the log: the server asks for a report that it cannot have, or does not read
-/// reports, or the session failed. A text that was returned lately is not returned again.
+/// reports, or the session failed. A remembered text is not returned again; the session forgets a
+/// failure when the next response comes.
 struct LoadServerNoted {
   std::string text;
 };

@@ -9,7 +9,7 @@
 //   round_robin, random        all alike
 //   least_request              all alike
 //   ring_hash, maglev          by weight (A113); the calls' keys are not known here
-//   pick_first                 the first in order takes all; when shuffled, by weight on average
+//   pick_first                 the first in the list takes all; when shuffled, by weight on average
 //   weighted_round_robin       all alike: a plan has no load reports (A58)
 //   random_subsetting          as its child does, on average over many clients (A68)
 //   any other policy           as if all alike: only the policy itself knows how it spreads calls

@@ -184,7 +184,7 @@ class EndpointSet {
   /// The status of the latest failure of a member that counts (let_count()).
   const absl::Status& last_failure() const { return last_failure_; }
 
-  /// The READY members that count (let_count()), in order.
+  /// The READY members that count (let_count()), in the order of the configuration.
   ReadyEndpoints ready() const;
 
   /// The first `most` of the members that count (let_count()) and are not READY.

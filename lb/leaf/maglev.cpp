@@ -24,8 +24,8 @@ constexpr std::uint32_t kMostSlots = 256;
 
 class MaglevPicker final : public Picker {
  public:
-  // The items of `table` are `members`, in order. Precondition: at least one member that counts is
-  // READY.
+  // The items of `table` are `members`, in the same order. Precondition: at least one member that
+  // counts is READY.
   MaglevPicker(TablePtr table, const EndpointSet& members)
       : table_(std::move(table)), ready_(members.ready()) {
     places_.reserve(members.size());

@@ -16,11 +16,11 @@
 //             Idle ────┘ exit_idle
 //
 // Fresh has had no list of addresses yet. Idle has lost its connection, and waits for exit_idle().
-// Connecting makes one pass over the addresses, in order. An address has its turn when the attempt
-// before it has failed, or has run for `attempt_delay`; the earlier attempt then runs on beside it
-// (Happy Eyeballs). The first address that becomes READY is selected, and the others are released.
-// When every address has failed, TRANSIENT_FAILURE is reported. From then on each address is tried
-// again as soon as its back-off is over.
+// Connecting makes one pass over the addresses, in the order of the list. An address has its turn
+// when the attempt before it has failed, or has run for `attempt_delay`; the earlier attempt then
+// runs on beside it (Happy Eyeballs). The first address that becomes READY is selected, and the
+// others are released. When every address has failed, TRANSIENT_FAILURE is reported. From then on
+// each address is tried again as soon as its back-off is over.
 //
 // Invariants
 //   I1  Once every address failed, TRANSIENT_FAILURE is reported until READY.            (A62)

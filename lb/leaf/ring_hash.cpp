@@ -99,7 +99,7 @@ class RingHash final : public Petiole {
 
   HashRing::Sizes sizes_;
   std::string header_;
-  std::shared_ptr<const HashRing> ring_;  // Its items: endpoints(), in order.
+  std::shared_ptr<const HashRing> ring_;  // Its items: endpoints(), in the same order.
   std::size_t next_ = 0;
 };
 

@@ -4,7 +4,7 @@
 //
 //   weights ─▶ [StrideScheduler] ─▶ pick(turn): the endpoint of this turn, and the next turn
 //
-// The scheduler visits the endpoints in order, round after round, and uses or skips each. In 65,535
+// The scheduler visits the endpoints by index, round after round, and uses or skips each. In 65,535
 // rounds an endpoint is used as often as its scaled weight says, evenly spread over the rounds. The
 // heaviest endpoint is used in every round.
 //

@@ -36,7 +36,8 @@
 namespace signalbox::lb {
 
 struct FilterChain {
-  /// The filters in order; never empty. One or two, the usual number, are stored in place.
+  /// In the order of the listener's chain; never empty. One or two, the usual number, are stored in
+  /// place.
   absl::InlinedVector<CallFilterPtr, 2> filters;
   /// Set when the chain's only filter is a StatefulSession. The router then begins the session
   /// itself, without apply(), which is faster.

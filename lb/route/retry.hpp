@@ -61,8 +61,9 @@ class RetryRules {
   Duration max_{};
 };
 
-/// A6's token bucket: while too many calls of a target fail, none is retried. Thread-safe. While
-/// the bucket is full, calls that succeed only read it, so they do not contend.
+/// A6's token bucket: while too many calls of a target fail, no call is retried, except
+/// transparently. Thread-safe. While the bucket is full, calls that succeed only read it, so they
+/// do not contend.
 class RetryThrottle {
  public:
   /// Precondition: both arguments are more than 0. They are rounded to thousandths.
@@ -70,7 +71,8 @@ class RetryThrottle {
 
   void succeeded();
 
-  /// Counts a retriable failure. Returns whether the call may be retried.
+  /// Counts a failure that the retry policy covers, or after which the server asks not to retry.
+  /// Returns whether the bucket allows a retry.
   bool failed();
 
  private:

@@ -21,7 +21,8 @@ namespace signalbox::lb {
 namespace {
 
 constexpr std::uint32_t kMillion = 1'000'000;
-// Up to this many routes are tried one by one, in order, which is faster than the index.
+// Up to this many routes are tried one by one, in the configured order, which is faster than the
+// index.
 constexpr std::size_t kFewRoutes = 8;
 // Up to this many regular expressions that begin with the same text are tried one by one. More than
 // these are matched in one pass (RegexSet).

@@ -39,7 +39,8 @@
 namespace signalbox::lb {
 
 /// The state of each host of a HostTable, in the table's order, as the subchannel map reported it.
-/// nullopt: no policy holds a subchannel to the address.
+/// nullopt: no policy holds a subchannel to the address, or sessions may not stay on the host
+/// (Host::allowed).
 using HostStates = std::vector<std::optional<SubchannelStateChanged>>;
 
 /// One host and its state.

@@ -329,9 +329,9 @@ class Sessions {
 
   Instant now() const { return terms_.now ? terms_.now() : Instant(); }
 
-  /// Warns the operator that the call's cookie could not be used, unless a warning was given lately
-  /// (A55-17). Not to be called while a SnapshotCell::Reader is alive, because the warning may be
-  /// slow.
+  /// Warns the operator that the call's cookie could not be used, unless a warning was given within
+  /// the last kWarnInterval (A55-17). Not to be called while a SnapshotCell::Reader is alive,
+  /// because the warning may be slow.
   void tell_flaw(Session& session) const {
     if (session.flaw) [[unlikely]]
       warn_of(*std::exchange(session.flaw, std::nullopt), session.name());

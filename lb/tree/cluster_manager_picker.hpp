@@ -6,9 +6,9 @@
 //
 //   index of the cluster ─▶ chunk of 32 clusters ─▶ name, picker
 //
-// Immutable, and sorted by name. A caller that knows all names in order, such as a route, knows the
-// cluster's index, and passes it (PickArgs::cluster_place), which saves a search. If the index is
-// wrong, a binary search follows.
+// Immutable, and sorted by name. A caller that knows the sorted names of all clusters, such as a
+// route, knows the cluster's index, and passes it (PickArgs::cluster_place), which saves a search.
+// If the index is wrong, a binary search follows.
 //
 // The table has two levels, so that a new picker for one cluster copies only one chunk and the list
 // of chunks (n / 32 pointers), not all n entries.

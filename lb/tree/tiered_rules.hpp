@@ -39,8 +39,8 @@ struct TierShare {
 };
 
 struct TierPlan {
-  /// The priorities of all leaves, leaf by leaf in order (ENV-5). Priorities without hosts and
-  /// leaves without a report are left out (ENV-6).
+  /// The priorities of all leaves: leaf by leaf, in the aggregate's order (ENV-5). Priorities
+  /// without hosts and leaves without a report are left out (ENV-6).
   std::vector<TierRow> rows;
   /// Each tier that gets calls, in the order of the draws: healthy tiers, then degraded tiers
   /// (ENV-18). The percentages sum to 100, or the list is empty.
