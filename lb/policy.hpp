@@ -4,9 +4,10 @@
 //
 //     Event ──▶ Policy::step(event, now) ──▶ Effects, in the order to be run
 //
-// A policy is a value with one entry. It never sends, sleeps, logs, counts, draws random numbers or
-// reads the clock: it returns effects for all of that. Two policies that were made alike, and got
-// the same events at the same times, are equal. The simulator relies on this.
+// A policy is a value with one entry. It never sends, sleeps, logs or counts: it returns effects
+// for all of that. It reads no clock, and computes random numbers only from its seed
+// (PolicyContext). Two policies that were made alike, and got the same events at the same times,
+// are equal. The simulator relies on this.
 //
 // The duties of a policy to its parent, for each ConfigUpdated{g}:
 //   P1  It publishes a picker in the same step if it has never published one. That picker may make

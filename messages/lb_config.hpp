@@ -132,8 +132,9 @@ struct OutlierDetectionConfig {
   friend bool operator==(const OutlierDetectionConfig&, const OutlierDetectionConfig&) = default;
 };
 
-/// Applies two rules to all calls of a cluster, before a priority is chosen (A75-5): the drops,
-/// which come with the endpoints, and the limit of concurrent calls.
+/// Applies two rules to all calls of a cluster, whatever their priority (A75-5): before a priority
+/// is chosen, the drops, which come with the endpoints; after an endpoint is chosen, the limit of
+/// concurrent calls.
 struct ClusterImplConfig {
   static constexpr absl::string_view kName = "cluster_impl";
 

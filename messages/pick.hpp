@@ -218,7 +218,8 @@ struct PickResult {
   /// cluster is itself a leaf, or the pick chose no leaf.
   const LeafCalls* leaf = nullptr;
   /// When the pick is not complete: the priority that made the call wait or fail, as the outermost
-  /// priority policy numbers it. kNoPriority: no priority policy chose.
+  /// priority policy numbers it. kNoPriority: no priority policy was asked, or the priority that it
+  /// has chosen is READY.
   std::uint8_t priority = kNoPriority;
 
   static constexpr std::uint8_t kNoPriority = 255;

@@ -122,7 +122,7 @@ struct ResourcesReceived {
   std::vector<ResourceError> resource_errors;
   /// The number of refused resources, named or not, by RejectionReason; for the metrics.
   std::array<std::uint64_t, kRejectionReasons> rejected{};
-  std::size_t bytes = 0;  ///< The size of the response.
+  std::size_t bytes = 0;  ///< The size of the serialised response.
   Instant at{};           ///< When the response came.
 };
 

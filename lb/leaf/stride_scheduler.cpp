@@ -17,10 +17,10 @@ constexpr std::size_t kFewestWeights = 2;
 
 StrideScheduler::StrideScheduler(std::span<const double> weights)
     : weights_(weights.size(), kFullWeight) {
-  // Each weight is divided before it is added, because the sum of finite weights may be infinite.
   const auto known = static_cast<std::size_t>(
       std::ranges::count_if(weights, [](double weight) { return weight > 0; }));
   if (known < kFewestWeights) return;
+  // Each weight is divided before it is added, because the sum of finite weights may be infinite.
   double mean = 0;
   for (const double weight : weights)
     mean += weight / static_cast<double>(known);

@@ -95,8 +95,8 @@ class Pick {
   /// response message (A33). See Router::describe().
   const absl::Status& status() const { return status_; }
 
-  /// The priority for which the call waits, or that made it fail. nullopt: the pick is complete, or
-  /// no priority policy was asked.
+  /// The priority for which the call waits, or that made it fail. nullopt: the pick is complete, no
+  /// priority policy was asked, or the priority that it has chosen is READY.
   std::optional<std::uint8_t> priority() const {
     const bool is_known =
         outcome_ != PickOutcome::kComplete && priority_ != PickResult::kNoPriority;

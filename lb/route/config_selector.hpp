@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ConfigSelector — decides by a call's path and headers: its cluster and timeout (gRFC A31), its
-// place on a ring (gRFC A42), its retry policy (gRFC A44) and its filters (gRFC A39).
+// hash for ring_hash and maglev (gRFC A42), its retry policy (gRFC A44) and its filters (gRFC A39).
 //
 //   XdsConfig ─▶ make_config_selector ─▶ [ConfigSelector] in the snapshot ─▶ Router::pick
 //

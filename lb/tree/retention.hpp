@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Retention — keeps a child of a composite that is not needed now for fifteen minutes (gRFC A56).
+// Retention — keeps a child for fifteen minutes after its composite needed it last (gRFC A56).
 //
 //   not needed ─▶ begin ─▶ StartTimer ─▶ ran_out ─▶ the composite stops the child
 //   needed again, or stopped ─▶ end ─▶ CancelTimer

@@ -38,7 +38,7 @@ struct DelayType {
   static constexpr std::uint8_t kLastPriority = 15;
 
   DelayReason reason = DelayReason::kConnecting;
-  std::optional<std::uint8_t> priority = std::nullopt;  ///< nullopt: no priority policy chose.
+  std::optional<std::uint8_t> priority = std::nullopt;  ///< See Pick::priority() of lb/pick/router.
 
   friend bool operator==(const DelayType&, const DelayType&) = default;
 };
