@@ -57,8 +57,9 @@ inline constexpr std::size_t kAffinityResults = 10;
 /// The pick's answer to PickArgs::session. `hosts` is valid as long as the picker is.
 struct Affinity {
   AffinityResult result = AffinityResult::kNone;
-  /// All addresses of the picked endpoint, the one in use first. Null: no endpoint was picked, or
-  /// the picker does not know its addresses.
+  /// The addresses of the picked endpoint, comma-separated, the one in use first; at most as many
+  /// as a cookie may name (kMostCookieHosts). Null: no endpoint was picked, or the picker does not
+  /// know its addresses.
   const std::string* hosts = nullptr;
   /// True: the call's cookie already names `hosts` and the route's cluster, as a plain cookie. The
   /// result is then kHit or kHitDraining.
