@@ -148,7 +148,8 @@ class ChannelCore {
   struct Kept {
     ClusterRefPtr ref;
     /// The sequence number of the last published snapshot with a selector that names the cluster;
-    /// 0: there was none. Has no meaning while the current selector names the cluster.
+    /// 0: there was none. After a restart it may be higher: that of the snapshot from before the
+    /// restart. Has no meaning while the current selector names the cluster.
     std::uint64_t selectable_until = 0;
   };
 

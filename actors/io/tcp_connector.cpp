@@ -198,9 +198,9 @@ TcpConnector::~TcpConnector() {
 std::unique_ptr<Connector::Attempt> TcpConnector::connect(const Peer& peer,
                                                           Duration timeout,
                                                           Events events) {
-  // The subchannel's attempt. It shares the loop with the connector. If an attempt is destroyed
-  // after its connector, against the precondition of connect(), its last order is stored and never
-  // run.
+  // The subchannel's attempt. It owns the loop together with the connector. If an attempt is
+  // destroyed after its connector, against the precondition of connect(), the function that it
+  // posts to the loop is stored and never run.
   class Place final : public Attempt {
    public:
     Place(std::shared_ptr<Loop> loop, WishPtr wish)

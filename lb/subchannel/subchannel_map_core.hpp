@@ -216,8 +216,8 @@ class SubchannelMapCore {
   /// stopped (I1).
   std::vector<Address> unheld_;
   std::set<std::pair<Generation, Address>> lingering_;
-  /// The newest table of unfit endpoints from outlier detection and from health checks. It may have
-  /// addresses without an entry, because a policy may acquire them later.
+  /// For each judge (outlier detection, health checks), its newest table of unfit endpoints. A
+  /// table may have addresses that `entries_` does not have: a policy may acquire them later.
   std::array<std::shared_ptr<const UnhealthyEndpoints>, kHealthJudges> unhealthy_;
   std::shared_ptr<const TrackEndpoints::Table> trackers_;
   EndpointsPtr endpoints_;  ///< The cluster's endpoints; null: none are known.

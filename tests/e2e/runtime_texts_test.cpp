@@ -52,7 +52,7 @@ std::string inline_yaml(const std::string& name, const std::string& domains) {
       "envoy.extensions.filters.http.router.v3.Router}}]}}}\n");
 }
 
-// Two localities, of which none has a weight.
+// Two localities that get no calls: one has no weight, the other has weight 0.
 std::string unweighted_yaml(const std::string& service) {
   return absl::StrCat(
       "  - {\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, "

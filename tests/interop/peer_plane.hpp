@@ -59,7 +59,7 @@ struct Wire {
   std::vector<WireMessage> nacks() const;
   /// Whether the newest request of this type is the ACK of the newest response, with this version.
   bool acked(absl::string_view type_url, absl::string_view version) const;
-  /// The same for all four types.
+  /// Whether acked(type, version) is true for each type in kAllTypes.
   bool acked(absl::string_view version) const;
 };
 

@@ -58,8 +58,9 @@ class CookieHeader final : public HeaderSource {
   const std::string& cookie_;
 };
 
-/// Hosts of the cookie: a call routed to `cluster` must go to one of them while all hosts are up.
-/// Empty: the session has lost its host, or the model cannot tell.
+/// The hosts of the cookie that may still serve the session. A call routed to `cluster` must go to
+/// one of them while all hosts are up. Empty: the path has no session, the session has lost its
+/// host, or the model cannot tell.
 std::set<Address> must_stay_on(const SessionCookieText& cookie,
                                const std::string& path,
                                const std::string& cluster,

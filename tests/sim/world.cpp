@@ -205,8 +205,8 @@ void World::calm() {
     if (!eject_somebody(channels_[i], topology_.targets[i])) return;
   }
   encore();
-  // No session keeps an unneeded host for longer than this: encore() has shortened the idle
-  // timeouts (shorten_idle_timeouts).
+  // Longer than anything unneeded is kept: priorities for 15 minutes, hosts of sessions for about
+  // 10, because encore() has shortened the idle timeouts (shorten_idle_timeouts).
   if (!pass(minutes(16))) return;
   forget_endings();
   probe_routes();

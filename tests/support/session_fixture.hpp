@@ -160,8 +160,9 @@ struct SessionFixture : RouterFixture {
     return ref(cluster).stats()->cookies(what);
   }
 
-  /// Whether the next configuration's picker has lb::Seats (a table of endpoints by cookie). If so,
-  /// the router looks up a call's cookie before the call's route. The table is empty here.
+  /// Whether the next configuration's picker has lb::Seats (a hash table of hosts by cookie). If
+  /// so, and if all sessions have one cookie name, the router looks for a call's cookie before the
+  /// call's route. All seats are free here, so the table has no host.
   bool has_seats = true;
   const lb::Seats seats{1};
   std::map<std::string, std::deque<Backend>> backends;
