@@ -61,7 +61,9 @@ void check_set_cookie(const Calls::Ending& ending,
   const std::string leaf = owner_of(*ending.address);
   if (is_of_a_name(leaf, topology)) return;
   const HostModel* const host = find_host(topology.clusters.at(leaf), *ending.address);
-  if (host != nullptr && !host->draining && !is_served(*host)) {
+  // EDS calls a host UNHEALTHY even if it drains, and such a host is used in panic alone.
+  const bool is_draining = host != nullptr && host->draining && !host->unhealthy;
+  if (host != nullptr && !is_draining && !is_served(*host)) {
     complaints.require(
         ending.set_cookie.empty(),
         "no session begins on a host that is degraded, or used in panic alone [A55-30]",
