@@ -3,7 +3,7 @@
 // Collector — brings the calls of an engine and the acts of the script into the order of their
 // times.
 //
-//   LoadEngine::drain ─▶ ended calls ─┐
+//   OpenLoop::drain ──▶ ended calls ──┐
 //   lines of the parent ─▶ acts ──────┴▶ [Collector] ─▶ LoadRecorder
 //
 // A call is recorded kHold after its end, because the announcement of an act takes time to arrive.

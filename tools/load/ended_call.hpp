@@ -29,7 +29,7 @@ struct EndedCall {
   std::int64_t due_ns = 0;
   std::int64_t sent_ns = 0;
   std::int64_t ended_ns = 0;
-  /// The endpoint's number, from 1, in the order of LoadEngine::Drained::endpoints.
+  /// The endpoint's number, from 1, in the order of OpenLoop::Drained::endpoints.
   std::uint32_t endpoint = kNoEndpoint;
   std::int32_t session = kNoSession;
   std::uint8_t code = 0;        ///< gRPC's status code.

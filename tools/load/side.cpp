@@ -177,7 +177,7 @@ absl::Status await_ready(const Client& client, const SidePlan& plan, Lines& line
   }
 }
 
-LoadEngine::Options engine_options(const SidePlan& plan, RateProfile profile) {
+OpenLoop::Options engine_options(const SidePlan& plan, RateProfile profile) {
   return {.method = plan.method,
           .payload = plan.payload,
           .headers = plan.headers,
@@ -294,7 +294,7 @@ class SideRun {
   Lines& lines_;
   LoadRecorder recorder_;
   Collector collector_;
-  std::unique_ptr<LoadEngine> engine_;  // Its rings are too large for a stack.
+  std::unique_ptr<OpenLoop> engine_;  // Its rings are too large for a stack.
   Clock::time_point measured_;
   Clock::time_point next_second_;
   Clock::time_point next_places_;

@@ -3,7 +3,7 @@
 // The process of one side: a channel, an engine, and the lines to and from its parent.
 //
 //   parent ─ side_plan lines ─▶ [run_load_side] ─┬ Runtime::channel, or gRPC's own xds:/// channel
-//                                                └ LoadEngine ─▶ Collector ─▶ LoadSide ─▶ a file
+//                                                └ engine ─▶ Collector ─▶ LoadSide ─▶ a file
 
 #pragma once
 

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/load/open_loop.hpp"
+
+#include <ctime>
+#include <thread>
+
+namespace signalbox::tools {
+namespace {
+
+using std::chrono::nanoseconds;
+
+nanoseconds thread_cpu() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + nanoseconds(used.tv_nsec);
+}
+
+RateProfile whole_profile(const OpenLoop::Options& options) {
+  return with_warmup(options.profile, std::chrono::duration<double>(options.warmup).count());
+}
+
+}  // namespace
+
+OpenLoop::SampledCpu::SampledCpu(std::uint64_t number, std::atomic<std::int64_t>& sum)
+    : is_sampled_(number % kSampleEvery == 0), sum_(sum) {
+  if (is_sampled_) before_ = thread_cpu();
+}
+
+OpenLoop::SampledCpu::~SampledCpu() {
+  if (is_sampled_)
+    sum_ += static_cast<std::int64_t>(kSampleEvery) * (thread_cpu() - before_).count();
+}
+
+OpenLoop::OpenLoop(Options options)
+    : options_(std::move(options)),
+      schedule_(whole_profile(options_), options_.arrivals, options_.seed) {
+  for (std::size_t i = 0; i < options_.sessions; ++i)
+    jars_.push_back(std::make_unique<CookieJar>());
+}
+
+void OpenLoop::start(Clock::time_point begin) {
+  begin_ = begin + options_.warmup;
+  launch();
+}
+
+OpenLoop::Drained OpenLoop::drain() {
+  Drained drained;
+  while (const auto call = sent_.pop())
+    drained.sent.push_back(*call);
+  while (const auto call = ended_.pop())
+    drained.ended.push_back(*call);
+  // The endpoints are taken after the calls, so that the list has every endpoint of those calls.
+  const std::lock_guard lock(mutex_);
+  drained.endpoints = std::exchange(new_endpoints_, {});
+  return drained;
+}
+
+std::int64_t OpenLoop::since_start(Clock::time_point time) const {
+  return nanoseconds(time - begin_).count();
+}
+
+std::optional<OpenLoop::Clock::time_point> OpenLoop::next_due() {
+  if (stopping_) return std::nullopt;
+  const nanoseconds offset = schedule_.next();
+  if (offset >= options_.warmup + options_.duration) return std::nullopt;
+  return begin_ - options_.warmup + offset;
+}
+
+std::optional<OpenLoop::BegunCall> OpenLoop::begin(Clock::time_point due, std::uint64_t number) {
+  const auto now = Clock::now();
+  const bool is_dropped = in_flight_ >= options_.max_in_flight || now - due > options_.call_timeout;
+  const SentCall sent{
+      .due_ns = since_start(due), .sent_ns = since_start(now), .is_dropped = is_dropped};
+  while (!sent_.push(sent) && !cancelling_)
+    std::this_thread::yield();
+  if (is_dropped) return std::nullopt;
+  BegunCall call{.due = due, .sent = now};
+  if (!jars_.empty()) call.session = static_cast<std::int32_t>(number % jars_.size());
+  call.is_closed_loop = closed_in_flight_ < kClosedLoopCallers;
+  if (call.is_closed_loop) ++closed_in_flight_;
+  ++in_flight_;
+  return call;
+}
+
+EndedCall OpenLoop::ended_call(const BegunCall& call, int code) const {
+  return {.due_ns = since_start(call.due),
+          .sent_ns = since_start(call.sent),
+          .ended_ns = since_start(Clock::now()),
+          .session = call.session,
+          .code = static_cast<std::uint8_t>(code),
+          .is_closed_loop = call.is_closed_loop};
+}
+
+std::uint32_t OpenLoop::endpoint_of(const std::string& peer) {
+  EndpointNumbers::Found found = endpoints_.find(peer);
+  if (found.new_address) {
+    const std::lock_guard lock(mutex_);
+    new_endpoints_.push_back(*std::move(found.new_address));
+  }
+  return found.number;
+}
+
+void OpenLoop::record(const EndedCall& ended) {
+  while (!ended_.push(ended) && !cancelling_)
+    std::this_thread::yield();
+}
+
+void OpenLoop::leave(bool is_closed_loop) {
+  if (is_closed_loop) --closed_in_flight_;
+  --in_flight_;
+}
+
+}  // namespace signalbox::tools
