@@ -111,8 +111,10 @@ int run_demo(const DemoOptions& options);
 
 struct LoadOptions {
   std::string target;
-  std::string call;  ///< "orders.v1.Orders/Place"
-  std::string data;  ///< The request as JSON, with `protoset`.
+  std::string call;     ///< "orders.v1.Orders/Place"
+  std::string http;     ///< "http://shop/orders/7", in place of `target` and `call`; empty: gRPC.
+  std::string request;  ///< The method of HTTP; empty: POST with `data_file`, else GET.
+  std::string data;     ///< The request as JSON, with `protoset`.
   std::string protoset;
   /// A file with the request's bytes. Without it and `data`, the request is empty.
   std::string data_file;

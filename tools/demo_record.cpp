@@ -42,7 +42,7 @@ void DemoRecord::add(const FinishedCall& call) {
                         .sent_ns = since_begin(call.started),
                         .ended_ns = since_begin(call.ended),
                         .endpoint = endpoint_of(call.peer),
-                        .code = static_cast<std::uint8_t>(call.code),
+                        .code = static_cast<std::uint16_t>(call.code),
                         .is_closed_loop = call.is_closed_loop};
   recorder_.sent({.due_ns = ended.due_ns, .sent_ns = ended.sent_ns});
   if (!call.ok) messages_.add(call.error);

@@ -18,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include <CLI/CLI.hpp>
 
 #include "channel/admin/admin_address.hpp"
@@ -85,6 +86,15 @@ CLI::Validator one_of(absl::string_view one, absl::string_view other) {
   const auto check = [=](std::string& text) -> std::string {
     if (text == one || text == other) return "";
     return absl::StrCat("expected ", one, " or ", other, ", got '", text, "'");
+  };
+  return {check, ""};
+}
+
+CLI::Validator http_method() {
+  const auto check = [](std::string& text) -> std::string {
+    const auto known = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+    if (std::ranges::find(known, text) != known.end()) return "";
+    return absl::StrCat("expected one of ", absl::StrJoin(known, ", "), ", got '", text, "'");
   };
   return {check, ""};
 }
@@ -710,24 +720,52 @@ bool is_bare(const std::string& text) {
   return text.empty() || text == "true";
 }
 
+// Returns the option --http.
+CLI::Option* add_load_target(CLI::App& command, LoadOptions& options) {
+  CLI::Option* const target =
+      command.add_option("--target", options.target, "What the channel is made for")
+          ->type_name("xds:///NAME")
+          ->check(xds_target());
+  CLI::Option* const call =
+      command.add_option("--call", options.call, "The method: package.Service/Method, unary")
+          ->type_name("METHOD");
+  CLI::Option* const http =
+      command
+          .add_option("--http",
+                      options.http,
+                      "In place of --target and --call: HTTP/1.1 requests\nto the endpoints of "
+                      "xds:///NAME")
+          ->type_name("http://NAME/PATH")
+          ->excludes(target)
+          ->excludes(call);
+  command
+      .add_option("--request",
+                  options.request,
+                  "The method of --http: GET, HEAD, POST, PUT, PATCH,\nDELETE or OPTIONS; by "
+                  "default POST with --data-file,\nelse GET")
+      ->type_name("METHOD")
+      ->check(http_method())
+      ->needs(http);
+  return http;
+}
+
 void add_load_call(CLI::App& command, LoadOptions& options) {
-  command.add_option("--target", options.target, "What the channel is made for")
-      ->type_name("xds:///NAME")
-      ->check(xds_target());
-  command.add_option("--call", options.call, "The method: package.Service/Method, unary")
-      ->type_name("METHOD");
+  CLI::Option* const http = add_load_target(command, options);
   CLI::Option* const protoset =
       command
           .add_option("--protoset",
                       options.protoset,
                       "Types of the method: protoc --include_imports\n--descriptor_set_out=FILE")
           ->type_name("FILE")
-          ->check(file_name());
+          ->check(file_name())
+          ->excludes(http);
   command.add_option("--data", options.data, "The request as JSON; by default an empty one")
       ->type_name("JSON")
       ->needs(protoset);
   command
-      .add_option("--data-file", options.data_file, "The request's bytes, in place of --protoset")
+      .add_option("--data-file",
+                  options.data_file,
+                  "The request's bytes, in place of --protoset; the body\nof --http")
       ->type_name("FILE")
       ->check(file_name())
       ->excludes(protoset);
@@ -870,11 +908,11 @@ void add_load(CLI::App& app, CommandLine& line) {
       app,
       "load",
       "What callers see while things fail",
-      "Calls a unary method on schedule, whether or not earlier calls were answered (an\nopen "
-      "loop), does the acts of a script meanwhile, and says what callers saw: of\neach fault the "
-      "lost calls, the time until the next priority answered and until\np99 was back. Latencies "
-      "count from when a call was due. docs/load.md has the\nscript's and the thresholds' "
-      "grammar, the rules and the JSON.\n"
+      "Calls a unary method, or sends HTTP requests, on schedule, whether or not earlier\ncalls "
+      "were answered (an open loop), does the acts of a script meanwhile, and says\nwhat callers "
+      "saw: of each fault the lost calls, the time until the next priority\nanswered and until "
+      "p99 was back. Latencies count from when a call was due.\ndocs/load.md has the script's and "
+      "the thresholds' grammar, the rules and the JSON.\n"
       "Exit status, beside those below: 3 the measurement is not valid, because the\ngenerator "
       "was too slow; 1 a --fail-if happened.\n"
       "\nExamples:\n"
@@ -882,7 +920,8 @@ void add_load(CLI::App& app, CommandLine& line) {
       "    --protoset orders.pb --data '{\"id\": 7}' --rate 100..2000/30s --duration 60s\n"
       "  signalbox load --target xds:///orders --call orders.v1.Orders/Place \\\n"
       "    --resources resources.yaml --script drill.yaml --duration 60s --compare grpc \\\n"
-      "    --fail-if 'lost>0' --fail-if 'recovery[kill primary]>1s' --html report.html\n");
+      "    --fail-if 'lost>0' --fail-if 'recovery[kill primary]>1s' --html report.html\n"
+      "  signalbox load --http http://shop/orders/7 --resources resources.yaml --rate 500\n");
   add_load_call(*command, options);
   add_load_schedule(*command, options);
   add_load_world(*command, options);
@@ -903,8 +942,9 @@ void add_load(CLI::App& app, CommandLine& line) {
   // The target and the call are no options of merge, so load looks for them itself.
   command->callback([command, &line] {
     if (!command->get_subcommands().empty()) return;
-    if (line.load.target.empty()) throw CLI::RequiredError("--target");
-    if (line.load.call.empty()) throw CLI::RequiredError("--call");
+    const bool is_http = !line.load.http.empty();
+    if (!is_http && line.load.target.empty()) throw CLI::RequiredError("--target");
+    if (!is_http && line.load.call.empty()) throw CLI::RequiredError("--call");
     line.status = run_load(line.load);
   });
 }

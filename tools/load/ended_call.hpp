@@ -32,7 +32,7 @@ struct EndedCall {
   /// The endpoint's number, from 1, in the order of OpenLoop::Drained::endpoints.
   std::uint32_t endpoint = kNoEndpoint;
   std::int32_t session = kNoSession;
-  std::uint8_t code = 0;        ///< gRPC's status code.
+  std::uint16_t code = 0;       ///< See call_code.hpp; 0 is gRPC's OK.
   bool is_closed_loop = false;  ///< A closed loop would have sent it, too (engine.hpp).
 };
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/load/call_code.hpp"
+
 namespace signalbox::tools {
 namespace {
 
@@ -68,7 +70,7 @@ void FaultAnalysis::fault_began(std::int64_t at_ns, bool is_fault) {
 void FaultAnalysis::ended(const EndedCall& call, std::optional<std::uint32_t> rank) {
   while (!recent_failures_.empty() && recent_failures_.front() < call.ended_ns - kSecond)
     recent_failures_.pop_front();
-  if (call.code != 0) {
+  if (is_failure(call.code)) {
     failed(call);
     return;
   }

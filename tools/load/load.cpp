@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -27,10 +28,12 @@
 #include "channel/admin/explain_page.hpp"
 #include "tools/child_process.hpp"
 #include "tools/commands.hpp"
+#include "tools/load/http_request.hpp"
 #include "tools/load/payload.hpp"
 #include "tools/load/report_files.hpp"
 #include "tools/load/report_json.hpp"
 #include "tools/load/report_text.hpp"
+#include "tools/load/report_words.hpp"
 #include "tools/load/result_file.hpp"
 #include "tools/load/script.hpp"
 #include "tools/load/side_plan.hpp"
@@ -61,6 +64,11 @@ struct Prepared {
   std::optional<absl::Time> start;  // The option --start-at.
   LoadConfiguration configuration;
 };
+
+bool is_printable(const std::string& text) {
+  return std::ranges::all_of(
+      text, [](char c) { return absl::ascii_isprint(static_cast<unsigned char>(c)); });
+}
 
 absl::Status about(absl::string_view option, const absl::Status& status) {
   return {status.code(), absl::StrCat(option, ": ", status.message())};
@@ -93,10 +101,33 @@ absl::Status read_durations(const LoadOptions& options, SidePlan& plan) {
   return absl::OkStatus();
 }
 
+absl::Status read_http(const LoadOptions& options, SidePlan& plan) {
+  if (!options.compare.empty())
+    return absl::InvalidArgumentError(
+        "--compare: gRPC's channel sends no HTTP requests; leave --compare or --http out");
+  auto request = parse_http_url(options.http);
+  if (!request.ok()) return about("--http", request.status());
+  request->verb = options.request;
+  if (request->verb.empty()) request->verb = options.data_file.empty() ? "GET" : "POST";
+  for (const auto& [name, value] : plan.headers) {
+    if (!is_printable(value))
+      return absl::InvalidArgumentError(
+          absl::StrCat("--header: ", name, ": HTTP/1.1 takes printable ASCII only"));
+  }
+  plan.target = request->target();
+  plan.method = absl::StrCat(request->verb, " ", request->path);
+  plan.http = *std::move(request);
+  return absl::OkStatus();
+}
+
 absl::Status read_payload(const LoadOptions& options, SidePlan& plan) {
-  const auto method = method_path_of(options.call);
-  if (!method.ok()) return about("--call", method.status());
-  plan.method = *method;
+  if (!options.http.empty()) {
+    if (auto status = read_http(options, plan); !status.ok()) return status;
+  } else {
+    const auto method = method_path_of(options.call);
+    if (!method.ok()) return about("--call", method.status());
+    plan.method = *method;
+  }
   if (!options.data_file.empty()) {
     const auto bytes = actors::read_file(options.data_file);
     if (!bytes.ok()) return about("--data-file", bytes.status());
@@ -166,7 +197,7 @@ void fill_configuration(const LoadOptions& options, Prepared& prepared) {
   LoadConfiguration& to = prepared.configuration;
   const SidePlan& plan = prepared.plan;
   const auto seconds = [](nanoseconds ns) { return std::chrono::duration<double>(ns).count(); };
-  to.target = options.target;
+  to.target = plan.target;
   to.method = plan.method;
   to.rate = options.rate;
   to.arrivals = options.arrivals;
@@ -211,9 +242,8 @@ absl::StatusOr<Prepared> prepare(const LoadOptions& options) {
 
 int show_timeline(const LoadOptions& options, const Prepared& prepared) {
   const double seconds = prepared.configuration.duration_s;
-  std::cout << absl::StrFormat("%s%s\n%s calls a second (%s) for %g s: about %.0f calls\n%s",
-                               options.target,
-                               prepared.plan.method,
+  std::cout << absl::StrFormat("%s\n%s calls a second (%s) for %g s: about %.0f calls\n%s",
+                               called_text(prepared.configuration),
                                options.rate,
                                options.arrivals,
                                seconds,

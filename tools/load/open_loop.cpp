@@ -9,17 +9,17 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-nanoseconds thread_cpu() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return std::chrono::seconds(used.tv_sec) + nanoseconds(used.tv_nsec);
-}
-
 RateProfile whole_profile(const OpenLoop::Options& options) {
   return with_warmup(options.profile, std::chrono::duration<double>(options.warmup).count());
 }
 
 }  // namespace
+
+nanoseconds thread_cpu() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + nanoseconds(used.tv_nsec);
+}
 
 OpenLoop::SampledCpu::SampledCpu(std::uint64_t number, std::atomic<std::int64_t>& sum)
     : is_sampled_(number % kSampleEvery == 0), sum_(sum) {
@@ -87,7 +87,7 @@ EndedCall OpenLoop::ended_call(const BegunCall& call, int code) const {
           .sent_ns = since_start(call.sent),
           .ended_ns = since_start(Clock::now()),
           .session = call.session,
-          .code = static_cast<std::uint8_t>(code),
+          .code = static_cast<std::uint16_t>(code),
           .is_closed_loop = call.is_closed_loop};
 }
 

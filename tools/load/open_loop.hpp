@@ -40,6 +40,9 @@
 
 namespace signalbox::tools {
 
+/// CPU time of the calling thread.
+std::chrono::nanoseconds thread_cpu();
+
 /// Allocate an engine on the heap: its rings have several megabytes.
 class OpenLoop {
  public:

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 
 #include "tools/load/bins.hpp"
+#include "tools/load/call_code.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -114,7 +115,7 @@ void LoadRecorder::ended(const EndedCall& call) {
   if (call.due_ns < 0) return;
   const std::uint64_t from_due = not_negative(call.ended_ns - call.due_ns);
   const std::uint64_t from_sent = not_negative(call.ended_ns - call.sent_ns);
-  const bool is_ok = call.code == 0;
+  const bool is_ok = !is_failure(call.code);
   LoadBin& bin = bin_of(call.due_ns);
   ++bin.codes[call.code];
   ++side_.codes[call.code];

@@ -38,7 +38,7 @@ inline constexpr std::int64_t kClosedLoopCallers = 50;
 
 struct LoadConfiguration {
   std::string target;    ///< "xds:///orders"
-  std::string method;    ///< "/orders.v1.Orders/Place"
+  std::string method;    ///< "/orders.v1.Orders/Place"; of HTTP requests "GET /orders/7".
   std::string rate;      ///< As it was given: "100..2000/30s".
   std::string arrivals;  ///< "poisson" or "even".
   double duration_s = 0;
@@ -107,7 +107,7 @@ struct LoadBucket {
 struct LoadBin {
   std::uint64_t scheduled = 0;
   std::uint64_t sent = 0;
-  /// Calls by gRPC status code; 0 is OK. A call that never ended has no code.
+  /// Calls by code (call_code.hpp). A call that never ended has no code.
   std::map<int, std::uint64_t> codes;
   std::vector<LoadShare> shares;
   /// Latencies of calls that ended OK, from due: percentiles, and all buckets, so that reports can
@@ -150,7 +150,7 @@ struct LoadSide {
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
   std::uint64_t unanswered = 0;  ///< Sent, and not ended when the run was cut.
-  /// The number of calls by gRPC status code; 0 is OK.
+  /// The number of calls by code (call_code.hpp).
   std::map<int, std::uint64_t> codes;
   /// The 20 most frequent error texts, with the number of calls.
   std::map<std::string, std::uint64_t> messages;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/load/bins.hpp"
+#include "tools/load/call_code.hpp"
 #include "tools/load/report_words.hpp"
 
 namespace signalbox::tools {
@@ -55,7 +56,7 @@ Json codes_json(const LoadSide& side,
                 double ran_s) {
   Json codes = Json::array();
   for (const auto& [code, count] : side.codes) {
-    if (code == 0 || count == 0) continue;
+    if (!is_failure(code) || count == 0) continue;
     Json rates = Json::array();
     for (std::size_t i = 0; i < points.size(); ++i) {
       const auto found = points[i].codes.find(code);
@@ -79,8 +80,9 @@ Json side_json(const LoadSide& side, std::size_t together, double ran_s) {
   Json most = Json::array();
   for (std::size_t i = 0; i < points.size(); ++i) {
     const LoadBin& point = points[i];
-    const auto found = point.codes.find(0);
-    const std::uint64_t answered = found == point.codes.end() ? 0 : found->second;
+    std::uint64_t answered = 0;
+    for (const auto& [code, count] : point.codes)
+      if (!is_failure(code)) answered += count;
     times.push_back(static_cast<double>(i) * width);
     const double seconds = seconds_of(i, width, ran_s);
     due.push_back(static_cast<double>(point.scheduled) / seconds);

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+
+#include "tools/load/call_code.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -164,15 +165,14 @@ void read_list(const Json& from, const char* name, std::vector<T>& to) {
 Json codes_json(const std::map<int, std::uint64_t>& codes) {
   Json object = Json::object();
   for (const auto& [code, count] : codes)
-    object[std::to_string(code)] = count;
+    object[code_key(code)] = count;
   return object;
 }
 
 std::map<int, std::uint64_t> codes_of(const Json& object) {
   std::map<int, std::uint64_t> codes;
   for (const auto& [name, count] : object.items()) {
-    int code = 0;
-    if (absl::SimpleAtoi(name, &code)) codes[code] = count.get<std::uint64_t>();
+    if (const auto code = code_of_key(name)) codes[*code] = count.get<std::uint64_t>();
   }
   return codes;
 }

@@ -17,6 +17,7 @@
 
 #include "tools/html_page.hpp"
 #include "tools/load/bins.hpp"
+#include "tools/load/call_code.hpp"
 #include "tools/load/report_words.hpp"
 
 namespace signalbox::tools {
@@ -145,7 +146,7 @@ std::string bin_cells(const LoadBin& bin) {
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
   for (const auto& [code, count] : bin.codes)
-    (code == 0 ? ok : failed) += count;
+    (is_failure(code) ? failed : ok) += count;
   const auto latency = [&bin](std::uint64_t ns) {
     return number(bin.latencies.empty() ? "–" : time_text(ns));
   };

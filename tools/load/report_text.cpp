@@ -124,9 +124,8 @@ void add_messages(std::string& text, const LoadReport& report) {
 
 std::string load_report_text(const LoadReport& report) {
   const LoadConfiguration& used = report.configuration;
-  std::string text = absl::StrFormat("%s%s, %s calls a second (%s), %g s\n",
-                                     used.target,
-                                     used.method,
+  std::string text = absl::StrFormat("%s, %s calls a second (%s), %g s\n",
+                                     called_text(used),
                                      used.rate,
                                      used.arrivals,
                                      report.ran_s);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -77,9 +76,10 @@ std::string longest_recovery_text(const LoadReport& report, const LoadSide& side
   return longest ? recovered_text(*longest) : "–";
 }
 
-std::string code_text(int code) {
-  const std::string name = absl::StatusCodeToString(static_cast<absl::StatusCode>(code));
-  return name.empty() ? absl::StrCat(code) : absl::StrCat(code, " ", name);
+std::string called_text(const LoadConfiguration& configuration) {
+  const bool is_grpc = absl::StartsWith(configuration.method, "/");
+  return is_grpc ? absl::StrCat(configuration.target, configuration.method)
+                 : absl::StrCat(configuration.target, ", ", configuration.method);
 }
 
 std::string place_text(const LoadPlace& place) {

@@ -2,7 +2,7 @@
 //
 // report_words — the figures of a LoadReport as texts, the same in every form of the report.
 //
-//   nanoseconds, codes, places, thresholds ─▶ [report_words] ─▶ texts, not escaped
+//   nanoseconds, places, thresholds ─▶ [report_words] ─▶ texts, not escaped
 
 #pragma once
 
@@ -38,8 +38,8 @@ std::string recovery_text(const LoadReport& report, const LoadSide& side, std::s
 /// faults.
 std::string longest_recovery_text(const LoadReport& report, const LoadSide& side);
 
-/// "14 UNAVAILABLE"
-std::string code_text(int code);
+/// "xds:///orders/orders.v1.Orders/Place", "xds:///shop, GET /orders/7"
+std::string called_text(const LoadConfiguration& configuration);
 
 /// "orders-primary, priority 0"
 std::string place_text(const LoadPlace& place);

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,7 +28,9 @@
 #include "tools/child_process.hpp"
 #include "tools/commands.hpp"
 #include "tools/load/collector.hpp"
+#include "tools/load/curl_loop.hpp"
 #include "tools/load/engine.hpp"
+#include "tools/load/http_engine.hpp"
 #include "tools/load/places.hpp"
 #include "tools/load/report_json.hpp"
 #include "tools/load/side_plan.hpp"
@@ -107,16 +110,11 @@ nanoseconds process_cpu() {
   return of(used.ru_utime) + of(used.ru_stime);
 }
 
-nanoseconds thread_cpu() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return std::chrono::seconds(used.tv_sec) + nanoseconds(used.tv_nsec);
-}
-
-// The channel of a side, and the runtime that it may need.
+// The channel or router of a side, and the runtime that it may need.
 struct Client {
-  std::unique_ptr<Runtime> runtime;  // Null: gRPC's own channel.
-  std::shared_ptr<grpc::ChannelInterface> channel;
+  std::unique_ptr<Runtime> runtime;                 // Null: gRPC's own channel.
+  std::shared_ptr<grpc::ChannelInterface> channel;  // Null: calls are HTTP requests.
+  std::shared_ptr<Router> router;                   // Set for HTTP requests.
 };
 
 absl::StatusOr<Client> make_client(const SidePlan& plan) {
@@ -133,9 +131,16 @@ absl::StatusOr<Client> make_client(const SidePlan& plan) {
   if (!plan.bootstrap.empty()) options.bootstrap_json = plan.bootstrap;
   options.log_level = LogLevel::kError;
   options.log_line = [](const LogLine& line) { say("load", text_of(line), line.level); };
+  if (plan.http) options.transport = EndpointTransport::kTcp;
   auto runtime = Runtime::start(std::move(options));
   if (!runtime.ok()) return runtime.status();
   client.runtime = *std::move(runtime);
+  if (plan.http) {
+    auto router = client.runtime->router(plan.target);
+    if (!router.ok()) return router.status();
+    client.router = *std::move(router);
+    return client;
+  }
   client.channel = client.runtime->channel(plan.target);
   return client;
 }
@@ -158,13 +163,24 @@ std::string why_not_ready(const Client& client, const std::string& target) {
   return "";
 }
 
+// Whether the target is ready now; waits for at most kStateWait while it is not.
+bool is_ready_soon(const Client& client, const std::string& target) {
+  if (client.channel == nullptr) {
+    if (client.runtime->ready(target).value_or(false)) return true;
+    std::this_thread::sleep_for(kStateWait);
+    return false;
+  }
+  const auto state = client.channel->GetState(/*try_to_connect=*/true);
+  if (state == GRPC_CHANNEL_READY) return true;
+  // gRPC's channel makes progress only while a thread waits for it like this.
+  client.channel->WaitForStateChange(state, std::chrono::system_clock::now() + kStateWait);
+  return false;
+}
+
 absl::Status await_ready(const Client& client, const SidePlan& plan, Lines& lines) {
   const auto deadline = Clock::now() + plan.start_timeout;
   for (;;) {
-    const auto state = client.channel->GetState(/*try_to_connect=*/true);
-    if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
-    // gRPC's channel makes progress only while a thread waits for it like this.
-    client.channel->WaitForStateChange(state, std::chrono::system_clock::now() + kStateWait);
+    if (is_ready_soon(client, plan.target)) return absl::OkStatus();
     lines.next(milliseconds(0));
     if (lines.has_ended()) return absl::CancelledError("the parent has ended");
     if (Clock::now() > deadline)
@@ -191,16 +207,26 @@ OpenLoop::Options engine_options(const SidePlan& plan, RateProfile profile) {
           .duration = plan.duration};
 }
 
+absl::StatusOr<std::unique_ptr<OpenLoop>> make_engine(const Client& client,
+                                                      const SidePlan& plan,
+                                                      RateProfile profile) {
+  auto options = engine_options(plan, std::move(profile));
+  if (!plan.http) return std::make_unique<LoadEngine>(client.channel, std::move(options));
+  auto loop = CurlLoop::make(plan.max_in_flight);
+  if (!loop.ok()) return loop.status();
+  return std::make_unique<HttpEngine>(
+      client.router, *std::move(loop), *plan.http, std::move(options));
+}
+
 class SideRun {
  public:
-  SideRun(const SidePlan& plan, Client& client, RateProfile profile, Lines& lines)
+  SideRun(const SidePlan& plan, Client& client, std::unique_ptr<OpenLoop> engine, Lines& lines)
       : plan_(plan),
         client_(client),
         lines_(lines),
         recorder_(plan.side, plan.sessions, plan.duration),
         collector_(recorder_),
-        engine_(std::make_unique<LoadEngine>(client.channel,
-                                             engine_options(plan, std::move(profile)))) {}
+        engine_(std::move(engine)) {}
 
   LoadSide run(Clock::time_point begin) {
     measured_ = begin + plan_.warmup;
@@ -326,11 +352,13 @@ int run_load_side(pid_t parent) {
   if (!client.ok()) return refuse(client.status().message());
   if (const auto ready = await_ready(*client, *plan, lines); !ready.ok())
     return refuse(ready.message());
+  auto engine = make_engine(*client, *plan, *std::move(profile));
+  if (!engine.ok()) return refuse(engine.status().message());
   print({{"ready", true}});
   const Json go = await_line(lines);
   if (!go.contains("go")) return kExitUsage;
   const nanoseconds begin(go["go"].get<std::int64_t>());
-  SideRun run(*plan, *client, *std::move(profile), lines);
+  SideRun run(*plan, *client, *std::move(engine), lines);
   const LoadSide side = run.run(Clock::time_point(begin));
   if (const auto written = write_side(side, plan->result); !written.ok())
     return refuse(written.message());

@@ -15,6 +15,18 @@ std::chrono::nanoseconds ns_of(const Json& json, const char* name) {
   return std::chrono::nanoseconds(json.at(name).get<std::int64_t>());
 }
 
+Json http_json(const std::optional<HttpRequest>& http) {
+  if (!http) return nullptr;
+  return {{"verb", http->verb}, {"host", http->host}, {"path", http->path}};
+}
+
+std::optional<HttpRequest> http_of_json(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  return HttpRequest{.verb = json.at("verb").get<std::string>(),
+                     .host = json.at("host").get<std::string>(),
+                     .path = json.at("path").get<std::string>()};
+}
+
 }  // namespace
 
 Json side_plan_json(const SidePlan& plan) {
@@ -23,6 +35,7 @@ Json side_plan_json(const SidePlan& plan) {
           {"target", plan.target},
           {"bootstrap", plan.bootstrap},
           {"method", plan.method},
+          {"http", http_json(plan.http)},
           {"payload", absl::Base64Escape(plan.payload)},
           {"headers", plan.headers},
           {"call_timeout_ns", plan.call_timeout.count()},
@@ -46,6 +59,7 @@ absl::StatusOr<SidePlan> read_side_plan(const std::string& line) {
     json.at("target").get_to(plan.target);
     json.at("bootstrap").get_to(plan.bootstrap);
     json.at("method").get_to(plan.method);
+    plan.http = http_of_json(json.at("http"));
     if (!absl::Base64Unescape(json.at("payload").get<std::string>(), &plan.payload))
       return absl::InvalidArgumentError("the plan's payload is no base64");
     json.at("headers").get_to(plan.headers);

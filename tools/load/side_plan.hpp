@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include <nlohmann/json.hpp>
 
+#include "tools/load/http_request.hpp"
 #include "tools/load/recorder.hpp"
 #include "tools/load/schedule.hpp"
 
@@ -34,7 +36,8 @@ struct SidePlan {
   std::string target;
   std::string bootstrap;  ///< The bootstrap's JSON; empty: the environment names it.
   std::string method;
-  std::string payload;  ///< Bytes.
+  std::optional<HttpRequest> http;  ///< Set: HTTP requests in place of gRPC calls.
+  std::string payload;              ///< Bytes.
   std::vector<std::pair<std::string, std::string>> headers;
   std::chrono::nanoseconds call_timeout = std::chrono::seconds(5);
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(20);

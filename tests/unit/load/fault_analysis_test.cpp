@@ -10,9 +10,9 @@ namespace signalbox::tools {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
-constexpr std::uint8_t kUnavailable = 14;
+constexpr std::uint16_t kUnavailable = 14;
 
-EndedCall call(std::int64_t due_ms, std::int64_t ended_ms, std::uint8_t code = 0) {
+EndedCall call(std::int64_t due_ms, std::int64_t ended_ms, std::uint16_t code = 0) {
   return {
       .due_ns = due_ms * kMs, .sent_ns = due_ms * kMs, .ended_ns = ended_ms * kMs, .code = code};
 }

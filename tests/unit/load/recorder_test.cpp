@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tools/load/call_code.hpp"
+
 namespace signalbox::tools {
 namespace {
 
@@ -17,7 +19,7 @@ void make_call(LoadRecorder& recorder,
                std::int64_t due_ms,
                std::int64_t took_ms,
                std::uint32_t endpoint = 1,
-               std::uint8_t code = 0,
+               std::uint16_t code = 0,
                bool is_closed_loop = true) {
   recorder.sent({.due_ns = due_ms * kMs, .sent_ns = due_ms * kMs + 1000});
   recorder.ended({.due_ns = due_ms * kMs,
@@ -54,6 +56,21 @@ TEST_CASE("recorder: calls stand in the bin in which they were due", "[load][rec
   CHECK(side.from_due.count() == 2);
   CHECK(side.failed_from_due.max() == 9 * kMs);
   CHECK(side.validity.is_valid);
+}
+
+TEST_CASE("recorder: an HTTP call failed with a status of 500 or more, or without a response",
+          "[load][recorder]") {
+  LoadRecorder recorder("signalbox", 0, seconds(1));
+  recorder.add_endpoint("127.0.0.1:1");
+  make_call(recorder, 0, 1, 1, 200);
+  make_call(recorder, 0, 2, 1, 404);
+  make_call(recorder, 0, 3, 1, 503);
+  make_call(recorder, 0, 4, 1, kCurlErrors + 7);
+  const LoadSide side = finished(recorder);
+  CHECK(side.ok == 2);
+  CHECK(side.failed == 2);
+  CHECK(side.codes ==
+        std::map<int, std::uint64_t>{{200, 1}, {404, 1}, {503, 1}, {kCurlErrors + 7, 1}});
 }
 
 TEST_CASE("recorder: a call counts for the place that its endpoint has then", "[load][recorder]") {
