@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/demo_control_plane.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -16,16 +15,16 @@ namespace {
 constexpr auto kStartTime = std::chrono::seconds(20);
 constexpr auto kEndTime = std::chrono::seconds(5);
 
+constexpr absl::string_view kFolderPrefix = "signalbox-resources-";
+
 // Not 127.0.0.1: other connections of this machine come from there, and one of them could take the
 // port while the control plane is away.
 constexpr const char* kFirstAddress = "127.0.0.10:0";
 
 }  // namespace
 
-DemoControlPlane::DemoControlPlane() : address_(kFirstAddress) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "signalbox-demo-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
-}
+DemoControlPlane::DemoControlPlane()
+    : folder_(LockedFolder::make(kFolderPrefix)), address_(kFirstAddress) {}
 
 DemoControlPlane::~DemoControlPlane() {
   if (process_) {
@@ -33,29 +32,27 @@ DemoControlPlane::~DemoControlPlane() {
     resume();  // A stopped process does not react to SIGTERM.
     process_->wait(kEndTime).IgnoreError();
   }
-  std::error_code ignored;
-  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
 
 absl::Status DemoControlPlane::write_resources(const std::string& text) {
-  const std::string path = folder_ + "/resources.json";
+  if (!folder_.ok()) return folder_.status();
+  const std::string path = folder_->path() + "/resources.json";
   // Renamed when complete: the process never reads half a file.
   const std::string next = path + ".next";
   std::ofstream file(next);
   file << text << std::flush;
   std::error_code error;
   if (file) std::filesystem::rename(next, path, error);
-  if (folder_.empty() || !file || error) {
-    return absl::InternalError(absl::StrCat("cannot write ", path));
-  }
+  if (!file || error) return absl::InternalError(absl::StrCat("cannot write ", path));
   return absl::OkStatus();
 }
 
 absl::Status DemoControlPlane::start() {
+  if (!folder_.ok()) return folder_.status();
   auto process = ChildProcess::start({own_program(),
                                       "serve",
                                       "--resources",
-                                      folder_ + "/resources.json",
+                                      folder_->path() + "/resources.json",
                                       "--listen",
                                       address_,
                                       "--parent",

@@ -15,8 +15,10 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 #include "tools/child_process.hpp"
+#include "tools/locked_folder.hpp"
 
 namespace signalbox::tools {
 
@@ -42,7 +44,7 @@ class DemoControlPlane {
   const std::string& address() const { return address_; }
 
  private:
-  std::string folder_;
+  absl::StatusOr<LockedFolder> folder_;  // Of the file of resources.
   std::string address_;
   std::optional<ChildProcess> process_;  // Set while the process runs.
 };

@@ -4,6 +4,7 @@
 // plane, and leaves nothing behind.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -148,6 +149,37 @@ TEST_CASE("demo: a stop signal ends it and all that it started", "[e2e][demo]") 
   CHECK(finished.status == 128 + signal);
   CHECK(finished.errors.find("stopped by ") != std::string::npos);
   CHECK(are_gone(children));
+}
+
+TEST_CASE("demo: the next one removes the folder that a killed one left", "[e2e][demo]") {
+  const TemporaryFolder folder;
+  const auto start = [&folder] {
+    auto demo = start_program({"/usr/bin/env",
+                               "TMPDIR=" + folder.path("."),
+                               SIGNALBOX_PROGRAM,
+                               "demo",
+                               "--seconds",
+                               "600",
+                               "--rps",
+                               "50"});
+    read_until(demo, " s ");
+    return demo;
+  };
+  const auto folders = [&folder] {
+    const auto all = std::filesystem::directory_iterator(folder.path("."));
+    return std::distance(begin(all), end(all));
+  };
+  auto killed = start();
+  const std::vector<pid_t> children = children_of(killed.pid());
+  killed.send_signal(SIGKILL);
+  CHECK(finish(killed).status == 128 + SIGKILL);
+  CHECK(are_gone(children));
+  CHECK(folders() == 1);
+  auto next = start();
+  CHECK(folders() == 1);
+  next.send_signal(SIGTERM);
+  CHECK(finish(next).status == 128 + SIGTERM);
+  CHECK(folders() == 0);
 }
 
 TEST_CASE("demo: `signalbox dump` looks into it while it runs", "[e2e][demo][dump][A40]") {

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LockedFolder — a temporary folder of a running process, removed even after SIGKILL.
+//
+//   prefix ─▶ [LockedFolder::make] ─▶ $TMPDIR/PREFIXabc123, with a lock (flock) while it is used
+//                     └▶ removes the folders of the same prefix and user that no process locks
+//
+// The kernel releases the lock when its process ends, however it ends. A process that could not
+// remove its folder therefore leaves it unlocked, and the next make() removes it.
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace signalbox::tools {
+
+class LockedFolder {
+ public:
+  /// `prefix`: the beginning of the folder's name. No other program may use the prefix.
+  static absl::StatusOr<LockedFolder> make(absl::string_view prefix);
+
+  LockedFolder(LockedFolder&& other) noexcept;
+  LockedFolder& operator=(LockedFolder&& other) noexcept;
+  LockedFolder(const LockedFolder&) = delete;
+  LockedFolder& operator=(const LockedFolder&) = delete;
+  /// Removes the folder and all files in it.
+  ~LockedFolder();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  LockedFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+
+  std::string path_;
+  int lock_;  // The descriptor of the open folder, which has the lock; -1: moved from.
+};
+
+}  // namespace signalbox::tools
