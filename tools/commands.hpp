@@ -131,6 +131,7 @@ struct LoadOptions {
   std::uint64_t seed = 1;
   std::uint64_t sessions = 0;
   std::int64_t max_in_flight = 10'000;
+  std::uint64_t processes = 1;  ///< Processes of each side, which share its calls.
   /// A bootstrap file. Empty: the environment names the file, unless `resources` is set.
   std::string bootstrap;
   std::string resources;  ///< A file of resources, served by a control plane of this command.
@@ -142,7 +143,7 @@ struct LoadOptions {
   bool dry_run = false;
 };
 
-/// The measurement of `load` is not valid: calls were sent too late.
+/// The measurement of `load` is not valid: calls were sent too late, or a process died.
 inline constexpr int kExitNotValid = 3;
 
 /// Sends calls on schedule, does the acts of a script, and prints what callers saw. Returns also

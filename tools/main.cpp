@@ -25,6 +25,7 @@
 #include "channel/admin/explain_page.hpp"
 #include "channel/extension_name.hpp"
 #include "tools/commands.hpp"
+#include "tools/load/processes.hpp"
 #include "tools/load/side.hpp"
 #include "tools/load/stage.hpp"
 #include "tools/settings.hpp"
@@ -831,6 +832,14 @@ void add_load_schedule(CLI::App& command, LoadOptions& options) {
       ->check(number_between(1, 1'000'000))
       ->capture_default_str();
   command
+      .add_option("--processes",
+                  options.processes,
+                  "Each side runs as so many processes, which share the\ncalls of the one "
+                  "schedule: 1 to 64")
+      ->type_name("NUMBER")
+      ->check(number_between(1, kMostProcesses))
+      ->capture_default_str();
+  command
       .add_option("--max-lateness",
                   options.max_lateness,
                   "The measurement is not valid when p99 of the\nlateness of sending is longer")
@@ -914,7 +923,7 @@ void add_load(CLI::App& app, CommandLine& line) {
       "p99 was back. Latencies count from when a call was due.\ndocs/load.md has the script's and "
       "the thresholds' grammar, the rules and the JSON.\n"
       "Exit status, beside those below: 3 the measurement is not valid, because the\ngenerator "
-      "was too slow; 1 a --fail-if happened.\n"
+      "was too slow or a process of it died; 1 a --fail-if happened.\n"
       "\nExamples:\n"
       "  signalbox load --target xds:///orders --call orders.v1.Orders/Place \\\n"
       "    --protoset orders.pb --data '{\"id\": 7}' --rate 100..2000/30s --duration 60s\n"

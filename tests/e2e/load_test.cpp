@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -137,6 +138,15 @@ void await_first_second(tools::ChildProcess& load) {
   }));
 }
 
+// Whether the child makes the calls of a side.
+bool is_side(pid_t child) {
+  std::ifstream words("/proc/" + std::to_string(child) + "/cmdline");
+  for (std::string word; std::getline(words, word, '\0');) {
+    if (word == "load-side") return true;
+  }
+  return false;
+}
+
 bool are_gone(const std::vector<pid_t>& pids) {
   return eventually([&] { return std::ranges::none_of(pids, is_alive); });
 }
@@ -254,16 +264,95 @@ TEST_CASE("load: a signal cuts the run, and the report says so", "[e2e][load]") 
   CHECK(are_gone(children));
 }
 
+TEST_CASE("load: processes of a side share the calls of one", "[e2e][load]") {
+  const Backend backend(0);
+  const auto run = [&backend](const std::vector<std::string>& more) {
+    const Load load;
+    std::vector<std::string> words{
+        "--rate", "100", "--duration", "1s", "--warmup", "200ms", "--compare", "grpc"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished =
+        run_program(load.command(resources_of("127.0.0.1", backend.port), words));
+    INFO(finished.output << finished.errors);
+    CHECK(finished.status == 0);
+    CHECK_THAT(finished.errors, Catch::Contains("    1 s  | signalbox: sent "));
+    return load.report();
+  };
+  const auto one = run({});
+  const auto two = run({"--processes", "2", "--session", "3"});
+  CHECK(one.at("configuration").at("processes") == 1);
+  CHECK(two.at("configuration").at("processes") == 2);
+  CHECK(two.at("configuration").at("rate") == "100");
+  CHECK(two.at("merged") == 1);
+  REQUIRE(two.at("sides").size() == 2);
+  for (const auto& side : two.at("sides")) {
+    const auto& alone = one.at("sides").at(0);
+    CHECK(side.at("validity").at("scheduled") == alone.at("validity").at("scheduled"));
+    CHECK(side.at("ok") == alone.at("ok"));
+    CHECK(side.at("from_due").at("count") == side.at("ok"));
+    REQUIRE(side.at("bins").size() == alone.at("bins").size());
+    for (std::size_t i = 0; i < alone.at("bins").size(); ++i)
+      CHECK(side.at("bins").at(i).at("scheduled") == alone.at("bins").at(i).at("scheduled"));
+  }
+}
+
+TEST_CASE("load: a process that dies makes the measurement not valid", "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  auto process = start_program(
+      load.command(resources_of("127.0.0.1", backend.port),
+                   {"--rate", "100", "--duration", "3s", "--processes", "3", "--compare", "grpc"}));
+  await_first_second(process);
+  std::vector<pid_t> sides;
+  const auto children = children_of(process.pid());
+  std::ranges::copy_if(children, std::back_inserter(sides), is_side);
+  REQUIRE(sides.size() == 6);
+  std::ranges::sort(sides);  // The processes of the signalbox side are started first.
+  REQUIRE(::kill(sides[1], SIGKILL) == 0);
+  const Finished finished = finish(process);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 3);
+  const std::string death = absl::StrCat(
+      "process 2 of 3 of the signalbox side ended early: process ", sides[1], " ended with 137");
+  CHECK_THAT(finished.errors, Catch::Contains(death));
+  CHECK_THAT(finished.output,
+             Catch::Contains("NOT VALID: signalbox: " + death + "; its calls are missing"));
+  const auto report = load.report();
+  CHECK(report.at("sides").at(0).at("validity").at("is_valid") == false);
+  CHECK(report.at("sides").at(1).at("validity").at("is_valid") == true);
+  CHECK(report.at("sides").at(0).at("ok") > 0);
+  CHECK(report.at("sides").at(0).at("ok") < report.at("sides").at(1).at("ok"));
+  CHECK(are_gone(children));
+}
+
+TEST_CASE("load: the death of a side's only process ends the run", "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  auto process =
+      start_program(load.command(resources_of("127.0.0.1", backend.port), {"--duration", "600s"}));
+  await_first_second(process);
+  const auto children = children_of(process.pid());
+  const auto side = std::ranges::find_if(children, is_side);
+  REQUIRE(side != children.end());
+  REQUIRE(::kill(*side, SIGKILL) == 0);
+  const Finished finished = finish(process);
+  CHECK(finished.status == 2);
+  CHECK_THAT(finished.errors,
+             Catch::Contains("the process of the signalbox side ended early: process "));
+  CHECK(are_gone(children));
+}
+
 TEST_CASE("load: its children end when it is killed", "[e2e][load]") {
   const Backend backend(0);
   const Load load;
   const std::string script =
       load.write("drill.yaml", "processes: {sleeper: {command: [sleep, 600]}}\nacts: []\n");
-  auto process = start_program(load.command(resources_of("127.0.0.1", backend.port),
-                                            {"--duration", "600s", "--script", script}));
+  auto process =
+      start_program(load.command(resources_of("127.0.0.1", backend.port),
+                                 {"--duration", "600s", "--script", script, "--processes", "2"}));
   await_first_second(process);
   const auto children = children_of(process.pid());
-  CHECK(children.size() == 3);
+  CHECK(children.size() == 4);  // The control plane, the sleeper, and two processes of a side.
   process.send_signal(SIGKILL);
   CHECK(finish(process).status == 128 + SIGKILL);
   CHECK(are_gone(children));
@@ -295,6 +384,14 @@ TEST_CASE("load: bad input is an exit status of 2 and a sentence", "[e2e][load]"
       Row{"acts: []",
           {"--session", "none"},
           "expected a whole number from 1 to 1000000, got 'none'"},
+      Row{"acts: []", {"--processes", "65"}, "expected a number from 1 to 64, got '65'"},
+      Row{"acts: []", {"--processes", "0"}, "expected a number from 1 to 64, got '0'"},
+      Row{"acts: []",
+          {"--processes", "3", "--session", "2"},
+          "--processes 3 divides --session between the processes, and 2 is too few"},
+      Row{"acts: []",
+          {"--processes", "3", "--max-in-flight", "2"},
+          "--processes 3 divides --max-in-flight between the processes, and 2 is too few"},
       Row{"acts: []", {"--protoset", "/dev/null"}, "no descriptor set"});
   auto command = load.command(nowhere, row.more);
   command.insert(command.end(), {"--script", load.write("drill.yaml", row.script)});

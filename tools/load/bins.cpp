@@ -39,6 +39,14 @@ void add_share(std::vector<LoadShare>& shares, const LoadShare& share) {
 
 }  // namespace
 
+std::vector<LoadBucket> buckets_of(const LatencyHistogram& histogram) {
+  std::vector<LoadBucket> buckets;
+  for (std::uint32_t i = 0; i < LatencyHistogram::kBuckets; ++i) {
+    if (histogram.counts()[i] > 0) buckets.push_back({.bucket = i, .count = histogram.counts()[i]});
+  }
+  return buckets;
+}
+
 LatencyHistogram histogram_of(const LoadBin& bin) {
   LatencyHistogram all;
   for (const LoadBucket& bucket : bin.latencies)

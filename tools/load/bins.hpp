@@ -17,6 +17,9 @@
 
 namespace signalbox::tools {
 
+/// The buckets that have values, in their order.
+std::vector<LoadBucket> buckets_of(const LatencyHistogram& histogram);
+
 /// The bin's latencies. Each counts as the upper end of its bucket, or as `max_ns` if that is less.
 LatencyHistogram histogram_of(const LoadBin& bin);
 

@@ -4,7 +4,7 @@
 // acts of the script, and judges.
 //
 //   LoadOptions ─▶ [prepare] ─▶ LoadStage: processes, control plane
-//                           └▶ SideProcess × 1 or 2 ─▶ LoadSide ─▶ LoadReport ─▶ table, files
+//                           └▶ SideProcess of each side × --processes ─▶ LoadSide ─▶ LoadReport
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -30,6 +30,7 @@
 #include "tools/commands.hpp"
 #include "tools/load/http_request.hpp"
 #include "tools/load/payload.hpp"
+#include "tools/load/processes.hpp"
 #include "tools/load/report_files.hpp"
 #include "tools/load/report_json.hpp"
 #include "tools/load/report_text.hpp"
@@ -57,7 +58,8 @@ constexpr milliseconds kHeadStart{200};
 constexpr auto kPatience = std::chrono::seconds(10);
 
 struct Prepared {
-  SidePlan plan;  // The plan of both sides; `side` and `result` are set for each.
+  // The plan of all calls; each process gets its share, its side and its file for the result.
+  SidePlan plan;
   Script script;
   std::optional<DrainedResources> resources;
   std::vector<Threshold> thresholds;
@@ -207,6 +209,7 @@ void fill_configuration(const LoadOptions& options, Prepared& prepared) {
   to.call_timeout_s = seconds(plan.call_timeout);
   to.payload_bytes = plan.payload.size();
   to.sessions = static_cast<std::uint32_t>(options.sessions);
+  to.processes = static_cast<std::uint32_t>(options.processes);
   for (const auto& [name, value] : plan.headers)
     to.header_names.push_back(name);
 }
@@ -220,6 +223,7 @@ absl::StatusOr<Prepared> prepare(const LoadOptions& options) {
   plan.seed = options.seed;
   plan.sessions = options.sessions;
   plan.max_in_flight = options.max_in_flight;
+  if (auto status = check_processes(plan, options.processes); !status.ok()) return status;
   const auto profile = parse_rate(options.rate);
   if (!profile.ok()) return about("--rate", profile.status());
   for (const std::string& text : options.headers) {
@@ -252,20 +256,21 @@ int show_timeline(const LoadOptions& options, const Prepared& prepared) {
   return kExitOk;
 }
 
-// The process of a side, as its parent sees it.
+// A process of a side, as its parent sees it.
 class SideProcess {
  public:
-  static absl::StatusOr<SideProcess> start(SidePlan plan, const std::string& name) {
-    auto result = ResultFile::make(name);
+  /// `name`: the process in sentences. `side`: the name of its side.
+  static absl::StatusOr<SideProcess> start(SidePlan plan, std::string side, std::string name) {
+    auto result = ResultFile::make(side);
     if (!result.ok()) return result.status();
-    plan.side = name;
+    plan.side = side;
     plan.result = result->path();
     auto process = ChildProcess::start(
         {own_program(), "load-side", "--parent", std::to_string(::getpid())}, {.pipe_stdin = true});
     if (!process.ok()) return process.status();
-    SideProcess side(name, *std::move(result), *std::move(process));
-    if (auto status = side.tell(side_plan_json(plan)); !status.ok()) return status;
-    return side;
+    SideProcess started(std::move(side), std::move(name), *std::move(result), *std::move(process));
+    if (auto status = started.tell(side_plan_json(plan)); !status.ok()) return status;
+    return started;
   }
 
   absl::Status tell(const Json& line) const { return process_.write(line.dump() + "\n"); }
@@ -275,8 +280,7 @@ class SideProcess {
     const auto line = process_.read_line(at_most);
     if (absl::IsDeadlineExceeded(line.status())) return Json();
     if (!line.ok())
-      return absl::UnavailableError(
-          absl::StrCat("the process of the ", name_, " side ended: ", line.status().message()));
+      return absl::UnavailableError(absl::StrCat(name_, " ended early: ", line.status().message()));
     Json json = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
     if (json.contains("error"))
       return absl::UnavailableError(absl::StrCat(name_, ": ", json["error"].get<std::string>()));
@@ -285,15 +289,24 @@ class SideProcess {
 
   absl::StatusOr<LoadSide> result() const { return read_load_side(result_.text()); }
 
+  const std::string& side() const { return side_; }
+
   const std::string& name() const { return name_; }
 
-  bool is_done = false;
+  bool has_died() const { return !failure.empty(); }
+
+  bool is_done = false;  // The process has ended.
+  std::string failure;   // How the process died after its first call; empty: it did not.
   std::deque<LoadSecond> seconds;
 
  private:
-  SideProcess(std::string name, ResultFile result, ChildProcess process)
-      : name_(std::move(name)), result_(std::move(result)), process_(std::move(process)) {}
+  SideProcess(std::string side, std::string name, ResultFile result, ChildProcess process)
+      : side_(std::move(side)),
+        name_(std::move(name)),
+        result_(std::move(result)),
+        process_(std::move(process)) {}
 
+  std::string side_;
   std::string name_;
   ResultFile result_;
   ChildProcess process_;
@@ -328,15 +341,19 @@ class LoadRun {
   }
 
   absl::Status start_sides() {
-    std::vector<std::string> names{kSignalboxSide};
-    if (!options_.compare.empty()) names.emplace_back(kGrpcSide);
-    for (const std::string& name : names) {
-      auto side = SideProcess::start(prepared_.plan, name);
-      if (!side.ok()) return side.status();
-      sides_.push_back(*std::move(side));
+    names_ = {kSignalboxSide};
+    if (!options_.compare.empty()) names_.emplace_back(kGrpcSide);
+    const std::uint64_t count = options_.processes;
+    for (const std::string& name : names_) {
+      for (std::uint64_t i = 0; i < count; ++i) {
+        auto process = SideProcess::start(
+            share_of(prepared_.plan, i, count), name, name_of_process(name, i, count));
+        if (!process.ok()) return process.status();
+        processes_.push_back(*std::move(process));
+      }
     }
     const auto deadline = Clock::now() + prepared_.plan.start_timeout + kPatience;
-    for (SideProcess& side : sides_) {
+    for (SideProcess& side : processes_) {
       for (bool is_ready = false; !is_ready;) {
         const auto line = side.hear(kRound);
         if (!line.ok()) return line.status();
@@ -366,19 +383,19 @@ class LoadRun {
     measured_ = begin + prepared_.plan.warmup;
     started_unix_ms_ = absl::ToUnixMillis(absl::Now() + absl::FromChrono(measured_ - Clock::now()));
     end_ = measured_ + prepared_.plan.duration;
-    return tell_all({{"go", nanoseconds(begin.time_since_epoch()).count()}});
-  }
-
-  absl::Status tell_all(const Json& line) const {
-    for (const SideProcess& side : sides_) {
-      if (side.is_done) continue;
-      if (auto status = side.tell(line); !status.ok()) return status;
-    }
+    tell_all({{"go", nanoseconds(begin.time_since_epoch()).count()}});
     return absl::OkStatus();
   }
 
+  void tell_all(const Json& line) const {
+    for (const SideProcess& process : processes_) {
+      // A process that has died cannot be told; hear_all() finds its death.
+      if (!process.is_done) process.tell(line).IgnoreError();
+    }
+  }
+
   bool all_done() const {
-    return std::ranges::all_of(sides_, [](const SideProcess& side) { return side.is_done; });
+    return std::ranges::all_of(processes_, [](const SideProcess& one) { return one.is_done; });
   }
 
   // Does the acts that are due, hears the sides, and waits until the next act or round.
@@ -389,8 +406,8 @@ class LoadRun {
       if (auto status = do_act(prepared_.script.acts[next_act_++]); !status.ok()) return status;
       now = Clock::now();
     }
-    for (SideProcess& side : sides_) {
-      if (auto status = hear_all(side); !status.ok()) return status;
+    for (SideProcess& process : processes_) {
+      if (auto status = hear_all(process); !status.ok()) return status;
     }
     print_seconds();
     if (now > end_ + prepared_.plan.call_timeout + kPatience)
@@ -401,7 +418,7 @@ class LoadRun {
     if (const auto stop = wait_for_stop(until - Clock::now()); stop && !signal_) {
       signal_ = stop;
       cut_ = Clock::now();
-      return tell_all({{"stop", true}});
+      tell_all({{"stop", true}});
     }
     return absl::OkStatus();
   }
@@ -416,11 +433,9 @@ class LoadRun {
                     .is_fault = act.is_fault()};
     // The sides hear of the act before it is done, so that they know of the act before a call fails
     // because of it.
-    if (auto status = tell_all({{"act",
-                                 {{"at", nanoseconds(now.time_since_epoch()).count()},
-                                  {"is_fault", fault.is_fault}}}});
-        !status.ok())
-      return status;
+    tell_all(
+        {{"act",
+          {{"at", nanoseconds(now.time_since_epoch()).count()}, {"is_fault", fault.is_fault}}}});
     const absl::Status done = stage_.act(act);
     if (!done.ok()) fault.error = std::string(done.message());
     if (!options_.quiet && !fault.error.empty())
@@ -432,30 +447,50 @@ class LoadRun {
     return absl::OkStatus();
   }
 
-  absl::Status hear_all(SideProcess& side) {
-    while (!side.is_done) {
-      const auto line = side.hear(milliseconds(0));
-      if (!line.ok()) return line.status();
+  absl::Status hear_all(SideProcess& process) {
+    while (!process.is_done) {
+      const auto line = process.hear(milliseconds(0));
+      if (!line.ok()) return lose(process, line.status());
       if (line->is_null()) return absl::OkStatus();
-      if (line->contains("second")) side.seconds.push_back(second_of_json((*line)["second"]));
-      if (line->contains("done")) side.is_done = true;
+      if (line->contains("second")) process.seconds.push_back(second_of_json((*line)["second"]));
+      if (line->contains("done")) process.is_done = true;
       if (!line->contains("place")) continue;
-      for (const SideProcess& other : sides_) {
-        if (&other == &side || other.is_done) continue;
-        if (auto status = other.tell(*line); !status.ok()) return status;
+      for (const SideProcess& other : processes_) {
+        if (other.side() == process.side() || other.is_done) continue;
+        other.tell(*line).IgnoreError();  // hear_all() finds the death of the other process.
       }
     }
     return absl::OkStatus();
   }
 
-  // Prints each second for which every side has reported its figures.
+  // A process has died. The run goes on while its side has another one that did not.
+  absl::Status lose(SideProcess& process, const absl::Status& status) {
+    process.is_done = true;
+    process.failure = std::string(status.message());
+    const bool is_last = std::ranges::all_of(processes_, [&process](const SideProcess& one) {
+      return one.side() != process.side() || one.has_died();
+    });
+    if (is_last) return status;
+    if (!options_.quiet) say("load", process.failure);
+    return absl::OkStatus();
+  }
+
+  // Prints each second for which every process has reported its figures, or has ended.
   void print_seconds() {
-    const auto has_told = [](const SideProcess& side) { return !side.seconds.empty(); };
-    while (std::ranges::all_of(sides_, has_told)) {
+    const auto has_told = [](const SideProcess& process) {
+      return process.is_done || !process.seconds.empty();
+    };
+    while (std::ranges::all_of(processes_, has_told)) {
       std::vector<std::pair<std::string, LoadSecond>> what;
-      for (SideProcess& side : sides_) {
-        what.emplace_back(side.name(), side.seconds.front());
-        side.seconds.pop_front();
+      for (const std::string& name : names_) {
+        std::vector<LoadSecond> parts;
+        for (SideProcess& process : processes_) {
+          if (process.side() != name || process.seconds.empty()) continue;
+          parts.push_back(std::move(process.seconds.front()));
+          process.seconds.pop_front();
+        }
+        if (parts.empty()) return;  // The side has ended.
+        what.emplace_back(name, merge_seconds(parts));
       }
       ++second_;
       if (!options_.quiet) std::cerr << load_second_text(second_, what, acts_of(second_)) << "\n";
@@ -488,27 +523,46 @@ class LoadRun {
       if (const auto failed = failed_runs.find(fault.name); failed != failed_runs.end())
         fault.error = failed->second;
     }
-    const auto proxied = stage_.proxied();
-    for (const SideProcess& process : sides_) {
-      auto side = process.result();
-      if (!side.ok()) return side.status();
-      side->faults.resize(report.faults.size());
-      for (LoadEndpoint& endpoint : side->endpoints) {
-        if (const auto behind = proxied.find(endpoint.address); behind != proxied.end())
-          endpoint.address = behind->second;
+    std::vector<LoadSide> sides;
+    for (const std::string& name : names_) {
+      std::vector<ProcessResult> results;
+      for (const SideProcess& process : processes_) {
+        if (process.side() != name) continue;
+        auto result = result_of(process, report.faults.size());
+        if (!result.ok()) return result.status();
+        results.push_back(*std::move(result));
       }
-      report.sides.push_back(*std::move(side));
+      auto side = merge_processes(report, results);
+      if (!side.ok()) return side.status();
+      sides.push_back(*std::move(side));
     }
+    report.sides = std::move(sides);
     for (const Threshold& threshold : prepared_.thresholds)
       report.thresholds.push_back(judge_threshold(threshold, report, report.sides.front()));
     report.exit_status = signal_ ? 128 + *signal_ : exit_status_of(report);
     return report;
   }
 
+  absl::StatusOr<ProcessResult> result_of(const SideProcess& process, std::size_t faults) const {
+    ProcessResult result{.name = process.name(), .side = {}, .failure = process.failure};
+    if (process.has_died()) return result;
+    auto side = process.result();
+    if (!side.ok()) return side.status();
+    side->faults.resize(faults);
+    const auto proxied = stage_.proxied();
+    for (LoadEndpoint& endpoint : side->endpoints) {
+      if (const auto behind = proxied.find(endpoint.address); behind != proxied.end())
+        endpoint.address = behind->second;
+    }
+    result.side = *std::move(side);
+    return result;
+  }
+
   const LoadOptions& options_;
   Prepared prepared_;
   LoadStage stage_;
-  std::vector<SideProcess> sides_;
+  std::vector<std::string> names_;      // The sides.
+  std::vector<SideProcess> processes_;  // The processes of all sides.
   Clock::time_point measured_;
   Clock::time_point end_;
   std::int64_t started_unix_ms_ = 0;

@@ -108,6 +108,7 @@ void note_differences(const Reports& reports, std::vector<std::string>& notes) {
     if (other.duration_s != first.duration_s) differing.emplace_back("the duration");
     if (other.warmup_s != first.warmup_s) differing.emplace_back("the warm-up");
     if (other.call_timeout_s != first.call_timeout_s) differing.emplace_back("the timeout");
+    if (other.processes != first.processes) differing.emplace_back("the number of processes");
     if (other.payload_bytes != first.payload_bytes) differing.emplace_back("the payload's size");
     if (!differing.empty())
       notes.push_back(absl::StrCat(

@@ -33,7 +33,7 @@ OpenLoop::SampledCpu::~SampledCpu() {
 
 OpenLoop::OpenLoop(Options options)
     : options_(std::move(options)),
-      schedule_(whole_profile(options_), options_.arrivals, options_.seed) {
+      schedule_(whole_profile(options_), options_.arrivals, options_.seed, options_.share) {
   for (std::size_t i = 0; i < options_.sessions; ++i)
     jars_.push_back(std::make_unique<CookieJar>());
 }
@@ -76,7 +76,7 @@ std::optional<OpenLoop::BegunCall> OpenLoop::begin(Clock::time_point due, std::u
   if (is_dropped) return std::nullopt;
   BegunCall call{.due = due, .sent = now};
   if (!jars_.empty()) call.session = static_cast<std::int32_t>(number % jars_.size());
-  call.is_closed_loop = closed_in_flight_ < kClosedLoopCallers;
+  call.is_closed_loop = closed_in_flight_ < options_.closed_loop_callers;
   if (call.is_closed_loop) ++closed_in_flight_;
   ++in_flight_;
   return call;

@@ -11,9 +11,9 @@
 // dropped, and counts as not sent, when too many calls are in flight, or when its own timeout has
 // passed before its turn came.
 //
-// A call is *of the closed loop* when, at its sending, fewer than kClosedLoopCallers calls of the
-// closed loop were in flight. So these are the calls that a closed loop with that many callers
-// would have sent, too.
+// A call is *of the closed loop* when, at its sending, fewer than Options::closed_loop_callers
+// calls of the closed loop were in flight. So these are the calls that a closed loop with that many
+// callers would have sent, too.
 //
 // An engine has one sending thread and one thread that takes answers; they may be the same thread.
 // Protected functions say which of the two may call them.
@@ -58,6 +58,8 @@ class OpenLoop {
     RateProfile profile;
     Arrivals arrivals = Arrivals::kPoisson;
     std::uint64_t seed = 1;
+    ScheduleShare share;  ///< The calls of the schedule that this engine makes.
+    std::int64_t closed_loop_callers = kClosedLoopCallers;
     std::chrono::nanoseconds warmup{};
     /// The length of the measured part, which follows the warm-up.
     std::chrono::nanoseconds duration = std::chrono::seconds(10);

@@ -142,6 +142,8 @@ LoadSecond LoadRecorder::take_second() {
   LoadSecond taken = std::exchange(second_, {});
   taken.p50_ns = second_latency_.percentile(50);
   taken.p99_ns = second_latency_.percentile(99);
+  taken.max_ns = second_latency_.max();
+  taken.latencies = buckets_of(second_latency_);
   second_latency_ = {};
   return taken;
 }

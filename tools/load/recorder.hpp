@@ -40,6 +40,8 @@ struct LoadSecond {
   std::uint64_t failed = 0;
   std::uint64_t p50_ns = 0;
   std::uint64_t p99_ns = 0;
+  std::uint64_t max_ns = 0;
+  std::vector<LoadBucket> latencies;  ///< Of calls that ended OK, so that seconds can be added.
 };
 
 class LoadRecorder {

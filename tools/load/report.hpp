@@ -47,6 +47,7 @@ struct LoadConfiguration {
   double call_timeout_s = 0;
   std::uint64_t payload_bytes = 0;
   std::uint32_t sessions = 0;             ///< Cookie jars; 0: calls have no session.
+  std::uint32_t processes = 1;            ///< Processes of each side, which share its calls.
   std::vector<std::string> header_names;  ///< Without their values, which may be secrets.
   std::string script_file;                ///< Empty: no script.
   std::string script;                     ///< The script's text.

@@ -37,6 +37,7 @@ void each_field(Self& of, const Visit& visit) {
   visit("call_timeout_s", of.call_timeout_s);
   visit("payload_bytes", of.payload_bytes);
   visit("sessions", of.sessions);
+  visit("processes", of.processes);
   visit("header_names", of.header_names);
   visit("script_file", of.script_file);
   visit("script", of.script);

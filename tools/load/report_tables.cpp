@@ -364,6 +364,7 @@ std::string configuration_table(const LoadReport& report) {
   add_setting(rows, "timeout of a call", absl::StrCat(used.call_timeout_s, " s"));
   add_setting(rows, "payload", absl::StrCat(used.payload_bytes, " bytes"));
   add_setting(rows, "sessions", used.sessions == 0 ? "none" : absl::StrCat(used.sessions));
+  add_setting(rows, "processes of each side", absl::StrCat(used.processes));
   add_setting(rows, "headers, without their values", absl::StrJoin(used.header_names, ", "));
   add_setting(rows, "seed", absl::StrCat(used.seed));
   add_setting(rows, "script", used.script_file);

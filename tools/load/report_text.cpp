@@ -129,6 +129,10 @@ std::string load_report_text(const LoadReport& report) {
                                      used.rate,
                                      used.arrivals,
                                      report.ran_s);
+  if (used.processes > 1) {
+    text.pop_back();
+    absl::StrAppend(&text, ", ", used.processes, " processes a side\n");
+  }
   add_calls(text, report);
   add_messages(text, report);
   add_faults(text, report);

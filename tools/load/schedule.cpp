@@ -116,10 +116,22 @@ double expected_calls(const RateProfile& profile, double seconds) {
   return calls;
 }
 
-Schedule::Schedule(RateProfile profile, Arrivals arrivals, std::uint64_t seed)
-    : profile_(std::move(profile)), arrivals_(arrivals), dice_(seed) {}
+Schedule::Schedule(RateProfile profile, Arrivals arrivals, std::uint64_t seed, ScheduleShare share)
+    : profile_(std::move(profile)),
+      arrivals_(arrivals),
+      dice_(seed),
+      share_(share),
+      others_(share.index) {}
 
 std::chrono::nanoseconds Schedule::next() {
+  for (; others_ > 0; --others_)
+    draw();
+  others_ = share_.count - 1;
+  return draw();
+}
+
+// When the next call of all processes is due.
+std::chrono::nanoseconds Schedule::draw() {
   left_ += arrivals_ == Arrivals::kEven ? 1 : std::exponential_distribution<double>(1)(dice_);
   for (;;) {
     const RatePart& part = profile_[part_];

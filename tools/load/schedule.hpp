@@ -12,7 +12,8 @@
 //
 // The expected number of calls until t is the integral of the rate. Even arrivals stand where the
 // integral reaches a whole number. The distances of Poisson arrivals on the integral are drawn from
-// an exponential distribution. A seed gives the same moments in every process.
+// an exponential distribution. A seed gives the same moments in every process. Processes that share
+// a schedule therefore need no messages: each draws all moments, and makes every n-th call.
 
 #pragma once
 
@@ -55,18 +56,30 @@ double expected_calls(const RateProfile& profile, double seconds);
 
 enum class Arrivals : std::uint8_t { kPoisson, kEven };
 
+/// The calls of a schedule that one of several processes makes: the calls with the numbers index,
+/// index + count, index + 2 * count, and so on. The default is all calls.
+struct ScheduleShare {
+  std::uint64_t index = 0;
+  std::uint64_t count = 1;
+};
+
 class Schedule {
  public:
-  /// Precondition: `profile` is not empty, and its last rate is more than 0.
-  Schedule(RateProfile profile, Arrivals arrivals, std::uint64_t seed);
+  /// Precondition: `profile` is not empty, its last rate is more than 0, and `share.index` is less
+  /// than `share.count`.
+  Schedule(RateProfile profile, Arrivals arrivals, std::uint64_t seed, ScheduleShare share = {});
 
-  /// When the next call is due, from the beginning of the profile. Never allocates.
+  /// When the next call of the share is due, from the beginning of the profile. Never allocates.
   std::chrono::nanoseconds next();
 
  private:
+  std::chrono::nanoseconds draw();
+
   RateProfile profile_;
   Arrivals arrivals_;
   std::mt19937_64 dice_;
+  ScheduleShare share_;
+  std::uint64_t others_;  // Calls of other processes before the next call of this share.
   std::size_t part_ = 0;
   double part_began_ = 0;  // The beginning of the part, in seconds.
   double left_ = 0;        // Expected calls from the part's beginning to the next call.

@@ -203,6 +203,8 @@ OpenLoop::Options engine_options(const SidePlan& plan, RateProfile profile) {
           .profile = std::move(profile),
           .arrivals = plan.arrivals,
           .seed = plan.seed,
+          .share = plan.share,
+          .closed_loop_callers = plan.closed_loop_callers,
           .warmup = plan.warmup,
           .duration = plan.duration};
 }

@@ -45,6 +45,8 @@ Json side_plan_json(const SidePlan& plan) {
           {"rate", plan.rate},
           {"is_even", plan.arrivals == Arrivals::kEven},
           {"seed", plan.seed},
+          {"share", {plan.share.index, plan.share.count}},
+          {"closed_loop_callers", plan.closed_loop_callers},
           {"warmup_ns", plan.warmup.count()},
           {"duration_ns", plan.duration.count()},
           {"lateness_limit_ns", plan.lateness_limit_ns},
@@ -70,6 +72,9 @@ absl::StatusOr<SidePlan> read_side_plan(const std::string& line) {
     json.at("rate").get_to(plan.rate);
     plan.arrivals = json.at("is_even").get<bool>() ? Arrivals::kEven : Arrivals::kPoisson;
     json.at("seed").get_to(plan.seed);
+    json.at("share").at(0).get_to(plan.share.index);
+    json.at("share").at(1).get_to(plan.share.count);
+    json.at("closed_loop_callers").get_to(plan.closed_loop_callers);
     plan.warmup = ns_of(json, "warmup_ns");
     plan.duration = ns_of(json, "duration_ns");
     json.at("lateness_limit_ns").get_to(plan.lateness_limit_ns);
@@ -99,12 +104,17 @@ std::pair<std::string, RankedPlace> place_of_json(const Json& json) {
 }
 
 Json second_json(const LoadSecond& second) {
+  Json latencies = Json::array();
+  for (const LoadBucket& bucket : second.latencies)
+    latencies.push_back({bucket.bucket, bucket.count});
   return {{"sent", second.sent},
           {"dropped", second.dropped},
           {"ok", second.ok},
           {"failed", second.failed},
           {"p50_ns", second.p50_ns},
-          {"p99_ns", second.p99_ns}};
+          {"p99_ns", second.p99_ns},
+          {"max_ns", second.max_ns},
+          {"latencies", std::move(latencies)}};
 }
 
 LoadSecond second_of_json(const Json& json) {
@@ -115,6 +125,10 @@ LoadSecond second_of_json(const Json& json) {
   json.at("failed").get_to(second.failed);
   json.at("p50_ns").get_to(second.p50_ns);
   json.at("p99_ns").get_to(second.p99_ns);
+  json.at("max_ns").get_to(second.max_ns);
+  for (const Json& bucket : json.at("latencies"))
+    second.latencies.push_back(
+        {.bucket = bucket.at(0).get<std::uint32_t>(), .count = bucket.at(1).get<std::uint64_t>()});
   return second;
 }
 

@@ -46,6 +46,8 @@ struct SidePlan {
   std::string rate;
   Arrivals arrivals = Arrivals::kPoisson;
   std::uint64_t seed = 1;
+  ScheduleShare share;  ///< The calls of the schedule that this process makes.
+  std::int64_t closed_loop_callers = kClosedLoopCallers;
   std::chrono::nanoseconds warmup{};
   std::chrono::nanoseconds duration = std::chrono::seconds(10);
   std::uint64_t lateness_limit_ns = kMostLatenessP99Ns;

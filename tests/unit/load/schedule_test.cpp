@@ -10,10 +10,14 @@
 namespace signalbox::tools {
 namespace {
 
-std::vector<double> moments(const char* rate, Arrivals arrivals, std::uint64_t seed, double until) {
+std::vector<double> moments(const char* rate,
+                            Arrivals arrivals,
+                            std::uint64_t seed,
+                            double until,
+                            ScheduleShare share = {}) {
   const auto profile = parse_rate(rate);
   REQUIRE(profile.status().ToString() == "OK");
-  Schedule schedule(*profile, arrivals, seed);
+  Schedule schedule(*profile, arrivals, seed, share);
   std::vector<double> seconds;
   for (;;) {
     const double next = std::chrono::duration<double>(schedule.next()).count();
@@ -96,6 +100,23 @@ TEST_CASE("schedule: Poisson arrivals have the rate, and a spread of one", "[loa
 TEST_CASE("schedule: a seed gives the same moments again", "[load][schedule]") {
   CHECK(moments("500", Arrivals::kPoisson, 3, 1) == moments("500", Arrivals::kPoisson, 3, 1));
   CHECK(moments("500", Arrivals::kPoisson, 3, 1) != moments("500", Arrivals::kPoisson, 4, 1));
+}
+
+TEST_CASE("schedule: the shares of all processes are the schedule of one", "[load][schedule]") {
+  const auto arrivals = GENERATE(Arrivals::kPoisson, Arrivals::kEven);
+  const std::uint64_t seed = GENERATE(1, 2, 77);
+  const std::uint64_t count = GENERATE(1, 2, 3, 64);
+  CAPTURE(arrivals == Arrivals::kEven, seed, count);
+  const char* const rate = "100/500ms,50..1000/1s,200";
+  const auto whole = moments(rate, arrivals, seed, 3);
+  std::size_t calls = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto part = moments(rate, arrivals, seed, 3, {.index = i, .count = count});
+    calls += part.size();
+    for (std::size_t j = 0; j < part.size(); ++j)
+      CHECK(part[j] == whole.at(i + j * count));  // Every count-th call, to the nanosecond.
+  }
+  CHECK(calls == whole.size());
 }
 
 TEST_CASE("start: a moment of the next day, in RFC 3339", "[load][schedule]") {
