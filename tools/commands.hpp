@@ -138,6 +138,7 @@ struct LoadOptions {
   std::string script;
   std::vector<std::string> fail_if;
   std::string compare;  ///< Empty: no comparison. `grpc`: with gRPC's own xDS channel.
+  std::string metrics;  ///< Address of /metrics while the command runs; empty: none.
   ReportFiles files;
   bool quiet = false;
   bool dry_run = false;

@@ -945,6 +945,12 @@ void add_load(CLI::App& app, CommandLine& line) {
       ->expected(1)
       ->take_all();
   add_report_files(*command, options.files);
+  command
+      ->add_option("--metrics",
+                   options.metrics,
+                   "Serve /metrics on this host:port while it runs; a\nport alone is one of "
+                   "127.0.0.1, and 0 takes a free one")
+      ->type_name("ADDRESS");
   command->add_flag("--quiet", options.quiet, "No line a second, and none for each act");
   command->add_flag("--dry-run", options.dry_run, "Print the timeline, and do nothing");
   add_load_merge(*command, line);

@@ -7,11 +7,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -21,6 +23,7 @@
 #include <nlohmann/json.hpp>
 #include <signal.h>
 
+#include "tests/support/http_peer.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tools/proto/orders.grpc.pb.h"
@@ -147,6 +150,35 @@ bool is_side(pid_t child) {
   return false;
 }
 
+// The values of a page of metrics, by name and labels.
+using Samples = std::map<std::string, double>;
+
+// The values at /metrics; none if the server has ended.
+Samples scrape(int port) {
+  channel::HttpPeer peer(port);
+  if (!peer.is_connected()) return {};
+  peer.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  const std::string page = peer.receive();
+  if (!page.ends_with('\n')) return {};  // The server ended meanwhile.
+  std::istringstream lines(page);
+  Samples samples;
+  for (std::string line; std::getline(lines, line);) {
+    double value = 0;
+    const auto space = line.rfind(' ');
+    if (line.find("signalbox_load_") == 0 && absl::SimpleAtod(line.substr(space + 1), &value))
+      samples[line.substr(0, space)] = value;
+  }
+  return samples;
+}
+
+// The port in the line "metrics on http://127.0.0.1:PORT/metrics".
+int metrics_port(const std::string& errors) {
+  const std::string before = "metrics on http://127.0.0.1:";
+  const auto at = errors.find(before);
+  REQUIRE(at != std::string::npos);
+  return std::stoi(errors.substr(at + before.size()));
+}
+
 bool are_gone(const std::vector<pid_t>& pids) {
   return eventually([&] { return std::ranges::none_of(pids, is_alive); });
 }
@@ -262,6 +294,83 @@ TEST_CASE("load: a signal cuts the run, and the report says so", "[e2e][load]") 
   CHECK(load.report().at("is_cut") == true);
   CHECK(load.report().at("sides").at(0).at("ok") > 0);
   CHECK(are_gone(children));
+}
+
+TEST_CASE("load: /metrics has what callers see until now, as the report has it", "[e2e][load]") {
+  const Backend backend(5);
+  const Load load;
+  const std::string script = load.write("drill.yaml", "acts: [{at: 500ms, mark: half}]\n");
+  auto process = start_program(load.command(resources_of("127.0.0.1", backend.port),
+                                            {"--rate",
+                                             "200",
+                                             "--duration",
+                                             "3s",
+                                             "--warmup",
+                                             "100ms",
+                                             "--compare",
+                                             "grpc",
+                                             "--processes",
+                                             "2",
+                                             "--script",
+                                             script,
+                                             "--metrics",
+                                             "0"}));
+  await_first_second(process);
+  const int port = metrics_port(process.captured_errors());
+  std::vector<Samples> pages;
+  REQUIRE(eventually([&] {
+    if (auto page = scrape(port); !page.empty()) pages.push_back(std::move(page));
+    return process.wait(std::chrono::milliseconds(20)).ok();
+  }));
+  const Finished finished = finish(process);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+  REQUIRE(pages.size() > 1);
+  for (std::size_t i = 1; i < pages.size(); ++i) {
+    for (const auto& [name, value] : pages[i - 1]) {
+      if (name.find("_total") != std::string::npos) CHECK(pages[i].at(name) >= value);
+    }
+  }
+  Samples& last = pages.back();
+  const auto report = load.report();
+  for (const auto& side : report.at("sides")) {
+    const std::string label = absl::StrCat("{side=\"", side.at("name").get<std::string>(), "\"");
+    const auto value = [&last, &label](const std::string& name, const std::string& more = "}") {
+      return last[absl::StrCat("signalbox_load_", name, label, more)];
+    };
+    const double ok = value("calls_total", ",code=\"OK\"}");
+    const double failed = value("calls_total", ",code=\"INTERNAL\"}");
+    CHECK(ok > 0);
+    CHECK(ok <= side.at("ok"));
+    CHECK(failed == side.at("failed"));  // These calls failed early.
+    CHECK(value("scheduled_total") == value("sent_total") + value("dropped_total"));
+    CHECK(value("scheduled_total") <= side.at("validity").at("scheduled"));
+    CHECK(value("in_flight") == std::max(0.0, value("sent_total") - ok - failed));
+    CHECK(value("latency_seconds_count", ",result=\"ok\"}") == ok);
+    CHECK(value("latency_seconds_count", ",result=\"failed\"}") == failed);
+    CHECK(value("lateness_seconds_count") == value("sent_total"));
+  }
+  CHECK(report.at("sides").at(0).at("failed").get<int>() +
+            report.at("sides").at(1).at("failed").get<int>() ==
+        5);
+  const double act =
+      last["signalbox_load_act_timestamp_seconds{act=\"mark half\",is_fault=\"false\"}"];
+  CHECK(act == Approx(report.at("started_unix_ms").get<double>() / 1e3 +
+                      report.at("faults").at(0).at("at_ns").get<double>() / 1e9)
+                   .margin(0.001)
+                   .epsilon(0));
+}
+
+TEST_CASE("load: an address of /metrics that is taken is a sentence", "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  const std::string address = absl::StrCat("127.0.0.1:", backend.port);
+  const Finished finished =
+      run_program(load.command(resources_of("127.0.0.1", backend.port), {"--metrics", address}));
+  CHECK(finished.status == 2);
+  CHECK_THAT(finished.errors,
+             Catch::Contains("--metrics: metrics cannot be served on " + address +
+                             ": Address already in use"));
 }
 
 TEST_CASE("load: processes of a side share the calls of one", "[e2e][load]") {
@@ -392,6 +501,10 @@ TEST_CASE("load: bad input is an exit status of 2 and a sentence", "[e2e][load]"
       Row{"acts: []",
           {"--processes", "3", "--max-in-flight", "2"},
           "--processes 3 divides --max-in-flight between the processes, and 2 is too few"},
+      Row{"acts: []",
+          {"--metrics", "nowhere"},
+          "--metrics: metrics cannot be served on 'nowhere': expected host:port, or a port of "
+          "127.0.0.1"},
       Row{"acts: []", {"--protoset", "/dev/null"}, "no descriptor set"});
   auto command = load.command(nowhere, row.more);
   command.insert(command.end(), {"--script", load.write("drill.yaml", row.script)});

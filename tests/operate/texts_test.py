@@ -42,6 +42,8 @@ class Alerts(unittest.TestCase):
 
 class Metrics(unittest.TestCase):
     table = re.findall(r'^ *"((?:signalbox|process)_\w+)",$', read(CHECKOUT / "metrics/names.hpp"), re.MULTILINE)
+    of_load = [f"signalbox_load_{name}" for name in re.findall(
+        r'"(\w+_(?:total|seconds))",', read(CHECKOUT / "tools/load/live_metrics.cpp"))]
 
     def test_each_metric_has_its_question(self) -> None:
         section = read(CHECKOUT / "docs/operate.md").split("\n## Metrics\n")[1].split("\n## ")[0]
@@ -70,7 +72,11 @@ class Metrics(unittest.TestCase):
         for path in sorted(CHECKOUT.glob("docs/*.md")):
             with self.subTest(path.name):
                 named = set(re.findall(r"\b(?:signalbox|process)_\w+_(?:total|seconds|bytes|active|open)\b", read(path)))
-                self.assertLessEqual({re.sub(suffix, "", name) for name in named}, set(self.table))
+                self.assertLessEqual({re.sub(suffix, "", name) for name in named}, {*self.table, *self.of_load})
+
+    def test_each_metric_of_load_is_in_its_document(self) -> None:
+        rows = re.findall(r"^\| `(signalbox_load_\w+)` \|", read(CHECKOUT / "docs/load.md"), re.MULTILINE)
+        self.assertEqual({row for row in rows if row.endswith(("_total", "_seconds"))}, set(self.of_load))
 
 
 class Dashboard(unittest.TestCase):

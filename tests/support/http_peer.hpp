@@ -24,6 +24,7 @@ class HttpPeer {
     name.sin_port = htons(static_cast<std::uint16_t>(port));
     name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     is_connected_ =
+        descriptor_ >= 0 &&
         ::connect(descriptor_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
   }
 

@@ -26,9 +26,11 @@
 
 #include "actors/io/watched_file.hpp"
 #include "channel/admin/explain_page.hpp"
+#include "channel/admin/metrics_server.hpp"
 #include "tools/child_process.hpp"
 #include "tools/commands.hpp"
 #include "tools/load/http_request.hpp"
+#include "tools/load/live_metrics.hpp"
 #include "tools/load/payload.hpp"
 #include "tools/load/processes.hpp"
 #include "tools/load/report_files.hpp"
@@ -223,6 +225,7 @@ absl::StatusOr<Prepared> prepare(const LoadOptions& options) {
   plan.seed = options.seed;
   plan.sessions = options.sessions;
   plan.max_in_flight = options.max_in_flight;
+  plan.is_live = !options.metrics.empty();
   if (auto status = check_processes(plan, options.processes); !status.ok()) return status;
   const auto profile = parse_rate(options.rate);
   if (!profile.ok()) return about("--rate", profile.status());
@@ -268,7 +271,9 @@ class SideProcess {
     auto process = ChildProcess::start(
         {own_program(), "load-side", "--parent", std::to_string(::getpid())}, {.pipe_stdin = true});
     if (!process.ok()) return process.status();
-    SideProcess started(std::move(side), std::move(name), *std::move(result), *std::move(process));
+    const std::size_t index = plan.share.index;
+    SideProcess started(
+        std::move(side), std::move(name), index, *std::move(result), *std::move(process));
     if (auto status = started.tell(side_plan_json(plan)); !status.ok()) return status;
     return started;
   }
@@ -293,6 +298,8 @@ class SideProcess {
 
   const std::string& name() const { return name_; }
 
+  std::size_t index() const { return index_; }  ///< Within its side.
+
   bool has_died() const { return !failure.empty(); }
 
   bool is_done = false;  // The process has ended.
@@ -300,14 +307,20 @@ class SideProcess {
   std::deque<LoadSecond> seconds;
 
  private:
-  SideProcess(std::string side, std::string name, ResultFile result, ChildProcess process)
+  SideProcess(std::string side,
+              std::string name,
+              std::size_t index,
+              ResultFile result,
+              ChildProcess process)
       : side_(std::move(side)),
         name_(std::move(name)),
+        index_(index),
         result_(std::move(result)),
         process_(std::move(process)) {}
 
   std::string side_;
   std::string name_;
+  std::size_t index_;
   ResultFile result_;
   ChildProcess process_;
 };
@@ -316,9 +329,13 @@ class SideProcess {
 class LoadRun {
  public:
   LoadRun(const LoadOptions& options, Prepared prepared)
-      : options_(options), prepared_(std::move(prepared)), stage_(prepared_.script) {}
+      : options_(options), prepared_(std::move(prepared)), stage_(prepared_.script) {
+    names_ = {kSignalboxSide};
+    if (!options_.compare.empty()) names_.emplace_back(kGrpcSide);
+  }
 
   absl::StatusOr<LoadReport> run() {
+    if (auto status = serve_metrics(); !status.ok()) return status;
     if (auto status = set_stage(); !status.ok()) return status;
     if (auto status = start_sides(); !status.ok()) return status;
     if (auto status = go(); !status.ok()) return status;
@@ -332,6 +349,21 @@ class LoadRun {
   std::optional<int> signal() const { return signal_; }
 
  private:
+  absl::Status serve_metrics() {
+    if (options_.metrics.empty()) return absl::OkStatus();
+    live_ = std::make_unique<LiveMetrics>(names_, options_.processes);
+    auto server = channel::MetricsServer::start(options_.metrics,
+                                                [live = live_.get()] { return live->text(); });
+    if (!server.ok()) return about("--metrics", server.status());
+    server_ = *std::move(server);
+    const auto colon = options_.metrics.rfind(':');
+    const std::string host =
+        colon == std::string::npos ? "127.0.0.1" : options_.metrics.substr(0, colon);
+    if (!options_.quiet)
+      std::cerr << "metrics on http://" << host << ":" << server_->port() << "/metrics\n";
+    return absl::OkStatus();
+  }
+
   absl::Status set_stage() {
     if (prepared_.resources) {
       if (auto status = stage_.serve(*prepared_.resources); !status.ok()) return status;
@@ -341,8 +373,6 @@ class LoadRun {
   }
 
   absl::Status start_sides() {
-    names_ = {kSignalboxSide};
-    if (!options_.compare.empty()) names_.emplace_back(kGrpcSide);
     const std::uint64_t count = options_.processes;
     for (const std::string& name : names_) {
       for (std::uint64_t i = 0; i < count; ++i) {
@@ -438,6 +468,11 @@ class LoadRun {
           {{"at", nanoseconds(now.time_since_epoch()).count()}, {"is_fault", fault.is_fault}}}});
     const absl::Status done = stage_.act(act);
     if (!done.ok()) fault.error = std::string(done.message());
+    if (done.ok() && live_ != nullptr)
+      live_->act_was_done(
+          fault.name,
+          fault.is_fault,
+          static_cast<double>(started_unix_ms_) / 1e3 + static_cast<double>(fault.at_ns) / 1e9);
     if (!options_.quiet && !fault.error.empty())
       std::cerr << absl::StrFormat("%9.3f s  %s: not done: %s\n",
                                    static_cast<double>(fault.at_ns) / 1e9,
@@ -453,7 +488,9 @@ class LoadRun {
       if (!line.ok()) return lose(process, line.status());
       if (line->is_null()) return absl::OkStatus();
       if (line->contains("second")) process.seconds.push_back(second_of_json((*line)["second"]));
-      if (line->contains("done")) process.is_done = true;
+      if (line->contains("live"))
+        live_->set(side_of(process), process.index(), live_counts_of_json((*line)["live"]));
+      if (line->contains("done")) end(process);
       if (!line->contains("place")) continue;
       for (const SideProcess& other : processes_) {
         if (other.side() == process.side() || other.is_done) continue;
@@ -463,9 +500,18 @@ class LoadRun {
     return absl::OkStatus();
   }
 
+  void end(SideProcess& process) const {
+    process.is_done = true;
+    if (live_ != nullptr) live_->ended(side_of(process), process.index());
+  }
+
+  std::size_t side_of(const SideProcess& process) const {
+    return static_cast<std::size_t>(std::ranges::find(names_, process.side()) - names_.begin());
+  }
+
   // A process has died. The run goes on while its side has another one that did not.
   absl::Status lose(SideProcess& process, const absl::Status& status) {
-    process.is_done = true;
+    end(process);
     process.failure = std::string(status.message());
     const bool is_last = std::ranges::all_of(processes_, [&process](const SideProcess& one) {
       return one.side() != process.side() || one.has_died();
@@ -561,6 +607,8 @@ class LoadRun {
   const LoadOptions& options_;
   Prepared prepared_;
   LoadStage stage_;
+  std::unique_ptr<LiveMetrics> live_;  // Set with --metrics.
+  std::unique_ptr<channel::MetricsServer> server_;
   std::vector<std::string> names_;      // The sides.
   std::vector<SideProcess> processes_;  // The processes of all sides.
   Clock::time_point measured_;

@@ -31,6 +31,7 @@
 #include "tools/load/curl_loop.hpp"
 #include "tools/load/engine.hpp"
 #include "tools/load/http_engine.hpp"
+#include "tools/load/live_counts.hpp"
 #include "tools/load/places.hpp"
 #include "tools/load/report_json.hpp"
 #include "tools/load/side_plan.hpp"
@@ -46,6 +47,7 @@ using std::chrono::nanoseconds;
 constexpr milliseconds kRound{10};         // Between two looks at rings and stdin.
 constexpr milliseconds kStateWait{50};     // Between two looks at stdin before the load.
 constexpr milliseconds kPlacesEvery{100};  // Between two looks at the runtime's status.
+constexpr milliseconds kLiveEvery{200};    // Between two lines of live counts.
 constexpr auto kCutGrace = std::chrono::seconds(1);
 constexpr auto kLastAnswers = std::chrono::seconds(2);  // Time after the last call's deadline.
 
@@ -270,9 +272,23 @@ class SideRun {
     }
     if (client_.runtime != nullptr && now >= next_places_) tell_places(now);
     auto drained = engine_->drain();
+    count_live(drained);
     collector_.add(drained.sent, drained.ended, std::move(drained.endpoints));
     collector_.advance((now - measured_).count());
     if (now >= next_second_) report_second();
+    if (plan_.is_live && now >= next_live_) {
+      next_live_ = now + kLiveEvery;
+      print({{"live", live_counts_json(live_)}});
+    }
+  }
+
+  // Live counts are not held back like those of the report: they have no order to bring about.
+  void count_live(const LoadEngine::Drained& drained) {
+    if (!plan_.is_live) return;
+    for (const SentCall& call : drained.sent)
+      live_.add(call);
+    for (const EndedCall& call : drained.ended)
+      live_.add(call);
   }
 
   void report_second() {
@@ -301,8 +317,10 @@ class SideRun {
     const nanoseconds own = own_cpu() - own_before_;
     const bool is_done = engine_->is_done();
     auto drained = engine_->drain();
+    count_live(drained);
     collector_.add(drained.sent, drained.ended, std::move(drained.endpoints));
     collector_.flush();
+    if (plan_.is_live) print({{"live", live_counts_json(live_)}});
     const nanoseconds ran =
         cut_ ? std::clamp<nanoseconds>(*cut_ - measured_, nanoseconds(0), plan_.duration)
              : plan_.duration;
@@ -326,6 +344,8 @@ class SideRun {
   Clock::time_point measured_;
   Clock::time_point next_second_;
   Clock::time_point next_places_;
+  Clock::time_point next_live_;
+  LiveCounts live_;
   std::map<std::string, RankedPlace> places_;
   std::optional<Clock::time_point> cut_;
   std::optional<nanoseconds> cpu_before_;

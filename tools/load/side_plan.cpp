@@ -50,6 +50,7 @@ Json side_plan_json(const SidePlan& plan) {
           {"warmup_ns", plan.warmup.count()},
           {"duration_ns", plan.duration.count()},
           {"lateness_limit_ns", plan.lateness_limit_ns},
+          {"is_live", plan.is_live},
           {"result", plan.result}};
 }
 
@@ -78,6 +79,7 @@ absl::StatusOr<SidePlan> read_side_plan(const std::string& line) {
     plan.warmup = ns_of(json, "warmup_ns");
     plan.duration = ns_of(json, "duration_ns");
     json.at("lateness_limit_ns").get_to(plan.lateness_limit_ns);
+    json.at("is_live").get_to(plan.is_live);
     json.at("result").get_to(plan.result);
     return plan;
   } catch (const Json::exception& error) {

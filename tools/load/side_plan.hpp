@@ -5,10 +5,10 @@
 //   load ─ stdin ─▶ {plan} · {"go": NS} · {"act": …} · {"place": …} · {"stop": true} ─▶ side
 //   load ◀─ stdout ─ {"ready": true} or {"error": …} · {"place": …} · {"second": …} · {"done": …}
 //
-// Every line is one JSON object. Instants are nanoseconds of the steady clock, which all processes
-// of a machine share. A side gets the line of an act before the act is done. The signalbox side
-// reports the place of each endpoint. The parent passes the places on to the grpc side, which
-// cannot know them.
+// With SidePlan::is_live there are also lines {"live": …} to the parent. Every line is one JSON
+// object. Instants are nanoseconds of the steady clock, which all processes of a machine share. A
+// side gets the line of an act before the act is done. The signalbox side reports the place of each
+// endpoint. The parent passes the places on to the grpc side, which cannot know them.
 
 #pragma once
 
@@ -51,7 +51,8 @@ struct SidePlan {
   std::chrono::nanoseconds warmup{};
   std::chrono::nanoseconds duration = std::chrono::seconds(10);
   std::uint64_t lateness_limit_ns = kMostLatenessP99Ns;
-  std::string result;  ///< The file that the side writes its LoadSide to.
+  bool is_live = false;  ///< The process reports its LiveCounts, in lines {"live": …}.
+  std::string result;    ///< The file that the side writes its LoadSide to.
 };
 
 nlohmann::json side_plan_json(const SidePlan& plan);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LiveMetrics — a load while it runs, as Prometheus reads it.
+//
+//   LiveCounts of each process, acts ─▶ [LiveMetrics] ─ text() ─▶ MetricsServer, GET /metrics
+//
+// docs/load.md lists the metrics. Their names never change, because dashboards depend on them.
+// Thread-safe: the load's thread updates the values, and the HTTP server's thread reads them.
+
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/load/live_counts.hpp"
+
+namespace signalbox::tools {
+
+class LiveMetrics {
+ public:
+  /// A side with one process for each entry of its list.
+  struct Side {
+    std::string name;
+
+    struct Process {
+      LiveCounts counts;
+      bool is_alive = true;
+    };
+
+    std::vector<Process> processes;
+  };
+
+  /// Every side has its series from the beginning, with values of 0.
+  LiveMetrics(const std::vector<std::string>& sides, std::size_t processes);
+
+  /// Replaces the counts of a process. Precondition: both indexes are in range.
+  void set(std::size_t side, std::size_t process, LiveCounts counts);
+  /// The process has ended. Its counts stay.
+  void ended(std::size_t side, std::size_t process);
+  void act_was_done(std::string name, bool is_fault, double unix_seconds);
+
+  /// The text exposition format.
+  std::string text() const;
+
+ private:
+  struct Act {
+    std::string name;
+    bool is_fault;
+    double unix_seconds;
+  };
+
+  mutable std::mutex mutex_;
+  std::vector<Side> sides_;
+  std::vector<Act> acts_;
+};
+
+}  // namespace signalbox::tools
