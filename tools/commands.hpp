@@ -118,6 +118,7 @@ struct LoadOptions {
   std::string protoset;
   /// A file with the request's bytes. Without it and `data`, the request is empty.
   std::string data_file;
+  bool is_streaming = false;         ///< Without `protoset`: the method is server-streaming.
   std::vector<std::string> headers;  ///< "name:value"
   std::string rate = "100";
   std::string arrivals = "poisson";  ///< `poisson`, `even`.

@@ -728,7 +728,10 @@ CLI::Option* add_load_target(CLI::App& command, LoadOptions& options) {
           ->type_name("xds:///NAME")
           ->check(xds_target());
   CLI::Option* const call =
-      command.add_option("--call", options.call, "The method: package.Service/Method, unary")
+      command
+          .add_option("--call",
+                      options.call,
+                      "The method: package.Service/Method, unary or\nserver-streaming")
           ->type_name("METHOD");
   CLI::Option* const http =
       command
@@ -750,8 +753,7 @@ CLI::Option* add_load_target(CLI::App& command, LoadOptions& options) {
   return http;
 }
 
-void add_load_call(CLI::App& command, LoadOptions& options) {
-  CLI::Option* const http = add_load_target(command, options);
+void add_load_request(CLI::App& command, LoadOptions& options, CLI::Option* http) {
   CLI::Option* const protoset =
       command
           .add_option("--protoset",
@@ -770,6 +772,16 @@ void add_load_call(CLI::App& command, LoadOptions& options) {
       ->type_name("FILE")
       ->check(file_name())
       ->excludes(protoset);
+  command
+      .add_flag(
+          "--streaming", options.is_streaming, "Without --protoset: the method is server-streaming")
+      ->excludes(protoset)
+      ->excludes(http);
+}
+
+void add_load_call(CLI::App& command, LoadOptions& options) {
+  CLI::Option* const http = add_load_target(command, options);
+  add_load_request(command, options, http);
   command.add_option("--header", options.headers, "A header of every call; may be repeated")
       ->type_name("NAME:VALUE")
       ->check(header_text())
@@ -917,7 +929,7 @@ void add_load(CLI::App& app, CommandLine& line) {
       app,
       "load",
       "What callers see while things fail",
-      "Calls a unary method, or sends HTTP requests, on schedule, whether or not earlier\ncalls "
+      "Calls a method, or sends HTTP requests, on schedule, whether or not earlier\ncalls "
       "were answered (an open loop), does the acts of a script meanwhile, and says\nwhat callers "
       "saw: of each fault the lost calls, the time until the next priority\nanswered and until "
       "p99 was back. Latencies count from when a call was due.\ndocs/load.md has the script's and "

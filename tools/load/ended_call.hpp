@@ -29,11 +29,14 @@ struct EndedCall {
   std::int64_t due_ns = 0;
   std::int64_t sent_ns = 0;
   std::int64_t ended_ns = 0;
+  /// When the first message of the server's stream came, if `stream_messages` is not 0.
+  std::int64_t first_message_ns = 0;
   /// The endpoint's number, from 1, in the order of OpenLoop::Drained::endpoints.
   std::uint32_t endpoint = kNoEndpoint;
   std::int32_t session = kNoSession;
-  std::uint16_t code = 0;       ///< See call_code.hpp; 0 is gRPC's OK.
-  bool is_closed_loop = false;  ///< A closed loop would have sent it, too (engine.hpp).
+  std::uint32_t stream_messages = 0;  ///< Messages of the server's stream; 0 for a unary call.
+  std::uint16_t code = 0;             ///< See call_code.hpp; 0 is gRPC's OK.
+  bool is_closed_loop = false;        ///< A closed loop would have sent it, too (engine.hpp).
 };
 
 }  // namespace signalbox::tools

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include <grpcpp/client_context.h>
+#include <grpcpp/impl/rpc_method.h>
+#include <grpcpp/support/async_stream.h>
 #include <grpcpp/support/slice.h>
 #include <sys/prctl.h>
 
@@ -30,10 +32,20 @@ struct LoadEngine::Call : BegunCall {
   grpc::ByteBuffer reply;
   grpc::Status status;
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
+
+  // A server-streaming call has one operation at a time: the start, each read, the end.
+  std::unique_ptr<grpc::ClientAsyncReader<grpc::ByteBuffer>> stream;
+  bool is_started = false;
+  bool is_finishing = false;
+  std::uint32_t stream_messages = 0;
+  Clock::time_point first_message;
 };
 
 LoadEngine::LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel, Options options)
-    : OpenLoop(std::move(options)), stub_(channel), request_(buffer_of(this->options().payload)) {}
+    : OpenLoop(std::move(options)),
+      channel_(channel),
+      stub_(channel),
+      request_(buffer_of(this->options().payload)) {}
 
 LoadEngine::~LoadEngine() {
   stop();
@@ -93,6 +105,20 @@ void LoadEngine::send(Clock::time_point due, std::uint64_t number) {
     call->context->AddMetadata(name, value);
   if (call->session >= 0) jar(call->session).send(*call->context, options().method);
   call->is_busy = true;
+  if (options().is_streaming) {
+    // The generic stub has no server-streaming calls. This is what a generated stub does.
+    call->stream.reset(grpc::internal::ClientAsyncReaderFactory<grpc::ByteBuffer>::Create(
+        channel_.get(),
+        &queue_,
+        grpc::internal::RpcMethod(options().method.c_str(),
+                                  grpc::internal::RpcMethod::SERVER_STREAMING),
+        &*call->context,
+        request_,
+        /*start=*/false,
+        /*tag=*/nullptr));
+    call->stream->StartCall(call);
+    return;
+  }
   call->reader = stub_.PrepareUnaryCall(&*call->context, options().method, request_, &queue_);
   call->reader->StartCall();
   call->reader->Finish(&call->reply, &call->status, call);
@@ -109,7 +135,10 @@ void LoadEngine::take_all() {
     const auto deadline = std::chrono::system_clock::now() + kTakerLook;
     const auto next = queue_.AsyncNext(&tag, &ok, deadline);
     if (next == grpc::CompletionQueue::SHUTDOWN) return;
-    if (next == grpc::CompletionQueue::GOT_EVENT) take(*static_cast<Call*>(tag));
+    if (next == grpc::CompletionQueue::GOT_EVENT) {
+      Call& call = *static_cast<Call*>(tag);
+      if (advance(call, ok)) take(call);
+    }
     if (!has_sent_all()) continue;
     if (is_cancelling() && !is_cancelled) {
       is_cancelled = true;
@@ -122,8 +151,25 @@ void LoadEngine::take_all() {
   }
 }
 
+// Starts the next operation of a server-streaming call. True: the call has its status, as a unary
+// call always has.
+bool LoadEngine::advance(Call& call, bool ok) const {
+  if (!options().is_streaming || call.is_finishing) return true;
+  if (!ok) {
+    call.is_finishing = true;
+    call.stream->Finish(&call.status, &call);
+    return false;
+  }
+  if (call.is_started && call.stream_messages++ == 0) call.first_message = Clock::now();
+  call.is_started = true;
+  call.stream->Read(&call.reply, &call);
+  return false;
+}
+
 void LoadEngine::take(Call& call) {
   EndedCall ended = ended_call(call, call.status.error_code());
+  ended.stream_messages = call.stream_messages;
+  ended.first_message_ns = since_start(call.first_message);
   const std::string peer = call.context->peer();
   if (call.session >= 0) {
     // A cookie that the jar refuses is not kept; the session then moves, which is counted.
@@ -138,6 +184,10 @@ void LoadEngine::take(Call& call) {
     record(ended);
   }
   call.reader.reset();
+  call.stream.reset();
+  call.is_started = false;
+  call.is_finishing = false;
+  call.stream_messages = 0;
   call.reply.Clear();
   call.status = grpc::Status();
   call.context.reset();

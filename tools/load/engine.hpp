@@ -6,6 +6,8 @@
 //
 // A completed call takes no lock and no allocation of the engine: it is one value in a ring. (gRPC
 // allocates what it needs; a call of a session has its jar's lock.)
+//
+// A server-streaming call ends with its stream, and is one call, however many messages it has.
 
 #pragma once
 
@@ -43,9 +45,11 @@ class LoadEngine final : public OpenLoop {
   bool wait_until(Clock::time_point due) const;
   void send(Clock::time_point due, std::uint64_t number);
   void take_all();
+  bool advance(Call& call, bool ok) const;
   void take(Call& call);
   void cancel_busy();
 
+  const std::shared_ptr<grpc::ChannelInterface> channel_;
   grpc::GenericStub stub_;
   const grpc::ByteBuffer request_;
   grpc::CompletionQueue queue_;

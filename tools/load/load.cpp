@@ -131,6 +131,7 @@ absl::Status read_payload(const LoadOptions& options, SidePlan& plan) {
     const auto method = method_path_of(options.call);
     if (!method.ok()) return about("--call", method.status());
     plan.method = *method;
+    plan.is_streaming = options.is_streaming;
   }
   if (!options.data_file.empty()) {
     const auto bytes = actors::read_file(options.data_file);
@@ -143,7 +144,8 @@ absl::Status read_payload(const LoadOptions& options, SidePlan& plan) {
         payload_of_json(*protoset, plan.method, options.data.empty() ? "{}" : options.data);
     if (!payload.ok())
       return about(absl::StrCat("--data with --protoset ", options.protoset), payload.status());
-    plan.payload = *std::move(payload);
+    plan.payload = std::move(payload->bytes);
+    plan.is_streaming = payload->is_streaming;
   }
   return absl::OkStatus();
 }
@@ -210,6 +212,7 @@ void fill_configuration(const LoadOptions& options, Prepared& prepared) {
   to.seed = options.seed;
   to.call_timeout_s = seconds(plan.call_timeout);
   to.payload_bytes = plan.payload.size();
+  to.is_streaming = plan.is_streaming;
   to.sessions = static_cast<std::uint32_t>(options.sessions);
   to.processes = static_cast<std::uint32_t>(options.processes);
   for (const auto& [name, value] : plan.headers)

@@ -36,6 +36,8 @@ absl::Status check(const Reports& reports) {
       return differs(first, other, "the target");
     if (other.report.configuration.method != first.report.configuration.method)
       return differs(first, other, "the method");
+    if (other.report.configuration.is_streaming != first.report.configuration.is_streaming)
+      return differs(first, other, "whether the method is server-streaming");
     if (!std::ranges::equal(
             first.report.sides, other.report.sides, {}, &LoadSide::name, &LoadSide::name))
       return differs(first, other, "the clients that they compare");
@@ -237,6 +239,8 @@ void add_side(LoadSide& to, const LoadSide& from, std::size_t shift, const std::
   to.from_due.merge(from.from_due);
   to.from_sent.merge(from.from_sent);
   to.failed_from_due.merge(from.failed_from_due);
+  to.stream_messages += from.stream_messages;
+  to.first_message.merge(from.first_message);
   to.closed_loop.merge(from.closed_loop);
   to.closed_loop_skipped += from.closed_loop_skipped;
   add_bins(to, from, shift);

@@ -49,8 +49,9 @@ class OpenLoop {
   using Clock = std::chrono::steady_clock;
 
   struct Options {
-    std::string method;   ///< "/orders.v1.Orders/Place"; an HTTP engine's path and query.
-    std::string payload;  ///< The request's bytes.
+    std::string method;         ///< "/orders.v1.Orders/Place"; an HTTP engine's path and query.
+    std::string payload;        ///< The request's bytes.
+    bool is_streaming = false;  ///< The method is server-streaming.
     std::vector<std::pair<std::string, std::string>> headers;
     std::chrono::nanoseconds call_timeout = std::chrono::seconds(5);
     std::size_t sessions = 0;  ///< Each session has a cookie jar; calls take turns. 0: no cookies.
@@ -165,12 +166,13 @@ class OpenLoop {
   /// destroyed afterwards.
   void leave(bool is_closed_loop);
 
+  /// A time as EndedCall has it.
+  std::int64_t since_start(Clock::time_point time) const;
+
   /// The jar of a session of this engine.
   CookieJar& jar(std::int32_t session) { return *jars_[static_cast<std::size_t>(session)]; }
 
  private:
-  std::int64_t since_start(Clock::time_point time) const;
-
   const Options options_;
   std::vector<std::unique_ptr<CookieJar>> jars_;
   Schedule schedule_;

@@ -45,22 +45,27 @@ absl::StatusOr<const pb::MethodDescriptor*> find_method(const pb::DescriptorPool
   const std::string method_name = path.substr(slash + 1);
   const pb::ServiceDescriptor* const service = pool.FindServiceByName(service_name);
   if (service == nullptr)
-    return wrong(absl::StrCat("there is no service '", service_name, "' in the protoset"));
+    return absl::NotFoundError(
+        absl::StrCat("there is no service '", service_name, "' in the descriptors"));
   const pb::MethodDescriptor* const method = service->FindMethodByName(method_name);
   if (method == nullptr) {
     std::vector<std::string> names;
     names.reserve(static_cast<std::size_t>(service->method_count()));
     for (int i = 0; i < service->method_count(); ++i)
       names.push_back(service->method(i)->name());
-    return wrong(absl::StrCat("service '",
-                              service_name,
-                              "' has no method '",
-                              method_name,
-                              "'; it has: ",
-                              absl::StrJoin(names, ", ")));
+    return absl::NotFoundError(absl::StrCat("service '",
+                                            service_name,
+                                            "' has no method '",
+                                            method_name,
+                                            "'; it has: ",
+                                            absl::StrJoin(names, ", ")));
   }
-  if (method->client_streaming() || method->server_streaming())
-    return wrong(absl::StrCat(path, " is a streaming method; only unary methods can be called"));
+  if (method->client_streaming())
+    return wrong(absl::StrCat(path,
+                              " is a ",
+                              method->server_streaming() ? "bidirectional" : "client",
+                              "-streaming method; only unary and server-streaming methods can be "
+                              "called"));
   return method;
 }
 
@@ -93,9 +98,9 @@ absl::StatusOr<std::string> method_path_of(absl::string_view text) {
   return absl::StrCat("/", name.substr(0, split), "/", name.substr(split + 1));
 }
 
-absl::StatusOr<std::string> payload_of_json(const std::string& protoset,
-                                            const std::string& method_path,
-                                            const std::string& json) {
+absl::StatusOr<Payload> payload_of_json(const std::string& protoset,
+                                        const std::string& method_path,
+                                        const std::string& json) {
   pb::FileDescriptorSet files;
   if (!files.ParseFromString(protoset) || files.file_size() == 0)
     return wrong(
@@ -117,7 +122,8 @@ absl::StatusOr<std::string> payload_of_json(const std::string& protoset,
                      (*method)->input_type()->full_name(),
                      ": ",
                      json_error({status.message().data(), status.message().size()}, json)));
-  return message->SerializeAsString();
+  return Payload{.bytes = message->SerializeAsString(),
+                 .is_streaming = (*method)->server_streaming()};
 }
 
 }  // namespace signalbox::tools

@@ -3,7 +3,7 @@
 // payload — the bytes of the request, from JSON and the method's own types.
 //
 //   protoc --include_imports --descriptor_set_out=FILE ─▶ protoset ─┐
-//   '{"item": "book"}' ─────────────────────────────────────────────┴▶ [payload_of_json] ─▶ bytes
+//   '{"item": "book"}' ─────────────────────────────────────────────┴▶ [payload_of_json] ─▶ Payload
 
 #pragma once
 
@@ -18,11 +18,17 @@ namespace signalbox::tools {
 /// "/orders.v1.Orders/Place" and "orders.v1.Orders.Place".
 absl::StatusOr<std::string> method_path_of(absl::string_view text);
 
-/// `protoset`: the bytes of a FileDescriptorSet. INVALID_ARGUMENT: `protoset` is no such set or
-/// lacks the method, the method streams, or the JSON does not fit the request's type. The error
-/// names the field and the position.
-absl::StatusOr<std::string> payload_of_json(const std::string& protoset,
-                                            const std::string& method_path,
-                                            const std::string& json);
+/// The request of every call of a load.
+struct Payload {
+  std::string bytes;
+  bool is_streaming = false;  ///< The server answers with a stream of messages.
+};
+
+/// `protoset`: the bytes of a FileDescriptorSet. NOT_FOUND: it lacks the service or the method.
+/// INVALID_ARGUMENT: `protoset` is no such set, the client of the method streams, or the JSON does
+/// not fit the request's type. The error names the field and the position.
+absl::StatusOr<Payload> payload_of_json(const std::string& protoset,
+                                        const std::string& method_path,
+                                        const std::string& json);
 
 }  // namespace signalbox::tools

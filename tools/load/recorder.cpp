@@ -131,9 +131,12 @@ void LoadRecorder::ended(const EndedCall& call) {
     side_.from_sent.record(from_sent);
     second_latency_.record(from_due);
     if (call.is_closed_loop) side_.closed_loop.record(from_sent);
+    if (call.stream_messages > 0)
+      side_.first_message.record(not_negative(call.first_message_ns - call.due_ns));
   } else {
     side_.failed_from_due.record(from_due);
   }
+  side_.stream_messages += call.stream_messages;
   if (call.is_closed_loop) ++closed_loop_;
   analysis_.ended(call, endpoints_[call.endpoint].rank);
 }

@@ -46,6 +46,7 @@ struct LoadConfiguration {
   std::uint64_t seed = 0;
   double call_timeout_s = 0;
   std::uint64_t payload_bytes = 0;
+  bool is_streaming = false;              ///< The method is server-streaming.
   std::uint32_t sessions = 0;             ///< Cookie jars; 0: calls have no session.
   std::uint32_t processes = 1;            ///< Processes of each side, which share its calls.
   std::vector<std::string> header_names;  ///< Without their values, which may be secrets.
@@ -159,6 +160,10 @@ struct LoadSide {
   LatencyHistogram from_due;
   LatencyHistogram from_sent;
   LatencyHistogram failed_from_due;  ///< Latencies of calls that failed, from due.
+  /// Messages that server-streaming calls received until they ended, OK or not.
+  std::uint64_t stream_messages = 0;
+  /// The times from due until the first message, of calls that ended OK and received one.
+  LatencyHistogram first_message;
   /// The latencies that a closed loop of kClosedLoopCallers would have recorded of the same calls.
   LatencyHistogram closed_loop;
   std::uint64_t closed_loop_skipped = 0;  ///< Calls that such a loop would not have sent.

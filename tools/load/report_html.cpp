@@ -256,10 +256,15 @@ std::string script_of(const LoadReport& report) {
 
 std::string tables(const LoadReport& report) {
   return absl::StrCat(
-      section("Latency",
-              "Of calls that were answered OK. From due is what callers saw. A closed loop waits "
-              "for answers, and so does not send what an outage holds up.",
-              latency_table(report)),
+      section(
+          "Latency",
+          absl::StrCat("Of calls that were answered OK. From due is what callers saw. A closed "
+                       "loop waits for answers, and so does not send what an outage holds up.",
+                       report.configuration.is_streaming
+                           ? " A latency is the time until the end of the stream. The time until "
+                             "the first message is from due, too."
+                           : ""),
+          latency_table(report)),
       section("Calls by code", "", failures_table(report)),
       section("Endpoints", "", endpoints_table(report)),
       section("By time", "Calls by the time when they were due.", time_table(report)),

@@ -36,6 +36,7 @@ void each_field(Self& of, const Visit& visit) {
   visit("seed", of.seed);
   visit("call_timeout_s", of.call_timeout_s);
   visit("payload_bytes", of.payload_bytes);
+  visit("is_streaming", of.is_streaming);
   visit("sessions", of.sessions);
   visit("processes", of.processes);
   visit("header_names", of.header_names);
@@ -276,9 +277,11 @@ absl::StatusOr<LoadSide> side_of(const Json& from) {
   for (const auto& [name, histogram] : {std::pair{"from_due", &to.from_due},
                                         {"from_sent", &to.from_sent},
                                         {"failed_from_due", &to.failed_from_due},
+                                        {"first_message", &to.first_message},
                                         {"closed_loop", &to.closed_loop}}) {
     if (auto status = read_histogram(from.at(name), *histogram); !status.ok()) return status;
   }
+  read(from, "stream_messages", to.stream_messages);
   read(from, "closed_loop_skipped", to.closed_loop_skipped);
   read_list(from, "places", to.places);
   read_list(from, "endpoints", to.endpoints);
@@ -346,6 +349,8 @@ nlohmann::ordered_json load_side_json(const LoadSide& side) {
           {"from_due", histogram_json(side.from_due)},
           {"from_sent", histogram_json(side.from_sent)},
           {"failed_from_due", histogram_json(side.failed_from_due)},
+          {"stream_messages", side.stream_messages},
+          {"first_message", histogram_json(side.first_message)},
           {"closed_loop", histogram_json(side.closed_loop)},
           {"closed_loop_skipped", side.closed_loop_skipped},
           {"places", list_json(side.places)},

@@ -41,6 +41,10 @@ void add_properties(std::string& to, const LoadReport& report) {
     add("p95_ns", side.from_due.percentile(95));
     add("p99_ns", side.from_due.percentile(99));
     add("max_ns", side.from_due.max());
+    if (report.configuration.is_streaming) {
+      add("stream_messages", side.stream_messages);
+      add("first_message_p95_ns", side.first_message.percentile(95));
+    }
     for (std::size_t i = 0; i < report.faults.size(); ++i)
       add(absl::StrCat("lost[", report.faults[i].name, "]"), side.faults[i].lost);
   }

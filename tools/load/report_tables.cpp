@@ -219,6 +219,10 @@ std::string thresholds_table(const LoadReport& report) {
 }
 
 std::string latency_table(const LoadReport& report) {
+  const bool is_streaming = report.configuration.is_streaming;
+  std::vector<std::string> columns{
+      "from due", "from sent", absl::StrCat("closed loop of ", kClosedLoopCallers)};
+  if (is_streaming) columns.emplace_back("until the first message");
   std::string rows;
   for (const auto& [label, percent] : {std::pair{"p50", 50.0},
                                        {"p90", 90.0},
@@ -230,15 +234,13 @@ std::string latency_table(const LoadReport& report) {
     for (const LoadSide& side : report.sides) {
       for (const LatencyHistogram* histogram : {&side.from_due, &side.from_sent, &side.closed_loop})
         cells += number(percentile_text(*histogram, percent));
+      if (is_streaming) cells += number(percentile_text(side.first_message, percent));
     }
     rows += row(cells);
   }
-  return table(repeated_heads(
-                   report,
-                   "",
-                   {"from due", "from sent", absl::StrCat("closed loop of ", kClosedLoopCallers)}),
+  return table(repeated_heads(report, "", columns),
                rows,
-               report.sides.size() > 1 ? Width::kWide : Width::kNarrow);
+               report.sides.size() > 1 || is_streaming ? Width::kWide : Width::kNarrow);
 }
 
 std::string failures_table(const LoadReport& report) {
@@ -309,6 +311,7 @@ std::string time_table(const LoadReport& report) {
     most = std::max(most, (side.bins.size() + kBinsInSecond - 1) / kBinsInSecond);
   const std::size_t step = seconds_in_row(most);
   std::vector<std::vector<LoadBin>> sides;
+  sides.reserve(report.sides.size());
   for (const LoadSide& side : report.sides)
     sides.push_back(wider_bins(side.bins, step * kBinsInSecond));
   std::string rows;
@@ -336,6 +339,9 @@ std::string validity_table(const LoadReport& report) {
   add("answered OK", [](const auto& side) { return absl::StrCat(side.ok); });
   add("failed", [](const auto& side) { return absl::StrCat(side.failed); });
   add("not answered at the end", [](const auto& side) { return absl::StrCat(side.unanswered); });
+  if (report.configuration.is_streaming)
+    add("messages received in streams",
+        [](const auto& side) { return absl::StrCat(side.stream_messages); });
   add("sent late by, p50",
       [](const auto& side) { return time_text(side.validity.lateness_p50_ns); });
   add("sent late by, p99",
@@ -363,6 +369,7 @@ std::string configuration_table(const LoadReport& report) {
   add_setting(rows, "warm-up", absl::StrCat(used.warmup_s, " s"));
   add_setting(rows, "timeout of a call", absl::StrCat(used.call_timeout_s, " s"));
   add_setting(rows, "payload", absl::StrCat(used.payload_bytes, " bytes"));
+  add_setting(rows, "answer", used.is_streaming ? "a stream of messages" : "");
   add_setting(rows, "sessions", used.sessions == 0 ? "none" : absl::StrCat(used.sessions));
   add_setting(rows, "processes of each side", absl::StrCat(used.processes));
   add_setting(rows, "headers, without their values", absl::StrJoin(used.header_names, ", "));

@@ -44,6 +44,8 @@ void add_calls(std::string& text, const LoadReport& report) {
   row("failed", [](const auto& side) { return count_text(side.failed); });
   if (report.is_cut)
     row("not answered", [](const auto& side) { return count_text(side.unanswered); });
+  if (report.configuration.is_streaming)
+    row("messages received", [](const auto& side) { return count_text(side.stream_messages); });
   for (const auto& [label, percent] : {std::pair{"p50 from due", 50.0},
                                        {"p95 from due", 95.0},
                                        {"p99 from due", 99.0},
@@ -51,6 +53,14 @@ void add_calls(std::string& text, const LoadReport& report) {
                                        {"longest from due", 100.0}}) {
     row(label,
         [percent = percent](const auto& side) { return percentile(side.from_due, percent); });
+  }
+  if (report.configuration.is_streaming) {
+    for (const auto& [label, percent] :
+         {std::pair{"p50 until the first message", 50.0}, {"p95 until the first message", 95.0}}) {
+      row(label, [percent = percent](const auto& side) {
+        return percentile(side.first_message, percent);
+      });
+    }
   }
   row("p95 from sent", [](const auto& side) { return percentile(side.from_sent, 95); });
   row(absl::StrCat("p95 of a closed loop of ", kClosedLoopCallers).c_str(),

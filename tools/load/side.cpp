@@ -198,6 +198,7 @@ absl::Status await_ready(const Client& client, const SidePlan& plan, Lines& line
 OpenLoop::Options engine_options(const SidePlan& plan, RateProfile profile) {
   return {.method = plan.method,
           .payload = plan.payload,
+          .is_streaming = plan.is_streaming,
           .headers = plan.headers,
           .call_timeout = plan.call_timeout,
           .sessions = plan.sessions,

@@ -2,6 +2,7 @@
 #include "tools/load/side_plan.hpp"
 
 #include <optional>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -30,13 +31,13 @@ std::optional<HttpRequest> http_of_json(const Json& json) {
 }  // namespace
 
 Json side_plan_json(const SidePlan& plan) {
-  // Bytes are no JSON text, so they travel as base64.
+  Json request = request_json({.bytes = plan.payload, .is_streaming = plan.is_streaming});
   return {{"side", plan.side},
           {"target", plan.target},
           {"bootstrap", plan.bootstrap},
           {"method", plan.method},
           {"http", http_json(plan.http)},
-          {"payload", absl::Base64Escape(plan.payload)},
+          {"request", std::move(request)},
           {"headers", plan.headers},
           {"call_timeout_ns", plan.call_timeout.count()},
           {"start_timeout_ns", plan.start_timeout.count()},
@@ -63,8 +64,10 @@ absl::StatusOr<SidePlan> read_side_plan(const std::string& line) {
     json.at("bootstrap").get_to(plan.bootstrap);
     json.at("method").get_to(plan.method);
     plan.http = http_of_json(json.at("http"));
-    if (!absl::Base64Unescape(json.at("payload").get<std::string>(), &plan.payload))
-      return absl::InvalidArgumentError("the plan's payload is no base64");
+    auto request = request_of_json(json.at("request"));
+    if (!request.ok()) return request.status();
+    plan.payload = std::move(request->bytes);
+    plan.is_streaming = request->is_streaming;
     json.at("headers").get_to(plan.headers);
     plan.call_timeout = ns_of(json, "call_timeout_ns");
     plan.start_timeout = ns_of(json, "start_timeout_ns");
@@ -85,6 +88,19 @@ absl::StatusOr<SidePlan> read_side_plan(const std::string& line) {
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat("no plan of a side: ", error.what()));
   }
+}
+
+Json request_json(const Payload& request) {
+  // Bytes are no JSON text, so they travel as base64.
+  return {{"payload", absl::Base64Escape(request.bytes)}, {"is_streaming", request.is_streaming}};
+}
+
+absl::StatusOr<Payload> request_of_json(const Json& json) {
+  Payload request;
+  json.at("is_streaming").get_to(request.is_streaming);
+  if (!absl::Base64Unescape(json.at("payload").get<std::string>(), &request.bytes))
+    return absl::InvalidArgumentError("the request's payload is no base64");
+  return request;
 }
 
 Json place_json(const std::string& address, const RankedPlace& place) {

@@ -23,6 +23,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/load/http_request.hpp"
+#include "tools/load/payload.hpp"
 #include "tools/load/recorder.hpp"
 #include "tools/load/schedule.hpp"
 
@@ -38,6 +39,7 @@ struct SidePlan {
   std::string method;
   std::optional<HttpRequest> http;  ///< Set: HTTP requests in place of gRPC calls.
   std::string payload;              ///< Bytes.
+  bool is_streaming = false;        ///< The method is server-streaming.
   std::vector<std::pair<std::string, std::string>> headers;
   std::chrono::nanoseconds call_timeout = std::chrono::seconds(5);
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(20);
@@ -57,6 +59,10 @@ struct SidePlan {
 
 nlohmann::json side_plan_json(const SidePlan& plan);
 absl::StatusOr<SidePlan> read_side_plan(const std::string& line);
+
+/// {"payload", "is_streaming"}
+nlohmann::json request_json(const Payload& request);
+absl::StatusOr<Payload> request_of_json(const nlohmann::json& json);
 
 /// {"address", "cluster", "priority", "rank"}
 nlohmann::json place_json(const std::string& address, const RankedPlace& place);

@@ -107,6 +107,21 @@ TEST_CASE("load merge: one measurement that is not valid spoils the sum", "[load
   CHECK(merged->sides[0].validity.is_valid);
 }
 
+TEST_CASE("load merge: messages of streams are added up", "[load][merge]") {
+  auto reports = four();
+  for (NamedReport& named : reports) {
+    named.report.configuration.is_streaming = true;
+    named.report.sides[0].stream_messages = 5;
+    named.report.sides[0].first_message.record(3 * kMs);
+  }
+  const auto merged = merge_load_reports(reports);
+  REQUIRE(merged.ok());
+  CHECK(merged->configuration.is_streaming);
+  CHECK(merged->sides[0].stream_messages == 20);
+  CHECK(merged->sides[0].first_message.count() == 4);
+  CHECK(merged->sides[1].stream_messages == 0);
+}
+
 TEST_CASE("load merge: an act that no machine did has the exit status that load has",
           "[load][merge]") {
   auto reports = four();
@@ -127,6 +142,10 @@ TEST_CASE("load merge: reports of different loads are refused", "[load][merge]")
   SECTION("another method") {
     reports[3].report.configuration.method = "/a.B/C";
     CHECK_THAT(error(), Catch::Contains("they differ in the method"));
+  }
+  SECTION("a stream in place of one answer") {
+    reports[3].report.configuration.is_streaming = true;
+    CHECK_THAT(error(), Catch::Contains("they differ in whether the method is server-streaming"));
   }
   SECTION("another client") {
     reports[3].report.sides.pop_back();

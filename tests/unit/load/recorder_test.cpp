@@ -2,6 +2,7 @@
 #include "tools/load/recorder.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -102,12 +103,12 @@ TEST_CASE("recorder: faults get their figures", "[load][recorder]") {
   recorder.place("b", {.place = {.cluster = "orders", .priority = 1}, .rank = 1});
   recorder.add_endpoint("a");
   recorder.add_endpoint("b");
-  for (int i = 0; i < 600; ++i)
+  for (std::int64_t i = 0; i < 600; ++i)
     make_call(recorder, i * 10, 2, 1);
   recorder.act_began(6000 * kMs, true);
-  for (int i = 600; i < 700; ++i)
+  for (std::int64_t i = 600; i < 700; ++i)
     make_call(recorder, i * 10, 1, 1, 14);
-  for (int i = 700; i < 2000; ++i)
+  for (std::int64_t i = 700; i < 2000; ++i)
     make_call(recorder, i * 10, 2, 2);
   const LoadSide side = finished(recorder, 20);
   REQUIRE(side.faults.size() == 1);
@@ -128,6 +129,35 @@ TEST_CASE("recorder: unanswered calls and the closed loop's calls are counted",
   CHECK(side.unanswered == 1);
   CHECK(side.closed_loop.count() == 1);
   CHECK(side.closed_loop_skipped == 1);
+}
+
+TEST_CASE("recorder: a stream is one call, and its messages are counted", "[load][recorder]") {
+  LoadRecorder recorder("signalbox", 0, seconds(1));
+  recorder.add_endpoint("a");
+  const auto make_stream =
+      [&recorder](
+          std::int64_t due_ms, std::int64_t first_ms, std::uint32_t messages, std::uint8_t code) {
+        recorder.sent({.due_ns = due_ms * kMs, .sent_ns = due_ms * kMs});
+        recorder.ended({.due_ns = due_ms * kMs,
+                        .sent_ns = due_ms * kMs,
+                        .ended_ns = (due_ms + 200) * kMs,
+                        .first_message_ns = (due_ms + first_ms) * kMs,
+                        .endpoint = 1,
+                        .stream_messages = messages,
+                        .code = code});
+      };
+  make_stream(-50, 7, 9, 0);  // A call of the warm-up.
+  make_stream(10, 3, 5, 0);
+  make_stream(20, 4, 2, 14);  // The server died in the middle.
+  make_stream(30, 0, 0, 0);   // A stream without messages.
+  const LoadSide side = finished(recorder);
+  CHECK(side.ok == 2);
+  CHECK(side.failed == 1);
+  CHECK(side.stream_messages == 7);
+  CHECK(side.from_due.count() == 2);
+  CHECK(side.from_due.max() == 200 * kMs);
+  CHECK(side.first_message.count() == 1);
+  CHECK(side.first_message.max() == 3 * kMs);
 }
 
 TEST_CASE("recorder: a second is taken once", "[load][recorder]") {

@@ -137,6 +137,34 @@ TEST_CASE("load report: HTML, JUnit and JSON have the same numbers", "[load][rep
   }
 }
 
+TEST_CASE("load report: messages of streams are in every form, and in no report without streams",
+          "[load][report]") {
+  LoadReport report = example_load(true);
+  report.sides[0].stream_messages = 8'765'432;
+  report.sides[0].first_message.record(7'777'000);
+  CHECK_THAT(load_report_text(report), !Contains("messages received"));
+  CHECK_THAT(load_report_html(report), !Contains("messages received"));
+  CHECK_THAT(load_report_junit(report), !Contains("stream_messages"));
+
+  report.configuration.is_streaming = true;
+  CHECK_THAT(load_report_text(report),
+             Contains("messages received") && Contains("8765432") &&
+                 Contains("p95 until the first message") && Contains("7.78 ms"));
+  CHECK_THAT(load_report_html(report),
+             Contains("<th scope=\"row\">messages received in streams</th>"
+                      "<td class=\"number\">8765432</td>") &&
+                 Contains("until the first message</th>") && Contains("7.78 ms") &&
+                 Contains("<td>a stream of messages</td>"));
+  CHECK_THAT(load_report_junit(report),
+             Contains("\"signalbox.stream_messages\" value=\"8765432\"") &&
+                 Contains("\"signalbox.first_message_p95_ns\" value=\"7777000\""));
+  const auto read = read_load_report(load_report_json(report).dump());
+  REQUIRE(read.ok());
+  CHECK(read->configuration.is_streaming);
+  CHECK(read->sides[0].stream_messages == 8'765'432);
+  CHECK(read->sides[0].first_message == report.sides[0].first_message);
+}
+
 TEST_CASE("load html: the page loads nothing, and no text becomes a script", "[load][html]") {
   LoadReport report = example_load(false);
   report.sides[0].messages["</script><script>alert(1)</script>"] = 1;
