@@ -114,11 +114,12 @@ struct LoadOptions {
   std::string call;     ///< "orders.v1.Orders/Place"
   std::string http;     ///< "http://shop/orders/7", in place of `target` and `call`; empty: gRPC.
   std::string request;  ///< The method of HTTP; empty: POST with `data_file`, else GET.
-  std::string data;     ///< The request as JSON, with `protoset`.
+  std::string data;     ///< The request as JSON, with `protoset` or `reflection`.
   std::string protoset;
+  bool reflection = false;  ///< The method's types are asked of the target.
   /// A file with the request's bytes. Without it and `data`, the request is empty.
   std::string data_file;
-  bool is_streaming = false;         ///< Without `protoset`: the method is server-streaming.
+  bool is_streaming = false;         ///< Without a descriptor: the method is server-streaming.
   std::vector<std::string> headers;  ///< "name:value"
   std::string rate = "100";
   std::string arrivals = "poisson";  ///< `poisson`, `even`.

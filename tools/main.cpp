@@ -762,20 +762,28 @@ void add_load_request(CLI::App& command, LoadOptions& options, CLI::Option* http
           ->type_name("FILE")
           ->check(file_name())
           ->excludes(http);
+  CLI::Option* const reflection =
+      command
+          .add_flag("--reflection",
+                    options.reflection,
+                    "The same types from the target itself, by gRPC server\nreflection")
+          ->excludes(protoset)
+          ->excludes(http);
   command.add_option("--data", options.data, "The request as JSON; by default an empty one")
-      ->type_name("JSON")
-      ->needs(protoset);
+      ->type_name("JSON");
   command
       .add_option("--data-file",
                   options.data_file,
-                  "The request's bytes, in place of --protoset; the body\nof --http")
+                  "The request's bytes, in place of the types; the body\nof --http")
       ->type_name("FILE")
       ->check(file_name())
-      ->excludes(protoset);
+      ->excludes(protoset)
+      ->excludes(reflection);
   command
       .add_flag(
-          "--streaming", options.is_streaming, "Without --protoset: the method is server-streaming")
+          "--streaming", options.is_streaming, "Without the types: the method is server-streaming")
       ->excludes(protoset)
+      ->excludes(reflection)
       ->excludes(http);
 }
 
@@ -876,8 +884,9 @@ void add_load_world(CLI::App& command, LoadOptions& options) {
       ->check(file_name())
       ->excludes(resources);
   command
-      .add_option(
-          "--start-timeout", options.start_timeout, "Within this time the target must be ready")
+      .add_option("--start-timeout",
+                  options.start_timeout,
+                  "Within this time the target must be ready, and\nhave answered --reflection")
       ->type_name("DURATION")
       ->capture_default_str();
   command
@@ -972,6 +981,8 @@ void add_load(CLI::App& app, CommandLine& line) {
     const bool is_http = !line.load.http.empty();
     if (!is_http && line.load.target.empty()) throw CLI::RequiredError("--target");
     if (!is_http && line.load.call.empty()) throw CLI::RequiredError("--call");
+    if (!line.load.data.empty() && line.load.protoset.empty() && !line.load.reflection)
+      throw CLI::RequiresError("--data", "--protoset or --reflection");
     line.status = run_load(line.load);
   });
 }

@@ -137,6 +137,8 @@ absl::Status read_payload(const LoadOptions& options, SidePlan& plan) {
     const auto bytes = actors::read_file(options.data_file);
     if (!bytes.ok()) return about("--data-file", bytes.status());
     plan.payload = *bytes;
+  } else if (options.reflection) {
+    plan.reflected_data = options.data.empty() ? "{}" : options.data;
   } else if (!options.protoset.empty()) {
     const auto protoset = actors::read_file(options.protoset);
     if (!protoset.ok()) return about("--protoset", protoset.status());
@@ -391,6 +393,9 @@ class LoadRun {
         const auto line = side.hear(kRound);
         if (!line.ok()) return line.status();
         is_ready = line->contains("ready");
+        if (line->contains("request")) {
+          if (auto status = take_request((*line)["request"]); !status.ok()) return status;
+        }
         if (auto stop = wait_for_stop(nanoseconds(0))) {
           signal_ = stop;
           return absl::CancelledError("stopped before the first call");
@@ -399,6 +404,22 @@ class LoadRun {
           return absl::DeadlineExceededError(absl::StrCat(side.name(), ": does not start"));
       }
     }
+    return absl::OkStatus();
+  }
+
+  // Takes the request that a side made by reflection. A comparison needs the same calls of both.
+  absl::Status take_request(const Json& json) {
+    auto request = request_of_json(json);
+    if (!request.ok()) return request.status();
+    if (reflected_ &&
+        (reflected_->bytes != request->bytes || reflected_->is_streaming != request->is_streaming))
+      return absl::FailedPreconditionError(
+          absl::StrCat("--reflection: two endpoints describe ",
+                       prepared_.plan.method,
+                       " differently; give its types with --protoset FILE"));
+    prepared_.configuration.payload_bytes = request->bytes.size();
+    prepared_.configuration.is_streaming = request->is_streaming;
+    reflected_ = *std::move(request);
     return absl::OkStatus();
   }
 
@@ -614,6 +635,7 @@ class LoadRun {
   std::unique_ptr<channel::MetricsServer> server_;
   std::vector<std::string> names_;      // The sides.
   std::vector<SideProcess> processes_;  // The processes of all sides.
+  std::optional<Payload> reflected_;    // The request that the first process made by reflection.
   Clock::time_point measured_;
   Clock::time_point end_;
   std::int64_t started_unix_ms_ = 0;

@@ -2,8 +2,8 @@
 //
 // payload — the bytes of the request, from JSON and the method's own types.
 //
-//   protoc --include_imports --descriptor_set_out=FILE ─▶ protoset ─┐
-//   '{"item": "book"}' ─────────────────────────────────────────────┴▶ [payload_of_json] ─▶ Payload
+//   protoc --include_imports --descriptor_set_out=FILE, or server reflection ─▶ descriptors ─┐
+//   '{"item": "book"}' ────────────────────────────────────────┴▶ [payload_of_json] ─▶ Payload
 
 #pragma once
 

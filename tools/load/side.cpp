@@ -32,7 +32,9 @@
 #include "tools/load/engine.hpp"
 #include "tools/load/http_engine.hpp"
 #include "tools/load/live_counts.hpp"
+#include "tools/load/payload.hpp"
 #include "tools/load/places.hpp"
+#include "tools/load/reflection.hpp"
 #include "tools/load/report_json.hpp"
 #include "tools/load/side_plan.hpp"
 
@@ -193,6 +195,25 @@ absl::Status await_ready(const Client& client, const SidePlan& plan, Lines& line
                        " s",
                        why_not_ready(client, plan.target)));
   }
+}
+
+// Asks the target for the method's types, and fills the plan's request.
+absl::Status reflect(const Client& client,
+                     std::chrono::system_clock::time_point deadline,
+                     SidePlan& plan) {
+  const auto types = ask_for_types(client.channel, plan, deadline);
+  if (!types.ok()) return types.status();
+  auto request = payload_of_json(*types, plan.method, *plan.reflected_data);
+  if (!request.ok())
+    return {request.status().code(),
+            absl::StrCat("--reflection: ",
+                         request.status().message(),
+                         absl::IsNotFound(request.status())
+                             ? "; correct --call, or give other types with --protoset FILE"
+                             : "")};
+  plan.payload = std::move(request->bytes);
+  plan.is_streaming = request->is_streaming;
+  return absl::OkStatus();
 }
 
 OpenLoop::Options engine_options(const SidePlan& plan, RateProfile profile) {
@@ -367,17 +388,24 @@ absl::Status write_side(const LoadSide& side, const std::string& path) {
 int run_load_side(pid_t parent) {
   die_with_parent(parent);
   Lines lines;
-  const auto plan = read_side_plan(await_line(lines).dump());
+  auto plan = read_side_plan(await_line(lines).dump());
   if (!plan.ok()) return refuse(plan.status().message());
   auto profile = parse_rate(plan->rate);
   if (!profile.ok()) return refuse(profile.status().message());
+  const auto start_deadline = std::chrono::system_clock::now() + plan->start_timeout;
   auto client = make_client(*plan);
   if (!client.ok()) return refuse(client.status().message());
   if (const auto ready = await_ready(*client, *plan, lines); !ready.ok())
     return refuse(ready.message());
+  Json ready{{"ready", true}};
+  if (plan->reflected_data) {
+    if (const auto status = reflect(*client, start_deadline, *plan); !status.ok())
+      return refuse(status.message());
+    ready["request"] = request_json({.bytes = plan->payload, .is_streaming = plan->is_streaming});
+  }
   auto engine = make_engine(*client, *plan, *std::move(profile));
   if (!engine.ok()) return refuse(engine.status().message());
-  print({{"ready", true}});
+  print(ready);
   const Json go = await_line(lines);
   if (!go.contains("go")) return kExitUsage;
   const nanoseconds begin(go["go"].get<std::int64_t>());

@@ -38,6 +38,7 @@ Json side_plan_json(const SidePlan& plan) {
           {"method", plan.method},
           {"http", http_json(plan.http)},
           {"request", std::move(request)},
+          {"reflected_data", plan.reflected_data ? Json(*plan.reflected_data) : Json(nullptr)},
           {"headers", plan.headers},
           {"call_timeout_ns", plan.call_timeout.count()},
           {"start_timeout_ns", plan.start_timeout.count()},
@@ -68,6 +69,8 @@ absl::StatusOr<SidePlan> read_side_plan(const std::string& line) {
     if (!request.ok()) return request.status();
     plan.payload = std::move(request->bytes);
     plan.is_streaming = request->is_streaming;
+    if (!json.at("reflected_data").is_null())
+      plan.reflected_data = json.at("reflected_data").get<std::string>();
     json.at("headers").get_to(plan.headers);
     plan.call_timeout = ns_of(json, "call_timeout_ns");
     plan.start_timeout = ns_of(json, "start_timeout_ns");

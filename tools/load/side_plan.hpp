@@ -5,10 +5,13 @@
 //   load ─ stdin ─▶ {plan} · {"go": NS} · {"act": …} · {"place": …} · {"stop": true} ─▶ side
 //   load ◀─ stdout ─ {"ready": true} or {"error": …} · {"place": …} · {"second": …} · {"done": …}
 //
-// With SidePlan::is_live there are also lines {"live": …} to the parent. Every line is one JSON
-// object. Instants are nanoseconds of the steady clock, which all processes of a machine share. A
-// side gets the line of an act before the act is done. The signalbox side reports the place of each
-// endpoint. The parent passes the places on to the grpc side, which cannot know them.
+// With SidePlan::is_live there are also lines {"live": …} to the parent. With --reflection, the
+// line "ready" has the side's request: {"payload", "is_streaming"}.
+//
+// Every line is one JSON object. Instants are nanoseconds of the steady clock, which all processes
+// of a machine share. A side gets the line of an act before the act is done. The signalbox side
+// reports the place of each endpoint. The parent passes the places on to the grpc side, which
+// cannot know them.
 
 #pragma once
 
@@ -40,6 +43,9 @@ struct SidePlan {
   std::optional<HttpRequest> http;  ///< Set: HTTP requests in place of gRPC calls.
   std::string payload;              ///< Bytes.
   bool is_streaming = false;        ///< The method is server-streaming.
+  /// With --reflection, the request as JSON: the side asks the target for the method's types, and
+  /// fills `payload` and `is_streaming`.
+  std::optional<std::string> reflected_data;
   std::vector<std::pair<std::string, std::string>> headers;
   std::chrono::nanoseconds call_timeout = std::chrono::seconds(5);
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(20);
