@@ -10,7 +10,7 @@
 #include "prometheus/metric_family.h"
 #include "prometheus/text_serializer.h"
 
-#include "tools/load/report_words.hpp"
+#include "tools/load/call_code.hpp"
 
 namespace signalbox::tools {
 namespace {
