@@ -302,7 +302,7 @@ TEST_CASE("load --http: bad input is an exit status of 2 and a sentence", "[e2e]
       Row{"http:///a", {}, "--http: 'http:///a': the name is missing"},
       Row{"http://unknown/",
           {"--start-timeout", "1s"},
-          "signalbox: xds:///unknown was not ready within 1 s"});
+          "side: xds:///unknown was not ready within 1 s"});
   CAPTURE(row.sentence);
   const HttpLoad load;
   const Finished finished = load.run(row.url, resources(cluster("shop", {"1"})), row.more);
