@@ -6,6 +6,7 @@
 All processes end with their `with` blocks."""
 
 import contextlib
+import itertools
 import json
 import re
 import signal
@@ -59,6 +60,12 @@ class History:
     def times_above_0(self, instance: str, metric: str) -> int:
         """The number of the metric's samples above 0."""
         return sum(float(value) > 0 for samples in self._of(instance, metric) for _, value in samples)
+
+    def has_grown(self, instance: str, metric: str) -> bool:
+        """Whether a series of the metric was larger at a scrape than at the one before. Only then does
+        rate() have a value above 0."""
+        return any(float(before[1]) < float(after[1]) for samples in self._of(instance, metric)
+                   for before, after in itertools.pairwise(samples))
 
     def _of(self, instance: str, metric: str) -> list[list[tuple[float, str]]]:
         with self._lock:
