@@ -4,9 +4,13 @@
 // at every byte, for every kind of call. gRPC 1.51 reports such an answer as Trailers-Only. When
 // the application then asks for the headers, gRPC asserts that there were none, and the failed
 // assertion ends the process. signalbox's channel must not let that happen.
+#include <algorithm>
 #include <csignal>
+#include <initializer_list>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -115,15 +119,15 @@ lb::RetryRules rules_of_all_codes() {
                          1ms});
 }
 
-/// Makes calls and checks their transcripts. Every second call has a retry policy, and every second
-/// pair of calls a session.
+/// Makes calls and checks their transcripts. Of the calls of one way with one ending, every second
+/// has a retry policy, and every second pair has a session.
 class Trial {
  public:
   void call(const Way& way, const Cut& cut, grpc::StatusCode expected) {
-    const bool has_policy = (calls_ & 1U) != 0;
-    const bool has_session = (calls_ & 2U) != 0;
-    CAPTURE(way.name, cut.name, has_policy, has_session, calls_);
-    ++calls_;
+    const unsigned earlier = calls_[{way.name, cut.ending}]++;
+    const bool has_policy = (earlier & 1U) != 0;
+    const bool has_session = (earlier & 2U) != 0;
+    CAPTURE(way.name, cut.name, has_policy, has_session);
     const auto server = server_of(cut);
     ChannelWorld world;
     if (has_policy) world.retry = rules_of_all_codes();
@@ -148,11 +152,26 @@ class Trial {
     world.publish(nullptr);
   }
 
-  unsigned calls() const { return calls_; }
+  unsigned calls() const {
+    unsigned sum = 0;
+    for (const auto& [kind, calls] : calls_)
+      sum += calls;
+    return sum;
+  }
+
+  /// Whether each way met these endings with and without a policy, with and without a session.
+  bool has_met(std::initializer_list<Ending> endings) const {
+    return std::ranges::all_of(ways(), [&](const Way& way) {
+      return std::ranges::all_of(endings, [&](Ending ending) {
+        const auto found = calls_.find({way.name, ending});
+        return found != calls_.end() && found->second >= 4;
+      });
+    });
+  }
 
  private:
   EchoServer spare_;
-  unsigned calls_ = 0;
+  std::map<std::pair<std::string, Ending>, unsigned> calls_;
 };
 
 }  // namespace
@@ -163,11 +182,10 @@ TEST_CASE("cut headers: every header, cut in every way, through every way to cal
   std::vector<Http2Headers> answers{{}};
   for (const auto& header : kHeaders)
     answers.push_back({header});
-  std::size_t cell = 0;
-  for (const Http2Headers& headers : answers) {
+  for (std::size_t answer = 0; answer < answers.size(); ++answer) {
     for (const Ending ending : kEndings) {
-      ++cell;
-      const Cut each = cut(headers, ending);
+      const std::size_t cell = answer + static_cast<std::size_t>(ending);
+      const Cut each = cut(answers[answer], ending);
       const Way* plain = &ways()[cell % ways().size()];
       if (plain->has_reactor) plain = &ways().front();
       CAPTURE(plain->name, each.name);
@@ -179,6 +197,12 @@ TEST_CASE("cut headers: every header, cut in every way, through every way to cal
     }
   }
   CHECK(trial.calls() >= 1'400);
+  CHECK(trial.has_met({Ending::kClose,
+                       Ending::kTcpReset,
+                       Ending::kRstStream,
+                       Ending::kGoaway,
+                       Ending::kBadHpack,
+                       Ending::kSilence}));
 }
 
 TEST_CASE("cut headers: all headers, cut at every byte", "[channel][retry][session][A6][A55-21]") {
@@ -192,6 +216,7 @@ TEST_CASE("cut headers: all headers, cut at every byte", "[channel][retry][sessi
       trial.call(ways()[bytes / 2 % ways().size()], each, grpc::StatusCode::UNAVAILABLE);
   }
   CHECK(trial.calls() >= 700);
+  CHECK(trial.has_met({Ending::kClose, Ending::kTcpReset}));
 }
 
 // The next test runs this one in a process of its own.
