@@ -251,6 +251,7 @@ ARGUMENTS = re.compile(r"<[^<>()]*(?:\([^()]*\)[^<>()]*)*>")  # The arguments of
 CALLED = re.compile(r"([A-Za-z_]\w*) ?\(")
 PLAIN_CALL = re.compile(r"(?<![\w.:>~])([a-z_]\w*)\(")  # No call of a member, and none with a scope.
 UNNAMED = re.compile(r"^namespace \{\n.*?^\}", re.MULTILINE | re.DOTALL)
+LIBRARY = re.compile(r"signalbox_library\(([^()]*)\)")
 ALONE = re.compile(r"signalbox_compile_alone\(([^()]*)\)")
 CONSTANT = re.compile(r"\bconstexpr\b[^(=]*?\b(k[A-Z]\w*)\b")
 # The language or a library uses functions that are declared with these words.
@@ -606,21 +607,14 @@ def check_circles(sources: list[Source], table: IncludeTable) -> Iterator[Violat
                             "remove the row: the list only shrinks")
 
 
-def check_joined(sources: list[Source], cmake_lists: dict[str, str]) -> Iterator[Violation]:
+def check_joined(sources: dict[str, Source], cmake_lists: dict[str, str]) -> Iterator[Violation]:
     """A release build joins the sources of a library (decision 145). If one of them calls a function
     that another one has in its unnamed namespace, one of the two is compiled alone, because the
     call might mean the wrong function."""
-    libraries = collections.defaultdict(list)
-    for source in sources:
-        if source.path.endswith(".cpp") and source.path.startswith(PRODUCT):
-            folder = next((name for parent in PurePosixPath(source.path).parents
-                           if (name := f"{parent}/") in cmake_lists), None)
-            if folder is not None:
-                libraries[folder].append(source)
-    alone = {f"{folder}{name}" for folder, text in cmake_lists.items()
-             for names in ALONE.findall(text) for name in names.split()}
-    for folder, library in libraries.items():
-        joined = [source for source in library if source.path not in alone]
+    for folder, library in ((folder, library) for folder, text in cmake_lists.items() for library in LIBRARY.findall(text)):
+        alone = " ".join(ALONE.findall(cmake_lists[folder])).split()
+        joined = [sources[f"{folder}{name}"] for name in library.split()
+                  if name not in alone and name.endswith(".cpp") and f"{folder}{name}" in sources]
         calls = {source.path: set(PLAIN_CALL.findall(source.code)) for source in joined}
         for source in joined:
             for name in sorted(source.unnamed_functions):
@@ -744,7 +738,7 @@ def check_tree(root: Path) -> tuple[int, list[Violation]]:
     if "tests/tidy/includes.txt" in texts:
         violations += check_grants(sources, IncludeTable(texts["tests/tidy/includes.txt"]))
     violations += check_circles(sources, table)
-    violations += check_joined(sources, cmake_lists)
+    violations += check_joined(by_path, cmake_lists)
     violations += check_announced(sources)
     violations += Unused(sources).check()
     violations += [Violation(*found) for found in check_conformance(texts, declared_by(by_path))]

@@ -368,7 +368,7 @@ class TidyTest(unittest.TestCase):
 
     def test_joined_sources_do_not_call_a_function_of_anothers_unnamed_namespace(self) -> None:
         unnamed = "\nnamespace {\n\nint counted(int value) {\n  return value;\n}\n\n}  // namespace\n"
-        listed = f"# {SPDX}\nadd_library(signalbox_metrics a.cpp b.cpp)\n"
+        listed = f"# {SPDX}\nsignalbox_library(metrics SOURCES a.cpp b.cpp)\n"
         files = {"metrics/CMakeLists.txt": listed, "metrics/a.cpp": source(unnamed)}
         for user, is_fine in (("int sum() {\n  return counted(1);\n}\n", False), (unnamed, False),
                               ("int sum(const Book& book) {\n  return book.counted(1);\n}\n", True)):
