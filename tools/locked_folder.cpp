@@ -20,8 +20,8 @@ namespace {
 constexpr absl::string_view kRandom = "XXXXXX";  // The part of the name that mkdtemp() replaces.
 constexpr int kAttempts = 100;
 
-int open_folder(const std::string& path) {
-  return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+actors::Descriptor open_folder(const std::string& path) {
+  return actors::Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 bool is_of_this_user(int folder) {
@@ -40,12 +40,11 @@ bool is_at(int folder, const std::string& path) {
 }
 
 void remove_if_abandoned(const std::string& path) {
-  const int folder = open_folder(path);
-  if (folder < 0) return;
+  const actors::Descriptor folder = open_folder(path);
+  if (*folder < 0) return;
   std::error_code ignored;  // Then the folder stays until the next time.
-  if (is_of_this_user(folder) && ::flock(folder, LOCK_EX | LOCK_NB) == 0)
+  if (is_of_this_user(*folder) && ::flock(*folder, LOCK_EX | LOCK_NB) == 0)
     std::filesystem::remove_all(path, ignored);
-  ::close(folder);
 }
 
 void remove_abandoned(const std::filesystem::path& where, absl::string_view prefix) {
@@ -74,31 +73,20 @@ absl::StatusOr<LockedFolder> LockedFolder::make(absl::string_view prefix) {
     std::string path = where / absl::StrCat(prefix, kRandom);
     if (::mkdtemp(path.data()) == nullptr)
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a folder in ", where.string()));
-    const int folder = open_folder(path);
-    if (folder < 0) continue;
+    actors::Descriptor folder = open_folder(path);
+    if (*folder < 0) continue;
     // A file system without locks gives another error. make() removes no folder there.
-    const bool is_taken = ::flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (!is_taken && is_at(folder, path)) return LockedFolder(std::move(path), folder);
-    ::close(folder);
+    const bool is_taken = ::flock(*folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!is_taken && is_at(*folder, path)) return LockedFolder(std::move(path), std::move(folder));
   }
   return absl::UnavailableError(
       absl::StrCat("other processes removed ", kAttempts, " new folders in ", where.string()));
 }
 
-LockedFolder::LockedFolder(LockedFolder&& other) noexcept
-    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
-
-LockedFolder& LockedFolder::operator=(LockedFolder&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(lock_, other.lock_);
-  return *this;
-}
-
 LockedFolder::~LockedFolder() {
-  if (lock_ < 0) return;
+  if (*lock_ < 0) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
-  ::close(lock_);
 }
 
 }  // namespace signalbox::tools

@@ -11,9 +11,12 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+
+#include "actors/io/sockets.hpp"
 
 namespace signalbox::tools {
 
@@ -22,20 +25,19 @@ class LockedFolder {
   /// `prefix`: the beginning of the folder's name. No other program may use the prefix.
   static absl::StatusOr<LockedFolder> make(absl::string_view prefix);
 
-  LockedFolder(LockedFolder&& other) noexcept;
-  LockedFolder& operator=(LockedFolder&& other) noexcept;
-  LockedFolder(const LockedFolder&) = delete;
-  LockedFolder& operator=(const LockedFolder&) = delete;
+  LockedFolder(LockedFolder&&) = default;
+  LockedFolder& operator=(LockedFolder&&) = delete;
   /// Removes the folder and all files in it.
   ~LockedFolder();
 
   const std::string& path() const { return path_; }
 
  private:
-  LockedFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+  LockedFolder(std::string path, actors::Descriptor lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
 
   std::string path_;
-  int lock_;  // The descriptor of the open folder, which has the lock; -1: moved from.
+  actors::Descriptor lock_;  // The open folder, which has the lock; -1: moved from.
 };
 
 }  // namespace signalbox::tools
