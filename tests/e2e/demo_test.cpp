@@ -30,6 +30,19 @@ tools::ChildProcess start_demo(std::vector<std::string> arguments) {
   return start_program(arguments);
 }
 
+// Starts a demo of ten minutes. Its own folder lies in `folder`, because a killed demo cannot
+// remove it.
+tools::ChildProcess start_demo_in(const TemporaryFolder& folder) {
+  return start_program({"/usr/bin/env",
+                        "TMPDIR=" + folder.path("."),
+                        SIGNALBOX_PROGRAM,
+                        "demo",
+                        "--seconds",
+                        "600",
+                        "--rps",
+                        "50"});
+}
+
 // Reads until a line contains `part`.
 void read_until(tools::ChildProcess& demo, const std::string& part) {
   for (;;) {
@@ -154,14 +167,7 @@ TEST_CASE("demo: a stop signal ends it and all that it started", "[e2e][demo]") 
 TEST_CASE("demo: the next one removes the folder that a killed one left", "[e2e][demo]") {
   const TemporaryFolder folder;
   const auto start = [&folder] {
-    auto demo = start_program({"/usr/bin/env",
-                               "TMPDIR=" + folder.path("."),
-                               SIGNALBOX_PROGRAM,
-                               "demo",
-                               "--seconds",
-                               "600",
-                               "--rps",
-                               "50"});
+    auto demo = start_demo_in(folder);
     read_until(demo, " s ");
     return demo;
   };
@@ -229,16 +235,8 @@ TEST_CASE("demo: `signalbox dump` looks into it while it runs", "[e2e][demo][dum
 }
 
 TEST_CASE("demo: killed, it leaves no process behind", "[e2e][demo]") {
-  // A killed demo cannot remove its temporary folder, so that folder lies in a folder of the test.
   const TemporaryFolder folder;
-  auto demo = start_program({"/usr/bin/env",
-                             "TMPDIR=" + folder.path(""),
-                             SIGNALBOX_PROGRAM,
-                             "demo",
-                             "--seconds",
-                             "600",
-                             "--rps",
-                             "50"});
+  auto demo = start_demo_in(folder);
   read_until(demo, "metrics on ");
   const std::vector<pid_t> children = children_of(demo.pid());
   CHECK(children.size() == kChildren);
