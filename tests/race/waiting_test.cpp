@@ -126,13 +126,21 @@ TEST_CASE("once_waiter: calls once or is cancelled, never both, and is never for
     });
   }
   {
+    std::atomic<std::uint64_t> woken{0};
     actors::ReclaimerThread reclaimer;
     actors::Waker waker;
     for (std::uint64_t sequence = 1; running > 0; ++sequence) {
       auto snapshot = std::make_unique<lb::Snapshot>();
       snapshot->sequence = sequence;
       reclaimer.handle()->retire(cell->exchange(std::move(snapshot)), [] {});
-      waker.post([waiting] { waiting->publish(); });
+      waker.post([waiting, &woken] {
+        waiting->publish();
+        ++woken;
+      });
+      // Publications are at most 64 ahead of the waker. Without this limit, a busy machine lets the
+      // jobs pile up, and the waker takes the list's lock so often that the callers rarely get it.
+      while (sequence - woken > 64)
+        std::this_thread::yield();
     }
   }
   for (std::thread& caller : callers)
