@@ -41,11 +41,11 @@ struct LoadEngine::Call : BegunCall {
   Clock::time_point first_message;
 };
 
-LoadEngine::LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel, Options options)
-    : OpenLoop(std::move(options)),
+LoadEngine::LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel, CallPlan plan)
+    : OpenLoop(std::move(plan)),
       channel_(channel),
       stub_(channel),
-      request_(buffer_of(this->options().payload)) {}
+      request_(buffer_of(this->plan().request.bytes)) {}
 
 LoadEngine::~LoadEngine() {
   stop();
@@ -100,17 +100,17 @@ void LoadEngine::send(Clock::time_point due, std::uint64_t number) {
   if (call == nullptr) call = calls_.emplace_back(std::make_unique<Call>()).get();
   static_cast<BegunCall&>(*call) = *begun;
   call->context.emplace();
-  call->context->set_deadline(std::chrono::system_clock::now() + options().call_timeout);
-  for (const auto& [name, value] : options().headers)
+  call->context->set_deadline(std::chrono::system_clock::now() + plan().call_timeout);
+  for (const auto& [name, value] : plan().headers)
     call->context->AddMetadata(name, value);
-  if (call->session >= 0) jar(call->session).send(*call->context, options().method);
+  if (call->session >= 0) jar(call->session).send(*call->context, plan().method);
   call->is_busy = true;
-  if (options().is_streaming) {
+  if (plan().request.is_streaming) {
     // The generic stub has no server-streaming calls. This is what a generated stub does.
     call->stream.reset(grpc::internal::ClientAsyncReaderFactory<grpc::ByteBuffer>::Create(
         channel_.get(),
         &queue_,
-        grpc::internal::RpcMethod(options().method.c_str(),
+        grpc::internal::RpcMethod(plan().method.c_str(),
                                   grpc::internal::RpcMethod::SERVER_STREAMING),
         &*call->context,
         request_,
@@ -119,7 +119,7 @@ void LoadEngine::send(Clock::time_point due, std::uint64_t number) {
     call->stream->StartCall(call);
     return;
   }
-  call->reader = stub_.PrepareUnaryCall(&*call->context, options().method, request_, &queue_);
+  call->reader = stub_.PrepareUnaryCall(&*call->context, plan().method, request_, &queue_);
   call->reader->StartCall();
   call->reader->Finish(&call->reply, &call->status, call);
 }
@@ -154,7 +154,7 @@ void LoadEngine::take_all() {
 // Starts the next operation of a server-streaming call. True: the call has its status, as a unary
 // call always has.
 bool LoadEngine::advance(Call& call, bool ok) const {
-  if (!options().is_streaming || call.is_finishing) return true;
+  if (!plan().request.is_streaming || call.is_finishing) return true;
   if (!ok) {
     call.is_finishing = true;
     call.stream->Finish(&call.status, &call);

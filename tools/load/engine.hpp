@@ -30,7 +30,7 @@ namespace signalbox::tools {
 
 class LoadEngine final : public OpenLoop {
  public:
-  LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel, Options options);
+  LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel, CallPlan plan);
   /// Cancels the calls in flight.
   ~LoadEngine() override;
 

@@ -41,13 +41,13 @@ class HttpEngine::Call final : public HeaderSource {
 
   explicit Call(const HttpEngine& engine)
       : engine_(engine),
-        transfer(engine.request_, engine.options().headers, engine.options().payload) {
+        transfer(engine.request_, engine.plan().headers, engine.plan().request.bytes) {
     curl_easy_setopt(transfer.easy(), CURLOPT_PRIVATE, this);
   }
 
   void each(absl::string_view name,
             absl::FunctionRef<void(absl::string_view value)> visit) const override {
-    for (const auto& [key, value] : engine_.options().headers) {
+    for (const auto& [key, value] : engine_.plan().headers) {
       if (key == name) visit(value);
     }
     if (name == "cookie" && !cookie.empty()) visit(cookie);
@@ -89,8 +89,8 @@ class HttpEngine::Call final : public HeaderSource {
 HttpEngine::HttpEngine(std::shared_ptr<Router> router,
                        std::unique_ptr<CurlLoop> loop,
                        HttpRequest request,
-                       Options options)
-    : OpenLoop(std::move(options)),
+                       CallPlan plan)
+    : OpenLoop(std::move(plan)),
       router_(std::move(router)),
       request_(std::move(request)),
       route_path_(request_.route_path()),
@@ -167,7 +167,7 @@ void HttpEngine::cancel_busy() {
 void HttpEngine::pick(Call& call) {
   call.state = Call::State::kPicking;
   call.seed = next_seed();
-  call.deadline = call.begun.sent + options().call_timeout;
+  call.deadline = call.begun.sent + plan().call_timeout;
   if (call.begun.session >= 0) call.cookie = jar(call.begun.session).cookie_header(request_.path);
   const SampledCpu cpu(call.number, router_cpu_ns_);
   call.waiting = router_->pick_async(call.args(), call.deadline, [this, &call](Pick pick) {

@@ -41,11 +41,11 @@ namespace signalbox::tools {
 
 class HttpEngine final : public OpenLoop {
  public:
-  /// `options.method` is not used: `request` says more.
+  /// `plan.method` is not used: `request` says more.
   HttpEngine(std::shared_ptr<Router> router,
              std::unique_ptr<CurlLoop> loop,
              HttpRequest request,
-             Options options);
+             CallPlan plan);
   /// Cancels the calls in flight.
   ~HttpEngine() override;
 

@@ -88,11 +88,12 @@ absl::StatusOr<nanoseconds> duration_of(const char* option, const std::string& t
 }
 
 absl::Status read_durations(const LoadOptions& options, SidePlan& plan) {
+  CallPlan& calls = plan.calls;
   nanoseconds lateness{};
   for (const auto& [option, text, to] :
-       {std::tuple{"--duration", &options.duration, &plan.duration},
-        {"--warmup", &options.warmup, &plan.warmup},
-        {"--timeout", &options.timeout, &plan.call_timeout},
+       {std::tuple{"--duration", &options.duration, &calls.duration},
+        {"--warmup", &options.warmup, &calls.warmup},
+        {"--timeout", &options.timeout, &calls.call_timeout},
         {"--start-timeout", &options.start_timeout, &plan.start_timeout},
         {"--max-lateness", &options.max_lateness, &lateness}}) {
     const auto read = duration_of(option, *text);
@@ -100,7 +101,7 @@ absl::Status read_durations(const LoadOptions& options, SidePlan& plan) {
     *to = *read;
   }
   plan.lateness_limit_ns = static_cast<std::uint64_t>(lateness.count());
-  if (plan.duration == nanoseconds::zero() || plan.call_timeout == nanoseconds::zero())
+  if (calls.duration == nanoseconds::zero() || calls.call_timeout == nanoseconds::zero())
     return absl::InvalidArgumentError("--duration and --timeout: expected more than 0s");
   return absl::OkStatus();
 }
@@ -113,13 +114,13 @@ absl::Status read_http(const LoadOptions& options, SidePlan& plan) {
   if (!request.ok()) return about("--http", request.status());
   request->verb = options.request;
   if (request->verb.empty()) request->verb = options.data_file.empty() ? "GET" : "POST";
-  for (const auto& [name, value] : plan.headers) {
+  for (const auto& [name, value] : plan.calls.headers) {
     if (!is_printable(value))
       return absl::InvalidArgumentError(
           absl::StrCat("--header: ", name, ": HTTP/1.1 takes printable ASCII only"));
   }
   plan.target = request->target();
-  plan.method = absl::StrCat(request->verb, " ", request->path);
+  plan.calls.method = absl::StrCat(request->verb, " ", request->path);
   plan.http = *std::move(request);
   return absl::OkStatus();
 }
@@ -130,24 +131,23 @@ absl::Status read_payload(const LoadOptions& options, SidePlan& plan) {
   } else {
     const auto method = method_path_of(options.call);
     if (!method.ok()) return about("--call", method.status());
-    plan.method = *method;
-    plan.is_streaming = options.is_streaming;
+    plan.calls.method = *method;
+    plan.calls.request.is_streaming = options.is_streaming;
   }
   if (!options.data_file.empty()) {
     const auto bytes = actors::read_file(options.data_file);
     if (!bytes.ok()) return about("--data-file", bytes.status());
-    plan.payload = *bytes;
+    plan.calls.request.bytes = *bytes;
   } else if (options.reflection) {
     plan.reflected_data = options.data.empty() ? "{}" : options.data;
   } else if (!options.protoset.empty()) {
     const auto protoset = actors::read_file(options.protoset);
     if (!protoset.ok()) return about("--protoset", protoset.status());
     auto payload =
-        payload_of_json(*protoset, plan.method, options.data.empty() ? "{}" : options.data);
+        payload_of_json(*protoset, plan.calls.method, options.data.empty() ? "{}" : options.data);
     if (!payload.ok())
       return about(absl::StrCat("--data with --protoset ", options.protoset), payload.status());
-    plan.payload = std::move(payload->bytes);
-    plan.is_streaming = payload->is_streaming;
+    plan.calls.request = *std::move(payload);
   }
   return absl::OkStatus();
 }
@@ -164,7 +164,7 @@ absl::Status read_script(const LoadOptions& options, Prepared& prepared) {
     prepared.configuration.script_file = options.script;
   }
   for (const Act& act : prepared.script.acts) {
-    if (act.at >= prepared.plan.duration)
+    if (act.at >= prepared.plan.calls.duration)
       return absl::InvalidArgumentError(absl::StrCat(
           options.script, ": '", act.name, "' comes after the end, which --duration sets"));
     acts.push_back(act.name);
@@ -203,21 +203,21 @@ absl::Status read_world(const LoadOptions& options, Prepared& prepared) {
 
 void fill_configuration(const LoadOptions& options, Prepared& prepared) {
   LoadConfiguration& to = prepared.configuration;
-  const SidePlan& plan = prepared.plan;
+  const CallPlan& calls = prepared.plan.calls;
   const auto seconds = [](nanoseconds ns) { return std::chrono::duration<double>(ns).count(); };
-  to.target = plan.target;
-  to.method = plan.method;
+  to.target = prepared.plan.target;
+  to.method = calls.method;
   to.rate = options.rate;
   to.arrivals = options.arrivals;
-  to.duration_s = seconds(plan.duration);
-  to.warmup_s = seconds(plan.warmup);
-  to.seed = options.seed;
-  to.call_timeout_s = seconds(plan.call_timeout);
-  to.payload_bytes = plan.payload.size();
-  to.is_streaming = plan.is_streaming;
-  to.sessions = static_cast<std::uint32_t>(options.sessions);
+  to.duration_s = seconds(calls.duration);
+  to.warmup_s = seconds(calls.warmup);
+  to.seed = calls.seed;
+  to.call_timeout_s = seconds(calls.call_timeout);
+  to.payload_bytes = calls.request.bytes.size();
+  to.is_streaming = calls.request.is_streaming;
+  to.sessions = static_cast<std::uint32_t>(calls.sessions);
   to.processes = static_cast<std::uint32_t>(options.processes);
-  for (const auto& [name, value] : plan.headers)
+  for (const auto& [name, value] : calls.headers)
     to.header_names.push_back(name);
 }
 
@@ -225,19 +225,20 @@ absl::StatusOr<Prepared> prepare(const LoadOptions& options) {
   Prepared prepared;
   SidePlan& plan = prepared.plan;
   plan.target = options.target;
-  plan.rate = options.rate;
-  plan.arrivals = options.arrivals == "even" ? Arrivals::kEven : Arrivals::kPoisson;
-  plan.seed = options.seed;
-  plan.sessions = options.sessions;
-  plan.max_in_flight = options.max_in_flight;
+  CallPlan& calls = plan.calls;
+  calls.arrivals = options.arrivals == "even" ? Arrivals::kEven : Arrivals::kPoisson;
+  calls.seed = options.seed;
+  calls.sessions = options.sessions;
+  calls.max_in_flight = options.max_in_flight;
   plan.is_live = !options.metrics.empty();
   if (auto status = check_processes(plan, options.processes); !status.ok()) return status;
-  const auto profile = parse_rate(options.rate);
+  auto profile = parse_rate(options.rate);
   if (!profile.ok()) return about("--rate", profile.status());
+  calls.profile = *std::move(profile);
   for (const std::string& text : options.headers) {
     auto header = channel::parse_header(text);
     if (!header.ok()) return about("--header", header.status());
-    plan.headers.push_back(*std::move(header));
+    calls.headers.push_back(*std::move(header));
   }
   if (auto status = read_durations(options, plan); !status.ok()) return status;
   if (!options.start_at.empty()) {
@@ -259,7 +260,7 @@ int show_timeline(const LoadOptions& options, const Prepared& prepared) {
                                options.rate,
                                options.arrivals,
                                seconds,
-                               expected_calls(*parse_rate(options.rate), seconds),
+                               expected_calls(prepared.plan.calls.profile, seconds),
                                timeline(prepared.script));
   return kExitOk;
 }
@@ -276,7 +277,7 @@ class SideProcess {
     auto process = ChildProcess::start(
         {own_program(), "load-side", "--parent", std::to_string(::getpid())}, {.pipe_stdin = true});
     if (!process.ok()) return process.status();
-    const std::size_t index = plan.share.index;
+    const std::size_t index = plan.calls.share.index;
     SideProcess started(
         std::move(side), std::move(name), index, *std::move(result), *std::move(process));
     if (auto status = started.tell(side_plan_json(plan)); !status.ok()) return status;
@@ -415,7 +416,7 @@ class LoadRun {
         (reflected_->bytes != request->bytes || reflected_->is_streaming != request->is_streaming))
       return absl::FailedPreconditionError(
           absl::StrCat("--reflection: two endpoints describe ",
-                       prepared_.plan.method,
+                       prepared_.plan.calls.method,
                        " differently; give its types with --protoset FILE"));
     prepared_.configuration.payload_bytes = request->bytes.size();
     prepared_.configuration.is_streaming = request->is_streaming;
@@ -434,9 +435,9 @@ class LoadRun {
                          " came before the target was ready; choose a later time"));
       begin = Clock::now() + left;
     }
-    measured_ = begin + prepared_.plan.warmup;
+    measured_ = begin + prepared_.plan.calls.warmup;
     started_unix_ms_ = absl::ToUnixMillis(absl::Now() + absl::FromChrono(measured_ - Clock::now()));
-    end_ = measured_ + prepared_.plan.duration;
+    end_ = measured_ + prepared_.plan.calls.duration;
     tell_all({{"go", nanoseconds(begin.time_since_epoch()).count()}});
     return absl::OkStatus();
   }
@@ -464,7 +465,7 @@ class LoadRun {
       if (auto status = hear_all(process); !status.ok()) return status;
     }
     print_seconds();
-    if (now > end_ + prepared_.plan.call_timeout + kPatience)
+    if (now > end_ + prepared_.plan.calls.call_timeout + kPatience)
       return absl::DeadlineExceededError("a side has not ended in time");
     auto until = now + kRound;
     if (!signal_ && next_act_ < prepared_.script.acts.size())
@@ -583,9 +584,9 @@ class LoadRun {
     report.configuration = prepared_.configuration;
     report.started_unix_ms = started_unix_ms_;
     report.is_cut = cut_.has_value();
+    const nanoseconds duration = prepared_.plan.calls.duration;
     const auto ran =
-        cut_ ? std::clamp<nanoseconds>(*cut_ - measured_, nanoseconds(0), prepared_.plan.duration)
-             : prepared_.plan.duration;
+        cut_ ? std::clamp<nanoseconds>(*cut_ - measured_, nanoseconds(0), duration) : duration;
     report.ran_s = std::chrono::duration<double>(ran).count();
     report.faults = std::move(faults_);
     const auto failed_runs = stage_.failed_runs();

@@ -9,8 +9,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-RateProfile whole_profile(const OpenLoop::Options& options) {
-  return with_warmup(options.profile, std::chrono::duration<double>(options.warmup).count());
+RateProfile whole_profile(const CallPlan& plan) {
+  return with_warmup(plan.profile, std::chrono::duration<double>(plan.warmup).count());
 }
 
 }  // namespace
@@ -31,15 +31,15 @@ OpenLoop::SampledCpu::~SampledCpu() {
     sum_ += static_cast<std::int64_t>(kSampleEvery) * (thread_cpu() - before_).count();
 }
 
-OpenLoop::OpenLoop(Options options)
-    : options_(std::move(options)),
-      schedule_(whole_profile(options_), options_.arrivals, options_.seed, options_.share) {
-  for (std::size_t i = 0; i < options_.sessions; ++i)
+OpenLoop::OpenLoop(CallPlan plan)
+    : plan_(std::move(plan)),
+      schedule_(whole_profile(plan_), plan_.arrivals, plan_.seed, plan_.share) {
+  for (std::size_t i = 0; i < plan_.sessions; ++i)
     jars_.push_back(std::make_unique<CookieJar>());
 }
 
 void OpenLoop::start(Clock::time_point begin) {
-  begin_ = begin + options_.warmup;
+  begin_ = begin + plan_.warmup;
   launch();
 }
 
@@ -62,13 +62,13 @@ std::int64_t OpenLoop::since_start(Clock::time_point time) const {
 std::optional<OpenLoop::Clock::time_point> OpenLoop::next_due() {
   if (stopping_) return std::nullopt;
   const nanoseconds offset = schedule_.next();
-  if (offset >= options_.warmup + options_.duration) return std::nullopt;
-  return begin_ - options_.warmup + offset;
+  if (offset >= plan_.warmup + plan_.duration) return std::nullopt;
+  return begin_ - plan_.warmup + offset;
 }
 
 std::optional<OpenLoop::BegunCall> OpenLoop::begin(Clock::time_point due, std::uint64_t number) {
   const auto now = Clock::now();
-  const bool is_dropped = in_flight_ >= options_.max_in_flight || now - due > options_.call_timeout;
+  const bool is_dropped = in_flight_ >= plan_.max_in_flight || now - due > plan_.call_timeout;
   const SentCall sent{
       .due_ns = since_start(due), .sent_ns = since_start(now), .is_dropped = is_dropped};
   while (!sent_.push(sent) && !cancelling_)
@@ -76,7 +76,7 @@ std::optional<OpenLoop::BegunCall> OpenLoop::begin(Clock::time_point due, std::u
   if (is_dropped) return std::nullopt;
   BegunCall call{.due = due, .sent = now};
   if (!jars_.empty()) call.session = static_cast<std::int32_t>(number % jars_.size());
-  call.is_closed_loop = closed_in_flight_ < options_.closed_loop_callers;
+  call.is_closed_loop = closed_in_flight_ < plan_.closed_loop_callers;
   if (call.is_closed_loop) ++closed_in_flight_;
   ++in_flight_;
   return call;

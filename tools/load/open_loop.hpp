@@ -11,7 +11,7 @@
 // dropped, and counts as not sent, when too many calls are in flight, or when its own timeout has
 // passed before its turn came.
 //
-// A call is *of the closed loop* when, at its sending, fewer than Options::closed_loop_callers
+// A call is *of the closed loop* when, at its sending, fewer than CallPlan::closed_loop_callers
 // calls of the closed loop were in flight. So these are the calls that a closed loop with that many
 // callers would have sent, too.
 //
@@ -28,12 +28,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "signalbox/cookie_jar.hpp"
+#include "tools/load/call_plan.hpp"
 #include "tools/load/ended_call.hpp"
-#include "tools/load/report.hpp"
 #include "tools/load/ring.hpp"
 #include "tools/load/schedule.hpp"
 #include "tools/load/tallies.hpp"
@@ -48,24 +47,6 @@ class OpenLoop {
  public:
   using Clock = std::chrono::steady_clock;
 
-  struct Options {
-    std::string method;         ///< "/orders.v1.Orders/Place"; an HTTP engine's path and query.
-    std::string payload;        ///< The request's bytes.
-    bool is_streaming = false;  ///< The method is server-streaming.
-    std::vector<std::pair<std::string, std::string>> headers;
-    std::chrono::nanoseconds call_timeout = std::chrono::seconds(5);
-    std::size_t sessions = 0;  ///< Each session has a cookie jar; calls take turns. 0: no cookies.
-    std::int64_t max_in_flight = 10'000;
-    RateProfile profile;
-    Arrivals arrivals = Arrivals::kPoisson;
-    std::uint64_t seed = 1;
-    ScheduleShare share;  ///< The calls of the schedule that this engine makes.
-    std::int64_t closed_loop_callers = kClosedLoopCallers;
-    std::chrono::nanoseconds warmup{};
-    /// The length of the measured part, which follows the warm-up.
-    std::chrono::nanoseconds duration = std::chrono::seconds(10);
-  };
-
   /// The result of drain().
   struct Drained {
     std::vector<SentCall> sent;
@@ -74,7 +55,7 @@ class OpenLoop {
     std::vector<std::string> endpoints;
   };
 
-  explicit OpenLoop(Options options);
+  explicit OpenLoop(CallPlan plan);
   virtual ~OpenLoop() = default;
   OpenLoop(const OpenLoop&) = delete;
   OpenLoop& operator=(const OpenLoop&) = delete;
@@ -134,7 +115,7 @@ class OpenLoop {
   /// Starts the engine's threads.
   virtual void launch() = 0;
 
-  const Options& options() const { return options_; }
+  const CallPlan& plan() const { return plan_; }
 
   bool is_stopping() const { return stopping_; }
 
@@ -173,7 +154,7 @@ class OpenLoop {
   CookieJar& jar(std::int32_t session) { return *jars_[static_cast<std::size_t>(session)]; }
 
  private:
-  const Options options_;
+  const CallPlan plan_;
   std::vector<std::unique_ptr<CookieJar>> jars_;
   Schedule schedule_;
   Clock::time_point begin_;  // When the measured part begins, after the warm-up.

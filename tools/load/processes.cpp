@@ -35,17 +35,17 @@ absl::Status check_processes(const SidePlan& plan, std::uint64_t processes) {
                                                    processes,
                                                    " or more"));
   };
-  if (plan.sessions > 0 && plan.sessions < processes) return cannot("--session", plan.sessions);
-  const auto in_flight = static_cast<std::uint64_t>(plan.max_in_flight);
+  if (plan.calls.sessions > 0 && plan.calls.sessions < processes) return cannot("--session", plan.calls.sessions);
+  const auto in_flight = static_cast<std::uint64_t>(plan.calls.max_in_flight);
   if (in_flight < processes) return cannot("--max-in-flight", in_flight);
   return absl::OkStatus();
 }
 
 SidePlan share_of(SidePlan plan, std::uint64_t index, std::uint64_t processes) {
-  plan.share = {.index = index, .count = processes};
-  plan.sessions = part_of(plan.sessions, index, processes);
-  plan.max_in_flight = part_of(plan.max_in_flight, index, processes);
-  plan.closed_loop_callers = part_of(plan.closed_loop_callers, index, processes);
+  plan.calls.share = {.index = index, .count = processes};
+  plan.calls.sessions = part_of(plan.calls.sessions, index, processes);
+  plan.calls.max_in_flight = part_of(plan.calls.max_in_flight, index, processes);
+  plan.calls.closed_loop_callers = part_of(plan.calls.closed_loop_callers, index, processes);
   return plan;
 }
 

@@ -32,7 +32,7 @@ class Stream {
          Instant deadline)
       : stub_(channel) {
     context_.set_deadline(deadline);
-    for (const auto& [name, value] : plan.headers)
+    for (const auto& [name, value] : plan.calls.headers)
       context_.AddMetadata(name, value);
     stream_ = stub_.PrepareCall(&context_, method, &queue_);
     stream_->StartCall(this);
@@ -138,7 +138,7 @@ absl::StatusOr<std::string> ask_one_version(Stream& stream,
 absl::StatusOr<std::string> ask_for_types(const std::shared_ptr<grpc::ChannelInterface>& channel,
                                           const SidePlan& plan,
                                           Instant deadline) {
-  const std::string service = plan.method.substr(1, plan.method.rfind('/') - 1);
+  const std::string service = plan.calls.method.substr(1, plan.calls.method.rfind('/') - 1);
   std::string reason = "it has no gRPC server reflection, neither v1 nor v1alpha";
   for (const char* method : kMethods) {
     Stream stream(channel, method, plan, deadline);
@@ -153,7 +153,7 @@ absl::StatusOr<std::string> ask_for_types(const std::shared_ptr<grpc::ChannelInt
                                              ": ",
                                              reason,
                                              "; give the types of ",
-                                             plan.method,
+                                             plan.calls.method,
                                              " with --protoset FILE"));
 }
 

@@ -203,7 +203,7 @@ absl::Status reflect(const Client& client,
                      SidePlan& plan) {
   const auto types = ask_for_types(client.channel, plan, deadline);
   if (!types.ok()) return types.status();
-  auto request = payload_of_json(*types, plan.method, *plan.reflected_data);
+  auto request = payload_of_json(*types, plan.calls.method, *plan.reflected_data);
   if (!request.ok())
     return {request.status().code(),
             absl::StrCat("--reflection: ",
@@ -211,37 +211,15 @@ absl::Status reflect(const Client& client,
                          absl::IsNotFound(request.status())
                              ? "; correct --call, or give other types with --protoset FILE"
                              : "")};
-  plan.payload = std::move(request->bytes);
-  plan.is_streaming = request->is_streaming;
+  plan.calls.request = *std::move(request);
   return absl::OkStatus();
 }
 
-OpenLoop::Options engine_options(const SidePlan& plan, RateProfile profile) {
-  return {.method = plan.method,
-          .payload = plan.payload,
-          .is_streaming = plan.is_streaming,
-          .headers = plan.headers,
-          .call_timeout = plan.call_timeout,
-          .sessions = plan.sessions,
-          .max_in_flight = plan.max_in_flight,
-          .profile = std::move(profile),
-          .arrivals = plan.arrivals,
-          .seed = plan.seed,
-          .share = plan.share,
-          .closed_loop_callers = plan.closed_loop_callers,
-          .warmup = plan.warmup,
-          .duration = plan.duration};
-}
-
-absl::StatusOr<std::unique_ptr<OpenLoop>> make_engine(const Client& client,
-                                                      const SidePlan& plan,
-                                                      RateProfile profile) {
-  auto options = engine_options(plan, std::move(profile));
-  if (!plan.http) return std::make_unique<LoadEngine>(client.channel, std::move(options));
-  auto loop = CurlLoop::make(plan.max_in_flight);
+absl::StatusOr<std::unique_ptr<OpenLoop>> make_engine(const Client& client, const SidePlan& plan) {
+  if (!plan.http) return std::make_unique<LoadEngine>(client.channel, plan.calls);
+  auto loop = CurlLoop::make(plan.calls.max_in_flight);
   if (!loop.ok()) return loop.status();
-  return std::make_unique<HttpEngine>(
-      client.router, *std::move(loop), *plan.http, std::move(options));
+  return std::make_unique<HttpEngine>(client.router, *std::move(loop), *plan.http, plan.calls);
 }
 
 class SideRun {
@@ -250,15 +228,15 @@ class SideRun {
       : plan_(plan),
         client_(client),
         lines_(lines),
-        recorder_(plan.side, plan.sessions, plan.duration),
+        recorder_(plan.side, plan.calls.sessions, plan.calls.duration),
         collector_(recorder_),
         engine_(std::move(engine)) {}
 
   LoadSide run(Clock::time_point begin) {
-    measured_ = begin + plan_.warmup;
+    measured_ = begin + plan_.calls.warmup;
     next_second_ = measured_ + std::chrono::seconds(1);
     engine_->start(begin);
-    const auto last = measured_ + plan_.duration + plan_.call_timeout + kLastAnswers;
+    const auto last = measured_ + plan_.calls.duration + plan_.calls.call_timeout + kLastAnswers;
     while (!engine_->is_done() && Clock::now() < std::min(last, cut_deadline())) {
       if (const auto line = lines_.next(kRound)) obey(Json::parse(*line, nullptr, false));
       if (lines_.has_ended()) std::_Exit(kExitUsage);  // The parent has ended.
@@ -344,8 +322,8 @@ class SideRun {
     collector_.flush();
     if (plan_.is_live) print({{"live", live_counts_json(live_)}});
     const nanoseconds ran =
-        cut_ ? std::clamp<nanoseconds>(*cut_ - measured_, nanoseconds(0), plan_.duration)
-             : plan_.duration;
+        cut_ ? std::clamp<nanoseconds>(*cut_ - measured_, nanoseconds(0), plan_.calls.duration)
+             : plan_.calls.duration;
     // If the load ended before its last second was over, that second is reported here.
     if (next_second_ - std::chrono::seconds(1) < measured_ + ran) report_second();
     LoadSide side = recorder_.finish(
@@ -390,8 +368,6 @@ int run_load_side(pid_t parent) {
   Lines lines;
   auto plan = read_side_plan(await_line(lines).dump());
   if (!plan.ok()) return refuse(plan.status().message());
-  auto profile = parse_rate(plan->rate);
-  if (!profile.ok()) return refuse(profile.status().message());
   const auto start_deadline = std::chrono::system_clock::now() + plan->start_timeout;
   auto client = make_client(*plan);
   if (!client.ok()) return refuse(client.status().message());
@@ -401,9 +377,9 @@ int run_load_side(pid_t parent) {
   if (plan->reflected_data) {
     if (const auto status = reflect(*client, start_deadline, *plan); !status.ok())
       return refuse(status.message());
-    ready["request"] = request_json({.bytes = plan->payload, .is_streaming = plan->is_streaming});
+    ready["request"] = request_json(plan->calls.request);
   }
-  auto engine = make_engine(*client, *plan, *std::move(profile));
+  auto engine = make_engine(*client, *plan);
   if (!engine.ok()) return refuse(engine.status().message());
   print(ready);
   const Json go = await_line(lines);

@@ -28,29 +28,67 @@ std::optional<HttpRequest> http_of_json(const Json& json) {
                      .path = json.at("path").get<std::string>()};
 }
 
+Json profile_json(const RateProfile& profile) {
+  Json json = Json::array();
+  for (const RatePart& part : profile)
+    json.push_back({part.from, part.to, part.seconds});
+  return json;
+}
+
+RateProfile profile_of_json(const Json& json) {
+  RateProfile profile;
+  for (const Json& part : json)
+    profile.push_back({.from = part.at(0), .to = part.at(1), .seconds = part.at(2)});
+  return profile;
+}
+
+Json calls_json(const CallPlan& calls) {
+  return {{"method", calls.method},
+          {"request", request_json(calls.request)},
+          {"headers", calls.headers},
+          {"call_timeout_ns", calls.call_timeout.count()},
+          {"sessions", calls.sessions},
+          {"max_in_flight", calls.max_in_flight},
+          {"profile", profile_json(calls.profile)},
+          {"is_even", calls.arrivals == Arrivals::kEven},
+          {"seed", calls.seed},
+          {"share", {calls.share.index, calls.share.count}},
+          {"closed_loop_callers", calls.closed_loop_callers},
+          {"warmup_ns", calls.warmup.count()},
+          {"duration_ns", calls.duration.count()}};
+}
+
+absl::StatusOr<CallPlan> calls_of_json(const Json& json) {
+  CallPlan calls;
+  json.at("method").get_to(calls.method);
+  auto request = request_of_json(json.at("request"));
+  if (!request.ok()) return request.status();
+  calls.request = *std::move(request);
+  json.at("headers").get_to(calls.headers);
+  calls.call_timeout = ns_of(json, "call_timeout_ns");
+  json.at("sessions").get_to(calls.sessions);
+  json.at("max_in_flight").get_to(calls.max_in_flight);
+  calls.profile = profile_of_json(json.at("profile"));
+  calls.arrivals = json.at("is_even").get<bool>() ? Arrivals::kEven : Arrivals::kPoisson;
+  json.at("seed").get_to(calls.seed);
+  json.at("share").at(0).get_to(calls.share.index);
+  json.at("share").at(1).get_to(calls.share.count);
+  json.at("closed_loop_callers").get_to(calls.closed_loop_callers);
+  calls.warmup = ns_of(json, "warmup_ns");
+  calls.duration = ns_of(json, "duration_ns");
+  return calls;
+}
+
 }  // namespace
 
 Json side_plan_json(const SidePlan& plan) {
-  Json request = request_json({.bytes = plan.payload, .is_streaming = plan.is_streaming});
   return {{"side", plan.side},
           {"target", plan.target},
           {"bootstrap", plan.bootstrap},
-          {"method", plan.method},
+          {"calls", calls_json(plan.calls)},
           {"http", http_json(plan.http)},
-          {"request", std::move(request)},
           {"reflected_data", plan.reflected_data ? Json(*plan.reflected_data) : Json(nullptr)},
-          {"headers", plan.headers},
-          {"call_timeout_ns", plan.call_timeout.count()},
           {"start_timeout_ns", plan.start_timeout.count()},
-          {"sessions", plan.sessions},
-          {"max_in_flight", plan.max_in_flight},
-          {"rate", plan.rate},
-          {"is_even", plan.arrivals == Arrivals::kEven},
-          {"seed", plan.seed},
-          {"share", {plan.share.index, plan.share.count}},
-          {"closed_loop_callers", plan.closed_loop_callers},
-          {"warmup_ns", plan.warmup.count()},
-          {"duration_ns", plan.duration.count()},
           {"lateness_limit_ns", plan.lateness_limit_ns},
           {"is_live", plan.is_live},
           {"result", plan.result}};
@@ -63,27 +101,13 @@ absl::StatusOr<SidePlan> read_side_plan(const std::string& line) {
     json.at("side").get_to(plan.side);
     json.at("target").get_to(plan.target);
     json.at("bootstrap").get_to(plan.bootstrap);
-    json.at("method").get_to(plan.method);
+    auto calls = calls_of_json(json.at("calls"));
+    if (!calls.ok()) return calls.status();
+    plan.calls = *std::move(calls);
     plan.http = http_of_json(json.at("http"));
-    auto request = request_of_json(json.at("request"));
-    if (!request.ok()) return request.status();
-    plan.payload = std::move(request->bytes);
-    plan.is_streaming = request->is_streaming;
     if (!json.at("reflected_data").is_null())
       plan.reflected_data = json.at("reflected_data").get<std::string>();
-    json.at("headers").get_to(plan.headers);
-    plan.call_timeout = ns_of(json, "call_timeout_ns");
     plan.start_timeout = ns_of(json, "start_timeout_ns");
-    json.at("sessions").get_to(plan.sessions);
-    json.at("max_in_flight").get_to(plan.max_in_flight);
-    json.at("rate").get_to(plan.rate);
-    plan.arrivals = json.at("is_even").get<bool>() ? Arrivals::kEven : Arrivals::kPoisson;
-    json.at("seed").get_to(plan.seed);
-    json.at("share").at(0).get_to(plan.share.index);
-    json.at("share").at(1).get_to(plan.share.count);
-    json.at("closed_loop_callers").get_to(plan.closed_loop_callers);
-    plan.warmup = ns_of(json, "warmup_ns");
-    plan.duration = ns_of(json, "duration_ns");
     json.at("lateness_limit_ns").get_to(plan.lateness_limit_ns);
     json.at("is_live").get_to(plan.is_live);
     json.at("result").get_to(plan.result);

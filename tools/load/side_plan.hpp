@@ -20,15 +20,14 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include <nlohmann/json.hpp>
 
+#include "tools/load/call_plan.hpp"
 #include "tools/load/http_request.hpp"
 #include "tools/load/payload.hpp"
 #include "tools/load/recorder.hpp"
-#include "tools/load/schedule.hpp"
 
 namespace signalbox::tools {
 
@@ -39,25 +38,12 @@ struct SidePlan {
   std::string side;  ///< kSignalboxSide or kGrpcSide.
   std::string target;
   std::string bootstrap;  ///< The bootstrap's JSON; empty: the environment names it.
-  std::string method;
+  CallPlan calls;
   std::optional<HttpRequest> http;  ///< Set: HTTP requests in place of gRPC calls.
-  std::string payload;              ///< Bytes.
-  bool is_streaming = false;        ///< The method is server-streaming.
   /// With --reflection, the request as JSON: the side asks the target for the method's types, and
-  /// fills `payload` and `is_streaming`.
+  /// fills `calls.request`.
   std::optional<std::string> reflected_data;
-  std::vector<std::pair<std::string, std::string>> headers;
-  std::chrono::nanoseconds call_timeout = std::chrono::seconds(5);
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(20);
-  std::size_t sessions = 0;
-  std::int64_t max_in_flight = 10'000;
-  std::string rate;
-  Arrivals arrivals = Arrivals::kPoisson;
-  std::uint64_t seed = 1;
-  ScheduleShare share;  ///< The calls of the schedule that this process makes.
-  std::int64_t closed_loop_callers = kClosedLoopCallers;
-  std::chrono::nanoseconds warmup{};
-  std::chrono::nanoseconds duration = std::chrono::seconds(10);
   std::uint64_t lateness_limit_ns = kMostLatenessP99Ns;
   bool is_live = false;  ///< The process reports its LiveCounts, in lines {"live": …}.
   std::string result;    ///< The file that the side writes its LoadSide to.

@@ -37,20 +37,20 @@ std::vector<ProcessResult> results(std::int64_t processes) {
 
 TEST_CASE("processes: a plan is divided, and nothing is lost or added", "[load][processes]") {
   SidePlan plan;
-  plan.sessions = 7;
-  plan.max_in_flight = 10'000;
+  plan.calls.sessions = 7;
+  plan.calls.max_in_flight = 10'000;
   const std::uint64_t processes = GENERATE(1, 2, 3, 7);
   std::size_t sessions = 0;
   std::int64_t in_flight = 0;
   std::int64_t callers = 0;
   for (std::uint64_t i = 0; i < processes; ++i) {
     const SidePlan part = share_of(plan, i, processes);
-    CHECK(part.share.index == i);
-    CHECK(part.share.count == processes);
-    CHECK(part.sessions >= 1);
-    sessions += part.sessions;
-    in_flight += part.max_in_flight;
-    callers += part.closed_loop_callers;
+    CHECK(part.calls.share.index == i);
+    CHECK(part.calls.share.count == processes);
+    CHECK(part.calls.sessions >= 1);
+    sessions += part.calls.sessions;
+    in_flight += part.calls.max_in_flight;
+    callers += part.calls.closed_loop_callers;
   }
   CHECK(sessions == 7);
   CHECK(in_flight == 10'000);
@@ -58,19 +58,19 @@ TEST_CASE("processes: a plan is divided, and nothing is lost or added", "[load][
 }
 
 TEST_CASE("processes: without sessions no process has one", "[load][processes]") {
-  CHECK(share_of(SidePlan(), 1, 2).sessions == 0);
+  CHECK(share_of(SidePlan(), 1, 2).calls.sessions == 0);
   CHECK(check_processes(SidePlan(), kMostProcesses).ok());
 }
 
 TEST_CASE("processes: too few sessions or calls in flight are refused", "[load][processes]") {
   SidePlan plan;
-  plan.sessions = 3;
+  plan.calls.sessions = 3;
   CHECK(check_processes(plan, 3).ok());
   CHECK(check_processes(plan, 4).message() ==
         "--processes 4 divides --session between the processes, and 3 is too few; set --session "
         "to 4 or more");
-  plan.sessions = 0;
-  plan.max_in_flight = 3;
+  plan.calls.sessions = 0;
+  plan.calls.max_in_flight = 3;
   CHECK_THAT(std::string(check_processes(plan, 4).message()),
              Catch::Contains("set --max-in-flight to 4 or more"));
 }
