@@ -227,9 +227,21 @@ struct WeightedTargetConfig {
   friend bool operator==(const WeightedTargetConfig&, const WeightedTargetConfig&) = default;
 };
 
+/// Slow start (Envoy, gRFC A100): an endpoint that becomes READY has a part of its weight at first,
+/// and all of it when the window has passed (lb/health/slow_start).
+struct SlowStart {
+  Duration window = std::chrono::minutes(1);  ///< More than 0, at most an hour.
+  double aggression = 1;                      ///< Above 0, finite. 1: the weight rises linearly.
+  double min_weight_percent = 10;             ///< 0 to 100.
+
+  friend bool operator==(const SlowStart&, const SlowStart&) = default;
+};
+
 struct RoundRobinConfig {
   static constexpr absl::string_view kName = "round_robin";
   static constexpr CallSpread kSpread = CallSpread::kAlike;
+
+  std::optional<SlowStart> slow_start = std::nullopt;  ///< nullopt: all endpoints weigh alike.
 
   friend bool operator==(const RoundRobinConfig&, const RoundRobinConfig&) = default;
 };
@@ -262,7 +274,8 @@ struct LeastRequestConfig {
   static constexpr absl::string_view kName = "least_request";
   static constexpr CallSpread kSpread = CallSpread::kAlike;
 
-  std::uint32_t choice_count = 2;  ///< 2 to 10.
+  std::uint32_t choice_count = 2;                      ///< 2 to 10.
+  std::optional<SlowStart> slow_start = std::nullopt;  ///< nullopt: all endpoints weigh alike.
 
   friend bool operator==(const LeastRequestConfig&, const LeastRequestConfig&) = default;
 };
@@ -284,6 +297,8 @@ struct WeightedRoundRobinConfig {
   /// How often endpoints report their load, each on a stream of its own (enable_oob_load_report).
   /// nullopt: reports come with responses.
   std::optional<Duration> oob_reporting_period = std::nullopt;
+  /// Scales the weights of endpoints that became READY lately (A100). nullopt: no weight is scaled.
+  std::optional<SlowStart> slow_start = std::nullopt;
 
   friend bool operator==(const WeightedRoundRobinConfig&,
                          const WeightedRoundRobinConfig&) = default;

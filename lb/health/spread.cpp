@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "lb/health/endpoint_weights.hpp"
+#include "lb/health/slow_start.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -107,6 +108,42 @@ std::vector<CallShare> spread_by_locality(const LbConfigPtr& child,
   return shares;
 }
 
+// The policy's slow start; null: it has none.
+const SlowStart* slow_start_of(const LbConfig& policy) {
+  return std::visit(
+      [](const auto& own) -> const SlowStart* {
+        if constexpr (requires { own.slow_start; }) {
+          return own.slow_start.has_value() ? &*own.slow_start : nullptr;
+        } else {
+          return nullptr;
+        }
+      },
+      static_cast<const LbConfig::variant&>(policy));
+}
+
+// The note of a policy without children.
+std::string leaf_note(const LbConfigPtr& policy) {
+  switch (rule_of(policy)) {
+    case CallSpread::kByWeight:
+      return std::holds_alternative<PickFirstConfig>(*policy)
+                 ? "pick_first, shuffled: each client stays with one endpoint; on average over "
+                   "many clients"
+                 : absl::StrCat(policy_name(*policy),
+                                ": by weight; what the calls' keys make of it is not known here");
+    case CallSpread::kFirst:
+      return "pick_first: each client stays with the first endpoint that connects";
+    case CallSpread::kByLoad:
+      return "weighted_round_robin: as if all endpoints reported the same load; real shares follow "
+             "their load reports";
+    case CallSpread::kUnknown:
+      return absl::StrCat(
+          policy_name(*policy),
+          ": only the policy knows how it shares out calls; shown as if to all alike");
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 std::vector<CallShare> apportion(CallShare share, std::span<const std::uint64_t> weights) {
@@ -160,25 +197,14 @@ std::string spread_note(const LbConfigPtr& policy) {
                         inner);
   }
   if (const LbConfigPtr child = child_of(policy)) return spread_note(child);
-  switch (rule_of(policy)) {
-    case CallSpread::kByWeight:
-      return std::holds_alternative<PickFirstConfig>(*policy)
-                 ? "pick_first, shuffled: each client stays with one endpoint; on average over "
-                   "many clients"
-                 : absl::StrCat(policy_name(*policy),
-                                ": by weight; what the calls' keys make of it is not known here");
-    case CallSpread::kFirst:
-      return "pick_first: each client stays with the first endpoint that connects";
-    case CallSpread::kByLoad:
-      return "weighted_round_robin: as if all endpoints reported the same load; real shares follow "
-             "their load reports";
-    case CallSpread::kUnknown:
-      return absl::StrCat(
-          policy_name(*policy),
-          ": only the policy knows how it shares out calls; shown as if to all alike");
-    default:
-      return "";
-  }
+  std::string note = leaf_note(policy);
+  const SlowStart* const slow_start = policy == nullptr ? nullptr : slow_start_of(*policy);
+  if (slow_start == nullptr) return note;
+  return absl::StrCat(note.empty() ? std::string(policy_name(*policy)) : note,
+                      note.empty() ? ": " : "; ",
+                      "slow start: an endpoint that becomes READY has ",
+                      slow_start_ramp(*slow_start),
+                      "; shares are those after it");
 }
 
 }  // namespace signalbox::lb

@@ -12,6 +12,7 @@
 //   pick_first                 the first in the list takes all; when shuffled, by weight on average
 //   weighted_round_robin       all alike: a plan has no load reports (A58)
 //   random_subsetting          as its child does, on average over many clients (A68)
+//   in slow start              as without it: a plan does not know when endpoints became READY
 //   any other policy           as if all alike: only the policy itself knows how it spreads calls
 //
 // Shares are integers, in millionths. What rounding has left over goes to the shares that lost most

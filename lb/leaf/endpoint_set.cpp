@@ -294,6 +294,7 @@ void EndpointSet::recount(Entry& entry) {
       ++counts_[index(state)];
       changes_.states = true;
     }
+    if (state == ConnectivityState::kReady) entry.ready_since = last_ready_ = now_;
     entry.state = state;
   }
   if (connection != entry.connection) {

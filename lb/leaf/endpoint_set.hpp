@@ -104,6 +104,7 @@ class EndpointSet {
     const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
     ConnectivityState state = ConnectivityState::kIdle;
     ConnectionPtr connection;  ///< Null unless the state is READY.
+    Instant ready_since{};     ///< When the state became READY last; see set_time().
     CallTrackerPtr tracker;    ///< The subchannel map reports it with the connection.
     CallTrackerPtr counter;    ///< From MakeCounter; lives as long as the endpoint is a member.
     /// False: the endpoint is left out of pickers and states; see let_count().
@@ -133,6 +134,9 @@ class EndpointSet {
                        Duration attempt_delay = kAttemptDelay,
                        MakeCounter make_counter = nullptr,
                        Unreachable unreachable = Unreachable::kUnfit);
+
+  /// Sets the time of the events that follow.
+  void set_time(Instant now) { now_ = now; }
 
   /// Replaces the list of endpoints; null: none.
   void update(const EndpointsPtr& slice, LbEffects& effects);
@@ -171,6 +175,9 @@ class EndpointSet {
   std::size_t count(ConnectivityState state) const {
     return counts_[static_cast<std::size_t>(state)];
   }
+
+  /// When a member became READY last. Meaningless while no member is READY.
+  Instant last_ready() const { return last_ready_; }
 
   /// How many members are fit for calls (host_count.hpp defines fit), and how many members there
   /// are, for the HostReport. Both include members that do not count for picks (let_count()).
@@ -247,6 +254,8 @@ class EndpointSet {
   Duration attempt_delay_;
   MakeCounter make_counter_;
   Unreachable unreachable_;
+  Instant now_{};
+  Instant last_ready_{};
   std::uint64_t list_ = 0;     // The number of updates so far.
   std::uint64_t members_ = 0;  // The number of endpoints that have become members so far.
   absl::flat_hash_map<std::string, std::unique_ptr<Entry>> entries_;

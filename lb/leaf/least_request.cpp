@@ -2,6 +2,12 @@
 #include "lb/leaf/least_request.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,6 +15,7 @@
 
 #include "lb/config_of.hpp"
 #include "lb/leaf/petiole.hpp"
+#include "lb/leaf/warmth.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/trace.hpp"
 
@@ -30,12 +37,48 @@ class InFlight final : public CallTracker {
   void ended(const CallEnd& /*end*/) const noexcept override {}
 };
 
+// Draws endpoints by weight, in slow start.
+class WeightedDraw {
+ public:
+  // `factors`: as of Warmth::factors(); empty: all endpoints weigh alike.
+  explicit WeightedDraw(const std::vector<double>& factors) {
+    weights_.reserve(factors.size());
+    ends_.reserve(factors.size());
+    for (const double factor : factors) {
+      weights_.push_back(std::max<std::int64_t>(std::llround(factor * kWhole), 1));
+      ends_.push_back((ends_.empty() ? 0 : ends_.back()) +
+                      static_cast<std::uint64_t>(weights_.back()));
+    }
+  }
+
+  bool empty() const { return ends_.empty(); }
+
+  // The weight that draws use; at most kWhole.
+  std::int64_t weight(std::size_t endpoint) const { return weights_[endpoint]; }
+
+  std::size_t draw(std::uint64_t seed, std::uint64_t step) const {
+    const std::uint64_t drawn = draw_below(seed, Salt::kEndpoint, ends_.back(), step);
+    return static_cast<std::size_t>(std::ranges::upper_bound(ends_, drawn) - ends_.begin());
+  }
+
+ private:
+  static constexpr double kWhole = 65'536;
+
+  std::vector<std::int64_t> weights_;
+  std::vector<std::uint64_t> ends_;  // The sum of the weights up to each endpoint, inclusive.
+};
+
 class LeastRequestPicker final : public Picker {
  public:
   LeastRequestPicker(ReadyEndpoints ready,
                      std::vector<CallTrackerPtr> counters,
-                     std::uint32_t choices)
-      : ready_(std::move(ready)), owners_(std::move(counters)), choices_(choices) {
+                     std::uint32_t choices,
+                     Warmth warmth)
+      : ready_(std::move(ready)),
+        owners_(std::move(counters)),
+        choices_(choices),
+        warmth_(std::move(warmth)),
+        weighted_(warmth_.factors()) {
     counters_.reserve(owners_.size());
     for (const CallTrackerPtr& owner : owners_)
       counters_.push_back(owner->use_counter());
@@ -46,23 +89,27 @@ class LeastRequestPicker final : public Picker {
   }
 
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
+    warmth_.tell("least_request", ready_, trace);
     return decide(args, Telling{trace});
   }
 
  private:
   template <typename Sink>
   PickResult decide(const PickArgs& args, const Sink& sink) const {
-    const std::size_t chosen = ready_.size() == 1 ? 0 : choose(args, sink);
+    const std::size_t chosen = choose(args, sink);
     sink.tell([&] {
-      return PickStep{"least_request",
-                      shown(ready_[chosen]),
-                      ready_.size() == 1 ? std::string("the only one that is READY")
-                                         : absl::StrCat("the fewest calls of the ",
-                                                        choices_,
-                                                        " drawn from ",
-                                                        ready_.size(),
-                                                        " that are READY"),
-                      "CDS"};
+      return PickStep{
+          "least_request",
+          shown(ready_[chosen]),
+          ready_.size() == 1
+              ? std::string("the only one that is READY")
+              : absl::StrCat("the fewest calls",
+                             weighted_.empty() ? " of the " : " for its weight of the ",
+                             choices_,
+                             weighted_.empty() ? " drawn from " : " drawn by weight from ",
+                             ready_.size(),
+                             " that are READY"),
+          "CDS"};
     });
     PickResult result;
     result.outcome = ready_[chosen];
@@ -72,15 +119,29 @@ class LeastRequestPicker final : public Picker {
 
   template <typename Sink>
   std::size_t choose(const PickArgs& args, const Sink& sink) const {
-    std::size_t best = sample(args, 0);
+    if (ready_.size() == 1) return 0;
+    if (weighted_.empty()) [[likely]]
+      return choose_from<false>(args, sink);
+    return choose_from<true>(args, sink);
+  }
+
+  // kWeighs: in slow start, endpoints are drawn by weight, and the calls of each count by its
+  // weight. Without calls in flight, shares therefore follow the weights exactly.
+  template <bool kWeighs, typename Sink>
+  std::size_t choose_from(const PickArgs& args, const Sink& sink) const {
+    std::size_t best = sample<kWeighs>(args, 0);
     std::int64_t fewest = counters_[best].sum();
     tell_drawn(best, fewest, sink);
     for (std::uint32_t step = 1; step < choices_; ++step) {
-      const std::size_t next = sample(args, step);
+      const std::size_t next = sample<kWeighs>(args, step);
       if (next == best) continue;
       const std::int64_t calls = counters_[next].sum();
       tell_drawn(next, calls, sink);
-      if (calls >= fewest) continue;
+      if constexpr (kWeighs) {
+        if (calls * weighted_.weight(best) >= fewest * weighted_.weight(next)) continue;
+      } else {
+        if (calls >= fewest) continue;
+      }
       best = next;
       fewest = calls;
     }
@@ -90,17 +151,26 @@ class LeastRequestPicker final : public Picker {
   template <typename Sink>
   void tell_drawn(std::size_t endpoint, std::int64_t calls, const Sink& sink) const {
     sink.tell([&] {
-      return PickStep{"least_request",
-                      "drew " + shown(ready_[endpoint]),
-                      absl::StrCat(calls, " calls of this policy's in flight"),
-                      "CDS"};
+      const std::string part = warmth_.part_of(endpoint);
+      return PickStep{
+          "least_request",
+          "drew " + shown(ready_[endpoint]),
+          absl::StrCat(
+              calls, " calls of this policy's in flight", part.empty() ? "" : ", at ", part),
+          "CDS"};
     });
   }
 
   // Draws one endpoint. If the call (a retry) was sent to it before, takes the next one to which it
   // was not sent.
+  template <bool kWeighs>
   std::size_t sample(const PickArgs& args, std::uint64_t step) const {
-    const std::size_t drawn = draw_below(args.seed, Salt::kEndpoint, ready_.size(), step);
+    std::size_t drawn = 0;
+    if constexpr (kWeighs) {
+      drawn = weighted_.draw(args.seed, step);
+    } else {
+      drawn = draw_below(args.seed, Salt::kEndpoint, ready_.size(), step);
+    }
     return args.tried == nullptr ? drawn : first_untried(ready_, args, drawn);
   }
 
@@ -110,6 +180,8 @@ class LeastRequestPicker final : public Picker {
   // tracker.
   std::vector<UseCounter> counters_;
   std::uint32_t choices_;
+  Warmth warmth_;
+  WeightedDraw weighted_;  // Empty unless factors of warmth_ differ.
 };
 
 class LeastRequest final : public Petiole {
@@ -123,8 +195,9 @@ class LeastRequest final : public Petiole {
 
  private:
   bool configure(const ConfigUpdated& update) override {
-    const std::uint32_t choices = choices_of(config_of<LeastRequestConfig>(update));
-    return std::exchange(choices_, choices) != choices;
+    const auto& config = config_of<LeastRequestConfig>(update);
+    const bool is_same_count = std::exchange(choices_, choices_of(config)) == choices_of(config);
+    return std::exchange(slow_start_, config.slow_start) != config.slow_start || !is_same_count;
   }
 
   PickerPtr make_picker() override {
@@ -135,11 +208,26 @@ class LeastRequest final : public Petiole {
     for (std::size_t at = 0; at < endpoints().size(); ++at) {
       if (endpoints()[at].connection != nullptr) counters.push_back(endpoints()[at].counter);
     }
+    warmth_ = Warmth(slow_start_, endpoints(), now());
     return std::make_shared<const LeastRequestPicker>(
-        endpoints().ready(), std::move(counters), choices_);
+        endpoints().ready(), std::move(counters), choices_, warmth_);
+  }
+
+  bool fire(const TimerId& timer) override {
+    if (!warmth_timer_.fire(timer)) return false;
+    const bool is_ready = state() == ConnectivityState::kReady;
+    if (is_ready && Warmth(slow_start_, endpoints(), now()) != warmth_) want_picker();
+    return true;
+  }
+
+  void follow_up(LbEffects& effects) override {
+    warmth_timer_.follow_up(slow_start_, endpoints(), now(), effects);
   }
 
   std::uint32_t choices_;
+  std::optional<SlowStart> slow_start_;
+  Warmth warmth_;  // That of the last picker for READY endpoints.
+  WarmthTimer warmth_timer_;
 };
 
 }  // namespace

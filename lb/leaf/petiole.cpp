@@ -62,6 +62,7 @@ Petiole::Petiole(absl::string_view name,
 
 LbEffects Petiole::step(const LbEvent& event, Instant now) {
   now_ = now;
+  endpoints_.set_time(now);
   LbEffects effects;
   std::visit(Overloaded{
                  [&](const ConfigUpdated& update) { configured(update, effects); },

@@ -10,6 +10,10 @@
 // addresses uses the first address that is READY (Happy Eyeballs, pick_first_core.hpp). The base
 // class Petiole (petiole.hpp) decides when the policy publishes.
 //
+// With slow_start_config (Envoy), endpoints that became READY lately have smaller weights
+// (warmth.hpp). While the weights differ, endpoints take turns by weight, as in
+// weighted_round_robin.
+//
 // Invariants
 //   I1  The policy is READY while any endpoint is READY, else CONNECTING while any is CONNECTING or
 //       IDLE, else TRANSIENT_FAILURE.

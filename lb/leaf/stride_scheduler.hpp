@@ -9,8 +9,11 @@
 // heaviest endpoint is used in every round.
 //
 // An endpoint without a weight (0) gets the mean of the others. If fewer than two endpoints have a
-// weight, all are used in every round, as in round_robin. Weights are limited to between a tenth of
-// the mean and ten times the mean, so that a pick skips few endpoints.
+// weight, all weigh alike, as in round_robin. Weights are limited to between a tenth of the mean
+// and ten times the mean, so that a pick skips few endpoints.
+//
+// In slow start, the resulting weights are multiplied by factors (gRFC A100). These products have
+// no limits. So while most endpoints have small factors, a pick skips more endpoints.
 //
 // Immutable. The caller keeps the turn, so many threads can pick without sharing memory.
 
@@ -44,7 +47,8 @@ class StrideScheduler {
   StrideScheduler() = default;
 
   /// `weights`: finite, 0 or more; 0: the endpoint has none. There is at least one entry.
-  explicit StrideScheduler(std::span<const double> weights);
+  /// `factors`: one for each endpoint, above 0 and at most 1; empty: all are 1.
+  explicit StrideScheduler(std::span<const double> weights, std::span<const double> factors = {});
 
   /// The endpoint that is used next, from `turn` on, and the turn after it. Precondition:
   /// turn.endpoint < size().
@@ -59,8 +63,9 @@ class StrideScheduler {
   /// The scaled weight, from 1 to kFullWeight.
   std::uint32_t weight(std::size_t endpoint) const { return weights_[endpoint]; }
 
-  /// Whether all endpoints are used alike, because fewer than two have a weight.
-  bool is_round_robin() const { return is_round_robin_; }
+  /// Whether the weights of endpoints count. Else fewer than two are known, and all weigh alike but
+  /// for the factors.
+  bool has_weights() const { return has_weights_; }
 
   friend bool operator==(const StrideScheduler&, const StrideScheduler&) = default;
 
@@ -80,7 +85,7 @@ class StrideScheduler {
   }
 
   std::vector<std::uint16_t> weights_;
-  bool is_round_robin_ = true;
+  bool has_weights_ = false;
 };
 
 }  // namespace signalbox::lb

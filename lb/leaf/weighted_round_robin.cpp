@@ -2,21 +2,21 @@
 #include "lb/leaf/weighted_round_robin.hpp"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 #include "lb/config_of.hpp"
 #include "lb/leaf/endpoint_weight.hpp"
 #include "lb/leaf/petiole.hpp"
+#include "lb/leaf/stride_picker.hpp"
 #include "lb/leaf/stride_scheduler.hpp"
+#include "lb/leaf/warmth.hpp"
 #include "lb/pick/pickers.hpp"
-#include "lb/trace.hpp"
-#include "messages/counting/striped.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -31,94 +31,16 @@ WeightRulesPtr rules_of(const WeightedRoundRobinConfig& config, const PolicyOpti
                   config.oob_reporting_period.has_value() && options.load_streams});
 }
 
+absl::string_view origin_of(const StrideScheduler& scheduler, const Warmth& warmth) {
+  if (scheduler.has_weights())
+    return warmth.is_uneven() ? "from its load reports and slow start" : "from its load reports";
+  return warmth.is_uneven() ? "from slow start alone while fewer than two report their load"
+                            : "as all have while fewer than two report their load";
+}
+
 const WeightTracker& tracker_of(const EndpointSet::Member& member) {
   return static_cast<const WeightTracker&>(*member.counter);
 }
-
-class WeightedRoundRobinPicker final : public Picker {
- public:
-  WeightedRoundRobinPicker(ReadyEndpoints ready,
-                           std::vector<CallTrackerPtr> trackers,
-                           StrideScheduler scheduler,
-                           std::uint64_t seed)
-      : ready_(std::move(ready)), trackers_(std::move(trackers)), scheduler_(std::move(scheduler)) {
-    // Stripes (groups of threads) start at random turns, so that they do not use the same endpoint
-    // at the same time.
-    for (std::size_t stripe = 0; stripe < kStripes; ++stripe) {
-      turns_[stripe].mark.store(packed(drawn(seed, stripe)), std::memory_order_relaxed);
-    }
-  }
-
-  [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
-    return decide(args, Silent{}, turn_of_thread());
-  }
-
-  PickResult explain(const PickArgs& args, PickTrace& trace) const override {
-    const bool by_seed = turns_of(trace) == Turns::kBySeed;
-    return decide(args, Telling{trace}, by_seed ? drawn(args.seed, 0) : turn_of_thread());
-  }
-
- private:
-  // The turn of one stripe. As in round_robin, it is loaded and stored, not incremented atomically,
-  // which would be slower.
-  struct alignas(kCacheLine) Mark {
-    std::atomic<std::uint64_t> mark{0};
-  };
-
-  static std::uint64_t packed(StrideScheduler::Turn turn) {
-    return std::uint64_t{turn.round} << 32U | turn.endpoint;
-  }
-
-  static StrideScheduler::Turn unpacked(std::uint64_t mark) {
-    return {static_cast<std::uint32_t>(mark), static_cast<std::uint32_t>(mark >> 32U)};
-  }
-
-  // A random turn, the same for equal `seed` and `step`.
-  StrideScheduler::Turn drawn(std::uint64_t seed, std::uint64_t step) const {
-    const std::uint64_t endpoint = draw_below(seed, Salt::kEndpoint, ready_.size(), step);
-    const std::uint64_t round =
-        draw_below(seed, Salt::kLocality, StrideScheduler::kFullWeight, step);
-    return {static_cast<std::uint32_t>(endpoint), static_cast<std::uint32_t>(round)};
-  }
-
-  StrideScheduler::Turn turn_of_thread() const {
-    return unpacked(turns_[this_thread_stripe()].mark.load(std::memory_order_relaxed));
-  }
-
-  template <typename Sink>
-  PickResult decide(const PickArgs& args, const Sink& sink, StrideScheduler::Turn turn) const {
-    const StrideScheduler::Choice choice = scheduler_.pick(turn);
-    sink.leave([&] {
-      turns_[this_thread_stripe()].mark.store(packed(choice.next), std::memory_order_relaxed);
-    });
-    std::size_t chosen = choice.endpoint;
-    if (args.tried != nullptr) [[unlikely]]
-      chosen = first_untried(ready_, args, chosen);
-    sink.tell([&] {
-      return PickStep{"weighted_round_robin",
-                      shown(ready_[chosen]),
-                      absl::StrCat("its turn: weight ",
-                                   scheduler_.weight(chosen),
-                                   " of ",
-                                   StrideScheduler::kFullWeight,
-                                   scheduler_.is_round_robin()
-                                       ? ", as all have while fewer than two report their load; "
-                                       : ", from its load reports; ",
-                                   ready_.size(),
-                                   " are READY"),
-                      "CDS"};
-    });
-    PickResult result;
-    result.outcome = ready_[chosen];
-    if (!trackers_.empty()) result.trackers.add(*trackers_[chosen]);
-    return result;
-  }
-
-  ReadyEndpoints ready_;                  // Never empty.
-  std::vector<CallTrackerPtr> trackers_;  // Empty: the reports of calls are not read.
-  StrideScheduler scheduler_;
-  mutable std::array<Mark, kStripes> turns_;
-};
 
 class WeightedRoundRobin final : public Petiole {
  public:
@@ -149,7 +71,8 @@ class WeightedRoundRobin final : public Petiole {
     if (state() == ConnectivityState::kConnecting) return make_queue_picker();
     if (state() == ConnectivityState::kTransientFailure) return make_fail_picker(failure());
     begin_blackouts();
-    scheduler_ = make_scheduler();
+    Warmth warmth(config_.slow_start, endpoints(), now());
+    scheduler_ = make_scheduler(warmth);
     std::vector<CallTrackerPtr> trackers;
     if (!(*rules_)->streamed) {
       trackers.reserve(scheduler_.size());
@@ -157,11 +80,13 @@ class WeightedRoundRobin final : public Petiole {
         if (endpoints()[at].connection != nullptr) trackers.push_back(endpoints()[at].counter);
       }
     }
-    return std::make_shared<const WeightedRoundRobinPicker>(
-        endpoints().ready(),
-        std::move(trackers),
-        scheduler_,
-        draw(context().seed, Salt::kEndpoint, ++edition_));
+    return make_stride_picker({"weighted_round_robin",
+                               origin_of(scheduler_, warmth),
+                               endpoints().ready(),
+                               std::move(trackers),
+                               scheduler_,
+                               std::move(warmth)},
+                              draw(context().seed, Salt::kEndpoint, ++edition_));
   }
 
   // Begins the blackout of each endpoint with a new connection (I2). A weak_ptr identifies the
@@ -182,7 +107,7 @@ class WeightedRoundRobin final : public Petiole {
     connections_ = {connected.begin(), connected.end()};
   }
 
-  StrideScheduler make_scheduler() {
+  StrideScheduler make_scheduler(const Warmth& warmth) {
     const EndpointWeight::Periods periods{config_.blackout_period,
                                           config_.weight_expiration_period};
     std::vector<double> weights;
@@ -192,7 +117,7 @@ class WeightedRoundRobin final : public Petiole {
       if (member.connection == nullptr) continue;
       weights.push_back(tracker_of(member).weight()->ask(now(), periods).weight);
     }
-    return StrideScheduler(weights);
+    return StrideScheduler(weights, warmth.factors());
   }
 
   // The timer of weight_update_period: requests a picker only if the scaled weights have changed
@@ -200,7 +125,8 @@ class WeightedRoundRobin final : public Petiole {
   bool fire(const TimerId& timer) override {
     if (timer.name != kTimerName) return false;
     if (timer.generation != timer_ || !std::exchange(is_timed_, false)) return true;
-    if (state() == ConnectivityState::kReady && make_scheduler() != scheduler_) want_picker();
+    if (state() != ConnectivityState::kReady) return true;
+    if (make_scheduler({config_.slow_start, endpoints(), now()}) != scheduler_) want_picker();
     return true;
   }
 

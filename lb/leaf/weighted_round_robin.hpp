@@ -7,12 +7,16 @@
 //              │    ▲
 //              │    └─ EndpointWeight ◀─ load reports (endpoint_weight.hpp): at the ends of calls,
 //              │                         or on streams that WatchLoad asks for
-//              └▶ StrideScheduler in the picker (stride_scheduler.hpp)
+//              └▶ StrideScheduler in the picker (stride_scheduler.hpp, stride_picker.hpp)
 //
 // The policy connects its endpoints and reports its state as round_robin does (petiole.hpp). Every
 // weight_update_period, and whenever the READY endpoints change, it makes a scheduler of the
 // present weights. A picker has one scheduler, which never changes; a new scheduler needs a new
 // picker.
+//
+// With slow_start_config (A100), the weights of endpoints that became READY lately are scaled
+// (warmth.hpp), also the mean that an endpoint without a weight gets. The blackout is independent
+// of the slow start.
 //
 // Invariants
 //   I1  With fewer than two known weights, calls go to all READY endpoints in turn.

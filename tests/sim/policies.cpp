@@ -72,11 +72,31 @@ using LeastRequest = known::least_request::v3::LeastRequest;
 using Weighted = known::client_side_weighted_round_robin::v3::ClientSideWeightedRoundRobin;
 using Random = known::random::v3::Random;
 
+// Half of its weight at first, so that no host gets too few of the picks of promises.cpp.
+template <typename Message>
+void begin_slowly(Message& message) {
+  auto& slow = *message.mutable_slow_start_config();
+  slow.mutable_slow_start_window()->set_seconds(40);
+  slow.mutable_aggression()->set_default_value(1.5);
+  slow.mutable_min_weight_percent()->set_value(50);
+}
+
+// With slow start (A100). When the window has passed, the policy is the plain one.
+template <typename Message>
+void write_slow(LoadBalancingPolicy& policy) {
+  known::wrr_locality::v3::WrrLocality message;
+  Message child;
+  begin_slowly(child);
+  add(*message.mutable_endpoint_picking_policy(), child);
+  add(policy, message);
+}
+
 // Endpoints report their load on streams (A58).
 void write_weighted(LoadBalancingPolicy& policy) {
   known::wrr_locality::v3::WrrLocality message;
   Weighted weighted;
   weighted.mutable_enable_oob_load_report()->set_value(true);
+  begin_slowly(weighted);
   add(*message.mutable_endpoint_picking_policy(), weighted);
   add(policy, message);
 }
@@ -85,7 +105,7 @@ void write_weighted(LoadBalancingPolicy& policy) {
 constexpr PolicyRow kRows[] = {
     {"default", Connects::kAll, Chooses::kEverybody, nullptr},
     {"round_robin", Connects::kAll, Chooses::kEverybody, write_default<RoundRobin>},
-    {"wrr_locality", Connects::kAll, Chooses::kEverybody, write_by_locality<RoundRobin>},
+    {"wrr_locality", Connects::kAll, Chooses::kEverybody, write_slow<RoundRobin>},
     {"pick_first", Connects::kOne, Chooses::kOne, write_default<PickFirst>},
     {"pick_first_shuffled", Connects::kOne, Chooses::kOne, write_shuffled},
     {"wrr_locality_of_pick_first",
@@ -93,7 +113,7 @@ constexpr PolicyRow kRows[] = {
      Chooses::kOnePerLocality,
      write_by_locality<PickFirst>},
     {"ring_hash", Connects::kAsked, Chooses::kByHash, write_ring_hash},
-    {"least_request", Connects::kAll, Chooses::kEverybody, write_by_locality<LeastRequest>},
+    {"least_request", Connects::kAll, Chooses::kEverybody, write_slow<LeastRequest>},
     {"random", Connects::kAll, Chooses::kEverybody, write_by_locality<Random>},
     {"weighted_round_robin", Connects::kAll, Chooses::kEverybody, write_weighted},
     {"maglev", Connects::kAll, Chooses::kByHash, write_maglev},

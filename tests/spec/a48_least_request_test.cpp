@@ -69,10 +69,9 @@ TEST_CASE("A48: a choice_count below 2 is rejected", "[spec][xds][parse][A48]") 
         "least_request_lb_config" + error);
 }
 
-TEST_CASE("A48: active_request_bias and slow_start_config are ignored",
-          "[spec][xds][least_request][A48]") {
-  // choice_count: 5, active_request_bias (field 2), slow_start_config (field 3).
-  const std::string value = R"(\n\002\010\005\022\000\032\000)";
+TEST_CASE("A48: active_request_bias is ignored", "[spec][xds][least_request][A48]") {
+  // choice_count: 5, active_request_bias (field 2).
+  const std::string value = R"(\n\002\010\005\022\000)";
   const std::string policy = xds::any("type_url: \"" + xds::kPolicies +
                                       "least_request.v3.LeastRequest\" value: \"" + value + "\"");
   CHECK(xds::config_of<LeastRequestConfig>(xds::list(policy)).choice_count == 5);

@@ -189,8 +189,10 @@ LbConfigPtr under_localities(LbConfigPtr policy) {
 // (A27).
 LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
   std::vector<absl::string_view> supported = {"ROUND_ROBIN"};
-  if (proto.lb_policy() == Cluster::ROUND_ROBIN)
-    return under_localities(make_lb_config(RoundRobinConfig{}));
+  if (proto.lb_policy() == Cluster::ROUND_ROBIN) {
+    return under_localities(
+        parse_round_robin(proto.round_robin_lb_config(), top.at("round_robin_lb_config")));
+  }
   if (runtime_has(RingHashConfig::kName, top)) {
     supported.emplace_back("RING_HASH");
     if (proto.lb_policy() == Cluster::RING_HASH)

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,12 +28,14 @@ namespace {
 namespace policies = envoy::extensions::load_balancing_policies;
 using RingHashLbConfig = envoy::config::cluster::v3::Cluster::RingHashLbConfig;
 using LeastRequestLbConfig = envoy::config::cluster::v3::Cluster::LeastRequestLbConfig;
+using RoundRobinLbConfig = envoy::config::cluster::v3::Cluster::RoundRobinLbConfig;
 using MaglevLbConfig = envoy::config::cluster::v3::Cluster::MaglevLbConfig;
 
 constexpr std::uint64_t kMaxRingSize = 8'388'608;
 constexpr std::uint32_t kMaxChoices = 10;
 constexpr Duration kShortestWeightUpdate = std::chrono::milliseconds(100);  // A58.
 constexpr Duration kDefaultReportingPeriod = std::chrono::seconds(10);      // A58.
+constexpr Duration kLongestSlowStart = std::chrono::hours(1);
 constexpr std::uint64_t kMaxTableSize = 5'000'011;
 
 std::uint64_t ring_size(const ::google::protobuf::UInt64Value& proto, const Field& field) {
@@ -118,6 +121,45 @@ std::string read_hash_header(const ::google::protobuf::Struct& structure, const 
   return name;
 }
 
+// A template, because two messages have the same fields: that of the policies' own messages, and
+// the cluster's. Without a window there is no slow start, as in Envoy.
+template <typename Proto>
+std::optional<SlowStart> to_slow_start(const Proto& proto, const Field& field) {
+  SlowStart rules;
+  const Field window = field.at("slow_start_window");
+  rules.window = parse_duration(proto.slow_start_window(), window);
+  if (rules.window > kLongestSlowStart) {
+    const auto& found = proto.slow_start_window();
+    window.add(
+        absl::StrCat("must be at most 3600 s, found ",
+                     found.seconds(),
+                     found.nanos() == 0 ? " s" : absl::StrCat(" s and ", found.nanos(), " ns")));
+  }
+  if (proto.has_aggression()) {
+    rules.aggression = proto.aggression().default_value();
+    if (!std::isfinite(rules.aggression) || rules.aggression <= 0) {
+      field.at("aggression.default_value")
+          .add(absl::StrCat("must be more than 0, and finite, found ", rules.aggression));
+    }
+  }
+  if (proto.has_min_weight_percent()) {
+    rules.min_weight_percent = proto.min_weight_percent().value();
+    if (!(rules.min_weight_percent >= 0 && rules.min_weight_percent <= 100)) {
+      field.at("min_weight_percent.value")
+          .add(absl::StrCat("must be in [0, 100], found ", rules.min_weight_percent));
+    }
+  }
+  if (rules.window == Duration::zero()) return std::nullopt;
+  return rules;
+}
+
+// The slow_start_config of a policy's configuration.
+template <typename Proto>
+std::optional<SlowStart> slow_start_of(const Proto& proto, const Field& field) {
+  if (!proto.has_slow_start_config()) return std::nullopt;
+  return to_slow_start(proto.slow_start_config(), field.at("slow_start_config"));
+}
+
 // A template, because two messages have the same fields: the policy's own message, and the
 // cluster's least_request_lb_config (A48).
 template <typename Proto>
@@ -128,6 +170,7 @@ LbConfigPtr to_least_request(const Proto& proto, const Field& field) {
     if (count < 2) field.at("choice_count").add(absl::StrCat("must be at least 2, found ", count));
     config.choice_count = std::min(count, kMaxChoices);
   }
+  config.slow_start = slow_start_of(proto, field);
   return make_lb_config(config);
 }
 
@@ -162,7 +205,7 @@ LbConfigPtr to_maglev(const Proto& proto, const Field& field) {
 LbConfigPtr parse_round_robin(const Extension& extension, const Field& field) {
   policies::round_robin::v3::RoundRobin proto;
   if (!decode(extension, proto, field)) return nullptr;
-  return make_lb_config(RoundRobinConfig{});
+  return make_lb_config(RoundRobinConfig{slow_start_of(proto, field)});
 }
 
 LbConfigPtr parse_pick_first(const Extension& extension, const Field& field) {
@@ -228,6 +271,7 @@ LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& 
   if (proto.enable_oob_load_report().value()) config.oob_reporting_period = reporting_period;
   const auto& names = proto.metric_names_for_computing_utilization();
   config.metric_names_for_computing_utilization.assign(names.begin(), names.end());
+  config.slow_start = slow_start_of(proto, field);
   return make_lb_config(std::move(config));
 }
 
@@ -245,6 +289,10 @@ LbConfigPtr parse_maglev(const Extension& extension, const Field& field) {
 
 LbConfigPtr parse_ring_hash(const RingHashLbConfig& proto, const Field& field) {
   return to_ring_hash(proto, proto.hash_function() == RingHashLbConfig::XX_HASH, field);
+}
+
+LbConfigPtr parse_round_robin(const RoundRobinLbConfig& proto, const Field& field) {
+  return make_lb_config(RoundRobinConfig{slow_start_of(proto, field)});
 }
 
 LbConfigPtr parse_least_request(const LeastRequestLbConfig& proto, const Field& field) {

@@ -8,7 +8,7 @@
 // be null.
 //
 // Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A58 and A114 (weighted_round_robin),
-// A62 (pick_first); Envoy (random, maglev).
+// A62 (pick_first), A100 (slow start); Envoy (random, maglev, slow start).
 
 #pragma once
 
@@ -31,8 +31,10 @@ LbConfigPtr parse_maglev(const Extension& extension, const Field& field);
 /// "requestHashHeader": …}. Only this form can name a header (A76).
 LbConfigPtr parse_ring_hash_structure(const Extension& extension, const Field& field);
 
-/// Cluster.ring_hash_lb_config, least_request_lb_config and maglev_lb_config, which belong to the
-/// enum lb_policy.
+/// Cluster.round_robin_lb_config, ring_hash_lb_config, least_request_lb_config and
+/// maglev_lb_config, which belong to the enum lb_policy.
+LbConfigPtr parse_round_robin(const envoy::config::cluster::v3::Cluster::RoundRobinLbConfig& proto,
+                              const Field& field);
 LbConfigPtr parse_ring_hash(const envoy::config::cluster::v3::Cluster::RingHashLbConfig& proto,
                             const Field& field);
 LbConfigPtr parse_least_request(

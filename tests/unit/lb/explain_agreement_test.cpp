@@ -2,6 +2,7 @@
 //
 // Explanation and pick agree for ten thousand calls in random worlds. Each world has a twin in
 // which nothing is explained; both worlds pick the same.
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -60,7 +61,12 @@ LbConfigPtr some_policy(Dice& dice) {
   const auto weighted = [](LbConfigPtr child) {
     return make_lb_config(WrrLocalityConfig{std::move(child)});
   };
-  switch (dice.below(9)) {
+  const SlowStart slow_start{std::chrono::seconds(40)};
+  switch (dice.below(11)) {
+    case 9:
+      return weighted(make_lb_config(LeastRequestConfig{2, slow_start}));
+    case 10:
+      return weighted(make_lb_config(RoundRobinConfig{slow_start}));
     case 0:
       return weighted(make_lb_config(LeastRequestConfig{}));
     case 1:

@@ -96,5 +96,22 @@ TEST_CASE("spread: says what is not known", "[lb][spread]") {
              Catch::Matchers::StartsWith("mine: only the policy knows"));
 }
 
+TEST_CASE("spread: a plan draws slow start", "[lb][spread][A100]") {
+  const SlowStart minute;
+  const std::string drawn =
+      "slow start: an endpoint that becomes READY has ▁▂▃▄▅▆▇█ 10 % of its weight at first, 25 % "
+      "after 15 s, 50 % after 30 s, 75 % after 45 s, all of it after 60 s; shares are those after "
+      "it";
+  CHECK(spread_note(by_locality(make_lb_config(RoundRobinConfig{minute}))) ==
+        "round_robin: " + drawn);
+  CHECK(spread_note(make_lb_config(LeastRequestConfig{2, minute})) == "least_request: " + drawn);
+  WeightedRoundRobinConfig weighted;
+  weighted.slow_start = minute;
+  CHECK(spread_note(make_lb_config(weighted)) ==
+        "weighted_round_robin: as if all endpoints reported the same load; real shares follow "
+        "their load reports; " +
+            drawn);
+}
+
 }  // namespace
 }  // namespace signalbox::lb

@@ -37,7 +37,7 @@ TEST_CASE("stride_scheduler: fewer than two weights are round_robin", "[lb][wrr]
   const auto weights =
       GENERATE(values<Weights>({{0}, {7}, {0, 0, 0}, {0, 7, 0}, {5e-324, 5e-324}}));
   const StrideScheduler scheduler(weights);
-  CHECK(scheduler.is_round_robin());
+  CHECK_FALSE(scheduler.has_weights());
   StrideScheduler::Turn turn{0, 12};
   for (std::size_t step = 0; step < 20; ++step) {
     const auto choice = scheduler.pick(turn);
@@ -48,7 +48,7 @@ TEST_CASE("stride_scheduler: fewer than two weights are round_robin", "[lb][wrr]
 
 TEST_CASE("stride_scheduler: the heaviest endpoint is used in every round", "[lb][wrr][A58]") {
   const StrideScheduler scheduler(Weights{2, 4, 1});
-  CHECK_FALSE(scheduler.is_round_robin());
+  CHECK(scheduler.has_weights());
   CHECK(scheduler.weight(1) == StrideScheduler::kFullWeight);
   CHECK(scheduler.weight(0) == 32'768);
   CHECK(scheduler.weight(2) == 16'384);
@@ -57,6 +57,24 @@ TEST_CASE("stride_scheduler: the heaviest endpoint is used in every round", "[lb
 TEST_CASE("stride_scheduler: an unknown weight is the mean of the known", "[lb][wrr][A58]") {
   const StrideScheduler scheduler(Weights{0, 2, 4});
   CHECK(scheduler.weight(0) == std::lround(StrideScheduler::kFullWeight * 3.0 / 4.0));
+}
+
+TEST_CASE("stride_scheduler: factors scale the limited weights, and the mean",
+          "[lb][wrr][A100-4]") {
+  const Weights factors{1, 0.5, 0.01};
+  const StrideScheduler alone(Weights{0, 7, 0}, factors);
+  CHECK_FALSE(alone.has_weights());
+  CHECK(alone.weight(0) == StrideScheduler::kFullWeight);
+  CHECK(alone.weight(1) == 32'768);
+  CHECK(alone.weight(2) == 655);
+  // The last endpoint has no weight, so it has a part of the mean, 3.
+  const StrideScheduler both(Weights{4, 2, 0}, factors);
+  CHECK(both.has_weights());
+  CHECK(both.weight(1) == std::lround(StrideScheduler::kFullWeight / 4.0));
+  CHECK(both.weight(2) == std::lround(StrideScheduler::kFullWeight * 0.01 * 3 / 4));
+  // Before factors count, the first two are limited to a thirtieth of the last.
+  CHECK(StrideScheduler(Weights{5e-324, 5e-324, 1e308}, factors).weight(2) ==
+        std::lround(StrideScheduler::kFullWeight * 0.3));
 }
 
 TEST_CASE("stride_scheduler: a weight counts between a tenth and ten times the mean", "[lb][wrr]") {

@@ -35,17 +35,21 @@ constexpr Fields kRead[] = {
     {"config.cluster.v3.CircuitBreakers.Thresholds", "priority max_requests"},
     {"config.cluster.v3.Cluster",
      "name type cluster_type eds_cluster_config connect_timeout lb_policy health_checks "
-     "circuit_breakers outlier_detection ring_hash_lb_config least_request_lb_config "
+     "circuit_breakers outlier_detection round_robin_lb_config ring_hash_lb_config "
+     "least_request_lb_config "
      "maglev_lb_config transport_socket metadata common_lb_config load_assignment "
      "load_balancing_policy lrs_server lrs_report_endpoint_metrics "
      "upstream_config"},
     {"config.cluster.v3.Cluster.CommonLbConfig", "healthy_panic_threshold override_host_status"},
     {"config.cluster.v3.Cluster.CustomClusterType", "typed_config"},
     {"config.cluster.v3.Cluster.EdsClusterConfig", "eds_config service_name"},
-    {"config.cluster.v3.Cluster.LeastRequestLbConfig", "choice_count"},
+    {"config.cluster.v3.Cluster.LeastRequestLbConfig", "choice_count slow_start_config"},
     {"config.cluster.v3.Cluster.MaglevLbConfig", "table_size"},
     {"config.cluster.v3.Cluster.RingHashLbConfig",
      "minimum_ring_size hash_function maximum_ring_size"},
+    {"config.cluster.v3.Cluster.RoundRobinLbConfig", "slow_start_config"},
+    {"config.cluster.v3.Cluster.SlowStartConfig",
+     "slow_start_window aggression min_weight_percent"},
     {"config.cluster.v3.LoadBalancingPolicy", "policies"},
     {"config.cluster.v3.LoadBalancingPolicy.Policy", "typed_extension_config"},
     {"config.cluster.v3.OutlierDetection",
@@ -66,6 +70,7 @@ constexpr Fields kRead[] = {
     {"config.core.v3.HealthStatusSet", "statuses"},
     {"config.core.v3.Locality", "region zone sub_zone"},
     {"config.core.v3.Metadata", "filter_metadata typed_filter_metadata"},
+    {"config.core.v3.RuntimeDouble", "default_value"},
     {"config.core.v3.RuntimeFractionalPercent", "default_value"},
     {"config.core.v3.SocketAddress", "address port_value named_port resolver_name"},
     {"config.core.v3.TransportSocket", "typed_config"},
