@@ -35,7 +35,8 @@ absl::Status check_processes(const SidePlan& plan, std::uint64_t processes) {
                                                    processes,
                                                    " or more"));
   };
-  if (plan.calls.sessions > 0 && plan.calls.sessions < processes) return cannot("--session", plan.calls.sessions);
+  if (plan.calls.sessions > 0 && plan.calls.sessions < processes)
+    return cannot("--session", plan.calls.sessions);
   const auto in_flight = static_cast<std::uint64_t>(plan.calls.max_in_flight);
   if (in_flight < processes) return cannot("--max-in-flight", in_flight);
   return absl::OkStatus();
