@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "lb/config_of.hpp"
-#include "lb/leaf/petiole.hpp"
+#include "lb/leaf/warming_petiole.hpp"
 #include "lb/leaf/warmth.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/trace.hpp"
@@ -184,20 +183,21 @@ class LeastRequestPicker final : public Picker {
   WeightedDraw weighted_;  // Empty unless factors of warmth_ differ.
 };
 
-class LeastRequest final : public Petiole {
+class LeastRequest final : public WarmingPetiole {
  public:
   LeastRequest(const LeastRequestConfig& config,
                PolicyContext context,
                EndpointSet::MakeCounter count)
-      : Petiole(
+      : WarmingPetiole(
             "least_request", std::move(context), EndpointSet::Connects::kAtOnce, std::move(count)),
         choices_(choices_of(config)) {}
 
  private:
   bool configure(const ConfigUpdated& update) override {
     const auto& config = config_of<LeastRequestConfig>(update);
-    const bool is_same_count = std::exchange(choices_, choices_of(config)) == choices_of(config);
-    return std::exchange(slow_start_, config.slow_start) != config.slow_start || !is_same_count;
+    const std::uint32_t choices = choices_of(config);
+    const bool is_changed = std::exchange(choices_, choices) != choices;
+    return set_slow_start(config.slow_start) || is_changed;
   }
 
   PickerPtr make_picker() override {
@@ -208,26 +208,11 @@ class LeastRequest final : public Petiole {
     for (std::size_t at = 0; at < endpoints().size(); ++at) {
       if (endpoints()[at].connection != nullptr) counters.push_back(endpoints()[at].counter);
     }
-    warmth_ = Warmth(slow_start_, endpoints(), now());
     return std::make_shared<const LeastRequestPicker>(
-        endpoints().ready(), std::move(counters), choices_, warmth_);
-  }
-
-  bool fire(const TimerId& timer) override {
-    if (!warmth_timer_.fire(timer)) return false;
-    const bool is_ready = state() == ConnectivityState::kReady;
-    if (is_ready && Warmth(slow_start_, endpoints(), now()) != warmth_) want_picker();
-    return true;
-  }
-
-  void follow_up(LbEffects& effects) override {
-    warmth_timer_.follow_up(slow_start_, endpoints(), now(), effects);
+        endpoints().ready(), std::move(counters), choices_, warm_up());
   }
 
   std::uint32_t choices_;
-  std::optional<SlowStart> slow_start_;
-  Warmth warmth_;  // That of the last picker for READY endpoints.
-  WarmthTimer warmth_timer_;
 };
 
 }  // namespace

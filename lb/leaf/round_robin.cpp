@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "lb/leaf/petiole.hpp"
 #include "lb/leaf/stride_picker.hpp"
 #include "lb/leaf/stride_scheduler.hpp"
+#include "lb/leaf/warming_petiole.hpp"
 #include "lb/leaf/warmth.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/trace.hpp"
@@ -104,53 +104,38 @@ std::optional<SlowStart> slow_start_of(const ConfigUpdated& update) {
   return config == nullptr ? std::nullopt : config->slow_start;
 }
 
-class RoundRobin final : public Petiole {
+class RoundRobin final : public WarmingPetiole {
  public:
   explicit RoundRobin(PolicyContext context)
-      : Petiole("round_robin", std::move(context), EndpointSet::Connects::kAtOnce) {}
+      : WarmingPetiole("round_robin", std::move(context), EndpointSet::Connects::kAtOnce) {}
 
  private:
   bool configure(const ConfigUpdated& update) override {
-    const std::optional<SlowStart> slow_start = slow_start_of(update);
-    return std::exchange(slow_start_, slow_start) != slow_start;
+    return set_slow_start(slow_start_of(update));
   }
 
   PickerPtr make_picker() override {
     if (state() == ConnectivityState::kConnecting) return make_queue_picker();
     if (state() == ConnectivityState::kTransientFailure) return make_fail_picker(failure());
-    warmth_ = Warmth(slow_start_, endpoints(), now());
+    const Warmth& warmth = warm_up();
     ++edition_;
-    if (warmth_.is_uneven()) return make_weighing_picker();
+    if (warmth.is_uneven()) return make_weighing_picker(warmth);
     return std::make_shared<const RoundRobinPicker>(endpoints().ready(), context().seed, edition_);
   }
 
-  PickerPtr make_weighing_picker() {
-    const std::vector<double> alike(warmth_.factors().size(), 1.0);
+  PickerPtr make_weighing_picker(const Warmth& warmth) {
+    const std::vector<double> alike(warmth.factors().size(), 1.0);
     return make_stride_picker({"round_robin",
                                "from slow start",
                                endpoints().ready(),
                                {},
-                               StrideScheduler(alike, warmth_.factors()),
-                               warmth_},
+                               StrideScheduler(alike, warmth.factors()),
+                               warmth},
                               draw(context().seed, Salt::kEndpoint, edition_));
-  }
-
-  bool fire(const TimerId& timer) override {
-    if (!warmth_timer_.fire(timer)) return false;
-    const bool is_ready = state() == ConnectivityState::kReady;
-    if (is_ready && Warmth(slow_start_, endpoints(), now()) != warmth_) want_picker();
-    return true;
-  }
-
-  void follow_up(LbEffects& effects) override {
-    warmth_timer_.follow_up(slow_start_, endpoints(), now(), effects);
   }
 
   // The number of pickers so far. Each picker's start positions depend on it.
   std::uint64_t edition_ = 0;
-  std::optional<SlowStart> slow_start_;
-  Warmth warmth_;  // That of the last picker for READY endpoints.
-  WarmthTimer warmth_timer_;
 };
 
 }  // namespace

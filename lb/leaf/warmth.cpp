@@ -13,21 +13,12 @@
 namespace signalbox::lb {
 namespace {
 
-constexpr char kWarmthTimer[] = "slow start";
 constexpr std::size_t kMostTold = 20;
-
-// Whether an endpoint became READY within the window. Costs O(1).
-bool may_be_in_slow_start(const std::optional<SlowStart>& rules,
-                          const EndpointSet& endpoints,
-                          Instant now) {
-  return rules.has_value() && endpoints.count(ConnectivityState::kReady) > 0 &&
-         now - endpoints.last_ready() < rules->window;
-}
 
 }  // namespace
 
 Warmth::Warmth(const std::optional<SlowStart>& rules, const EndpointSet& endpoints, Instant now) {
-  if (!may_be_in_slow_start(rules, endpoints, now)) return;
+  if (!is_possible(rules, endpoints, now)) return;
   rules_ = *rules;
   const std::size_t size = endpoints.count(ConnectivityState::kReady);
   factors_.reserve(size);
@@ -41,6 +32,13 @@ Warmth::Warmth(const std::optional<SlowStart>& rules, const EndpointSet& endpoin
   if (std::ranges::adjacent_find(factors_, std::not_equal_to()) != factors_.end()) return;
   factors_.clear();
   ages_.clear();
+}
+
+bool Warmth::is_possible(const std::optional<SlowStart>& rules,
+                         const EndpointSet& endpoints,
+                         Instant now) {
+  return rules.has_value() && endpoints.count(ConnectivityState::kReady) > 0 &&
+         now - endpoints.last_ready() < rules->window;
 }
 
 std::string Warmth::part_of(std::size_t endpoint) const {
@@ -69,21 +67,6 @@ void Warmth::tell(absl::string_view policy, const ReadyEndpoints& ready, PickTra
   }
   if (left > 0)
     trace.tell({std::string(policy), absl::StrCat(left, " others are in slow start"), "", "CDS"});
-}
-
-bool WarmthTimer::fire(const TimerId& timer) {
-  if (timer.name != kWarmthTimer) return false;
-  if (timer.generation == generation_) runs_ = false;
-  return true;
-}
-
-void WarmthTimer::follow_up(const std::optional<SlowStart>& rules,
-                            const EndpointSet& endpoints,
-                            Instant now,
-                            LbEffects& effects) {
-  if (runs_ || !may_be_in_slow_start(rules, endpoints, now)) return;
-  runs_ = true;
-  effects.push_back(StartTimer{{kWarmthTimer, ++generation_}, slow_start_step(*rules)});
 }
 
 }  // namespace signalbox::lb

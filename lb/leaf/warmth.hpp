@@ -6,20 +6,17 @@
 //   EndpointSet: READY since ─▶ [Warmth] ─▶ factors ─▶ the picker's weights
 //                                  └▶ tell(): steps of explanations
 //
-//   TimerFired ─▶ [WarmthTimer] ─▶ StartTimer, while an endpoint may be in slow start
-//
 // An endpoint's slow start begins whenever the endpoint becomes READY, that is, when it is
 // connected and no judge (outlier detection, health checks) finds it unfit. Endpoints that become
 // READY together have equal factors, and so equal shares.
 //
 // Invariants
 //   I1  A Warmth never changes. While endpoints warm up, pickers are made anew (slow_start_step()).
-//   I2  A policy without slow start has no timer and no factors.
+//   I2  Without slow start there are no factors.
 
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +25,6 @@
 
 #include "lb/leaf/endpoint_set.hpp"
 #include "messages/lb_config.hpp"
-#include "messages/lb_events.hpp"
 #include "messages/pick.hpp"
 
 namespace signalbox::lb {
@@ -39,6 +35,11 @@ class Warmth {
 
   /// The READY endpoints at `now`, in the order of EndpointSet::ready().
   Warmth(const std::optional<SlowStart>& rules, const EndpointSet& endpoints, Instant now);
+
+  /// Whether an endpoint may be in slow start: one became READY within the window. Costs O(1).
+  static bool is_possible(const std::optional<SlowStart>& rules,
+                          const EndpointSet& endpoints,
+                          Instant now);
 
   /// Whether factors differ, so that picks must weigh endpoints. Equal factors change no share.
   bool is_uneven() const { return !factors_.empty(); }
@@ -61,24 +62,6 @@ class Warmth {
   SlowStart rules_;
   std::vector<double> factors_;
   std::vector<Duration> ages_;  // How long each endpoint is READY; empty where factors_ is.
-};
-
-/// The timer of round_robin and least_request in slow start. (weighted_round_robin has a timer for
-/// its weights anyway.)
-class WarmthTimer {
- public:
-  /// False: the timer is another one. Else the caller compares a new Warmth with its picker's.
-  bool fire(const TimerId& timer);
-
-  /// Starts the timer if an endpoint may be in slow start, and the timer does not run. Costs O(1).
-  void follow_up(const std::optional<SlowStart>& rules,
-                 const EndpointSet& endpoints,
-                 Instant now,
-                 LbEffects& effects);
-
- private:
-  std::uint64_t generation_ = 0;
-  bool runs_ = false;
 };
 
 }  // namespace signalbox::lb

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WarmingPetiole — the base class of leaf policies with slow start: round_robin and least_request.
+// (weighted_round_robin has a timer for its weights anyway.)
+//
+//   ConfigUpdated ─▶ set_slow_start() ─▶ [WarmingPetiole] ─▶ warm_up(): the next picker's Warmth
+//   TimerFired ─────────────────────────▶ │ └▶ StartTimer, while an endpoint may be in slow start
+//                                         └▶ want_picker(), if the last picker's factors are old
+//
+// Invariants
+//   I1  Without slow start there is no timer.
+//   I2  The timer runs once at a time, every slow_start_step().
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lb/leaf/petiole.hpp"
+#include "lb/leaf/warmth.hpp"
+#include "messages/lb_config.hpp"
+
+namespace signalbox::lb {
+
+class WarmingPetiole : public Petiole {
+ protected:
+  using Petiole::Petiole;
+
+  /// nullopt: all endpoints weigh alike. True: the rules changed, so a new picker is needed.
+  bool set_slow_start(const std::optional<SlowStart>& rules);
+
+  /// The Warmth for a picker of READY endpoints that is made now.
+  const Warmth& warm_up();
+
+ private:
+  bool fire(const TimerId& timer) final;
+  void follow_up(LbEffects& effects) final;
+
+  std::optional<SlowStart> rules_;
+  Warmth warmth_;  // That of the last picker for READY endpoints.
+  std::uint64_t timer_ = 0;
+  bool is_timed_ = false;
+};
+
+}  // namespace signalbox::lb
