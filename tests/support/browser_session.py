@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import select
+import signal
 import subprocess
 import tempfile
 import time
@@ -40,7 +41,7 @@ class Session:
              "--disable-extensions", "--disable-background-networking", "--remote-debugging-pipe",
              f"--window-size={width},{height}", f"--user-data-dir={self._profile.name}", "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(3, 4),
-            preexec_fn=place)
+            preexec_fn=place, start_new_session=True)
         for end in (commands, answers, *held):
             os.close(end)
         self._unread = b""
@@ -57,11 +58,22 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        self._process.kill()
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self._to)
         os.close(self._from)
-        self._profile.cleanup()
+        self._remove_profile()
+
+    def _remove_profile(self) -> None:
+        """The browser's child processes get SIGKILL too, but each may still finish a write."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self._profile.cleanup()
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
 
     def open(self, address: str) -> None:
         """Opens an address as if a user had typed it."""
