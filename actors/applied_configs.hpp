@@ -4,7 +4,8 @@
 //
 //   channel actor ─▶ add() ─▶ [AppliedConfigs] ─▶ newest_last() ─▶ Runtime::dump
 //
-// The channel's port holds it, so a restarted channel actor goes on with the list. Thread-safe.
+// The ChannelPort holds the AppliedConfigs, so a restarted channel actor adds to the same list.
+// Thread-safe.
 
 #pragma once
 

@@ -14,7 +14,8 @@
 
 namespace signalbox::actors {
 
-/// One per target: applies configurations, publishes snapshots. Owns its watcher and policy tree.
+/// Starts the channel actor of one target. The actor applies configurations and publishes
+/// snapshots. It owns the target's xds_watcher and policy tree.
 protocol::ChannelActor spawn_channel(caf::actor_system& system,
                                      EnvironmentPtr environment,
                                      std::shared_ptr<const ChannelPort> port,

@@ -35,8 +35,8 @@ class ChildPolicies {
     /// Tells the parent's core that the child died.
     std::function<void(const ChildName&)> died;
     /// Tells the parent's core that the dead child cannot be restarted before its next
-    /// configuration comes: it has applied no configuration, and its ReplayLog (supervision.hpp)
-    /// has no other one to try.
+    /// configuration comes: the child has applied no configuration, and its ReplayLog
+    /// (supervision.hpp) has no other configuration to try.
     std::function<void(const ChildName&)> given_up;
   };
 

@@ -11,8 +11,8 @@
 
 namespace signalbox::actors {
 
-/// One per look-up of a LOGICAL_DNS name. The actor blocks during the look-up, and ends once it has
-/// sent the answer.
+/// Starts the dns actor of one look-up of a LOGICAL_DNS name. The actor blocks during the look-up,
+/// and ends once it has sent the result.
 protocol::DnsActor spawn_dns(caf::actor_system& system,
                              EnvironmentPtr environment,
                              protocol::WatcherActor listener);

@@ -6,7 +6,7 @@
 //
 // Invariants
 //   D1  The waiting thread always gets an answer: UNAVAILABLE when the last owner drops the reply
-//       without an answer (its actor died, or the runtime ends).
+//       without an answer (the actor that held the reply died, or the runtime ends).
 //   D2  Only the first call of answer() has an effect.
 //
 // One message owns the reply, so only one thread at a time uses it.

@@ -38,7 +38,7 @@ struct Environment {
   std::shared_ptr<Connector> connector;
   /// Runs the health checks of clusters; null: endpoints are not probed.
   std::shared_ptr<HealthProber> health_prober;
-  /// Asks endpoints for their load (A51). Null: connections have no streams, so WatchLoad does
+  /// Asks endpoints for their load (A51). Null: no endpoint is asked, so the effect WatchLoad does
   /// nothing.
   std::shared_ptr<LoadStreams> load_streams = nullptr;
   /// One transport for each distinct control-plane server of the bootstrap, indexed by ServerId.

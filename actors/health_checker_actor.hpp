@@ -14,8 +14,8 @@
 
 namespace signalbox::actors {
 
-/// One per address of a leaf cluster with health checks: probes the address, and reports its
-/// health. Precondition: the environment has a prober.
+/// Starts the health checker of one address of a leaf cluster with health checks. The actor probes
+/// the address, and reports its health. Precondition: the environment has a prober.
 protocol::HealthCheckerActor spawn_health_checker(caf::actor_system& system,
                                                   EnvironmentPtr environment,
                                                   StartHealthChecks order,

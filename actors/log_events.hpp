@@ -24,10 +24,11 @@ std::optional<LogLine> line_of(const Observation& seen);
 
 LogLine server_line(absl::string_view server, const ServerStatusChanged& changed);
 
-/// The refused resources of a response, with their errors. nullopt: none was refused.
+/// The line for the refused resources of a response, with their errors. nullopt: no resource was
+/// refused.
 std::optional<LogLine> refused_line(absl::string_view server, const ResourcesReceived& received);
 
-/// A whole response was refused.
+/// The line for a response that was refused as a whole.
 LogLine refused_line(absl::string_view server, const ResponseRefused& refused);
 
 LogLine load_line(absl::string_view server, const LoadServerNoted& noted);

@@ -29,8 +29,8 @@ struct PolicyBirth {
   protocol::SubchannelMapActor subchannels;
 };
 
-/// One per node of the policy tree: the actor around any lb::Policy. Owns the actors of its child
-/// policies, and at the root of a leaf cluster also the cluster's subchannel map.
+/// Starts the policy actor of one node of the policy tree. The actor owns the actors of its child
+/// policies. At the root of a leaf cluster it also owns the cluster's subchannel map.
 protocol::PolicyActor spawn_policy(caf::actor_system& system,
                                    EnvironmentPtr environment,
                                    PolicyBirth birth);

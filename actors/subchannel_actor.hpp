@@ -14,7 +14,8 @@
 
 namespace signalbox::actors {
 
-/// One per address of a leaf cluster: connects, reports the end of the connection, and backs off.
+/// Starts the subchannel actor of one address of a leaf cluster. The actor connects, reports the
+/// end of the connection, and waits (back-off) before it connects again.
 protocol::SubchannelActor spawn_subchannel(caf::actor_system& system,
                                            EnvironmentPtr environment,
                                            Address address,

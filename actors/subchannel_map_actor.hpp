@@ -15,7 +15,7 @@ namespace signalbox::actors {
 
 class SubchannelTable;
 
-/// One per leaf cluster: the subchannels and their holders. Owns the subchannels, their health
+/// Starts the subchannel map of one leaf cluster. The actor owns the subchannels, their health
 /// checkers if the cluster has health checks, and the sweeper if calls may belong to sessions.
 /// `table`: receives the subchannels' states for operators; null: they are not shown.
 protocol::SubchannelMapActor spawn_subchannel_map(caf::actor_system& system,

@@ -10,7 +10,7 @@
 
 namespace signalbox::actors {
 
-/// One per runtime, the root of its actors: owns the xds_client, the channels and the
+/// Starts the supervisor of one runtime. The actor owns the xds_client, the channel actors and the
 /// load_reporters.
 protocol::SupervisorActor spawn_supervisor(caf::actor_system& system, EnvironmentPtr environment);
 

@@ -13,8 +13,8 @@
 
 namespace signalbox::actors {
 
-/// One per subchannel map with session affinity: a timer that makes the map look for connections
-/// that no session uses any more.
+/// Starts the sweeper of one subchannel map with session affinity: a timer that makes the map look
+/// for connections that no session uses any more.
 protocol::SweeperActor spawn_sweeper(caf::actor_system& system,
                                      EnvironmentPtr environment,
                                      protocol::SubchannelMapActor map);

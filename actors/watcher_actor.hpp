@@ -16,7 +16,8 @@
 
 namespace signalbox::actors {
 
-/// One per target: turns resources into complete configurations. Owns its dns actors.
+/// Starts the xds_watcher of one target. The actor turns resources into complete configurations,
+/// and owns its dns actors.
 protocol::WatcherActor spawn_watcher(caf::actor_system& system,
                                      EnvironmentPtr environment,
                                      std::shared_ptr<const ChannelPort> port,

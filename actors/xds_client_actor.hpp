@@ -10,7 +10,8 @@
 
 namespace signalbox::actors {
 
-/// One per bootstrap: cache, watchers, does-not-exist timers. Owns an ads_stream per server in use.
+/// Starts the xds_client of one bootstrap. The actor owns an ads_stream actor for each server in
+/// use.
 protocol::XdsClientActor spawn_xds_client(caf::actor_system& system, EnvironmentPtr environment);
 
 }  // namespace signalbox::actors

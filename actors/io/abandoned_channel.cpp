@@ -42,8 +42,8 @@ struct Keeper : grpc_completion_queue_functor {
     grpc_channel_watch_connectivity_state(channel, state, deadline, queue, self.release());
   }
 
-  // Makes the poller serve the channel's socket. If the runtime has ended, perhaps no other object
-  // makes it do so.
+  // Makes the poller serve the channel's socket. After the end of the runtime, this may be the only
+  // Interest left.
   const GrpcPoller::Interest interest;
   const std::shared_ptr<grpc::Channel> channel;
 };

@@ -19,8 +19,8 @@
 //       is called in the same order, at most once for each sent message, when the server's flow
 //       control has let the message pass. `written` is not called after `closed`, and never inside
 //       open().
-//   T4  `closed` has RESOURCE_EXHAUSTED exactly when a message beyond the limit came; its text
-//       names the limit and the remedy.
+//   T4  `closed` has RESOURCE_EXHAUSTED exactly when a received message was longer than the
+//       transport allows. The status's text names the limit and the remedy.
 //   T5  After each `received`, the next `received` comes only after read_next(). Meanwhile a
 //       transport over the network holds at most one message; flow control keeps further messages
 //       at the server. The transport over a file queues its messages. `closed` may come before
@@ -42,7 +42,8 @@ class AdsTransport {
     /// The stream has a connection to the server, so sent messages can reach the server.
     std::function<void()> opened;
     std::function<void(std::string bytes)> received;
-    /// The oldest message that had no `written` yet has left for the server.
+    /// The server's flow control has let a message pass: the oldest sent message that had no
+    /// `written` yet (T3).
     std::function<void()> written;
     std::function<void(absl::Status why)> closed;
   };

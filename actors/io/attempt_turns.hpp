@@ -45,7 +45,8 @@ class AttemptTurns {
  public:
   explicit AttemptTurns(AttemptLimits limits = {}) : limits_(limits) {}
 
-  /// Precondition: `key` is not waiting already.
+  /// Makes the attempt `key` wait until begin() returns it. Precondition: `key` is not waiting
+  /// already.
   void want(Key key) {
     places_.emplace(key, ++wanted_);
     waiting_.emplace(wanted_, std::move(key));

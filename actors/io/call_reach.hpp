@@ -41,7 +41,7 @@ struct CallFacts {
 };
 
 /// `leaves_ready`: whether the call's connection leaves READY, as it does after a real GOAWAY. It
-/// may wait for up to 200 ms, so it is called only if the answer depends on it.
+/// may wait for up to 200 ms, so it is called only if the result depends on it.
 Reach judge_reach(const CallFacts& facts, absl::FunctionRef<bool()> leaves_ready);
 
 }  // namespace signalbox::actors

@@ -24,8 +24,8 @@ struct CertificateFacts {
   std::chrono::system_clock::time_point expires;
 };
 
-/// The certificates of a PEM text, as it lists them: at most 1,000, and only those before the first
-/// malformed one.
+/// The certificates of a PEM text, in the text's order. The first malformed certificate and all
+/// after it are left out, and so are those after the first 1,000.
 std::vector<CertificateFacts> facts_in(absl::string_view pem);
 
 }  // namespace signalbox::actors

@@ -86,8 +86,8 @@ class Provider {
     };
   }
 
-  // Returns an error if the provider has no such file. Otherwise its empty text would make gRPC use
-  // the system's root certificates, or present no certificate.
+  // Returns an error if the provider has no such file. Otherwise the empty text of the missing file
+  // would make gRPC use the system's root certificates, or present no certificate.
   absl::StatusOr<PemTexts> read(TlsFiles& files, bool is_there, absl::string_view field) const {
     if (!is_there) return absl::FailedPreconditionError(absl::StrCat(name_, ": it has no ", field));
     auto texts = files.read();

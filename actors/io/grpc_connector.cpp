@@ -101,8 +101,8 @@ using ListenerPtr = std::shared_ptr<Listener>;
 //      ├───────────┼─▶ Failing ──────▶ gone
 //      └───────────┴─▶ Abandoned, and gone       Also from Failing.
 //
-// Waiting: for its turn to connect (AttemptTurns). Failing: it could not connect, or there are no
-// credentials for it; not reported yet. Abandoned: no attempt wants it any more.
+// Waiting: AttemptTurns does not let it connect yet. Failing: it could not connect, or there are no
+// credentials for it, and no listener knows this yet. Abandoned: no attempt wants it any more.
 struct Transport {
   enum class Phase { kWaiting, kConnecting, kFailing, kReady, kAbandoned };
 
@@ -462,7 +462,8 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
 void GrpcConnector::Pool::leave(const TransportPtr& transport, const ListenerPtr& listener) {
   listener->silence();
   Abandoned unwanted;
-  // Declared before the lock, like `unwanted`: a last reference is dropped after the unlock.
+  // `dropped` and `unwanted` are declared before the lock. If they own the last reference to an
+  // object, the object is destroyed after the unlock.
   ConnectionPtr dropped;
   const std::lock_guard lock(mutex_);
   std::erase(transport->listeners, listener);
@@ -663,7 +664,7 @@ GrpcConnector::~GrpcConnector() {
 std::unique_ptr<Connector::Attempt> GrpcConnector::connect(const Peer& peer,
                                                            Duration timeout,
                                                            Events events) {
-  // The subchannel's attempt: a place among the listeners of a transport.
+  // The Attempt that a subchannel actor holds. It stands for one of a transport's listeners.
   class Place final : public Attempt {
    public:
     Place(std::shared_ptr<Pool> pool, TransportPtr transport, ListenerPtr listener)

@@ -75,7 +75,8 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
   }
 
  private:
-  // A call. Its operations come one after the other, and the last one destroys it.
+  // One call of the stream. Its operations run one after another, and the end of the last operation
+  // destroys the Call.
   class Call final : public GrpcPoller::Tag {
    public:
     Call(std::shared_ptr<EndpointStream> owner,
@@ -114,8 +115,9 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
    private:
     enum class Step : std::uint8_t { kStart, kWrite, kRead, kFinish };
 
-    // A call on a breaking connection may have made the channel connect again (G7 of
-    // grpc_connector.hpp).
+    // The call has ended: reports this to the stream, and destroys the Call. The end of a call on a
+    // breaking connection may leave the channel connecting again; the channel is then abandoned (G7
+    // of grpc_connector.hpp).
     void finished() {
       std::shared_ptr<grpc::Channel> channel = channel_;
       {
@@ -274,7 +276,8 @@ class GrpcLoadStreams final : public LoadStreams {
   std::unique_ptr<Watch> watch(const ConnectionPtr& connection,
                                Duration period,
                                LoadListenerPtr listener) override {
-    // Held until the stream has its listener, so that clean_up() does not take it for unused (S1).
+    // The lock is held until the stream has its listener, so that clean_up() does not take the
+    // stream for unused (S1).
     const std::lock_guard lock(mutex_);
     return std::make_unique<GrpcWatch>(stream_of(connection), period, std::move(listener));
   }
@@ -285,11 +288,11 @@ class GrpcLoadStreams final : public LoadStreams {
     EndpointStreamPtr stream;
   };
 
-  // Precondition of this function and the next: the mutex is held.
+  // Precondition of stream_of() and clean_up(): mutex_ is held.
   EndpointStreamPtr stream_of(const ConnectionPtr& connection) {
     if (streams_.size() >= next_clean_up_) clean_up();
     Entry& entry = streams_[connection.get()];
-    // An earlier connection may have had the same place in memory.
+    // The entry may be of an earlier connection, which had the same address in memory.
     if (entry.stream == nullptr || entry.connection.expired()) {
       entry = {connection,
                std::make_shared<EndpointStream>(static_cast<const GrpcConnection&>(*connection),

@@ -22,8 +22,8 @@
 
 namespace signalbox::actors {
 
-/// The functions are called on the threads of watch(), of ~Watch and of the poller, without a lock.
-/// They must not throw. They are never empty.
+/// The caller must set both functions. They are called on the threads of watch(), of ~Watch and of
+/// the poller, without a lock, and must not throw.
 struct GrpcLoadStreamsOptions {
   std::function<void(LoadReportResult result)> count_report;
   /// `kUnimplemented` is passed at most once for each connection.

@@ -12,8 +12,8 @@
 namespace signalbox::actors {
 namespace {
 
-/// The place of one ProbeByTurns among all of them. Its probe waits for its turn, runs (has_turn),
-/// or does neither.
+/// The state of one ProbeByTurns: its probe waits in Turns::waiting_, is in progress (has_turn), or
+/// does neither.
 struct Seat {
   explicit Seat(std::unique_ptr<HealthProber::Probe> made) : probe(std::move(made)) {}
 
@@ -41,7 +41,8 @@ class Turns : public std::enable_shared_from_this<Turns> {
     begin(seat);
   }
 
-  /// Ends the seat's wait, or ends its turn and begins the turn of the next waiting seat.
+  /// If the seat's probe waits, removes the seat from waiting_. If the probe is in progress,
+  /// records its end, and begins the probe of the seat that has waited longest.
   void leave(const SeatPtr& seat) {
     SeatPtr next;
     {
@@ -62,8 +63,8 @@ class Turns : public std::enable_shared_from_this<Turns> {
   }
 
  private:
-  // Begins the seat's probe. If the ProbeByTurns was destroyed meanwhile, there is no probe to
-  // begin, and its destructor ends the turn by leave().
+  // Begins the seat's probe. Does nothing if the seat's ProbeByTurns was destroyed meanwhile:
+  // ~ProbeByTurns calls leave(), so the next waiting probe begins.
   void begin(const SeatPtr& seat) {
     const std::lock_guard lock(seat->mutex);
     if (seat->probe == nullptr) return;

@@ -55,20 +55,22 @@ class HealthProber {
     Probe& operator=(const Probe&) = delete;
     virtual ~Probe() = default;
 
-    /// Precondition: no other probe of this object is in progress. Never blocks.
+    /// Begins a probe. `answer` gets the outcome. Precondition: no other probe of this object is in
+    /// progress. Never blocks.
     virtual void begin(Answer answer) = 0;
   };
 
   virtual ~HealthProber() = default;
 
-  /// Thread-safe, never blocks. Precondition: the caller keeps the prober longer than its probes.
+  /// Makes a Probe of `target` by `check`, without beginning it. Thread-safe, never blocks.
+  /// Precondition: the caller keeps the prober longer than its probes.
   virtual std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) = 0;
 };
 
 /// The default of `most_at_once` (Q4). It limits how many file descriptors probes use at a time.
 inline constexpr std::size_t kMostProbesAtOnce = 256;
 
-/// Makes the probes of `prober` take turns (Q4).
+/// Returns a prober that makes its probes by `prober`, at most `most_at_once` at a time (Q4).
 std::shared_ptr<HealthProber> make_prober_with_turns(std::shared_ptr<HealthProber> prober,
                                                      std::size_t most_at_once = kMostProbesAtOnce);
 

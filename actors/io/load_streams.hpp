@@ -34,8 +34,9 @@ class LoadStreams {
 
   virtual ~LoadStreams() = default;
 
-  /// Thread-safe, never blocks. `connection` and `listener` are not null. `period`: how often the
-  /// endpoint should report; 0: as often as it allows.
+  /// Passes the load reports of the endpoint of `connection` to `listener` until the Watch is
+  /// destroyed. `period`: how often the endpoint should report; 0: as often as the endpoint allows.
+  /// Precondition: `connection` and `listener` are not null. Thread-safe, never blocks.
   virtual std::unique_ptr<Watch> watch(const ConnectionPtr& connection,
                                        Duration period,
                                        LoadListenerPtr listener) = 0;

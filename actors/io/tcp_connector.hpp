@@ -15,7 +15,7 @@
 //       fails. After any other end of a connection it calls `closed` at once.
 //   P3  An endpoint that closes at once is not connected to again before kStood is over. So a
 //       balancer that accepts connections without having backends costs one attempt a second.
-//   P4  Only the thread uses the sockets; callers post orders to the thread.
+//   P4  Only the connector's thread uses the sockets; callers post orders to that thread.
 
 #pragma once
 

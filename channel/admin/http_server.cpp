@@ -104,7 +104,8 @@ bool HttpServer::start(Lane& lane) {
                        nullptr,
                        &handle,
                        this,
-                       // Never reached: enter() limits to kMaxConnections, and responds 503.
+                       // This limit is never reached: enter() admits at most kMaxConnections, and
+                       // responds 503 to further connections.
                        MHD_OPTION_CONNECTION_LIMIT,
                        2 * kMaxConnections,
                        MHD_OPTION_CONNECTION_MEMORY_LIMIT,

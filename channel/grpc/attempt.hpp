@@ -55,7 +55,8 @@ struct EndedAttempt {
   /// The size of the request that is kept for another attempt; nullopt: the request is not kept.
   std::optional<std::size_t> request_bytes;
   bool is_wanted = true;  ///< The call can be made again, and the application has not cancelled it.
-  /// gRPC may have passed the attempt to a connection; see actors::reach_of(). False: it has not.
+  /// True: gRPC may have passed the attempt to a connection (actors::reach_of()). False: gRPC has
+  /// not passed it to a connection.
   bool was_taken = true;
 };
 

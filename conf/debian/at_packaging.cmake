@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Variables that cpack reads before it makes the packages: the maintainer, the time, and the
-# versions of the libraries that the archives were compiled against.
+# versions of the libraries that signalbox's static libraries (.a) were compiled against.
 #
 #   DEBFULLNAME, DEBEMAIL    the maintainer, as for Debian's devscripts
 #   SOURCE_DATE_EPOCH        the time of all files and of the changelog; by default the time of the
