@@ -186,7 +186,8 @@ actors::GrpcAdsOptions stream_options(const RuntimeOptions& options,
 }
 
 // Adds the transports to all control planes. A resource file stands for a control plane, and comes
-// first. A file gets no load reports. With kAssumed no server gets any, because there are no calls.
+// first. A file gets no load reports. With kAssumed no server gets load reports, because there are
+// no calls.
 absl::Status add_transports(const RuntimeOptions& options,
                             const std::shared_ptr<actors::Log>& log,
                             const xds::Bootstrap& bootstrap,
@@ -255,7 +256,8 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }
 
-// The log names an endpoint without OpenRcaService once for each of its connections.
+// Makes the streams of the endpoints' load reports. If an endpoint has no OpenRcaService, the log
+// says so once for each connection to the endpoint.
 std::shared_ptr<actors::LoadStreams> make_load_streams(
     const std::shared_ptr<actors::Log>& log,
     const std::shared_ptr<metrics::Instruments>& instruments,

@@ -51,7 +51,7 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   /// The throttle of retries, which all channels of the target share; null: no throttling.
   const std::shared_ptr<lb::RetryThrottle>& retry_throttle() const { return retry_throttle_; }
 
-  /// Call it before the target is shared.
+  /// Sets the throttle of retries. Call it before the target is shared.
   void throttle_retries(std::shared_ptr<lb::RetryThrottle> throttle) {
     retry_throttle_ = std::move(throttle);
   }
@@ -62,13 +62,13 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   /// The last configurations that picks have seen, the newest last.
   std::vector<AppliedConfig> applied() const;
 
-  /// Call it before the target is shared.
+  /// Sets the counters of the target's calls. Call it before the target is shared.
   void count_callers(std::shared_ptr<const CallerStats> callers) { callers_ = std::move(callers); }
 
   /// The program's observer of the target's calls; null: none.
   const std::shared_ptr<const CallTracing>& tracing() const { return tracing_; }
 
-  /// Call it before the target is shared.
+  /// Sets the program's observer of the target's calls. Call it before the target is shared.
   void trace_calls(std::shared_ptr<const CallTracing> tracing) { tracing_ = std::move(tracing); }
 
   /// The data that the target's actors publish for Runtime::status() and ready(); null before

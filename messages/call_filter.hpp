@@ -5,8 +5,8 @@
 //   router: route ─▶ CallFilter::apply(FilterCall) of each, in order ─▶ delay ─▶ end, or pick
 //
 // A filter gives orders for the call and does nothing itself: it neither waits nor sends. The
-// router asks the filters of the chain in order, once per call, as soon as the call has its route.
-// It asks no filter after one that ended the call. A call that is picked again is not filtered
+// router runs the filters of the chain in order, once per call, as soon as the call has its route.
+// It runs no filter after one that ended the call. A call that is picked again is not filtered
 // again. The orders are carried out afterwards: first the delays, which add up, then the end, if a
 // filter ended the call.
 //
@@ -26,7 +26,8 @@
 
 namespace signalbox {
 
-/// A call on its way through the filters. Borrowed for the duration of apply().
+/// A call on its way through the filters. A filter may use the FilterCall only during apply() or
+/// explain().
 class FilterCall {
  public:
   virtual ~FilterCall() = default;
@@ -56,8 +57,8 @@ class FilterCall {
   /// to that moment.
   virtual void delay(Duration duration, std::shared_ptr<const void> hold = nullptr) = 0;
 
-  /// Ends the call with this status, of any code, after the call's delays. Later filters are not
-  /// asked. With OK the call ends as if the server had answered with the status and no message.
+  /// Ends the call with this status, of any code, after the call's delays. Later filters do not
+  /// run. With OK the call ends as if the server had answered with the status and no message.
   virtual void end(absl::Status status) = 0;
 
   /// Makes the call part of a session (A55). Returns the object of lb/session/session that the

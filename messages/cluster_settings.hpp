@@ -107,7 +107,7 @@ struct HealthCheck {
   Duration interval{};         ///< From the end of a probe to the next; above 0.
   Duration initial_jitter{};   ///< The first probe waits up to this long.
   Duration interval_jitter{};  ///< Each interval is longer by up to this time.
-  /// Each interval is also longer by up to this percentage.
+  /// Each interval is longer by a random part of the interval, up to this percentage.
   std::uint32_t interval_jitter_percent = 0;
   /// After this number of failed probes in a row the endpoint is unhealthy, and policies treat it
   /// like an ejected endpoint; at least 1. One failure is enough for the first probe. One answer

@@ -19,7 +19,7 @@
 
 namespace signalbox {
 
-/// A cluster is in use that has its load reported to `server`.
+/// A cluster with load reports to `server` is in use.
 struct LoadReportsWanted {
   ServerId server = 0;
 };
@@ -37,7 +37,7 @@ using LrsSessionEvent = std::variant<LoadReportsWanted,
                                      LoadRead,
                                      TimerFired>;
 
-/// The answer is LoadRead.
+/// Asks for the counts that were not reported yet. The event LoadRead brings the answer.
 struct ReadLoad {
   /// The clusters to read. nullopt: no counts are read; the answer says only whether a cluster with
   /// load reports is in use.
@@ -54,8 +54,8 @@ struct SettleLoad {
 struct LoadReportSent {};
 
 /// A remark for the log: the server asks for a report that it cannot have, or does not read
-/// reports, or the session failed. A remembered text is not returned again; the session forgets a
-/// failure when the next response comes.
+/// reports, or the session failed. The session returns the same text only once. After a response
+/// from the server, it may return the text of a failure again.
 struct LoadServerNoted {
   std::string text;
 };

@@ -105,7 +105,7 @@ struct LoadReading {
   std::uint64_t number = 0;
   /// A cluster that has neither counts nor calls in progress is left out.
   std::vector<ClusterLoad> clusters = {};
-  /// Whether a cluster is in use that has its load reported to the server.
+  /// Whether a cluster with load reports to the server is in use.
   bool is_in_use = false;
   /// Names that the server asked for and that no cluster of the server has.
   std::set<std::string> unknown = {};

@@ -8,8 +8,8 @@
 // Pickers are immutable, because any thread reads them, concurrently and inside a read section of
 // the snapshot cell. Pointers in a PickResult are valid until that section ends. A pick changes
 // only two kinds of data, all of them atomics. In the picker: the next position of a rotation, and
-// flags that say that a request to the policy (PickAsk) was already sent. There a stale value is
-// harmless, so these atomics are relaxed. Outside the picker: counters of calls
+// flags that say that a request to the policy (PickAsk) was already sent. A stale value of these
+// two is harmless, so these atomics are relaxed. Outside the picker: counters of calls
 // (messages/counting), and the time when a session last used a host (SessionMark).
 
 #pragma once

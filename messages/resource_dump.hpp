@@ -31,7 +31,8 @@ using WallTime = std::chrono::system_clock::time_point;
 /// envoy.admin.v3.ClientResourceStatus.
 enum class ResourceStatus : std::uint8_t {
   kRequested,  ///< Requested, or about to be requested; no answer has come yet.
-  /// Deleted, not sent in time (unless kTimeout applies), or its name has no valid authority.
+  /// The resource was deleted, or was not sent in time (unless kTimeout applies), or its name has
+  /// no valid authority.
   kDoesNotExist,
   kAcked,          ///< The last response was good.
   kNacked,         ///< The last response was refused; an earlier valid response may be in use.
@@ -42,7 +43,8 @@ enum class ResourceStatus : std::uint8_t {
 /// "REQUESTED", "DOES_NOT_EXIST", … as in the API.
 absl::string_view to_string(ResourceStatus status);
 
-/// The fault of a resource: its last answer was an error, or did not come.
+/// The fault of a resource: its last version was refused, the server reported an error, or nothing
+/// came in time.
 struct ResourceFailure {
   std::string details;
   std::string version;  ///< The version of the refused response; empty: none was refused.

@@ -83,13 +83,13 @@ class SessionMark {
     at_.store(at, std::memory_order_relaxed);
   }
 
-  /// Whether a call came later than `then`.
+  /// Whether a session has sent a call to the endpoint later than `then`.
   bool used_after(Instant then) const {
     const std::int64_t at = at_.load(std::memory_order_relaxed);
     return at != kNever && at > then.time_since_epoch().count();
   }
 
-  /// Precondition: used_after() was true.
+  /// The time of the last call, to within kGrain. Precondition: used_after() has returned true.
   Instant last_used() const { return Instant(Duration(at_.load(std::memory_order_relaxed))); }
 
   /// Takes the time of another mark of the same endpoint, if that time is later.

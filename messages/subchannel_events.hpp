@@ -140,8 +140,8 @@ struct HolderSettled {
   Holder holder;
 };
 
-/// The holder has ended. If it died, the map keeps the addresses that it held for its next
-/// incarnation.
+/// The holder has ended. If the holder died, the map keeps the holder's addresses for the next
+/// incarnation of the holder.
 struct HolderGone {
   Holder holder;
   bool died = false;
@@ -266,7 +266,7 @@ using SubchannelMapEffects = std::vector<SubchannelMapEffect>;
 
 // --- the sweeper: when the map looks for idle sessions ----------------------
 
-/// From the map: it holds addresses of sessions until no session has used them for this time. An
+/// From the map, which holds addresses of sessions until no session has used them for this time. An
 /// update can make the next sweep earlier, never later.
 struct IdleTimeoutSet {
   Duration idle_timeout{};

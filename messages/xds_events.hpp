@@ -79,7 +79,7 @@ struct CloseStream {
   std::uint64_t stream = 0;
 };
 
-/// The answer is AdsBytesWritten, unless the stream ends before.
+/// Sends the bytes on the stream. AdsBytesWritten follows, unless the stream ends before.
 struct SendBytes {
   std::uint64_t stream = 0;
   std::string bytes;  ///< One serialised DiscoveryRequest.
@@ -298,7 +298,8 @@ struct ResolveName {
   DnsName name;
 };
 
-/// If only the notes changed, the configuration is the same pointer as before.
+/// A new configuration for the channel, or new notes. If only the notes changed, the configuration
+/// is the same pointer as before.
 struct EmitConfig {
   XdsConfigPtr config;
   ResolutionNotesPtr notes;

@@ -156,7 +156,7 @@ class Instruments final : public DropCounters, public EndpointCounters {
 
   /// Sets the gauge of the load of one priority of one leaf (tiered mode) as long as the returned
   /// object lives. A changed load needs a new call. Several policies may set the same gauge: it
-  /// shows the newest load of which the object still lives, and ends with the last object.
+  /// shows the load of the newest object that still lives, and ends with the last object.
   /// Precondition: `load` has a percentage.
   std::shared_ptr<const void> hold_load(const TierLoad& load);
 

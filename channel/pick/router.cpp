@@ -91,7 +91,8 @@ std::shared_ptr<channel::WaitList> list_of(const std::shared_ptr<channel::Target
   return {target, target->waiting().get()};
 }
 
-// Null: the call was not routed, or calls are not counted.
+// The counters of the calls to the pick's cluster; null: the call was not routed, or calls are not
+// counted.
 const CallStats* stats_of(const Pick& pick) {
   return pick.cluster() == nullptr ? nullptr : pick.stats();
 }

@@ -15,8 +15,8 @@ class StreamCount {
  public:
   explicit StreamCount(int limit) : state_(std::make_shared<State>()), limit_(limit) {}
 
-  /// Counts one open stream as long as it exists, so the stream keeps it while it is open. It may
-  /// outlive the StreamCount.
+  /// A Seat counts one open stream. The stream keeps its Seat until the stream ends: the end of the
+  /// Seat ends the counting. A Seat may outlive the StreamCount.
   using Seat = std::shared_ptr<void>;
 
   /// Counts another stream. Returns null if as many streams as the limit allows are open.

@@ -2,7 +2,7 @@
 # The files that `cmake --install` installs. All of them are relocatable:
 #
 #   bin/signalbox                       the command
-#   lib/libsignalbox_*.a                the archive of each folder, not joined into one (decision 19)
+#   lib/libsignalbox_*.a                the static library of each folder, not joined into one (decision 19)
 #   lib/cmake/signalbox, lib/pkgconfig  for find_package(signalbox CONFIG) and pkg-config --static
 #   include/signalbox-M.N/signalbox/    the public headers and the headers that they include: see
 #                                       install_headers.cmake
@@ -18,7 +18,8 @@ set(signalbox_package "${CMAKE_INSTALL_LIBDIR}/cmake/signalbox")
 
 # --- libraries and the command ---
 #
-# They are two exports, so that the command can be found without the libraries' dependencies.
+# The libraries and the command are two exports, so that the command can be found without the
+# libraries' dependencies.
 
 # The order is that of linking, because signalbox.pc lists these libraries.
 set(signalbox_libraries admin_services admin_proto channel actors io metrics lb xds xds_proto messages)
@@ -70,13 +71,15 @@ install(FILES "${generated}/signalbox.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/p
 
 # --- documents ---
 #
-# Their places are those in the checkout, so that their links and commands find the files.
+# The documents have the same paths as in the checkout, so that their links and commands find the
+# files.
 
 install(DIRECTORY conf/demo conf/plan conf/quickstart DESTINATION "${CMAKE_INSTALL_DOCDIR}/conf" COMPONENT dev)
 install(FILES conf/bootstrap.example.json conf/bootstrap.file.example.json
   DESTINATION "${CMAKE_INSTALL_DOCDIR}/conf" COMPONENT dev)
 
-# Three documents, all files that they link to, and so on.
+# Installs three documents, all files that they link to, all files that those files link to, and so
+# on.
 set(waiting README.md CHANGELOG.md LICENSE)
 set(documents "")
 while(waiting)

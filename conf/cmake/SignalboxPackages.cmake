@@ -2,7 +2,7 @@
 # The Debian packages that `cpack -G DEB` makes of a build:
 #
 #   signalbox-tools     the command, and its man pages
-#   libsignalbox-dev    the archives, the headers, find_package, pkg-config, the documents
+#   libsignalbox-dev    the static libraries, the headers, find_package, pkg-config, the documents
 #
 #   cmake --install by component ─▶ conf/debian/prepare.cmake: strips, man pages, changelog, copyright ─▶ *.deb
 #
@@ -50,8 +50,8 @@ drop-in gRPC channel, or by a Pick API for other data planes.
 This package has the static libraries, the headers, a CMake package, a
 pkg-config file and the documents.")
 
-# C++ libraries that the archives call. A program must link the series that the archives were
-# compiled against.
+# C++ libraries that signalbox's static libraries (.a) call. A program must link the series of each
+# library (such as gRPC 1.51) that signalbox's libraries were compiled against.
 set(CPACK_SIGNALBOX_SERIES
   libabsl-dev libcaf-dev libgrpc++-dev libprotobuf-dev libre2-dev libyaml-cpp-dev prometheus-cpp-dev)
 # Libraries in C, the dependencies of gRPC's CMake package, and its code generators.

@@ -4,7 +4,7 @@
 #
 # If SIGNALBOX_FAST_BUILD is OFF, there are neither precompiled headers nor joined sources, so an
 # include that a source lacks is an error. `./run nightly includes` builds the release preset in
-# this way. `./run check` so compiles a source of each folder (signalbox_sample).
+# this way. `./run check` compiles one source of each folder in this way (signalbox_sample).
 option(SIGNALBOX_FAST_BUILD "Precompile headers" ON)
 
 # A precompiled header fits all targets only if all targets are compiled with the same options.
@@ -12,7 +12,7 @@ add_compile_options(-pthread)
 set(CMAKE_CXX_COMPILE_OPTIONS_PIE "${CMAKE_CXX_COMPILE_OPTIONS_PIC}")
 
 # Two checkouts share the objects in ccache, because it makes their paths relative (decision 143).
-# It caches a source with a precompiled header only under these two assumptions: no source uses
+# ccache caches a source with a precompiled header only under these two assumptions: no source uses
 # __TIME__, and the macros that a source defines do not change its precompiled header.
 if(SIGNALBOX_FAST_BUILD AND SIGNALBOX_CCACHE AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL SIGNALBOX_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER

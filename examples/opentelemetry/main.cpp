@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes one call with an empty request, and sends its spans to a collector.
+// Makes one call with an empty request, and sends the call's spans to a collector.
 #include <chrono>
 #include <future>
 #include <iostream>

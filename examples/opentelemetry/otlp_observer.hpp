@@ -61,7 +61,8 @@ class OtlpObserver final : public signalbox::CallObserver {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   Json spans_ = Json::array();
-  // The last member, so it is destroyed first: it sends what is left, and ends.
+  // `thread_` is the last member, so it is destroyed first: the thread sends the spans that are
+  // left, and ends.
   std::jthread thread_{[this](const std::stop_token& stop) { run(stop); }};
 };
 

@@ -9,8 +9,9 @@
 // section. When the call ends, ended() is called on every one of them, on any thread. A tracker is
 // Tracked (tracked.hpp): it lives until the call has ended, even if picker and policy are gone.
 //
-// At most one of the trackers is a gate, which may refuse the call. The router asks the gate after
-// all pickers have chosen, and before any begun(). A refused call therefore begins on no tracker.
+// At most one of the trackers is a gate, which may refuse the call. The router calls the gate's
+// enter() after all pickers have chosen, and before any begun(). A refused call therefore begins on
+// no tracker.
 
 #pragma once
 
@@ -57,7 +58,7 @@ using CallTrackerPtr = std::shared_ptr<const CallTracker>;
 
 /// Limits the number of calls that run at a time (A32). The router calls enter() only when the pick
 /// is otherwise complete, and nothing can fail after that. The limit is therefore exact, and a call
-/// that waits or fails takes no place.
+/// that waits or fails does not count against it.
 class CallGate : public CallTracker {
  public:
   /// Returns whether the call may run. The call then counts against the limit until ended().

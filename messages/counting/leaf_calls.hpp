@@ -27,7 +27,7 @@ class LeafCalls final : public Tracked {
 
   const ClusterName& leaf() const { return leaf_; }
 
-  /// Null: its calls are not counted.
+  /// The counters of the leaf's calls; null: these calls are not counted.
   const CallStats* stats() const { return stats_.get(); }
 
   /// Prefetches the cache lines that a call will write.

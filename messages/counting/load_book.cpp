@@ -23,8 +23,8 @@ bool is_held_here_alone(const std::shared_ptr<T>& held) {
   return true;
 }
 
-// The values count as well: a value may be read although an earlier reading has counted its call,
-// or a later one will.
+// A load with metric values is not zero, even if it has no calls: a value and its call may be in
+// two different readings.
 bool is_zero(const LocalityLoad& load) {
   return load.issued == 0 && load.succeeded == 0 && load.failed == 0 && load.in_progress == 0 &&
          load.named.empty() && load.cpu_utilization.calls == 0 && load.mem_utilization.calls == 0 &&

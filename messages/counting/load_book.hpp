@@ -55,7 +55,8 @@ class ClusterCounts {
     LocalityCountsPtr counts = std::make_shared<const LocalityCounts>();
     LocalityTotals reported = {};
     LocalityTotals seen = {};  // The totals of the last reading.
-    // No policy and no call held it at the last reading, before its totals were read.
+    // True: at the last reading, no policy and no call held the counter. This was checked before
+    // the totals were read.
     bool was_unused = false;
   };
 
@@ -108,7 +109,7 @@ class LoadBook {
   /// can be settled.
   LoadReading read(ServerId server, const LoadSelection& selection, Instant now);
 
-  /// Whether a cluster is in use that has its load reported to the server.
+  /// Whether a cluster with load reports to the server is in use.
   bool is_in_use(ServerId server) const;
 
   /// Marks the counts of the reading as reported. Does nothing if `number` is not the number of the

@@ -81,8 +81,9 @@ class LocalityCounts {
   /// `prefixed`: the load report gives the metric the name "named_metrics." + name.
   void add_named(absl::string_view name, bool prefixed, double value) const noexcept;
 
-  /// May run while calls begin and end. A call that is counted as ended is also counted as begun.
-  /// Values of calls that end at this moment may be missing; the next totals have them.
+  /// Returns everything that was counted until now. May run while calls begin and end. A call that
+  /// is counted as ended is also counted as begun. Values of calls that end at this moment may be
+  /// missing; the next totals have them.
   LocalityTotals totals() const;
 
  private:

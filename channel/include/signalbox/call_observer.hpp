@@ -71,8 +71,8 @@ struct CallBegan {
 };
 
 struct DelayBegan {
-  /// A121's word, with the number of the priority that waits, if there is one: "resolving",
-  /// "connecting", "p0:connecting", "subchannel_state_mismatch", "filter_delay",
+  /// Why the call waits: A121's word, after the number of the priority that waits, if there is one:
+  /// "resolving", "connecting", "p0:connecting", "subchannel_state_mismatch", "filter_delay",
   /// "picker_failing_with_wait_for_ready". The different texts are few, and so fit for a metric's
   /// label.
   absl::string_view type = {};
@@ -154,8 +154,8 @@ class CallObserver {
  public:
   virtual ~CallObserver() = default;
 
-  /// A call begins. Null: the call is not observed further. An exporter that itself calls through
-  /// this runtime returns null for its own calls.
+  /// A call begins. Returns the CallTrace that gets the events of the call; null: no object gets
+  /// them. An exporter that itself calls through this runtime returns null for its own calls.
   virtual std::unique_ptr<CallTrace> call_began(const CallBegan& call) = 0;
 };
 

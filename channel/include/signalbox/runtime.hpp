@@ -143,13 +143,13 @@ struct SessionCookieOptions {
   SessionCookieForm form = SessionCookieForm::kGrpc;
 };
 
-/// The buckets of the latencies among the metrics: calls, attempts, waits, configurations, actors.
+/// The buckets of the histograms of latencies: of calls, attempts, waits, configurations, actors.
 enum class LatencyBuckets : std::uint8_t {
   kShort,  ///< 14 bounds from 0.5 ms to 10 s.
   kGrpc,   ///< gRPC's 41 bounds from 0 to 100 s (gRFC A66), which cost three times as many series.
 };
 
-/// How far the metrics tell calls apart.
+/// Whether the metrics count calls, and by which labels.
 enum class MetricsDetail : std::uint8_t {
   kCluster,
   /// Also by endpoint: signalbox_endpoint_rpcs_total{cluster, endpoint, code}. At most 200
