@@ -42,7 +42,7 @@ class ChildPolicies {
 
   void open(PolicyPath parent_path, Hooks hooks);
 
-  /// `map` is the subchannel map of all children that are started from now on.
+  /// Lets children start from now on, with `map` as their subchannel map.
   void serve(protocol::SubchannelMapActor map) {
     map_ = std::move(map);
     suspended_ = false;

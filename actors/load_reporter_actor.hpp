@@ -12,7 +12,8 @@
 
 namespace signalbox::actors {
 
-/// Precondition: the environment has a LoadBook, and a load transport for `server`.
+/// Starts the load_reporter of one server. Precondition: the environment has a LoadBook, and a load
+/// transport for `server`.
 protocol::LoadReporterActor spawn_load_reporter(caf::actor_system& system,
                                                 EnvironmentPtr environment,
                                                 ServerId server);

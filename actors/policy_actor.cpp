@@ -313,8 +313,8 @@ void PolicyState::spawn_map() {
 void PolicyState::begin_map() {
   spawn_map();
   protocol::send(self, map, map_config);
-  // If all policies have applied this generation, the core does not report it again. Without the
-  // report the map would keep released subchannels.
+  // If all policies have applied the map's generation already, the core does not report that again.
+  // Without the report the map would keep released subchannels.
   if (settled >= map_config.generation) protocol::send(self, map, MapGenerationApplied{settled});
   children.resume_all();
 }

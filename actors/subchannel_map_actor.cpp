@@ -38,8 +38,8 @@ using protocol::SweeperActor;
 
 // RestartDue::what says what a RestartDue restarts. An address: the address's subchannel.
 // kSweeperName: the sweeper. kCheckerPrefix and an address: the address's health checker.
-// kAlarmName restarts nothing, but says that a timer of a subchannel is due. No address equals
-// another value.
+// kAlarmName restarts nothing, but says that a timer of a subchannel is due. No address equals one
+// of these other texts.
 const char kSweeperName[] = "sweeper";
 const char kCheckerPrefix[] = "health_checker ";
 const char kAlarmName[] = "alarm";

@@ -81,7 +81,7 @@ class ReplayLog {
   }
 
   /// Returns to_replay(), with which the child is started. Older configurations are dropped: the
-  /// child never sees them, so they must not be blamed. Precondition: to_replay().
+  /// child never sees them, so they must not be blamed. Precondition: to_replay() is not null.
   const ConfigUpdated& replay() {
     while (unproven_.size() > 1)
       unproven_.pop_front();

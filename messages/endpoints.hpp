@@ -109,7 +109,7 @@ struct Endpoints {
   /// EDS policy.overprovisioning_factor, in percent: how far a priority may shrink before the next
   /// priority takes calls. Read only in tiered mode.
   std::uint32_t overprovisioning_percent = 140;
-  /// EDS policy.weighted_priority_health: the health of a priority is the share of healthy
+  /// EDS policy.weighted_priority_health. True: the health of a priority is the share of healthy
   /// endpoints by weight, not by number.
   bool weighted_priority_health = false;
   /// The exceptions of the whole cluster; null: there are none. They may be missing in a slice.

@@ -93,7 +93,7 @@ struct FaultFilter {
 
 /// The configuration of a filter that the program registered, as the control plane wrote it.
 struct RawFilterConfig {
-  /// `text` is the JSON object of a TypedStruct; else it is a serialised message.
+  /// True: `text` is the JSON object of a TypedStruct. False: `text` is a serialised message.
   bool is_json = false;
   std::string text;
 

@@ -55,9 +55,9 @@ struct ClusterManagerConfig {
 
   struct Child {
     Deep<LbConfig> config;
-    /// No selector can choose the child any more; only earlier calls still hold it (A31-14). The
-    /// child's failing picks end their calls, so that no wait_for_ready call keeps the child for
-    /// ever (A31-17).
+    /// True: no selector can choose the child any more; only earlier calls still hold it (A31-14).
+    /// The child's failing picks end their calls, so that no wait_for_ready call keeps the child
+    /// for ever (A31-17).
     bool retiring = false;
 
     friend bool operator==(const Child&, const Child&) = default;
@@ -160,8 +160,8 @@ struct OverrideHostConfig {
   Duration idle_timeout = std::chrono::hours(1);
   /// A session may stay on a host while the host has one of these healths.
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
-  /// The listener's chain has a stateful_session filter, so calls may belong to sessions. False:
-  /// the child's picker takes every call, and no connection is kept.
+  /// True: the listener's chain has a stateful_session filter, so calls may belong to sessions.
+  /// False: the child's picker takes every call, and no connection is kept.
   bool sessions = false;
 
   friend bool operator==(const OverrideHostConfig&, const OverrideHostConfig&) = default;
@@ -376,7 +376,7 @@ LbConfigPtr make_lb_config(Config config) {
 /// The policy's name: "round_robin", "priority", …; a custom policy's own.
 absl::string_view policy_name(const LbConfig& config);
 
-/// Equal in meaning, children included.
+/// Whether both configurations are equal in meaning, children included.
 inline bool same_config(const LbConfigPtr& left, const LbConfigPtr& right) {
   return same_value(left, right);
 }

@@ -55,7 +55,7 @@ struct PriorityHosts {
 struct HostReport {
   std::vector<PriorityHosts> priorities;
   std::uint32_t overprovisioning_percent = 140;
-  /// The health of a priority is computed from weights, not from numbers of hosts.
+  /// True: the health of a priority is computed from weights, not from numbers of hosts.
   bool weighted = false;
 
   friend bool operator==(const HostReport&, const HostReport&) = default;
@@ -135,8 +135,8 @@ struct PickAsked {
 /// Asks the policy to leave IDLE, that is, to connect.
 struct IdleExitRequested {};
 
-/// The answer to RebuildSoon: all messages that were in the mailbox when RebuildSoon was ordered
-/// have been handled.
+/// Follows RebuildSoon: all messages that were in the mailbox when RebuildSoon was ordered have
+/// been handled.
 struct RebuildDue {
   /// How long the last step that published a new picker took, as the policy's actor measured it. 0:
   /// not measured. Always 0 in simulations, because a step takes no virtual time.

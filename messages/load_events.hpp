@@ -24,7 +24,7 @@ struct LoadReportsWanted {
   ServerId server = 0;
 };
 
-/// The answer to ReadLoad.
+/// The counts that ReadLoad has asked for.
 struct LoadRead {
   LoadReading reading;
 };

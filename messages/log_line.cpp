@@ -67,7 +67,7 @@ std::size_t character_length(absl::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0U) != 0x80) return 0;
   }
-  // Overlong forms, surrogates, and numbers beyond Unicode's last.
+  // Overlong forms, surrogates, and numbers beyond Unicode's last code point are no characters.
   if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) ||
       (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F))
     return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The contract between policies, which make pickers, and the router, which calls them: the input of
-// a pick, and its possible answers.
+// a pick, and its possible results.
 //
 //   router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, send the ask
 //
@@ -251,9 +251,10 @@ class Picker {
   /// picker has no endpoints for sessions.
   virtual const SessionHint* session_hint() const { return nullptr; }
 
-  /// Returns the answer of pick(), and reports each step to `trace`. It may allocate. It must not
-  /// change what later picks read (positions, used sessions), and the router does not send its
-  /// requests to policies. The default is pick(), for pickers that change nothing.
+  /// Returns the result that pick() would return, and reports each step to `trace`. It may
+  /// allocate. It must not change what later picks read (positions, used sessions), and the router
+  /// does not send its requests to policies. The default is pick(), for pickers that change
+  /// nothing.
   virtual PickResult explain(const PickArgs& args, PickTrace& /*trace*/) const {
     return pick(args);
   }

@@ -51,8 +51,8 @@ inline constexpr std::size_t kRejectionReasons = 3;
 /// "parse", "semantic", "limit".
 absl::string_view to_string(RejectionReason reason);
 
-/// Why a resource was refused. Of several faults, `reason` is the first of these that occurs:
-/// kLimit, kParse, kSemantic.
+/// Why a resource was refused. If the resource has several faults, `reason` is the first of them in
+/// this order: kLimit, kParse, kSemantic.
 struct Rejection {
   RejectionReason reason = RejectionReason::kSemantic;
   std::string limit;  ///< The first limit that was hit ("max_routes"); empty: none.

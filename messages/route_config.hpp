@@ -44,7 +44,7 @@ struct HeaderMatcher {
   std::string name;  ///< Lower case.
   std::variant<TextMatcher, IntegerRange, PresenceMatcher> matcher;
   bool invert = false;
-  /// An absent header counts as an empty one: HeaderMatcher.treat_missing_header_as_empty.
+  /// True: an absent header counts as an empty one (HeaderMatcher.treat_missing_header_as_empty).
   bool missing_is_empty = false;
 
   friend bool operator==(const HeaderMatcher&, const HeaderMatcher&) = default;
@@ -77,7 +77,7 @@ struct RetryPolicy {
   /// At least 1 ms; doubles with each retry, up to max_interval.
   Duration base_interval = std::chrono::milliseconds(25);
   Duration max_interval = std::chrono::milliseconds(250);  ///< At least base_interval.
-  /// A retry avoids the hosts of the call's earlier attempts (Envoy).
+  /// True: a retry avoids the hosts of the call's earlier attempts (Envoy).
   bool previous_hosts = false;
 
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
@@ -124,7 +124,7 @@ struct ForwardAction {
   std::optional<RetryPolicy> retry = {};
   /// The supported policies of the route; empty: each call gets a random hash (A42).
   std::vector<HashPolicy> hash_policies = {};
-  /// The endpoint's hostname becomes the call's :authority (A81).
+  /// True: the endpoint's hostname becomes the call's :authority (A81).
   bool auto_host_rewrite = false;
 
   friend bool operator==(const ForwardAction&, const ForwardAction&) = default;

@@ -54,7 +54,8 @@ enum class AffinityResult : std::uint8_t {
 };
 inline constexpr std::size_t kAffinityResults = 10;
 
-/// The pick's answer to PickArgs::session. `hosts` is valid as long as the picker is.
+/// The result of a pick for the session in PickArgs::session. `hosts` is valid as long as the
+/// picker is.
 struct Affinity {
   AffinityResult result = AffinityResult::kNone;
   /// The addresses of the picked endpoint, comma-separated, the one in use first; at most as many

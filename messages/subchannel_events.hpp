@@ -29,7 +29,7 @@ struct ConnectRequested {
   bool may_hurry = false;
 };
 
-/// Each attempt has a number. An answer with an old number belongs to an abandoned attempt and is
+/// Each attempt has a number. An event with an old number belongs to an abandoned attempt and is
 /// ignored.
 struct Connected {
   std::uint64_t attempt = 0;
@@ -82,7 +82,8 @@ enum class ProbeOutcome : std::uint8_t {
   kUndone
 };
 
-/// Each probe of a check has a number, so a late answer is recognised.
+/// A probe has ended. Each probe of a check has a number, so that the ProbeEnded of an earlier
+/// probe is recognised.
 struct ProbeEnded {
   std::size_t check = 0;  ///< Index into the cluster's health_checks.
   std::uint64_t number = 0;

@@ -69,12 +69,12 @@ using AdsSessionEvent = std::variant<Subscribe,
                                      AdsStreamClosed,
                                      TimerFired>;
 
-/// Opens stream number `stream`. The answer is AdsStreamOpened or AdsStreamClosed.
+/// Opens stream number `stream`. AdsStreamOpened or AdsStreamClosed follows.
 struct OpenStream {
   std::uint64_t stream = 0;
 };
 
-/// Closes the stream. There is no answer.
+/// Closes the stream. No event follows.
 struct CloseStream {
   std::uint64_t stream = 0;
 };
@@ -293,7 +293,7 @@ using DependencyEvent = std::variant<ResourcesChanged,
                                      ClientReplaced,
                                      TimerFired>;
 
-/// Starts a DNS look-up. The answer is NameResolved.
+/// Starts a DNS look-up. NameResolved follows.
 struct ResolveName {
   DnsName name;
 };

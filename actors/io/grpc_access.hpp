@@ -156,9 +156,10 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
                                        position);
   }
 
-  /// Call it once per context. It takes over the reference to the call, and applies settings that
-  /// were made before: credentials, cancellation. `owned` lives until ~ClientContext, which
-  /// destroys it after the call's reference and the interceptors.
+  /// Makes `call` the call of the context. May be called once per context. Takes over the reference
+  /// to `call`, and applies settings that were made in the context before: credentials,
+  /// cancellation. `owned` lives until ~ClientContext, which destroys it after the call's reference
+  /// and the interceptors.
   static void set_call(ClientContext& context, grpc_call* call, std::shared_ptr<void> owned) {
     context.set_call(call, std::shared_ptr<Channel>(std::move(owned), nullptr));
   }

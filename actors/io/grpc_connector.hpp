@@ -128,9 +128,9 @@ class GrpcConnector final : public Connector {
 /// The gRPC target that names `address` and nothing else.
 std::string grpc_target(const Address& address);
 
-/// Whether gRPC's name for the peer of `call` shows that no transport has the call (G4). The call
-/// was made on a channel to a grpc_target(). Also true for a cancelled call that had a transport;
-/// gRPC itself cancels a call when a write fails.
+/// Whether gRPC's name for the peer of `call` shows that no transport has the call (G4).
+/// Precondition: `call` was made on a channel to a grpc_target(). The result is also true for a
+/// cancelled call that had a transport; gRPC itself cancels a call when a write fails.
 bool has_no_transport(grpc_call* call);
 
 /// How far the context's call, made on `connection`, came. `was_taken`: a transport may have had

@@ -30,7 +30,7 @@ class Descriptor {
 
   int operator*() const { return number_; }
 
-  /// The caller must close the descriptor.
+  /// Gives up the descriptor. The caller must close it.
   int release() { return std::exchange(number_, -1); }
 
  private:

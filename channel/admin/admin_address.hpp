@@ -32,7 +32,7 @@ struct LoopbackAddress {
 
 using AdminAddress = std::variant<UnixAddress, LoopbackAddress>;
 
-/// "unix:PATH" or "HOST:PORT", where HOST is localhost (127.0.0.1), 127.x.x.x or [::1].
+/// Parses "unix:PATH" or "HOST:PORT", where HOST is localhost (127.0.0.1), 127.x.x.x or [::1].
 /// INVALID_ARGUMENT names what was found and what is allowed.
 absl::StatusOr<AdminAddress> parse_admin_address(absl::string_view text);
 

@@ -21,7 +21,7 @@
 //   GET /metrics, /stats/prometheus   Prometheus' text
 //
 // Invariants
-//   A1  It only reads: every method but GET is refused (405).
+//   A1  The server only reads: every method but GET is refused (405).
 //   A2  A request that a browser sends for another site's web page is refused (403). Such a request
 //       has an Origin header, or a Sec-Fetch-Site header that is neither "none" nor "same-origin",
 //       or, on a network socket, a Host header other than the loopback. When a user opens an admin

@@ -34,7 +34,8 @@ struct ExplainQuestion {
 /// is wrong.
 absl::StatusOr<std::pair<std::string, std::string>> parse_header(const std::string& text);
 
-/// INVALID_ARGUMENT says what is wrong, and what would be right.
+/// Returns the call that the query describes. INVALID_ARGUMENT says what is wrong, and what would
+/// be right.
 absl::StatusOr<ExplainQuestion> parse_explain_query(
     const std::multimap<std::string, std::string>& query);
 

@@ -36,7 +36,8 @@ struct Timeline {
   std::string target;
   ClusterName cluster;
   ClusterName aggregate;
-  /// Without gaps, from the common begin of all rows until RuntimeStatus::made.
+  /// The segments follow one another without gaps, from the common begin of all rows until
+  /// RuntimeStatus::made.
   std::vector<TimelineSegment> segments;
 };
 

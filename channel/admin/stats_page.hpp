@@ -18,7 +18,8 @@ namespace signalbox::channel {
 /// The longest filter, in bytes.
 inline constexpr std::size_t kLongestFilter = 1024;
 
-/// INVALID_ARGUMENT: the filter is too long, or no regular expression.
+/// Returns the lines of `metrics` that the filter matches. INVALID_ARGUMENT: the filter is too
+/// long, or no regular expression.
 absl::StatusOr<std::string> stats_text(absl::string_view metrics, const std::string& filter);
 
 }  // namespace signalbox::channel

@@ -130,7 +130,8 @@ CallIntent CallBinder::begin(grpc::ClientContext& context) {
   CallIntent intent;
   intent.seed = next_seed();
   intent.wait_for_ready = GrpcAccess::wait_for_ready(context);
-  // Early enough: gRPC reads the flag only when the first batch is made.
+  // wait_for_ready can still be cleared here: gRPC reads the flag only when the first batch is
+  // made.
   if (intent.wait_for_ready) context.set_wait_for_ready(false);
   const gpr_timespec deadline = context.raw_deadline();
   if (deadline.clock_type != GPR_CLOCK_REALTIME)

@@ -98,8 +98,8 @@ class CallBinder final : public grpc::internal::CallHook,
   /// the call has a retry policy, moves the intent to the call interceptor, which may retry.
   grpc::internal::Call fail(const absl::Status& status, CallIntent& intent, const CallSite& site);
 
-  // Steps of bind() and fail(). QueuedCall and Attempts also use them alone, for calls that wait or
-  // are retried.
+  // Steps of bind() and fail(). QueuedCall and Attempts call these functions directly, for calls
+  // that wait or are retried.
 
   /// Makes the context's interceptors: the application's, the call interceptor, and gRPC's global
   /// interceptor.

@@ -66,7 +66,8 @@ struct GrpcChannelOptions {
   std::shared_ptr<const CallerStats> callers = nullptr;
   /// The program's observer of the target's calls; null: none.
   std::shared_ptr<const CallTracing> tracing = nullptr;
-  /// The target is invalid: GetState() returns TRANSIENT_FAILURE, even after the runtime's end.
+  /// True: the target is invalid, so GetState() returns TRANSIENT_FAILURE, even after the runtime's
+  /// end.
   bool is_wrong_target = false;
 };
 

@@ -268,7 +268,7 @@ bool RetriedCall::go_out(Lock lock, Methods& methods) {
   return false;
 }
 
-// Notes whether the attempt has reached a transport. This is asked early, after batches that
+// Records whether the attempt has reached a transport. gRPC is asked early, after batches that
 // succeeded: when a batch fails, gRPC cancels the call, and no longer says which transport it had.
 void RetriedCall::record_transport() {
   if (was_taken_ || current_.call() == nullptr) return;

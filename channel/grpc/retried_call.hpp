@@ -164,14 +164,14 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   const std::unique_ptr<Replay> replay_;
 
   std::mutex mutex_;  ///< Guards the members below.
-  /// The call is settled, no batch is left in batches_, and the application still receives the
-  /// headers itself. So fill() and intercept() have nothing to do, and take no lock.
+  /// True: the call is settled, no batch is left in batches_, and the application still receives
+  /// the headers itself. So fill() and intercept() have nothing to do, and take no lock.
   std::atomic<bool> is_quiet_{false};
   State state_ = State::kOpen;
   Step step_ = Step::kHeaders;
   int entering_;
-  /// The operations of a batch are unknown, because an interceptor continued it on another thread.
-  /// So the call cannot be made again.
+  /// True: the operations of a batch are unknown, because an interceptor continued the batch on
+  /// another thread. So the call cannot be made again.
   bool is_blind_ = false;
   grpc::internal::Call current_;
   std::list<Batch> batches_;

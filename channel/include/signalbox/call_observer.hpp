@@ -87,7 +87,8 @@ struct DelayBegan {
 struct AttemptBegan {
   /// The attempts before this one, without transparent retries: grpc-previous-rpc-attempts.
   std::uint32_t previous_attempts = 0;
-  /// The call was made again immediately, because no server had processed its previous attempt.
+  /// True: the call was made again immediately, because no server had processed its previous
+  /// attempt.
   bool is_transparent_retry = false;
   Instant at = {};
 };

@@ -120,7 +120,7 @@ struct TargetStatus {
   std::string name;  ///< As the program wrote it: "xds:///orders".
   ConnectivityState state = ConnectivityState::kConnecting;
   std::optional<WallTime> since;  ///< Since when `state` holds.
-  /// Calls can be sent: a configuration is in use, and `state` is READY or IDLE.
+  /// True: calls can be sent, because a configuration is in use, and `state` is READY or IDLE.
   bool ready = false;
   /// Why no configuration is in use. OK: a configuration is in use, or the first has not come yet.
   absl::Status failure;
