@@ -59,8 +59,8 @@ void ChildPolicies::lost(const ChildName& name) {
   if (hopeless) hooks_.given_up(name);
 }
 
-// Restarts the child after its restart delay. Ignores a `due` that has not the number that the
-// child awaits: such a `due` belongs to an earlier child of the same name, which was stopped.
+// Restarts the child after its restart delay. Ignores a `due` with a number that the child does not
+// await: that `due` was meant for an earlier child of the same name, which was stopped.
 void ChildPolicies::restart_due(const protocol::RestartDue& due) {
   const ChildName name(due.what);
   const auto found = children_.find(name);

@@ -61,7 +61,7 @@ class Attempts {
 
   bool is_cancelled() const { return cancelled_; }
 
-  // About the call as a whole.
+  // The next functions are about the call as a whole, and not about one attempt.
 
   /// The application has started the call, by its first batch. There may be no attempt yet.
   void call_begun() {
