@@ -16,7 +16,8 @@ namespace {
 
 constexpr absl::string_view kEast = "xdstp://east/envoy.config.";
 
-// Resources of the second authority have new-style names with the authority "east".
+// Resources of authority 1 have xdstp names (A47) with the authority "east". Names of authority 0
+// are plain numbers.
 ResourceKey resource_key(const FallbackKey& key) {
   const bool is_cluster = key.type == ResourceType::kCluster;
   const absl::string_view type =

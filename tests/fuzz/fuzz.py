@@ -48,8 +48,8 @@ MALLOC_MB = 64  # The limit for one allocation.
 BUDGET = [f"-timeout={INPUT_SECONDS}", f"-rss_limit_mb={RSS_MB}", f"-malloc_limit_mb={MALLOC_MB}"]
 PROGRESS_SECONDS = 10.0
 
-# AddressSanitizer keeps freed memory to find its later use. Its default of 256 MB would look like a
-# leak.
+# AddressSanitizer keeps freed memory in a quarantine, to find a later use of it. A quarantine of
+# the default size, 256 MB, would look like a leak.
 ASAN_OPTIONS = "quarantine_size_mb=64:detect_stack_use_after_return=1:strict_string_checks=1"
 
 

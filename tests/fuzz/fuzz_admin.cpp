@@ -7,10 +7,10 @@
 //   H2  Headers without a flaw have no NUL, no CR without LF, and at most one Host.
 //   H3  A path has no space, no query and no end of line.
 //   H4  A Host that passes is localhost or an address of the loopback, with or without a port.
-//   H5  A question is refused as INVALID_ARGUMENT, or has a target, a method and headers that gRPC
-//       takes. An admin address that is accepted reads again as the same address.
-//   H6  A filter is refused as INVALID_ARGUMENT, or keeps only lines of the metrics.
-//   H7  Escaped text has no markup and no control character but the newline.
+//   H5  A query of /explain is refused as INVALID_ARGUMENT, or has a target, a method and headers
+//       that gRPC takes. The text of an accepted admin address is parsed to the same address.
+//   H6  The filter of /stats is refused as INVALID_ARGUMENT, or keeps only lines of the metrics.
+//   H7  Text that was escaped for HTML has no markup and no control character but the newline.
 
 #include <map>
 #include <optional>

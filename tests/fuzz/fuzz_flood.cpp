@@ -103,8 +103,8 @@ void check(const std::string& bytes) {
   options.limits.max_regexes = 64;
   options.limits.max_regexes_memory = std::size_t{1} << 20U;
   options.limits.max_resources = 1000;
-  // The first call also allocates objects that live as long as the process. These bytes do not
-  // cause them, so they are not counted.
+  // The first call also allocates objects that live as long as the process, whatever the bytes are.
+  // So only the second call is counted.
   (void)xds::decode_response(bytes, options);
   const testing::CountedMemory counted;
   (void)xds::decode_response(bytes, options);

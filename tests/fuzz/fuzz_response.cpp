@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a DiscoveryResponse.
+// Any bytes as a DiscoveryResponse, checked by the rules of resource_rules.hpp.
 
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "tests/fuzz/fuzz_target.hpp"

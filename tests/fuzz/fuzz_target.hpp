@@ -6,10 +6,10 @@
 //         │                                               │
 //         └────────▶ LLVMFuzzerCustomMutator ◀────────────┘   only in targets that define it
 //
-// A target is one source. It defines the first function. It may also define the second, if random
-// changes of bytes seldom make valid input. Linked with libFuzzer the target searches for failures;
-// linked with replay.cpp it is a test of its corpus. SIGNALBOX_FUZZ_EXPECT aborts with a text on
-// stderr when a condition does not hold.
+// A target is one source, which must define LLVMFuzzerTestOneInput. It should also define
+// LLVMFuzzerCustomMutator if random changes of bytes seldom make valid input. Linked with libFuzzer
+// the target searches for failures; linked with replay.cpp it is a test of its corpus.
+// SIGNALBOX_FUZZ_EXPECT aborts with a text on stderr when a condition does not hold.
 
 #pragma once
 
@@ -22,7 +22,8 @@
 #include "absl/strings/string_view.h"
 
 extern "C" {
-/// Always 0. The names and signatures are libFuzzer's.
+/// Tries one input, and aborts if a rule is broken. Must return 0. libFuzzer prescribes the names
+/// and signatures of these functions.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 /// Changes the `size` bytes at `data`, which have room for `max_size`; returns the new size.

@@ -185,8 +185,7 @@ void ProtoMutator::mutate_any(Any& any) {
       any.set_type_url(donors_.type_url(chance_));
       return;
     case 2: {
-      // Wraps the resource in a Resource message; wrappers may be nested, as deep as the limit
-      // allows.
+      // Wraps the resource in a Resource message. A wrapped resource may be wrapped again.
       Any wrapper;
       const Any before = any;
       any.set_type_url("type.googleapis.com/envoy.service.discovery.v3.Resource");
@@ -302,7 +301,7 @@ void ProtoMutator::add(Message& message, const Field& field) {
   }
 }
 
-// Fills a new sub-message: with a donor's content, or with changes of its own.
+// Fills a new sub-message: with a copy of a donor, or by one random change.
 void ProtoMutator::grow(Message& message) {
   if (depth_ >= kMaxDepth) return;
   const Message* donor =
@@ -342,7 +341,7 @@ std::string ProtoMutator::text(std::string before, bool bytes) {
   return chance_.one_in(4) ? before + chance_.pick(kTexts) : chance_.pick(kTexts);
 }
 
-// --- libFuzzer's way to ask -------------------------------------------------
+// --- the body of LLVMFuzzerCustomMutator --------------------------------------
 
 std::size_t mutate_bytes(const Message& prototype,
                          const Donors& donors,

@@ -35,10 +35,10 @@ class Donors {
   /// Adds the message and all messages below it.
   void add(const Message& message);
 
-  /// A message of that type; null: there is none.
+  /// A random added message of that type; null: none was added.
   const Message* find(const ::google::protobuf::Descriptor& type, Chance& chance) const;
 
-  /// A type URL that one of the Anys has. Precondition: there was an Any.
+  /// A random type URL from the Anys in all added messages. Precondition: an Any was added.
   const std::string& type_url(Chance& chance) const { return chance.pick(type_urls_); }
 
  private:

@@ -81,14 +81,15 @@ void keep_input(int signal) {
   ::raise(signal);
 }
 
-// The peak resident memory, which never falls. It includes that of the process before exec.
+// The peak resident memory of this process, which never falls. It includes the peak of the program
+// that ran in the process before exec.
 long most_resident_kib() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
   return used.ru_maxrss;
 }
 
-// The kernel sends SIGPROF after so much CPU time of this process; 0: never.
+// The kernel sends SIGPROF once this process has used `seconds` of CPU time; 0: never.
 void limit_time(int seconds) {
   const itimerval most{{}, {seconds, 0}};
   ::setitimer(ITIMER_PROF, &most, nullptr);

@@ -33,7 +33,7 @@ using xds::DecodedResponse;
 using xds::parse_resource;
 using xds::ParseOptions;
 
-// Stops protobuf from logging texts that are not UTF-8.
+// Without this object protobuf writes a log message for each string that is not UTF-8.
 const ::google::protobuf::LogSilencer silence;
 
 const ParseOptions& everything() {
@@ -197,7 +197,7 @@ void check_received(const DecodedResponse& response) {
       xds::is_utf8(response.nack_detail), "R2: a NACK is UTF-8", response.nack_detail);
   const auto counted =
       std::accumulate(received.rejected.begin(), received.rejected.end(), std::uint64_t{0});
-  // Several resources with one name become one invalid name, but each refusal may be counted.
+  // Refused resources with the same name make one invalid entry, but may be counted several times.
   SIGNALBOX_FUZZ_EXPECT((counted > 0) == (invalid > 0) && counted >= invalid,
                         "R1: what is refused is counted",
                         absl::StrCat(counted, " counted, ", invalid, " invalid"));

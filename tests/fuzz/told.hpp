@@ -41,8 +41,8 @@ inline bool is_right(const Told& told,
   }
   if (wrong != Code::kOk) return told.error == wrong;
   if (server_failed) return told.error == Code::kUnavailable;
-  // A server's error stays the last thing told after the server works again: no event takes it
-  // back.
+  // When the server works again, no event takes its error back. So UNAVAILABLE may still be the
+  // last error that the watcher was told.
   return told.error == Code::kOk || told.error == Code::kUnavailable;
 }
 
@@ -73,8 +73,8 @@ inline void note(Told& told, const AmbientErrorChanged& changed) {
   told.ambient = changed.status.code();
 }
 
-/// The first four actions, alike for a model and for the code under test. Two watch a resource
-/// drawn by `make_key`, the third unwatches one, and in the fourth the watcher leaves.
+/// Makes the action with the number `action`. 0 and 1: `watcher` watches a resource that `make_key`
+/// draws. 2: it unwatches such a resource. 3: the watcher leaves.
 template <typename World, typename MakeKey>
 void change_watches(World& world, std::size_t action, WatcherId watcher, MakeKey&& make_key) {
   if (action == 3) return world.watcher_gone(watcher);

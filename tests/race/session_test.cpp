@@ -178,8 +178,8 @@ int make_calls(const lb::Router& router, World& world, int seed, const std::atom
       if (!pick.set_cookie().empty()) ++broken;
       continue;
     }
-    // The pick has a connection, and its cookie names that connection's address, although hosts and
-    // connections are replaced meanwhile.
+    // A complete pick has a connection. If the call stays on its cookie's host, the pick sets no
+    // cookie; otherwise the set cookie must name the connection's address.
     const std::string there = pick.connection()->address().str();
     const bool stays = i % 7 != 0 && there == own;
     const std::string expected = stays ? "" : there + ";c";

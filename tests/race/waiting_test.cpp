@@ -28,7 +28,7 @@ class Sleeper final : public channel::Waiter {
     changed_.notify_all();
   }
 
-  /// False: no wake-up came in 30 s, so one was lost.
+  /// Waits for wake(). Returns false if none came in 30 s: then a wake-up was lost.
   bool sleep() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return woken_; });

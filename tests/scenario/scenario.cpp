@@ -104,7 +104,7 @@ Scenario::Words Scenario::do_command(const Words& words) {
   return {"unknown command: " + verb};
 }
 
-// Runs a command that changes the control plane's configuration.
+// Runs a command that changes the control plane's configuration; false: it is no such command.
 bool Scenario::do_cluster(const Words& words) {
   const std::string& verb = words[0];
   const std::string name = words.size() > 1 ? words[1] : "";
@@ -148,7 +148,7 @@ bool Scenario::do_cluster(const Words& words) {
   return true;
 }
 
-// Runs a command about the network or the clock.
+// Runs a command about the network, held calls or the clock; false: it is no such command.
 bool Scenario::do_world(const Words& words) {
   const std::string& verb = words[0];
   const Words addresses = tail(words, 1);

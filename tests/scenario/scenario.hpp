@@ -16,18 +16,22 @@
 //                                    after the one in use that stay connected
 //   sessions on|off                  whether calls may belong to sessions
 //   eds NAME PRIORITY | PRIORITY …   endpoints, as XdsWorld writes them: east:a,b west*3:c
-//   dns NAME ADDRESS                 aggregate NAME LEAF …
-//   lost NAME WHY …                  its resource is unavailable    remove NAME
-//   apply NAME … [retiring NAME …]   the clusters that the routes name
-//   up ADDRESS …   down ADDRESS …    the network
+//   dns NAME ADDRESS                 sets a LOGICAL_DNS cluster
+//   aggregate NAME LEAF …            sets an aggregate cluster
+//   lost NAME WHY …                  the cluster's resource does not exist, for the reason WHY
+//   remove NAME                      removes the cluster from the configuration
+//   apply NAME … [retiring NAME …]   applies the configuration. The routes name the first clusters;
+//                                    only earlier calls hold the retiring ones
+//   up ADDRESS …   down ADDRESS …    connections to the address succeed, or break and fail
 //   bad ADDRESS …   good ADDRESS …   calls to the address fail, or succeed again
 //   advance 10s                      moves the clock (ms, s, min)
 //   pick NAME                        the endpoints of the cluster's calls
-//   share NAME                       the endpoints of a thousand calls
+//   share NAME                       the number of calls to each endpoint, of a thousand calls
 //   users NAME USER …                the endpoint of each user's calls, hashed by USER
 //   visit NAME USER …                one call of each user's session: its endpoint, and why
 //   call NAME CALLS                  calls in sequence; the count of each answer
-//   hold NAME CALLS   end            the same, but the calls run until `end`
+//   hold NAME CALLS                  as call, but the calls run until `end`
+//   end                              ends the calls of every `hold`
 
 #pragma once
 

@@ -59,8 +59,8 @@ void deaths_are_those_that_happened(const Books& books,
                                     const Stage& stage,
                                     FakeComplaints& complaints);
 
-/// Checks that signalbox_priority_active names the priority in use (A56), for clusters with one
-/// tree.
+/// Checks that signalbox_priority_active names the priority in use (A56), for each cluster that is
+/// a node of exactly one policy tree.
 void active_priorities_are_the_best(const Books& books,
                                     const Topology& topology,
                                     FakeComplaints& complaints);

@@ -80,7 +80,7 @@ class Calls {
     bool wait_for_ready = false;
     std::optional<Duration> deadline;
     Duration length{};
-    /// The client that makes the call. The call has the client's cookie.
+    /// The client that makes the call, with its cookie. nullopt: the call has no cookie.
     std::optional<std::uint64_t> client = std::nullopt;
   };
 

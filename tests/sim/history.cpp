@@ -38,13 +38,14 @@ HostModel deal_host(int number, FakeChance& chance) {
   return host;
 }
 
-// Deals hosts to priorities and localities anew, each at most once.
+// Makes random priorities and localities, and puts each host into at most one locality.
 std::vector<PriorityModel> deal_hosts(FakeChance& chance) {
   std::vector<PriorityModel> priorities(1 + chance.below(4));
   for (std::size_t i = 0; i < priorities.size(); ++i) {
     const std::size_t zones = 1 + chance.below(3);
     for (std::size_t zone = 0; zone < zones; ++zone) {
-      // Some zones have the same name in several priorities, so a zone may move between priorities.
+      // The name has the priority's number, so no two priorities share a name. An "x" in the name
+      // is random, so dealing anew may rename a locality.
       priorities[i].push_back({absl::StrCat("z", i, chance.percent(70) ? "" : "x", zone),
                                static_cast<unsigned>(1 + chance.below(3)),
                                {}});
@@ -226,7 +227,7 @@ void change_policy(ClusterModel& cluster, FakeChance& chance) {
   cluster.policy = &policy_table()[chance.below(policy_table().size())];
 }
 
-// How an aggregate spreads its calls, and when its priorities panic.
+// Changes an aggregate's mode (how it spreads calls) and its panic threshold.
 void change_spread(ClusterModel& cluster, FakeChance& chance) {
   using Mode = std::optional<AggregateMode>;
   cluster.mode =
@@ -307,7 +308,8 @@ Touched mutate_route(Topology& topology, FakeChance& chance) {
   return {""};
 }
 
-// A target without a virtual host gets one back by the next mutate(), which then calls this.
+// Gives a target without a virtual host its virtual host back. If all targets have one, takes one
+// target's virtual host away; then the next mutate() calls this function again.
 Touched mutate_virtual_host(Topology& topology, FakeChance& chance) {
   const auto left_out = std::ranges::find_if(
       topology.targets, [](const TargetModel& target) { return target.for_somebody_else; });

@@ -72,7 +72,8 @@ using LeastRequest = known::least_request::v3::LeastRequest;
 using Weighted = known::client_side_weighted_round_robin::v3::ClientSideWeightedRoundRobin;
 using Random = known::random::v3::Random;
 
-// Half of its weight at first, so that no host gets too few of the picks of promises.cpp.
+// Sets slow start (A100). A new host begins with half of its weight, because promises.cpp needs
+// picks of every host.
 template <typename Message>
 void begin_slowly(Message& message) {
   auto& slow = *message.mutable_slow_start_config();
@@ -81,7 +82,8 @@ void begin_slowly(Message& message) {
   slow.mutable_min_weight_percent()->set_value(50);
 }
 
-// With slow start (A100). When the window has passed, the policy is the plain one.
+// Writes the policy below wrr_locality, with slow start (A100). Once the slow-start window has
+// passed, the policy acts as it does without slow start.
 template <typename Message>
 void write_slow(LoadBalancingPolicy& policy) {
   known::wrr_locality::v3::WrrLocality message;
@@ -91,7 +93,7 @@ void write_slow(LoadBalancingPolicy& policy) {
   add(policy, message);
 }
 
-// Endpoints report their load on streams (A58).
+// Writes weighted_round_robin below wrr_locality. Endpoints report their load on streams (A58).
 void write_weighted(LoadBalancingPolicy& policy) {
   known::wrr_locality::v3::WrrLocality message;
   Weighted weighted;

@@ -73,7 +73,8 @@ void set_limit(const ClusterModel& model, Cluster& cluster) {
   }
 }
 
-// Short intervals, so that ejection and return both happen within the turmoil (A50).
+// Writes outlier detection (A50). Its times are short, so that hosts are ejected and return while
+// the world's faults still go on.
 void set_ejection(const ClusterModel& model, Cluster& cluster) {
   if (!model.ejects) return;
   auto& settings = *cluster.mutable_outlier_detection();

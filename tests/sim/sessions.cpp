@@ -61,7 +61,8 @@ void check_set_cookie(const Calls::Ending& ending,
   const std::string leaf = owner_of(*ending.address);
   if (is_of_a_name(leaf, topology)) return;
   const HostModel* const host = find_host(topology.clusters.at(leaf), *ending.address);
-  // EDS calls a host UNHEALTHY even if it drains, and such a host is used in panic alone.
+  // EDS reports a host that is both draining and unhealthy as UNHEALTHY. It gets calls only in
+  // panic.
   const bool is_draining = host != nullptr && host->draining && !host->unhealthy;
   if (host != nullptr && !is_draining && !is_served(*host)) {
     complaints.require(

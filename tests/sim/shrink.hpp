@@ -22,9 +22,9 @@ struct Shrunk {
 };
 
 /// Removes faults from the menu of `failed` while the seed still breaks the same first sentence. If
-/// the search finishes, the seed no longer breaks it without any one of the remaining faults. The
-/// order of actors changes with each menu, so the search may miss a smaller menu. It gives up after
-/// about two million steps (kMostSteps).
+/// the search finishes, each remaining fault is needed: without it the seed does not break that
+/// sentence. The order of actors changes with each menu, so the search may miss a smaller menu. The
+/// search gives up after about two million steps (kMostSteps).
 Shrunk shrink(std::uint64_t seed, const Outcome& failed);
 
 }  // namespace signalbox::sim

@@ -137,7 +137,7 @@ std::set<std::string> routed(const Topology& topology);
 /// All clusters that a client has to know: routed clusters, and all clusters below them.
 std::set<std::string> reachable(const Topology& topology);
 
-/// The DNS answer for a cluster's name.
+/// The addresses to which the cluster's `dns_name` resolves.
 std::vector<Address> dns_answer(const std::string& cluster, const std::string& dns_name);
 
 /// The priority of the leaf that gets the leaf's calls when every host is up; nullopt: no priority

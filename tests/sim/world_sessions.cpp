@@ -147,8 +147,8 @@ void World::ask_all_clients() {
 
 // --- ejected hosts --------------------------------------------------------------
 
-// Makes a call with a forged cookie that names the ejected host. Checks that the call goes to
-// another host.
+// For each path with sessions, makes a call with a forged cookie that names the ejected host.
+// Checks that the call goes to another host.
 bool World::loses_its_sessions(Channel& channel,
                                const TargetModel& target,
                                const Suspect& suspect) {
@@ -291,7 +291,8 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
     serve({leaf});
     call_for(seconds(2), true, true);
   }
-  // Connections of other targets, where the host has no sessions, may be gone.
+  // One of the earlier connections to the host is enough. Others may be gone: those of targets that
+  // have no session on the host.
   setting_.complaints.require(
       std::ranges::any_of(connections(),
                           [&](std::uint64_t number) { return connected.contains(number); }),

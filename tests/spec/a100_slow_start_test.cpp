@@ -136,7 +136,7 @@ SlowHarness come_back(std::optional<SlowStart> rules = kMinute) {
   return leaf;
 }
 
-// The share of one endpoint with this factor beside two warm ones.
+// The share of calls of an endpoint with weight `factor`, beside two warm endpoints of weight 1.
 double beside_two(double factor) {
   return factor / (2 + factor);
 }
@@ -222,7 +222,7 @@ TEST_CASE("A100: weighted_round_robin scales the weights from load reports after
   leaf.idle("b");
   leaf.settle();
   leaf.up("b");
-  // In its blackout b has a part of the mean, which is 200 without it.
+  // In its blackout "b" has its factor (0.1) times the mean weight of "a" and "c", which is 200.
   leaf.pass(1s);
   CHECK(leaf.share_of("b") == Approx(beside_two(0.1)).margin(0.002));
   report_for(14);
@@ -337,7 +337,7 @@ TEST_CASE("A100: shares stay within the bounds of their factors during the windo
     SlowHarness leaf = come_back<RoundRobinConfig>(rules);
     for (int at = 0; at < 6; ++at) {
       const Duration age = rules.window * at / 5;
-      // The picker is at most a step old.
+      // The picker is at most one slow_start_step() old, so it may still have an earlier factor.
       const Duration oldest = age - std::min(age, slow_start_step(rules));
       const double share = leaf.share_of("b", 3'000);
       RC_ASSERT(share >= beside_two(slow_start_factor(rules, oldest)) - 0.005);

@@ -171,7 +171,7 @@ TEST_CASE("A28: a regular expression's max_program_size is ignored", "[spec][A28
                   ->mutable_match()
                   ->mutable_safe_regex()
                   ->mutable_google_re2();
-  // max_program_size = 1, a UInt32Value of 1.
+  // Adds max_program_size (field 1), a UInt32Value of 1. The linked message lacks this field.
   re2->GetReflection()->MutableUnknownFields(re2)->AddLengthDelimited(1, "\x08\x01");
   CHECK(xds::error_of(xds::parse_route_config(config.SerializeAsString())).empty());
 }
@@ -216,7 +216,7 @@ TEST_CASE("A28, A63: a header is compared in every way, and in its inverse", "[s
   const Target inverse = matching(header_match(row.matcher + " invert_match: true"));
   CHECK(inverse("/s/M", {{"env", row.yes}}) == "no");
   CHECK(inverse("/s/M", {{"env", row.no}}) == "yes");
-  // An absent header has no value that could differ.
+  // An inverted matcher does not match an absent header either.
   CHECK(inverse("/s/M") == "no");
 }
 

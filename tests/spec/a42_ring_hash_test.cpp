@@ -448,7 +448,7 @@ TEST_CASE("A42: all localities share one ring, by the weights that A113 normalis
   constexpr int kCalls = 20'000;
   for (std::uint64_t call = 0; call < kCalls; ++call)
     ++shares[leaf.answer(draw(call, Salt::kDrop))];
-  // 3/4 · 2/3, 3/4 · 1/3, 1/4: the number of a locality's endpoints does not matter.
+  // A locality's share times the endpoint's share within it: 3/4 · 2/3, 3/4 · 1/3 and 1/4 · 1.
   CHECK(shares["complete a"] == Approx(kCalls * 0.50).epsilon(0.15));
   CHECK(shares["complete b"] == Approx(kCalls * 0.25).epsilon(0.2));
   CHECK(shares["complete c"] == Approx(kCalls * 0.25).epsilon(0.2));

@@ -70,7 +70,7 @@ TEST_CASE("A48: a choice_count below 2 is rejected", "[spec][xds][parse][A48]") 
 }
 
 TEST_CASE("A48: active_request_bias is ignored", "[spec][xds][least_request][A48]") {
-  // choice_count: 5, active_request_bias (field 2).
+  // The serialised fields choice_count: 5 and active_request_bias (field 2), an empty message.
   const std::string value = R"(\n\002\010\005\022\000)";
   const std::string policy = xds::any("type_url: \"" + xds::kPolicies +
                                       "least_request.v3.LeastRequest\" value: \"" + value + "\"");

@@ -196,8 +196,8 @@ TEST_CASE("B3: a child that was usable and connects again has a window, whatever
 TEST_CASE("B4: configurations that keep a child connecting do not put failover off",
           "[spec][lb][priority][A56][B4]") {
   for (const ChildPolicy& policy : child_policies()) {
-    // Such a policy is IDLE with each new endpoint, and CONNECTING when a pick asks for it. That
-    // opens a new failover window with each update (A56).
+    // A policy that connects only when a pick asks is IDLE with each new endpoint, and CONNECTING
+    // after the pick. So each update opens a new failover window (A56).
     if (policy.connects_when_asked) continue;
     INFO(policy.name);
     XdsWorld world;

@@ -10,10 +10,10 @@
 // Not here:
 //   - weighted_round_robin: a58_weighted_round_robin_test.
 //   - In the document a new list starts a pass from its beginning. Here an attempt at an address
-//     that stays goes on, and so does its delay. Lists that come quickly therefore hold no address
-//     up (decision 35).
-//   - An endpoint that gains or loses an address keeps its connection where the document makes it a
-//     new endpoint.
+//     that stays goes on, and so does its delay. Frequent new lists therefore do not delay attempts
+//     (decision 35).
+//   - In the document an endpoint that gains or loses an address is a new endpoint. Here it is the
+//     same endpoint, and keeps its connection.
 //   - GRPC_EXPERIMENTAL_XDS_DUALSTACK_ENDPOINTS is true unless it is "false".
 
 #include <algorithm>
@@ -424,7 +424,8 @@ TEST_CASE("A61: each endpoint has attempts and a delay of its own",
   leaf.ready("b2");
   CHECK(leaf.held == std::set<std::string>{"a1", "a2", "b2", "c"});
 
-  // A timer that fires late, and a timer of an address that the policy no longer holds.
+  // Two timers must have no effect: one that fires a second time, and one of an endpoint that the
+  // policy no longer has.
   leaf.step(TimerFired{leaf.timers[1].timer});
   leaf.update({"c"});
   leaf.step(TimerFired{leaf.timers[0].timer});

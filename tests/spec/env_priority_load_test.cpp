@@ -194,7 +194,7 @@ TEST_CASE(
   CHECK(loads({{0, 1, 300}, {1, 0, 300}}) == std::vector<PriorityLoad>{none, healthy});
   CHECK(loads({{0, 0, 300}, {0, 1, 300}}) == std::vector<PriorityLoad>{none, degraded});
   CHECK(loads({{0, 0, 300}, {0, 0, 300}}) == std::vector<PriorityLoad>{none, none});
-  // Weights, too, may round to a score of 0.
+  // A healthy host with a thousandth of the weight also gives a score of 0, and gets all calls.
   CHECK(loads({{1, 0, 1'000, 140, HostNumbers{1, 2}}}) == std::vector<PriorityLoad>{healthy});
 }
 

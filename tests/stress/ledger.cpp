@@ -16,7 +16,7 @@ constexpr std::size_t kEnough = 50;
 
 // gRPC converts a deadline between clocks, and sends it to the server, by reading two clocks one
 // after the other. A thread that is preempted between the two readings makes the deadline earlier.
-// How much earlier is allowed: this fraction of the slack, 150 ms of 30 s.
+// The deadline may be earlier by 1/200 of the slack: by 150 ms with a slack of 30 s.
 constexpr int kEarlyPartOfSlack = 200;
 
 // A call may still end because of a backend's stop for this long after the stop.

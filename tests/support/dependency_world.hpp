@@ -72,7 +72,7 @@ class DependencyWorld {
     return step(TimerFired{timer.timer});
   }
 
-  /// A listener with inline routes to these clusters.
+  /// Sets the listener "orders" with inline routes to these clusters; returns the effects.
   Lines route_to(const std::vector<std::string>& clusters) {
     return set(lds("orders"), inline_listener("orders", routes_to("routes", clusters)));
   }

@@ -44,7 +44,8 @@ class FakeClock {
     return actions_.begin()->first;
   }
 
-  /// Precondition: an action is pending. Time never goes back.
+  /// Moves the time to the due instant of the next action, unless it has passed, and runs the
+  /// action. Precondition: an action is pending.
   void run_next() {
     auto node = actions_.extract(actions_.begin());
     advance_to(node.key());

@@ -58,7 +58,8 @@ class TalkingSocket {
   /// From now on the socket resets a connection after its last turn, instead of closing it.
   void reset_after() { resets_ = true; }
 
-  /// The bytes of one connection that had been received when a turn last sent its text.
+  /// When a turn sends its text, the socket keeps the bytes received so far on that connection.
+  /// Returns the bytes kept by the latest turn.
   std::string heard() const {
     const std::lock_guard lock(mutex_);
     return heard_;

@@ -502,7 +502,7 @@ void TreeHarness::connect(Node& owner, const Address& address) {
 void TreeHarness::time_out(Node& owner, const Timer& timer) {
   const auto found = owner.subchannels.find(timer.attempt);
   if (found == owner.subchannels.end() || found->second.state != kConnecting) return;
-  // The timer belongs to an older attempt to connect.
+  // A timer of an older attempt to connect is ignored.
   if (found->second.begun + found->second.connect_timeout != now_) return;
   set_state(owner, timer.attempt, kFailure);
 }

@@ -5,6 +5,8 @@
 // failure.
 //
 //   ear ◀─ policy (outlier_detection) ◀─ policy (custom): the test's script
+//
+// `ear` stands in for the parent of outlier_detection, and records the publications.
 
 #include <functional>
 #include <map>
@@ -52,7 +54,8 @@ class Scripted final : public lb::Policy {
   Script script_;
 };
 
-// A READY picker. Its picks answer with the given name and the generation of the configuration.
+// The effects of a policy that is READY at once. Its picker drops each call, with a text that has
+// the given name and the configuration's generation. No effects if `event` is no configuration.
 LbEffects serve(const std::string& who, const LbEvent& event) {
   const auto* update = std::get_if<ConfigUpdated>(&event);
   if (update == nullptr) return {};

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using Texts = std::vector<std::string>;
 
-// Notes the watches in the order of their beginnings and ends.
+// Records the beginnings and ends of watches in their order.
 class Notes final : public LoadStreams {
  public:
   std::unique_ptr<Watch> watch(const ConnectionPtr& connection,

@@ -1486,7 +1486,7 @@ TEST_CASE("load_reporter: there is one, with a stream, while the book has cluste
   server.streams[0].opened();
   server.streams[0].received(every_second());
   shells.pass(seconds(3));
-  // The first request, which has the node, and a report without load.
+  // Two messages were sent: the first request, which has the node, and a report without load.
   CHECK(server.sent.size() == 2);
   CHECK(server.reads == 1);
 

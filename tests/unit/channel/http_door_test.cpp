@@ -148,7 +148,8 @@ TEST_CASE("http door: silent connections stop no page", "[channel][http]") {
       CHECK_THAT(ask(server->port(), kRequest), StartsWith("HTTP/1.1 200 "));
   }
   CHECK_THAT(ask(server->port(), kRequest), StartsWith("HTTP/1.1 200 ") && Contains("x 1\n"));
-  // A newer connection has taken its place, or its time is over.
+  // The server has closed the oldest connection: to make room for a newer one, or because its time
+  // limit has passed.
   CHECK(silent.front()->is_closed(kLong));
 }
 

@@ -354,7 +354,7 @@ TEST_CASE("cluster_impl: a call that waits, fails or is dropped holds no place",
       const Call call(policy, seed);
   }
   ready(policy);
-  // A pick takes no token until its call passes the gate.
+  // A pick alone does not count towards the limit; its call does once it has passed the gate.
   for (int i = 0; i < 10; ++i)
     policy.published()->picker->pick({});
   CHECK(world.limits->of(ClusterName("c"), "service")->in_flight() == 0);

@@ -85,7 +85,7 @@ TEST_CASE_METHOD(FaultyRouter, "fault: a header says how long a call waits", "[l
   DYNAMIC_SECTION(row.when) {
     publish_fault(delaying(std::nullopt));
     CHECK(pick(row.headers).delay() == row.delay);
-    // Headers do not change fixed values.
+    // Headers do not change the delay of a filter that has a fixed delay.
     publish_fault(delaying(4s));
     CHECK(pick(row.headers).delay() == 4s);
   }

@@ -50,8 +50,8 @@ class Forger {
                 AffinityResult::kUnknownHost};
       case 4:  // An endpoint of cluster c, in a cookie that names cluster a.
         return {cookie("10.0.2.1:80;a"), AffinityResult::kUnknownHost};
-      // The same endpoint, in a cookie that names cluster c, to which the call's route does not
-      // lead.
+      // An endpoint of cluster c, in a cookie that names cluster c. The call's route does not lead
+      // to cluster c.
       case 5:
         return {cookie("10.0.2.1:80;c"), AffinityResult::kOtherCluster};
       case 6:

@@ -62,7 +62,8 @@ LoadReporting reporting(LoadMetricChoice metrics = {}) {
   return {.server = kServer, .metrics = std::move(metrics)};
 }
 
-// Makes the child's picker complete on the locality's endpoint. Null: it names no endpoint.
+// Makes the child's picker complete on the first endpoint of `locality`. If `locality` is null, the
+// picker's connection comes without an endpoint.
 void choose(PolicyHarness& policy, const LocalityPtr& locality) {
   const auto backend = std::make_shared<const Connection>(Address("10.0.0.1:80"));
   ChosenEndpoint endpoint;

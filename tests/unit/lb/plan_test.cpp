@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The load of every cluster, priority, locality and endpoint, before it happens.
+// Plans: the predicted load of every cluster, priority, locality and endpoint.
 #include "lb/health/plan.hpp"
 
 #include <algorithm>

@@ -480,7 +480,8 @@ TEST_CASE("priority: a re-resolution request stops where the child's configurati
   CHECK(asks("b") == Texts{"re-resolve"});
   CHECK(asks("gone").empty());
 
-  // A replacement that starts belongs to the same child.
+  // "a~2" and "b~3" are policies that start in order to replace those of children a and b. Their
+  // requests count as requests of a and b.
   for (auto& [name, child] : config.children)
     child.config = make_lb_config(PickFirstConfig{});
   policy.update(make_lb_config(config));

@@ -472,9 +472,8 @@ TEST_CASE("keeper: what it is told is in the order of addresses", "[lb][subchann
   CHECK(map.keep(addresses) == expected);
 }
 
-// The map checks its invariants (subchannel_map_core.hpp) after every step. In addition, an
-// address that a session used lately has its one connection, if it is in the table and was held at
-// some time.
+// The map checks its invariants (subchannel_map_core.hpp) after every step. In addition, the test
+// checks that no step stops the subchannel of an address that a session used in the last 60 s.
 TEST_CASE("keeper: whatever happens, no session that is in use loses its connection",
           "[lb][subchannel_map][A75-34][A75-35]") {
   const auto names = Texts{"a", "b", "c"};

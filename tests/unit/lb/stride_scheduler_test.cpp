@@ -67,12 +67,13 @@ TEST_CASE("stride_scheduler: factors scale the limited weights, and the mean",
   CHECK(alone.weight(0) == StrideScheduler::kFullWeight);
   CHECK(alone.weight(1) == 32'768);
   CHECK(alone.weight(2) == 655);
-  // The last endpoint has no weight, so it has a part of the mean, 3.
+  // The last endpoint has no weight of its own, so it has its factor times the mean weight, 3.
   const StrideScheduler both(Weights{4, 2, 0}, factors);
   CHECK(both.has_weights());
   CHECK(both.weight(1) == std::lround(StrideScheduler::kFullWeight / 4.0));
   CHECK(both.weight(2) == std::lround(StrideScheduler::kFullWeight * 0.01 * 3 / 4));
-  // Before factors count, the first two are limited to a thirtieth of the last.
+  // Weights are raised to a tenth of the mean before factors apply: here the first two weights
+  // become a thirtieth of the last.
   CHECK(StrideScheduler(Weights{5e-324, 5e-324, 1e308}, factors).weight(2) ==
         std::lround(StrideScheduler::kFullWeight * 0.3));
 }

@@ -197,7 +197,8 @@ TEST_CASE("subchannel_map: operators see every change of a subchannel, since whe
   REQUIRE(seen->connection);
   CHECK(seen->connection->address() == Address{"a"});
 
-  // An ejected endpoint keeps its connection. Each ejection counts; a new reason does not.
+  // An ejected endpoint keeps its connection. A new reason for the ejection is not counted as
+  // another ejection.
   map.now += seconds(1);
   map.unhealthy({"a"});
   seen = only();

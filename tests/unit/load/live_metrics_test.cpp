@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kUs = 1'000;
 
-// Makes a call that is due at `due_ms`, sent 40 µs later, and takes so long from due.
+// Adds a call that is due at `due_ms`, is sent 40 µs later, and ends `took_us` after it was due.
 void make_call(LiveCounts& counts, std::int64_t due_ms, std::int64_t took_us, std::uint8_t code) {
   const std::int64_t due = due_ms * 1'000 * kUs;
   counts.add(SentCall{.due_ns = due, .sent_ns = due + 40 * kUs});

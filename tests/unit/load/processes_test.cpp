@@ -15,7 +15,7 @@
 namespace signalbox::tools {
 namespace {
 
-// The report of the example without its sides.
+// The report of example_load() without the results of its sides (the compared clients).
 LoadReport run() {
   LoadReport report = example_load(false);
   report.sides.clear();

@@ -39,7 +39,7 @@ std::string error_of(int code, const std::string& message) {
   return response.SerializeAsString();
 }
 
-// The question in words: "symbol NAME", "file NAME", or "" when there is none.
+// The next reflection request of `types`, in words: "symbol NAME" or "file NAME"; "": none.
 std::string asked(const ReflectedTypes& types) {
   const auto question = types.question();
   if (!question) return "";

@@ -9,7 +9,7 @@
 namespace signalbox::tools {
 namespace {
 
-// A plan without a default value.
+// A plan in which no field has its default value.
 SidePlan example() {
   SidePlan plan;
   plan.side = kGrpcSide;

@@ -219,7 +219,7 @@ TEST_CASE("instruments: a configuration that picks see has its time and its dura
   Instruments instruments;
   const std::chrono::system_clock::time_point now(1'700'000'000s);
   instruments.record_applied("shop", 2ms, 7s, now);
-  // A change by DNS has no time since a response.
+  // No response caused a configuration that DNS changed, so it has no time since a response.
   instruments.record_applied("shop", 2ms, std::nullopt, now + 500ms);
   CHECK(value(instruments, Metric::kConfigLastApplied, {"shop"}) == 1'700'000'000.5);
   CHECK(series(instruments, Metric::kConfigApplyDuration, {"shop"})->histogram.counts[2] == 2);
@@ -411,7 +411,8 @@ TEST_CASE("instruments: a circuit breaker that nobody uses any more takes no mem
   CHECK(value(instruments, Metric::kCircuitBreakerLimit, {"orders"}) == 9);
 }
 
-// Fills the limit of clusters with a circuit breaker: kOrders has its own, the others share one.
+// Observes circuit breakers of kMaxSeries clusters, which is the most that have series. kOrders has
+// the gate `of_orders`; the other clusters share `of_others`.
 void fill_breakers(Instruments& instruments, CallGatePtr of_orders, const CallGatePtr& of_others) {
   instruments.observe(CircuitBreakerSet{kOrders, std::move(of_orders)});
   for (std::size_t i = 1; i < kMaxSeries; ++i)

@@ -216,7 +216,7 @@ TEST_CASE("parse_endpoints: an address is its endpoint's alone in the cluster",
         "endpoints[0].lb_endpoints[1]" + again + "10.0.0.1:80 again");
   CHECK(error_in(locality("a", 0, endpoint(1)) + locality("b", 1, endpoint(1))) ==
         "endpoints[1].lb_endpoints[0]" + again + "10.0.0.1:80 again");
-  // Two spellings of one address.
+  // Two spellings of one address are the same address.
   CHECK(error_in(locality("a",
                           0,
                           "lb_endpoints { endpoint { " + address("::1") +
@@ -455,7 +455,7 @@ TEST_CASE("parse_endpoints: the address of a proxy is validated where it is aske
         "EDS resource \"orders\": " + kFirst + "." + error);
   CHECK(error_of(parsed("", proxy("x"), options)) ==
         "EDS resource \"orders\": endpoints[0]." + error);
-  // The option is off, so the metadata is not read.
+  // With the default options this metadata is not read.
   CHECK(parsed(proxy("x"), proxy("x"), {}).resource.ok());
 }
 

@@ -122,7 +122,7 @@ constexpr Fields kNeedNoWarning[] = {
     {"config.cluster.v3.Cluster.CustomClusterType", "name"},
     {"config.core.v3.TransportSocket", "name"},
     {"config.core.v3.TypedExtensionConfig", "name"},
-    // The message that has the field is refused.
+    // Messages that have these fields are refused.
     {"config.core.v3.EnvoyInternalAddress", "server_listener_name endpoint_id"},
     {"config.core.v3.PathConfigSource", "path"},
     {"config.core.v3.Pipe", "path"},
@@ -131,7 +131,7 @@ constexpr Fields kNeedNoWarning[] = {
     {"config.core.v3.SelfConfigSource", "transport_api_version"},
     // Data for logs and filters.
     {"config.route.v3.Route", "metadata"},
-    // Envoy, too, uses the sum of the weights.
+    // Envoy does not use this field either: it adds up the weights.
     {"config.route.v3.WeightedCluster", "total_weight"},
     // RE2 is the only engine.
     {"type.matcher.v3.RegexMatcher", "google_re2"},

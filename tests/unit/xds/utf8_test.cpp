@@ -181,7 +181,7 @@ TEST_CASE("utf8: bytes that are no message at all are looked through safely", "[
                             type)
                   .has_value());  // The bytes end within the name.
   CHECK_FALSE(find_bad_text("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", type).has_value());
-  // A group, a wire type that is not looked into.
+  // The search does not look into a group (a wire type of protobuf).
   CHECK_FALSE(find_bad_text("\x0b\x0c\x0a\x01\xff", type).has_value());
   CHECK_FALSE(find_bad_text(std::string("\x00\x0a\x01\xff", 4), type).has_value());
   // Values of the other wire types before the name are passed over.
