@@ -376,8 +376,8 @@ void add_settings(const RuntimeOptions& options,
     environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
   environment.log = [log](LogLine line) { log->write(std::move(line)); };
   environment.announces_targets = options.transport != EndpointTransport::kAssumed;
-  environment.subchannel.initial_backoff = options.initial_backoff;
-  environment.subchannel.max_backoff = options.max_backoff;
+  environment.subchannel.backoff.initial = options.initial_backoff;
+  environment.subchannel.backoff.max = options.max_backoff;
   environment.subchannel.lost_backoff = options.lost_backoff;
 }
 

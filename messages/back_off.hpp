@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Back-off — the arithmetic of waits that grow from attempt to attempt.
+// Back-off — the numbers and the arithmetic of waits that grow from attempt to attempt.
 //
 //   first ─▶ longer_wait ─▶ longer_wait ─▶ … ─▶ longest      each one ─▶ jittered ─▶ a timer
 //
@@ -14,7 +14,18 @@
 
 #include <chrono>
 
+#include "messages/ids.hpp"
+
 namespace signalbox {
+
+/// The waits before attempts at a connection, a stream or a look-up. The default numbers are those
+/// of connection-backoff.md.
+struct BackoffOptions {
+  Duration initial = std::chrono::seconds(1);
+  double multiplier = 1.6;
+  double jitter = 0.2;  ///< The fraction by which a wait is changed at random, to both sides.
+  Duration max = std::chrono::seconds(120);  ///< The longest wait without jitter.
+};
 
 /// Returns the wait that follows `last`: `factor` times as long, but no longer than `longest`.
 template <typename Rep, typename Period>

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <ranges>
 
-#include "messages/back_off.hpp"
 #include "messages/pick.hpp"
 
 namespace signalbox::lb {
@@ -102,11 +101,11 @@ Duration LoadStreamCore::wanted_period() const {
 
 Duration LoadStreamCore::next_backoff(bool had_report) {
   if (had_report) backoff_ = Duration::zero();
-  backoff_ = std::max(longer_wait(backoff_, options_.multiplier, options_.max_backoff),
-                      options_.initial_backoff);
+  const auto& [initial, multiplier, jitter, max] = options_.backoff;
+  backoff_ = std::max(longer_wait(backoff_, multiplier, max), initial);
   // A random number in [-1, 1), as in subchannel_core.
   const std::uint64_t bits = draw(options_.seed, Salt::kEndpoint, number_) >> 11U;
-  return jittered(backoff_, options_.jitter, static_cast<double>(bits) * 0x1.0p-52 - 1.0);
+  return jittered(backoff_, jitter, static_cast<double>(bits) * 0x1.0p-52 - 1.0);
 }
 
 }  // namespace signalbox::lb

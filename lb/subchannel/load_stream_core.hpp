@@ -30,22 +30,18 @@
 
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <variant>
 
+#include "messages/back_off.hpp"
 #include "messages/ids.hpp"
 #include "messages/load_stream_events.hpp"
 
 namespace signalbox::lb {
 
-/// The numbers are those of gRPC's connection-backoff.md.
 struct LoadStreamOptions {
-  Duration initial_backoff = std::chrono::seconds(1);
-  double multiplier = 1.6;
-  double jitter = 0.2;
-  Duration max_backoff = std::chrono::seconds(120);
+  BackoffOptions backoff;
   std::uint64_t seed = 0;  ///< The source of all draws of the core.
 };
 

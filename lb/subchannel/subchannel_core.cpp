@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "lb/subchannel/disconnect_reason.hpp"
-#include "messages/back_off.hpp"
 #include "messages/invariant.hpp"
 #include "messages/overloaded.hpp"
 
@@ -75,17 +74,17 @@ void SubchannelCore::on(const TimerFired& event, Instant /*now*/, SubchannelEffe
 }
 
 Duration SubchannelCore::next_backoff(bool may_hurry) {
-  const bool hurries =
-      may_hurry && has_been_ready_ && options_.lost_backoff < options_.initial_backoff;
-  const Duration first = hurries ? options_.lost_backoff : options_.initial_backoff;
-  const double factor = hurries ? options_.lost_multiplier : options_.multiplier;
-  const Ticks longest = options_.max_backoff;
+  const BackoffOptions& usual = options_.backoff;
+  const bool hurries = may_hurry && has_been_ready_ && options_.lost_backoff < usual.initial;
+  const Duration first = hurries ? options_.lost_backoff : usual.initial;
+  const double factor = hurries ? options_.lost_multiplier : usual.multiplier;
+  const Ticks longest = usual.max;
   backoff_ = std::max(longer_wait(backoff_, factor, longest), std::min(Ticks(first), longest));
   // A random number in [-1, 1): from the upper 53 bits of the draw, which a double represents
   // exactly.
   const std::uint64_t bits = draw(options_.seed, Salt::kEndpoint, attempt_) >> 11U;
   const double chance = static_cast<double>(bits) * 0x1.0p-52 - 1.0;
-  return std::chrono::duration_cast<Duration>(jittered(backoff_, options_.jitter, chance));
+  return std::chrono::duration_cast<Duration>(jittered(backoff_, usual.jitter, chance));
 }
 
 ConnectivityState SubchannelCore::state() const {

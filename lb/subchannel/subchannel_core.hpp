@@ -30,7 +30,7 @@
 //       While few addresses fail (ConnectRequested::may_hurry), its first back-off is
 //       `lost_backoff`, and each further back-off is `lost_multiplier` times longer. So after a
 //       downtime of 9 s, the next attempt begins about 3 s later at most. Once many addresses fail,
-//       its next back-off is at least `initial_backoff`.
+//       its next back-off is at least `backoff.initial`.
 //
 // Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states).
 
@@ -39,6 +39,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "messages/back_off.hpp"
 #include "messages/subchannel_events.hpp"
 
 namespace signalbox::lb {
@@ -46,14 +47,11 @@ namespace signalbox::lb {
 struct SubchannelOptions {
   Address address;
   SubchannelSettings settings;
-  Duration initial_backoff = std::chrono::seconds(1);
-  double multiplier = 1.6;
-  /// The first back-off of an address that was READY before (B5). With initial_backoff or more,
+  BackoffOptions backoff;
+  /// The first back-off of an address that was READY before (B5). With backoff.initial or more,
   /// such an address is treated like any other.
   Duration lost_backoff = std::chrono::milliseconds(200);
   double lost_multiplier = 1.3;
-  double jitter = 0.2;
-  Duration max_backoff = std::chrono::seconds(120);
   std::uint64_t seed = 0;  ///< The source of all random numbers of the core.
 };
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/client/backoff.hpp"
 
-#include "messages/back_off.hpp"
-
 namespace signalbox::xds {
 namespace {
 

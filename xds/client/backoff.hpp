@@ -4,24 +4,20 @@
 //
 //   attempt n waits  min(initial × multiplier^n, max)  ±  jitter
 //
-// The jitter comes from a seed, so that equal seeds give equal waits. The default numbers are those
-// of gRPC's connection backoff (A57).
+// The jitter comes from a seed, so that equal seeds give equal waits. A57 takes the numbers of
+// gRPC's connection backoff. They are the defaults of BackoffOptions.
 
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 
+#include "messages/back_off.hpp"
 #include "messages/ids.hpp"
 
 namespace signalbox::xds {
 
-struct BackoffOptions {
-  Duration initial = std::chrono::seconds(1);
-  double multiplier = 1.6;
-  double jitter = 0.2;
-  Duration max = std::chrono::seconds(120);
-};
+// tools/drill_log uses this name.
+using signalbox::BackoffOptions;
 
 class Backoff {
  public:

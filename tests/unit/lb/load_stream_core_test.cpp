@@ -42,7 +42,7 @@ std::string to_text(const LoadStreamEffect& effect) {
 // A core, by default without jitter, and a clock.
 struct Stream {
   explicit Stream(double jitter = 0, std::uint64_t seed = 1)
-      : core({.jitter = jitter, .seed = seed}) {}
+      : core({.backoff = {.jitter = jitter}, .seed = seed}) {}
 
   std::string step(const LoadStreamEvent& event) {
     std::vector<std::string> texts;

@@ -208,7 +208,7 @@ TEST_CASE("subchannel: a connection starts the back-off anew", "[lb][subchannel]
 
 SubchannelOptions without_jitter() {
   SubchannelOptions exact = options();
-  exact.jitter = 0;
+  exact.backoff.jitter = 0;
   return exact;
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("subchannel: who has been READY is asked again sooner, while few fail"
 TEST_CASE("subchannel: in a hurry too, the back-off ends at its greatest, and is spread",
           "[lb][subchannel][backoff]") {
   SubchannelOptions spread = options();
-  spread.max_backoff = seconds(2);
+  spread.backoff.max = seconds(2);
   SubchannelCore core = lost(spread);
   std::set<Duration> waits;
   for (int failure = 0; failure < 30; ++failure)
@@ -268,7 +268,7 @@ TEST_CASE("subchannel: in a hurry too, the back-off ends at its greatest, and is
 TEST_CASE("subchannel: nobody hurries whose first back-off would be no shorter",
           "[lb][subchannel][backoff]") {
   SubchannelOptions same = without_jitter();
-  same.lost_backoff = same.initial_backoff;
+  same.lost_backoff = same.backoff.initial;
   SubchannelCore core = lost(same);
   CHECK(fail_once(core, {}, true) == milliseconds(1000));
   CHECK(fail_once(core, {}, true) == milliseconds(1600));
