@@ -45,7 +45,7 @@ void OutlierEndpoints::take_in(const Endpoint& endpoint) {
   if (slot == nullptr) {
     slot = std::make_unique<Judged>();
     slot->addresses = std::move(key);
-    slot->calls = make_tracked<EndpointCalls>(retirement_);
+    slot->calls = make_tracked<CallResultCounter>(retirement_);
     trackers_changed_ = true;
   }
   // If the list has the endpoint twice, only its first place counts.

@@ -3,7 +3,7 @@
 // outlier_endpoints — the endpoints that outlier_detection judges: their calls, and their
 // ejections.
 //
-//   data plane ─▶ EndpointCalls::ended ─▶ striped counts
+//   data plane ─▶ CallResultCounter::ended ─▶ striped counts
 //                                            │ tally(): calls since the last tally
 //   Endpoints ─▶ [OutlierEndpoints: calls, multiplier, ejection] ─▶ trackers(), unhealthy()
 //                                            ▲ eject(), age()
@@ -34,14 +34,14 @@
 
 namespace signalbox::lb {
 
-/// Counts the calls of one endpoint. Every call that is not OK has failed, cancelled calls
-/// included. A call that never reached the endpoint does not count. Thread-safe; each stripe of
-/// threads counts in a cache line that no other stripe writes.
-class EndpointCalls final : public CallTracker {
+/// The call result counter (A50) of one endpoint. Every call that is not OK has failed, cancelled
+/// calls included. A call that never reached the endpoint does not count. Thread-safe; each stripe
+/// of threads counts in a cache line that no other stripe writes.
+class CallResultCounter final : public CallTracker {
  public:
-  EndpointCalls() : successes_(UseCounter::take()), failures_(UseCounter::take()) {}
+  CallResultCounter() : successes_(UseCounter::take()), failures_(UseCounter::take()) {}
 
-  ~EndpointCalls() override {
+  ~CallResultCounter() override {
     successes_.give_back();
     failures_.give_back();
   }
@@ -117,7 +117,7 @@ class OutlierEndpoints {
 
   struct Judged {
     std::vector<Address> addresses;  ///< Sorted.
-    std::shared_ptr<const EndpointCalls> calls;
+    std::shared_ptr<const CallResultCounter> calls;
     std::uint64_t successes = 0;  ///< The successes in `calls` at the last tally.
     std::uint64_t failures = 0;
     std::uint32_t multiplier = 0;
