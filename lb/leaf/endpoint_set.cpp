@@ -364,6 +364,15 @@ ReadyEndpoints EndpointSet::ready() const {
   return ready;
 }
 
+std::vector<CallTrackerPtr> EndpointSet::ready_counters() const {
+  std::vector<CallTrackerPtr> counters;
+  counters.reserve(count(ConnectivityState::kReady));
+  for (const Entry* entry : order_) {
+    if (entry->connection != nullptr && entry->counts) counters.push_back(entry->counter);
+  }
+  return counters;
+}
+
 std::vector<AbsentEndpoint> EndpointSet::absent(std::size_t most) const {
   const std::size_t size = std::min(most, counted() - count(ConnectivityState::kReady));
   std::vector<AbsentEndpoint> absent;

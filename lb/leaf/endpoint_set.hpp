@@ -194,6 +194,9 @@ class EndpointSet {
   /// The READY members that count (let_count()), in the order of the configuration.
   ReadyEndpoints ready() const;
 
+  /// The `counter` of each endpoint of ready(), in the same order.
+  std::vector<CallTrackerPtr> ready_counters() const;
+
   /// The first `most` of the members that count (let_count()) and are not READY.
   std::vector<AbsentEndpoint> absent(std::size_t most) const;
 

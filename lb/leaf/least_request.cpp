@@ -203,13 +203,8 @@ class LeastRequest final : public WarmingPetiole {
   PickerPtr make_picker() override {
     if (state() == ConnectivityState::kConnecting) return make_queue_picker();
     if (state() == ConnectivityState::kTransientFailure) return make_fail_picker(failure());
-    std::vector<CallTrackerPtr> counters;
-    counters.reserve(endpoints().count(ConnectivityState::kReady));
-    for (std::size_t at = 0; at < endpoints().size(); ++at) {
-      if (endpoints()[at].connection != nullptr) counters.push_back(endpoints()[at].counter);
-    }
     return std::make_shared<const LeastRequestPicker>(
-        endpoints().ready(), std::move(counters), choices_, warm_up());
+        endpoints().ready(), endpoints().ready_counters(), choices_, warm_up());
   }
 
   std::uint32_t choices_;

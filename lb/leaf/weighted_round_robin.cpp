@@ -74,12 +74,7 @@ class WeightedRoundRobin final : public Petiole {
     Warmth warmth(config_.slow_start, endpoints(), now());
     scheduler_ = make_scheduler(warmth);
     std::vector<CallTrackerPtr> trackers;
-    if (!(*rules_)->streamed) {
-      trackers.reserve(scheduler_.size());
-      for (std::size_t at = 0; at < endpoints().size(); ++at) {
-        if (endpoints()[at].connection != nullptr) trackers.push_back(endpoints()[at].counter);
-      }
-    }
+    if (!(*rules_)->streamed) trackers = endpoints().ready_counters();
     return make_stride_picker({"weighted_round_robin",
                                origin_of(scheduler_, warmth),
                                endpoints().ready(),
