@@ -13,19 +13,26 @@ constexpr char kWarmthTimer[] = "slow start";
 }  // namespace
 
 bool WarmingPetiole::set_slow_start(const std::optional<SlowStart>& rules) {
-  return std::exchange(rules_, rules) != rules;
+  if (rules == rules_) return false;
+  rules_ = rules;
+  next_ = {};
+  return true;
 }
 
 const Warmth& WarmingPetiole::warm_up() {
-  warmth_ = Warmth(rules_, endpoints(), now());
+  Warmth next = std::exchange(next_, {});
+  warmth_ = next.is_of(endpoints()) ? std::move(next) : Warmth(rules_, endpoints(), now());
   return warmth_;
 }
 
 bool WarmingPetiole::fire(const TimerId& timer) {
   if (timer.name != kWarmthTimer) return false;
   if (timer.generation == timer_) is_timed_ = false;
-  const bool is_ready = state() == ConnectivityState::kReady;
-  if (is_ready && Warmth(rules_, endpoints(), now()) != warmth_) want_picker();
+  if (state() != ConnectivityState::kReady) return true;
+  Warmth next(rules_, endpoints(), now());
+  if (next == warmth_) return true;
+  next_ = std::move(next);
+  want_picker();
   return true;
 }
 

@@ -10,6 +10,8 @@
 // Invariants
 //   I1  Without slow start there is no timer.
 //   I2  The timer runs once at a time, every slow_start_step().
+//   I3  The factors that the timer has computed are those of the picker that it wants, unless the
+//       READY endpoints or the rules change before that picker is made.
 
 #pragma once
 
@@ -29,7 +31,7 @@ class WarmingPetiole : public Petiole {
   /// nullopt: all endpoints weigh alike. True: the rules changed, so a new picker is needed.
   bool set_slow_start(const std::optional<SlowStart>& rules);
 
-  /// The Warmth for a picker of READY endpoints that is made now.
+  /// The Warmth for a picker of READY endpoints that is made now (I3).
   const Warmth& warm_up();
 
  private:
@@ -38,6 +40,7 @@ class WarmingPetiole : public Petiole {
 
   std::optional<SlowStart> rules_;
   Warmth warmth_;  // That of the last picker for READY endpoints.
+  Warmth next_;    // The timer's, until the picker that the timer wants is made.
   std::uint64_t timer_ = 0;
   bool is_timed_ = false;
 };

@@ -20,6 +20,7 @@ constexpr std::size_t kMostTold = 20;
 Warmth::Warmth(const std::optional<SlowStart>& rules, const EndpointSet& endpoints, Instant now) {
   if (!is_possible(rules, endpoints, now)) return;
   rules_ = *rules;
+  made_ = now;
   const std::size_t size = endpoints.count(ConnectivityState::kReady);
   factors_.reserve(size);
   ages_.reserve(size);
@@ -32,6 +33,17 @@ Warmth::Warmth(const std::optional<SlowStart>& rules, const EndpointSet& endpoin
   if (std::ranges::adjacent_find(factors_, std::not_equal_to()) != factors_.end()) return;
   factors_.clear();
   ages_.clear();
+}
+
+bool Warmth::is_of(const EndpointSet& endpoints) const {
+  if (!is_uneven() || ages_.size() != endpoints.count(ConnectivityState::kReady)) return false;
+  std::size_t next = 0;
+  for (std::size_t at = 0; at < endpoints.size(); ++at) {
+    const EndpointSet::Member& member = endpoints[at];
+    if (member.connection == nullptr || !member.counts) continue;
+    if (ages_[next++] != made_ - member.ready_since) return false;
+  }
+  return true;
 }
 
 bool Warmth::is_possible(const std::optional<SlowStart>& rules,

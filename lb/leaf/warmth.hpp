@@ -41,6 +41,10 @@ class Warmth {
                           const EndpointSet& endpoints,
                           Instant now);
 
+  /// Whether the READY endpoints, and the times since when they are READY, are those from which the
+  /// factors were computed. False if all factors are equal, because then the times are not kept.
+  bool is_of(const EndpointSet& endpoints) const;
+
   /// Whether factors differ, so that picks must weigh endpoints. Equal factors change no share.
   bool is_uneven() const { return !factors_.empty(); }
 
@@ -60,8 +64,9 @@ class Warmth {
 
  private:
   SlowStart rules_;
+  Instant made_{};
   std::vector<double> factors_;
-  std::vector<Duration> ages_;  // How long each endpoint is READY; empty where factors_ is.
+  std::vector<Duration> ages_;  // How long each was READY at made_; empty where factors_ is.
 };
 
 }  // namespace signalbox::lb

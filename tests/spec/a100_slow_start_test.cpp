@@ -318,6 +318,36 @@ TEST_CASE("A100: pickers are made anew at most twenty times in a window, and onc
   CHECK(leaf.published.size() - before >= 15);
 }
 
+TEST_CASE("A100: a picker that the timer wants has the timer's factors",
+          "[spec][lb][round_robin][A100-7]") {
+  SlowHarness leaf = come_back<RoundRobinConfig>();
+  leaf.pass(11'999ms);
+  leaf.now += 1ms;
+  leaf.step(TimerFired{leaf.timers.back().timer});
+  leaf.now += 5ms;
+  SECTION("as of its own time") {
+    leaf.step(RebuildDue{});
+    CHECK_THAT(leaf.explained(), Catch::Contains("20 % of its weight, READY for 12 s of 60 s"));
+  }
+  SECTION("but not if another endpoint is READY anew") {
+    leaf.idle("c");
+    leaf.ready("c");
+    leaf.step(RebuildDue{});
+    CHECK_THAT(leaf.explained(), Catch::Contains("READY for 12.005 s of 60 s"));
+    CHECK(leaf.share_of("c") == Approx(0.1 / 1.3).margin(0.002));
+  }
+  SECTION("but not if an endpoint is lost") {
+    leaf.idle("c");
+    leaf.step(RebuildDue{});
+    CHECK(leaf.share_of("b") == Approx(0.2 / 1.2).margin(0.002));
+  }
+  SECTION("but not by other rules") {
+    leaf.update({"a", "b", "c"}, with<RoundRobinConfig>(SlowStart{60s, 1, 50}));
+    leaf.step(RebuildDue{});
+    CHECK(leaf.share_of("b") == Approx(beside_two(0.5)).margin(0.002));
+  }
+}
+
 TEST_CASE("A100: without slow start there is no timer, and a change of it counts at once",
           "[spec][lb][round_robin][A100-7]") {
   SlowHarness leaf = come_back<RoundRobinConfig>(std::nullopt);
