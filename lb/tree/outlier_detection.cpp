@@ -23,6 +23,8 @@ namespace {
 struct Ejections {
   ClusterName cluster;
   std::vector<EjectedEndpoint> endpoints;
+
+  friend bool operator==(const Ejections&, const Ejections&) = default;
 };
 
 using EjectionsPtr = std::shared_ptr<const Ejections>;
@@ -84,6 +86,7 @@ class OutlierDetectionPolicy final : public PassThrough {
     arm_timer(now, effects);
     endpoints_.update(counts() ? update.endpoints : nullptr);
     tell_map(effects);
+    ejections_are_old_ = true;
     return {config_.child, update.endpoints};
   }
 
@@ -123,6 +126,8 @@ class OutlierDetectionPolicy final : public PassThrough {
   // --- the sweep: judging all endpoints ---
 
   void sweep(Instant now, LbEffects& effects) {
+    // The child may not have reported since the last sweep (D3).
+    publish(effects);
     const auto draw = [&] { return draw_below(seed_, Salt::kEndpoint, 100, ++draws_); };
     const auto detections = detect_outliers(*config_.settings, endpoints_.tally(), draw);
     for (const Detection& found : detections) {
@@ -155,7 +160,7 @@ class OutlierDetectionPolicy final : public PassThrough {
   void tell_map(LbEffects& effects) {
     if (endpoints_.take_tracker_changes()) effects.push_back(TrackEndpoints{endpoints_.trackers()});
     if (endpoints_.take_health_changes()) {
-      ejections_ = nullptr;
+      ejections_are_old_ = true;
       effects.push_back(SetEndpointHealth{HealthJudge::kOutlierDetection, endpoints_.unhealthy()});
     }
   }
@@ -165,15 +170,21 @@ class OutlierDetectionPolicy final : public PassThrough {
       wrapped_ = picker_ = nullptr;
       return child;
     }
-    if (wrapped_ != child) {
+    const bool has_other_ejections = renew_ejections();
+    if (wrapped_ != child || has_other_ejections) {
       wrapped_ = child;
-      if (ejections_ == nullptr) {
-        ejections_ = std::make_shared<const Ejections>(
-            Ejections{config_.cluster, endpoints_.ejected(*config_.settings)});
-      }
       picker_ = std::make_shared<const CountingPicker>(child, ejections_);
     }
     return picker_;
+  }
+
+  /// True: ejections_ is not what picker_ shows.
+  bool renew_ejections() {
+    if (!std::exchange(ejections_are_old_, false)) return false;
+    Ejections present{config_.cluster, endpoints_.ejected(*config_.settings)};
+    if (ejections_ != nullptr && *ejections_ == present) return false;
+    ejections_ = std::make_shared<const Ejections>(std::move(present));
+    return true;
   }
 
   std::uint64_t seed_;
@@ -184,8 +195,9 @@ class OutlierDetectionPolicy final : public PassThrough {
   std::optional<TimerId> timer_;  ///< Set exactly while calls are counted.
   Instant timer_started_{};
   std::uint64_t timers_ = 0;
-  EjectionsPtr ejections_;  ///< Null: they have changed since picker_ was made.
-  PickerPtr wrapped_;       ///< The child's picker that picker_ asks.
+  bool ejections_are_old_ = true;  ///< The endpoints or settings changed since ejections_ was made.
+  EjectionsPtr ejections_;         ///< Those of picker_.
+  PickerPtr wrapped_;              ///< The child's picker that picker_ asks.
   PickerPtr picker_;
 };
 

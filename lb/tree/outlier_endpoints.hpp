@@ -66,6 +66,8 @@ struct EjectedEndpoint {
   Instant since;
   Instant until;  ///< The first sweep after this instant ends the ejection.
   absl::Status why;
+
+  friend bool operator==(const EjectedEndpoint&, const EjectedEndpoint&) = default;
 };
 
 class OutlierEndpoints {

@@ -48,12 +48,15 @@ class PassThrough : public Policy {
   /// nothing has changed.
   virtual PickerPtr show(const PickerPtr& picker) { return picker; }
 
+  /// Publishes the result of show(), unless it has been published. Only after the first
+  /// configuration.
+  void publish(LbEffects& effects);
+
   /// The newest generation that the child has applied; 0: none yet.
   Generation applied() const { return children_.applied(); }
 
  private:
   void on(const ConfigUpdated& update, Instant now, LbEffects& effects);
-  void publish(LbEffects& effects);
 
   ChildSet children_;
   Published published_;

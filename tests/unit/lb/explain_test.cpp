@@ -260,16 +260,25 @@ TEST_CASE("explain: the circuit breaker says how many calls there are", "[lb][ex
   CHECK(explained(world.tree).back() == free);
 }
 
-TEST_CASE("explain: who is set aside, for how long, and why", "[lb][explain][A50]") {
+namespace {
+
+ClusterExtras ejecting(std::uint32_t minimum_hosts, Duration base_ejection_time = 30s) {
   ClusterExtras extras;
   extras.outlier_detection.emplace();
   OutlierDetection& settings = *extras.outlier_detection;
   settings.interval = 10s;
+  settings.base_ejection_time = base_ejection_time;
   settings.failure_percentage.emplace();
-  settings.failure_percentage->minimum_hosts = 2;
+  settings.failure_percentage->minimum_hosts = minimum_hosts;
   settings.failure_percentage->request_volume = 1;
   settings.failure_percentage->enforcement_percent = 100;
-  Tree world({":a,b"}, default_lb_policy(), extras);
+  return extras;
+}
+
+}  // namespace
+
+TEST_CASE("explain: who is set aside, for how long, and why", "[lb][explain][A50]") {
+  Tree world({":a,b"}, default_lb_policy(), ejecting(2));
   world.tree.up("a");
   world.tree.up("b");
   CHECK(of_part(explained(world.tree), "outlier_detection") ==
@@ -284,6 +293,36 @@ TEST_CASE("explain: who is set aside, for how long, and why", "[lb][explain][A50
   CHECK(absl::StartsWith(ejected[0], "outlier_detection: set aside: b; "));
   CHECK(absl::StrContains(ejected[0], "; for 2 s, and 28 s more; CDS orders"));
   CHECK(absl::StartsWith(of_part(lines, "round_robin").at(0), "round_robin: not b; "));
+
+  // The same settings but for a longer ejection.
+  world.world.eds("orders", {":a,b"}, default_lb_policy(), ejecting(2, 60s));
+  world.tree.apply(manager_of({"orders"}), world.world.config());
+  CHECK(absl::StrContains(of_part(explained(world.tree), "outlier_detection").at(0),
+                          "; for 2 s, and 58 s more; CDS orders"));
+}
+
+TEST_CASE("explain: an ejection is told also where pick_first pays no attention to it",
+          "[lb][explain][A50][A61]") {
+  const Lines none{"outlier_detection: no endpoint is ejected; CDS orders"};
+  const std::string ejected =
+      "outlier_detection: set aside: a; ejected by outlier detection (failure percentage)";
+  Tree world({":a,b"}, make_lb_config(PickFirstConfig{}), ejecting(1));
+  world.tree.up("a");
+  world.tree.up("b");
+  world.tree.answer_badly("a");
+  world.tree.call("orders");
+  CHECK(of_part(explained(world.tree), "outlier_detection") == none);
+  SECTION("because it goes on with the endpoint") {}
+  SECTION("because it has left the endpoint") {
+    world.tree.down("a");
+    world.tree.call("orders");
+  }
+  // The sweep after the one that ejects, and after the one that ends the ejection.
+  world.tree.advance(22s);
+  CHECK(of_part(explained(world.tree), "outlier_detection") ==
+        Lines{ejected + "; for 12 s, and 18 s more; CDS orders"});
+  world.tree.advance(40s);
+  CHECK(of_part(explained(world.tree), "outlier_detection") == none);
 }
 
 TEST_CASE("explain: where nothing runs, round_robin's turn is drawn by the seed", "[lb][explain]") {

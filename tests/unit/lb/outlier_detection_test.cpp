@@ -56,6 +56,8 @@ struct Detector : PolicyHarness {
 };
 
 const Texts kSweep = {"timer sweep 10s"};
+// A sweep after one that changed the ejections: explanations have the change from now on.
+const Texts kTellingSweep = {"publish CONNECTING", "timer sweep 10s"};
 
 Texts swept(Texts before) {
   before.push_back("timer sweep 10s");
@@ -106,15 +108,17 @@ TEST_CASE("outlier_detection: counts, sweeps, ejects, and lets back in",
   CHECK(told->unhealthy->at(Address("a")) ==
         absl::UnavailableError("ejected by outlier detection (failure percentage)"));
 
-  CHECK(policy.advance(10s) == kSweep);
+  CHECK(policy.advance(10s) == kTellingSweep);
   CHECK(policy.advance(10s) == kSweep);
   // The ejection lasts 30 s, and has not ended exactly 30 s after its begin.
   CHECK(policy.advance(10s) == kSweep);
   CHECK(policy.advance(10s) == swept({"unhealthy none"}));
 
   policy.calls("a", 0, 1);
-  CHECK(policy.advance(10s) == swept({"outliers orders 1 by failures, ejected", "unhealthy a b"}));
-  for (int i = 0; i < 6; ++i)
+  CHECK(policy.advance(10s) ==
+        swept({"publish CONNECTING", "outliers orders 1 by failures, ejected", "unhealthy a b"}));
+  CHECK(policy.advance(10s) == kTellingSweep);
+  for (int i = 0; i < 5; ++i)
     CHECK(policy.advance(10s) == kSweep);
   CHECK(policy.advance(10s) == swept({"unhealthy none"}));  // The second ejection lasts 60 s.
 }
