@@ -24,6 +24,7 @@
 
 #include "actors/io/connector.hpp"
 #include "actors/io/grpc_connector.hpp"
+#include "messages/invariant.hpp"
 
 namespace signalbox::test {
 
@@ -128,6 +129,7 @@ inline actors::GrpcConnectorOptions connector_options(Graveyard& graveyard) {
 class MuteSocket {
  public:
   MuteSocket() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    SIGNALBOX_INVARIANT(socket_ >= 0, "the system makes sockets");
     sockaddr_in name{};
     name.sin_family = AF_INET;
     name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

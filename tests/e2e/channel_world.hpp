@@ -311,8 +311,10 @@ struct RaceEnds {
 /// Makes `calls_of_each` calls on each of four threads, and waits for their ends. One call in eight
 /// has a deadline of two milliseconds at most. Another one in eight is cancelled by another thread.
 inline void race_calls(Echo::Stub& stub, int calls_of_each, RaceEnds& ends) {
+  constexpr unsigned kCallers = 4;
   std::vector<std::thread> callers;
-  for (unsigned thread = 0; thread < 4; ++thread) {
+  callers.reserve(kCallers);
+  for (unsigned thread = 0; thread < kCallers; ++thread) {
     callers.emplace_back([&, thread] {
       std::minstd_rand random(thread + 1);
       for (int i = 0; i < calls_of_each; ++i) {

@@ -24,6 +24,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "messages/invariant.hpp"
+
 namespace signalbox::test {
 
 class TalkingSocket {
@@ -80,6 +82,7 @@ class TalkingSocket {
   /// port.
   void listen() {
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    SIGNALBOX_INVARIANT(listener_ >= 0, "the system makes sockets");
     const int on = 1;
     ::setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     sockaddr_in name{};
