@@ -496,7 +496,11 @@ void TreeHarness::connect(Node& owner, const Address& address) {
   if (network != Network::kSilent || !attempts_end_) return;
   Subchannel& subchannel = owner.subchannels.at(address);
   subchannel.begun = now_;
-  timers_.emplace(now_ + subchannel.connect_timeout, Timer{owner.id, {}, false, address});
+  // A variable, because GCC 12 with -O3 takes the name in a temporary Timer for uninitialised.
+  Timer end;
+  end.node = owner.id;
+  end.attempt = address;
+  timers_.emplace(now_ + subchannel.connect_timeout, std::move(end));
 }
 
 void TreeHarness::time_out(Node& owner, const Timer& timer) {
