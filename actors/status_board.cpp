@@ -60,7 +60,7 @@ void TargetBoard::published(Generation generation,
   generation_ = generation;
   state_ = state;
   failure_ = failure;
-  ready_.store(is_configured && failure.ok() && can_send, std::memory_order_release);
+  ready_->store(is_configured && failure.ok() && can_send, std::memory_order_release);
 }
 
 std::shared_ptr<SubchannelTable> TargetBoard::open_table(const ClusterPlace& place) {

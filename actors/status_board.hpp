@@ -182,14 +182,17 @@ class TargetBoard {
 
   /// Whether calls can be sent: a configuration is in use, and the channel is READY or IDLE. Reads
   /// an atomic.
-  bool ready() const { return ready_.load(std::memory_order_acquire); }
+  bool ready() const { return ready_->load(std::memory_order_acquire); }
+
+  /// The atomic of ready(), for readers that must not keep the board.
+  std::shared_ptr<const std::atomic<bool>> ready_flag() const { return ready_; }
 
   TargetPieces pieces() const;
 
  private:
   const std::string target_;
   const std::shared_ptr<ChangeLog> changes_;
-  std::atomic<bool> ready_{false};
+  const std::shared_ptr<std::atomic<bool>> ready_ = std::make_shared<std::atomic<bool>>(false);
   mutable std::mutex mutex_;
   ConfigUpdated applied_;
   Instant applied_at_{};

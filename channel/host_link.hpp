@@ -20,6 +20,9 @@ namespace signalbox::channel {
 
 class HostLink {
  public:
+  /// A link that is cut from the start.
+  HostLink() = default;
+
   explicit HostLink(actors::Host& host) : host_(&host) {}
 
   /// Calls `use(host)`, which must not block; does nothing after cut().
@@ -36,7 +39,7 @@ class HostLink {
 
  private:
   std::mutex mutex_;
-  actors::Host* host_;
+  actors::Host* host_ = nullptr;
 };
 
 }  // namespace signalbox::channel

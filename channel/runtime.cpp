@@ -6,7 +6,6 @@
 #include <climits>
 #include <cstdlib>
 #include <iostream>
-#include <map>
 #include <mutex>
 #include <random>
 #include <set>
@@ -40,6 +39,7 @@
 #include "channel/policy_options.hpp"
 #include "channel/status_of.hpp"
 #include "channel/target.hpp"
+#include "channel/target_table.hpp"
 #include "lb/request_limit.hpp"
 #include "messages/counting/load_book.hpp"
 #include "messages/header_rules.hpp"
@@ -428,8 +428,8 @@ struct Runtime::State {
   std::unique_ptr<actors::Host> host;
   std::shared_ptr<channel::HostLink> link;
   std::optional<channel::SessionCookies> session_cookies;
-  mutable std::mutex mutex;
-  std::map<std::string, std::weak_ptr<channel::Target>> targets;
+  channel::TargetTable targets;
+  std::mutex mutex;  ///< Guards the members below.
   std::vector<std::unique_ptr<channel::MetricsServer>> servers;
   std::vector<std::unique_ptr<channel::AdminServer>> admins;
   std::vector<std::shared_ptr<void>> kept;
@@ -437,9 +437,8 @@ struct Runtime::State {
   absl::StatusOr<actors::Environment> make_environment();
   absl::Status add_extensions(actors::Environment& environment);
   absl::StatusOr<std::shared_ptr<channel::Target>> target(const std::string& name);
-  std::vector<std::pair<std::string, std::shared_ptr<channel::Target>>> targets_in_use();
-  RuntimeStatus status();
-  std::optional<bool> ready(const std::string& target);
+  std::shared_ptr<channel::Target> make_target(const std::string& name, std::string listener);
+  RuntimeStatus status() const;
   absl::StatusOr<ResourceDump> dump() const;
   std::vector<AppliedConfig> applied() const;
   absl::StatusOr<std::string> explain(const channel::ExplainQuestion& question);
@@ -448,10 +447,11 @@ struct Runtime::State {
 absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const std::string& name) {
   const auto listener = xds::listener_resource_name(bootstrap, name);
   if (!listener.ok()) return listener.status();
-  const std::lock_guard lock(mutex);
-  std::erase_if(targets, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<channel::Target>& known = targets[name];
-  if (auto existing = known.lock()) return existing;
+  return targets.find_or_make(name, [&] { return make_target(name, *listener); });
+}
+
+std::shared_ptr<channel::Target> Runtime::State::make_target(const std::string& name,
+                                                             std::string listener) {
   auto fresh = std::make_shared<channel::Target>(
       lb::CallerNames{name, bootstrap.node.id},
       std::make_shared<const lb::Sessions>(session_cookies->terms(name, link)));
@@ -463,26 +463,14 @@ absl::StatusOr<std::shared_ptr<channel::Target>> Runtime::State::target(const st
   fresh->trace_calls(tracing_of(options, log, name));
   actors::ChannelPort port;
   port.target = name;
-  port.listener_resource = *listener;
+  port.listener_resource = std::move(listener);
   port.authority = xds::data_plane_authority(name);
   port.status = std::make_shared<actors::TargetBoard>(name, changes);
   fresh->open(link, std::move(port));
-  known = fresh;
   return fresh;
 }
 
-// The targets that a channel or a router holds, in the order of their names.
-std::vector<std::pair<std::string, std::shared_ptr<channel::Target>>>
-Runtime::State::targets_in_use() {
-  std::vector<std::pair<std::string, std::shared_ptr<channel::Target>>> in_use;
-  const std::lock_guard lock(mutex);
-  for (const auto& [name, known] : targets) {
-    if (auto target = known.lock()) in_use.emplace_back(name, std::move(target));
-  }
-  return in_use;
-}
-
-RuntimeStatus Runtime::State::status() {
+RuntimeStatus Runtime::State::status() const {
   const channel::Moment now{std::chrono::steady_clock::now(), std::chrono::system_clock::now()};
   RuntimeStatus status;
   status.version = SIGNALBOX_VERSION;
@@ -490,7 +478,7 @@ RuntimeStatus Runtime::State::status() {
   status.started = started;
   status.node_id = bootstrap.node.id;
   status.ready = true;
-  for (const auto& [name, target] : targets_in_use()) {
+  for (const auto& [name, target] : targets.in_use()) {
     status.targets.push_back(
         channel::status_of(name, target->board()->pieces(), options.aggregate_mode, now));
     if (target->callers() != nullptr) channel::add_calls(status.targets.back(), *target->callers());
@@ -501,25 +489,12 @@ RuntimeStatus Runtime::State::status() {
   return status;
 }
 
-std::optional<bool> Runtime::State::ready(const std::string& target) {
-  const std::lock_guard lock(mutex);
-  bool all = true;
-  std::optional<bool> one;
-  for (const auto& [name, known] : targets) {
-    const auto open = known.lock();
-    if (open == nullptr) continue;
-    if (name == target) one = open->board()->ready();
-    all = all && open->board()->ready();
-  }
-  return target.empty() ? std::optional(all) : one;
-}
-
 // Explains only targets in use. To open an unused target would connect to its endpoints, and so
 // change the state that is to be explained.
 absl::StatusOr<std::string> Runtime::State::explain(const channel::ExplainQuestion& question) {
   std::shared_ptr<channel::Target> found;
   std::vector<std::string> in_use;
-  for (auto& [name, target] : targets_in_use()) {
+  for (auto& [name, target] : targets.in_use()) {
     in_use.push_back(name);
     if (name == question.target) found = std::move(target);
   }
@@ -558,10 +533,7 @@ absl::StatusOr<ResourceDump> Runtime::State::dump() const {
 
 std::vector<AppliedConfig> Runtime::State::applied() const {
   std::vector<AppliedConfig> all;
-  const std::lock_guard lock(mutex);
-  for (const auto& [name, known] : targets) {
-    const auto target = known.lock();
-    if (target == nullptr) continue;
+  for (const auto& [name, target] : targets.in_use()) {
     for (AppliedConfig& config : target->applied())
       all.push_back(std::move(config));
   }
@@ -631,19 +603,13 @@ Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
 // The actors end before the targets are closed: a late publication by an actor would replace the
 // last snapshot that close() sets, which fails every call.
 Runtime::~Runtime() {
-  std::vector<std::shared_ptr<channel::Target>> open;
-  {
-    const std::lock_guard lock(state_->mutex);
-    for (const auto& [name, known] : state_->targets) {
-      if (auto target = known.lock()) open.push_back(std::move(target));
-    }
-  }
+  const auto open = state_->targets.in_use();
   state_->link->cut();
   state_->ending->store(true, std::memory_order_relaxed);
   state_->host.reset();
   state_->admins.clear();  // Does not block: host.reset() has ended the dumps that pages wait for.
   const auto reclaimer = state_->reclaimer.handle();
-  for (const auto& target : open) {
+  for (const auto& [name, target] : open) {
     target->close(absl::UnavailableError("the signalbox runtime was shut down"), *reclaimer);
   }
 }
@@ -752,7 +718,8 @@ absl::StatusOr<std::string> Runtime::serve_admin(const std::string& address) {
              return state->explain(question);
            },
        .status = [state = state_.get()] { return state->status(); },
-       .ready = [state = state_.get()](const std::string& target) { return state->ready(target); },
+       .ready = [&targets =
+                     state_->targets](const std::string& target) { return targets.ready(target); },
        .certificates =
            [state = state_.get()] { return channel::certificate_files(state->bootstrap); }});
   if (!server.ok()) return server.status();
@@ -771,7 +738,7 @@ RuntimeStatus Runtime::status() const {
 }
 
 std::optional<bool> Runtime::ready(const std::string& target) const {
-  return state_->ready(target);
+  return state_->targets.ready(target);
 }
 
 std::int64_t Runtime::repicked() const {

@@ -484,8 +484,8 @@ class Runtime {
 
   /// Whether calls to the target can be sent: a configuration is in use, and the channel's state is
   /// READY or IDLE. With an empty `target`: whether that holds for every target in use; true when
-  /// no target is in use. nullopt: no channel or router has the target. Waits for no actor, only
-  /// for a lock of the runtime, which is held for moments.
+  /// no target is in use. nullopt: no channel or router has the target. Reads atomics, and waits
+  /// for nothing.
   std::optional<bool> ready(const std::string& target = "") const;
 
   /// Opens a read-only admin server for users of this machine, until the runtime ends: pages for a
