@@ -7,7 +7,7 @@ namespace signalbox::actors {
 void ChangeLog::add(const std::string& target, PriorityMoved move) {
   const std::lock_guard lock(mutex_);
   changes_.push_back({++number_, target, std::move(move)});
-  if (changes_.size() > most_) changes_.pop_front();
+  if (changes_.size() > kMost) changes_.pop_front();
 }
 
 std::vector<ChangeLog::Change> ChangeLog::last() const {

@@ -40,24 +40,24 @@
 
 namespace signalbox::actors {
 
-/// The last changes of priority of all targets of a runtime.
+/// The last changes of priority of all targets of a runtime. The number of a change tells how many
+/// changes came before it.
 class ChangeLog {
  public:
+  static constexpr std::size_t kMost = 64;
+
   struct Change {
     std::uint64_t number = 0;  ///< The first is 1.
     std::string target;
     PriorityMoved move;
   };
 
-  explicit ChangeLog(std::size_t most = 64) : most_(most) {}
-
   void add(const std::string& target, PriorityMoved move);
 
-  /// The last `most` changes, oldest first.
+  /// The last kMost changes, oldest first.
   std::vector<Change> last() const;
 
  private:
-  const std::size_t most_;
   mutable std::mutex mutex_;
   std::uint64_t number_ = 0;
   std::deque<Change> changes_;

@@ -405,6 +405,8 @@ void add_counters(const RuntimeOptions& options,
 
 }  // namespace
 
+static_assert(RuntimeStatus::kChanges == actors::ChangeLog::kMost);
+
 // The members are in the order of their construction, because later members use earlier ones.
 struct Runtime::State {
   State(RuntimeOptions checked, xds::Bootstrap from)
@@ -421,8 +423,7 @@ struct Runtime::State {
   std::shared_ptr<metrics::Exporter> exporter =
       std::make_shared<metrics::Exporter>(instruments, actors::read_process);
   const WallTime started = std::chrono::system_clock::now();
-  std::shared_ptr<actors::ChangeLog> changes =
-      std::make_shared<actors::ChangeLog>(RuntimeStatus::kChanges);
+  std::shared_ptr<actors::ChangeLog> changes = std::make_shared<actors::ChangeLog>();
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
   actors::ReclaimerThread reclaimer;
   std::unique_ptr<actors::Host> host;

@@ -22,17 +22,21 @@ lb::SubchannelSeen ready(const Address& address) {
 
 }  // namespace
 
-TEST_CASE("change log: keeps the last changes, and numbers all of them", "[actors][status]") {
-  ChangeLog log(3);
+TEST_CASE("change log: keeps the last 64 changes, and numbers all of them", "[actors][status]") {
+  ChangeLog log;
   CHECK(log.last().empty());
-  for (int i = 0; i < 5; ++i)
+  for (int i = 1; i <= 64; ++i)
     log.add("xds:///orders", {.cluster = ClusterName(std::to_string(i))});
+  REQUIRE(log.last().size() == 64);
+  CHECK(log.last().front().number == 1);
+  log.add("xds:///carts", {.cluster = ClusterName("65")});
   const auto last = log.last();
-  REQUIRE(last.size() == 3);
-  CHECK(last[0].number == 3);
-  CHECK(last[0].move.cluster == ClusterName("2"));
-  CHECK(last[2].number == 5);
-  CHECK(last[2].target == "xds:///orders");
+  REQUIRE(last.size() == 64);
+  CHECK(last.front().number == 2);
+  CHECK(last.front().move.cluster == ClusterName("2"));
+  CHECK(last.back().number == 65);
+  CHECK(last.back().move.cluster == ClusterName("65"));
+  CHECK(last.back().target == "xds:///carts");
 }
 
 TEST_CASE("status board: a target is ready when its calls can be sent", "[actors][status]") {

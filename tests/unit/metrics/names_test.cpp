@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/names.hpp"
 
+#include <algorithm>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include <catch2/catch.hpp>
@@ -46,6 +48,14 @@ TEST_CASE("names: latencies have the bounds that were promised, to the digit", "
                                           0.05,  0.065,   0.08,    0.1,    0.13,   0.16,   0.2,
                                           0.25,  0.3,     0.4,     0.5,    0.65,   0.8,    1.0,
                                           2.0,   5.0,     10.0,    20.0,   50.0,   100.0});
+}
+
+TEST_CASE("names: failovers have the bounds that the documents list", "[metrics][names]") {
+  const std::vector<double> listed{
+      0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 11.0, 15.0, 30.0, 60.0};
+  CHECK(row_of(Metric::kFailoverDuration).buckets == Buckets::kFailover);
+  for (const LatencyScale scale : {LatencyScale::kShort, LatencyScale::kGrpc})
+    CHECK(std::ranges::equal(bounds_of(Buckets::kFailover, scale), listed));
 }
 
 TEST_CASE("names: buckets rise", "[metrics][names]") {
