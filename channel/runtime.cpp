@@ -674,7 +674,9 @@ std::string Runtime::metrics_text() const {
 
 absl::StatusOr<int> Runtime::serve_metrics(const std::string& address) {
   auto server = channel::MetricsServer::start(
-      address, [exporter = state_->exporter] { return exporter->text(); });
+      address,
+      [exporter = state_->exporter] { return exporter->text(); },
+      count_limits(kHttpLimits));
   if (!server.ok()) return server.status();
   const std::lock_guard lock(state_->mutex);
   state_->servers.push_back(*std::move(server));
@@ -721,8 +723,9 @@ absl::StatusOr<std::string> Runtime::serve_admin(const std::string& address) {
        .status = [state = state_.get()] { return state->status(); },
        .ready = [&targets =
                      state_->targets](const std::string& target) { return targets.ready(target); },
-       .certificates =
-           [state = state_.get()] { return channel::certificate_files(state->bootstrap); }});
+       .certificates = [&bootstrap =
+                            state_->bootstrap] { return channel::certificate_files(bootstrap); }},
+      count_limits(kHttpLimits));
   if (!server.ok()) return server.status();
   const std::lock_guard lock(state_->mutex);
   state_->admins.push_back(*std::move(server));
@@ -732,6 +735,18 @@ absl::StatusOr<std::string> Runtime::serve_admin(const std::string& address) {
 void Runtime::keep(std::shared_ptr<void> object) {
   const std::lock_guard lock(state_->mutex);
   state_->kept.push_back(std::move(object));
+}
+
+LimitHit Runtime::count_limits(std::span<const AdminLimit> limits) const {
+  for (const AdminLimit limit : limits)
+    state_->instruments->count_admin_refused(limit, 0);
+  return [instruments = state_->instruments](AdminLimit limit) {
+    instruments->count_admin_refused(limit);
+  };
+}
+
+std::map<std::string, bool> Runtime::readiness() const {
+  return state_->targets.readiness();
 }
 
 RuntimeStatus Runtime::status() const {

@@ -64,6 +64,18 @@ constexpr std::array<absl::string_view, kStatusCodes> kCodes{"OK",
                                                              "DATA_LOSS",
                                                              "UNAUTHENTICATED"};
 
+// In the order of AdminLimit.
+constexpr std::array<absl::string_view, kAdminLimits> kAdminLimitLabels{"http_headers",
+                                                                        "http_silent",
+                                                                        "http_waiting",
+                                                                        "http_requests",
+                                                                        "http_unread_bytes",
+                                                                        "http_idle",
+                                                                        "grpc_requests",
+                                                                        "csds_streams",
+                                                                        "health_watches",
+                                                                        "health_services"};
+
 constexpr std::array<absl::string_view, 3> kStreamEnds{"ok", "no_response", "error"};
 
 template <typename Enum, std::size_t N>
@@ -436,6 +448,11 @@ void Instruments::set_xds_resources(ResourceType type,
 
 void Instruments::count_config_rejected(absl::string_view reason, std::uint64_t times) {
   series_.add(Metric::kConfigRejected, {std::string(reason)}, static_cast<double>(times));
+}
+
+void Instruments::count_admin_refused(AdminLimit limit, std::uint64_t times) {
+  series_.add(
+      Metric::kAdminRefused, {label_of(kAdminLimitLabels, limit)}, static_cast<double>(times));
 }
 
 void Instruments::count_actor_death(absl::string_view actor, absl::string_view reason) {

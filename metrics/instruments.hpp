@@ -28,6 +28,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "messages/admin_limit.hpp"
 #include "messages/certificate_ends.hpp"
 #include "messages/connectivity.hpp"
 #include "messages/counting/call_stats.hpp"
@@ -131,6 +132,8 @@ class Instruments final : public DropCounters, public EndpointCounters {
   void record_response(ResourceType type, std::size_t bytes);
   void set_xds_resources(ResourceType type, absl::string_view cache_state, std::uint64_t count);
   void count_config_rejected(absl::string_view reason, std::uint64_t times = 1);
+  /// With `times` 0, the series is exported with the value 0.
+  void count_admin_refused(AdminLimit limit, std::uint64_t times = 1);
   void count_actor_death(absl::string_view actor, absl::string_view reason);
   void set_config_generation(absl::string_view target, Generation generation);
 

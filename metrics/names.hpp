@@ -83,6 +83,7 @@ enum class Metric : std::uint8_t {
   kPickFailures,
   kFilterFailures,
   kSubchannels,
+  kAdminRefused,
   kProcessCpu,
   kProcessOpenFds,
   kProcessMaxFds,
@@ -470,6 +471,12 @@ inline constexpr std::array kMetrics{
               "signalbox_subchannels",
               {Label{"state"}},
               "Subchannels that are alive, by connectivity."},
+    MetricRow{Metric::kAdminRefused,
+              MetricKind::kCounter,
+              "signalbox_admin_refused_total",
+              {Label{"limit"}},
+              "Requests, streams and connections of the admin pages, /metrics and the gRPC admin "
+              "services that a limit refused or ended."},
     // The standard names that all Prometheus clients use for a process. metrics/process.cpp makes
     // these metrics.
     MetricRow{Metric::kProcessCpu,

@@ -21,10 +21,10 @@ namespace signalbox::channel {
 
 class AdminServer {
  public:
-  /// `sources` are called on the server's threads, by at most two at a time. INVALID_ARGUMENT:
-  /// `address` is invalid. UNAVAILABLE: the server cannot listen there.
-  static absl::StatusOr<std::unique_ptr<AdminServer>> start(absl::string_view address,
-                                                            AdminSources sources);
+  /// `sources` and `hit` are called on the server's threads, `sources` by at most two at a time.
+  /// INVALID_ARGUMENT: `address` is invalid. UNAVAILABLE: the server cannot listen there.
+  static absl::StatusOr<std::unique_ptr<AdminServer>> start(
+      absl::string_view address, AdminSources sources, LimitHit hit = [](AdminLimit) {});
 
   /// The address to connect to: port 0 is replaced by the port that was taken.
   std::string address() const { return to_string(listener_.address()); }

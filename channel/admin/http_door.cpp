@@ -44,10 +44,11 @@ void HttpDoor::turn_away(const AcceptedConnection& connection,
   ::close(connection.descriptor);
 }
 
-HttpDoor::HttpDoor(int listener, Enter enter, HttpDoorLimits limits)
+HttpDoor::HttpDoor(int listener, Enter enter, HttpDoorLimits limits, LimitHit hit)
     : listener_(listener),
       enter_(std::move(enter)),
       limits_(limits),
+      hit_(std::move(hit)),
       loop_(actors::SocketLoop::make("requests cannot be waited for").value_or(nullptr)),
       last_(kListener) {
   ::fcntl(*listener_, F_SETFL, ::fcntl(*listener_, F_GETFL) | O_NONBLOCK);
@@ -69,8 +70,8 @@ void HttpDoor::happened(Id id) {
 void HttpDoor::is_due(Id id) {
   if (id == kListener) {
     loop_->listen_for(kListener, *listener_, EPOLLIN);
-  } else {
-    waiting_.erase(id);
+  } else if (waiting_.erase(id) > 0) {
+    hit_(AdminLimit::kHttpSilent);
   }
 }
 
@@ -124,6 +125,7 @@ void HttpDoor::look(Place place) {
   } else if (end) {
     flaw = flaw_of_headers(seen.substr(0, *end));
   } else if (seen.size() == bytes.size()) {
+    hit_(AdminLimit::kHttpHeaders);
     status = "431 Request Header Fields Too Large";
     flaw = absl::StrCat("the headers must not be longer than ", bytes.size(), " bytes");
   }
@@ -141,7 +143,9 @@ void HttpDoor::evict(Place place) {
   const Id id = place->first;
   look(place);
   const Place still = waiting_.find(id);
-  if (still != waiting_.end()) close_waiting(still);
+  if (still == waiting_.end()) return;
+  hit_(AdminLimit::kHttpWaiting);
+  close_waiting(still);
 }
 
 void HttpDoor::close_waiting(Place place) {

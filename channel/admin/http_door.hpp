@@ -36,6 +36,7 @@
 #include "actors/io/socket_loop.hpp"
 #include "actors/io/sockets.hpp"
 #include "channel/admin/http_headers.hpp"
+#include "messages/admin_limit.hpp"
 
 namespace signalbox::channel {
 
@@ -67,8 +68,8 @@ class HttpDoor final : private actors::SocketLoop::Handler {
                         absl::string_view status,
                         absl::string_view why);
 
-  /// `listener`: a listening socket, which the door owns.
-  HttpDoor(int listener, Enter enter, HttpDoorLimits limits = {});
+  /// `listener`: a listening socket, which the door owns. `hit` is called on the door's thread.
+  HttpDoor(int listener, Enter enter, HttpDoorLimits limits = {}, LimitHit hit = [](AdminLimit) {});
 
   /// Closes all waiting connections.
   ~HttpDoor() override;
@@ -102,6 +103,7 @@ class HttpDoor final : private actors::SocketLoop::Handler {
   const actors::Descriptor listener_;
   const Enter enter_;
   const HttpDoorLimits limits_;
+  const LimitHit hit_;
   const std::unique_ptr<actors::SocketLoop> loop_;  // Null: the system had no descriptors left.
   std::map<Id, Waiting> waiting_;                   // Ids rise, so the oldest connection is first.
   Id last_;                                         // The connection accepted last.

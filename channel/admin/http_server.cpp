@@ -73,6 +73,14 @@ void count_end(void* count,
     static_cast<std::atomic<unsigned>*>(count)->fetch_sub(1);
 }
 
+// The library calls this when it has sent a response, or has given up sending it.
+void count_idle(void* server,
+                MHD_Connection* /*connection*/,
+                void** /*state*/,
+                MHD_RequestTerminationCode why) {
+  if (why == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED) static_cast<HttpServer*>(server)->idled();
+}
+
 // Called once the headers are read. No page reads a request's body.
 MHD_Result handle(void* server,
                   MHD_Connection* connection,
@@ -111,19 +119,23 @@ bool HttpServer::start(Lane& lane) {
                        MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                        kMaxConnectionBytes,
                        MHD_OPTION_CONNECTION_TIMEOUT,
-                       kIdleSeconds,
+                       options_.idle_seconds,
                        MHD_OPTION_STRICT_FOR_CLIENT,
                        1,
                        MHD_OPTION_NOTIFY_CONNECTION,
                        &count_end,
                        &lane.connections,
+                       MHD_OPTION_NOTIFY_COMPLETED,
+                       &count_idle,
+                       this,
                        MHD_OPTION_END);
   return lane.daemon != nullptr;
 }
 
 // Called on the thread of the HttpDoor.
-void HttpServer::enter(Lane& lane, const AcceptedConnection& connection) {
+void HttpServer::enter(Lane& lane, const AcceptedConnection& connection) const {
   if (lane.connections.load() >= kMaxConnections) {
+    options_.hit(AdminLimit::kHttpRequests);
     HttpDoor::turn_away(connection,
                         "503 Service Unavailable",
                         absl::StrCat("busy: ", kMaxConnections, " requests are under way"));
@@ -140,21 +152,24 @@ void HttpServer::enter(Lane& lane, const AcceptedConnection& connection) {
 
 std::unique_ptr<HttpServer> HttpServer::start(int listener,
                                               Handler handler,
-                                              const std::string& quick_path) {
-  auto server = std::unique_ptr<HttpServer>(new HttpServer(std::move(handler)));
+                                              HttpServerOptions options) {
+  auto server = std::unique_ptr<HttpServer>(new HttpServer(std::move(handler), std::move(options)));
+  const std::string& quick_path = server->options_.quick_path;
   const bool has_lanes =
       server->start(server->slow_) && (quick_path.empty() || server->start(server->quick_));
   if (!has_lanes) {
     ::close(listener);
     return nullptr;
   }
-  server->door_.emplace(listener,
-                        [me = server.get(), quick_path](const AcceptedConnection& connection,
-                                                        absl::string_view headers) {
-                          const bool is_quick =
-                              !quick_path.empty() && path_of_request(headers) == quick_path;
-                          enter(is_quick ? me->quick_ : me->slow_, connection);
-                        });
+  server->door_.emplace(
+      listener,
+      [me = server.get()](const AcceptedConnection& connection, absl::string_view headers) {
+        const std::string& path = me->options_.quick_path;
+        const bool is_quick = !path.empty() && path_of_request(headers) == path;
+        me->enter(is_quick ? me->quick_ : me->slow_, connection);
+      },
+      HttpDoorLimits(),
+      server->options_.hit);
   return server->door_->is_open() ? std::move(server) : nullptr;
 }
 
@@ -164,6 +179,7 @@ AdminResponse HttpServer::respond(AdminRequest request) {
   const std::size_t waiting = waiting_bytes_.load();
   const bool fits = waiting == 0 || waiting + response.body.size() <= kMaxWaitingBytes;
   if (waiting < kMaxWaitingBytes && fits) return response;
+  options_.hit(AdminLimit::kHttpUnreadBytes);
   return {.status = MHD_HTTP_SERVICE_UNAVAILABLE,
           .body = absl::StrCat(
               "busy: ", waiting, " bytes of other responses wait for their readers\n")};

@@ -13,8 +13,8 @@
 // Limits of one server, beside those of its HttpDoor: each lane has at most kMaxConnections
 // connections at a time, and a further connection gets 503. A request larger than
 // kMaxConnectionBytes is refused (414, 431). When a client reads nothing of its response for
-// kIdleSeconds, its connection is closed. While clients have not yet read kMaxWaitingBytes of
-// responses, further responses are 503.
+// idle_seconds, its connection is closed. While clients have not yet read kMaxWaitingBytes of
+// responses, further responses are 503. HttpServerOptions::hit is called for each limit reached.
 
 #pragma once
 
@@ -28,16 +28,24 @@
 
 #include "channel/admin/admin_pages.hpp"
 #include "channel/admin/http_door.hpp"
+#include "messages/admin_limit.hpp"
 
 struct MHD_Daemon;
 
 namespace signalbox::channel {
 
+struct HttpServerOptions {
+  /// Requests of this path are answered in a lane of their own. Empty: there is one lane.
+  std::string quick_path = {};
+  /// Called on the server's threads. Must not be null.
+  LimitHit hit = [](AdminLimit) {};
+  unsigned idle_seconds = 10;
+};
+
 class HttpServer {
  public:
   static constexpr unsigned kMaxConnections = 64;
   static constexpr std::size_t kMaxConnectionBytes = HttpDoor::kLongestHeaders;
-  static constexpr unsigned kIdleSeconds = 10;
   static constexpr std::size_t kMaxWaitingBytes = std::size_t{64} << 20U;
 
   /// Sent with every response: a browser runs no script, and loads nothing from elsewhere.
@@ -49,13 +57,12 @@ class HttpServer {
   /// threads may call it at the same time.
   using Handler = std::function<AdminResponse(AdminRequest request)>;
 
-  /// Takes the listening socket, and closes it on failure. `quick_path`: requests of this path are
-  /// answered in a lane of their own; empty: there is one lane. Returns null when the HTTP library
-  /// does not start, or when the system has no descriptors left for the HttpDoor, which accepts the
+  /// Takes the listening socket, and closes it on failure. Returns null when the HTTP library does
+  /// not start, or when the system has no descriptors left for the HttpDoor, which accepts the
   /// connections.
   static std::unique_ptr<HttpServer> start(int listener,
                                            Handler handler,
-                                           const std::string& quick_path = "");
+                                           HttpServerOptions options = {});
 
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
@@ -68,8 +75,12 @@ class HttpServer {
   /// of it, or has closed the connection.
   std::atomic<std::size_t>& waiting_bytes() { return waiting_bytes_; }
 
+  /// A client has read nothing for idle_seconds, and its connection is closed.
+  void idled() const { options_.hit(AdminLimit::kHttpIdle); }
+
  private:
-  explicit HttpServer(Handler handler) : handler_(std::move(handler)) {}
+  HttpServer(Handler handler, HttpServerOptions options)
+      : handler_(std::move(handler)), options_(std::move(options)) {}
 
   /// A daemon of the HTTP library (it has a thread), and the number of its connections. enter()
   /// adds a connection, and the library reports the connection's end (count_end()).
@@ -79,9 +90,10 @@ class HttpServer {
   };
 
   bool start(Lane& lane);
-  static void enter(Lane& lane, const AcceptedConnection& connection);
+  void enter(Lane& lane, const AcceptedConnection& connection) const;
 
   const Handler handler_;
+  const HttpServerOptions options_;
   std::atomic<std::size_t> waiting_bytes_{0};
   Lane slow_;
   Lane quick_;  ///< Its `daemon` is null if there is no quick path.

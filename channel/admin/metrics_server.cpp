@@ -100,15 +100,16 @@ AdminResponse page(const AdminRequest& request, const std::function<std::string(
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::start(
-    const std::string& address, std::function<std::string()> text) {
+    const std::string& address, std::function<std::string()> text, LimitHit hit) {
   const auto where = parse(address);
   if (!where.ok()) return where.status();
   const auto descriptor = listen_on(*where);
   if (!descriptor.ok()) return descriptor.status();
   const int port = port_of(*descriptor);
-  auto http = HttpServer::start(*descriptor, [text = std::move(text)](const AdminRequest& request) {
-    return page(request, text);
-  });
+  auto http = HttpServer::start(
+      *descriptor,
+      [text = std::move(text)](const AdminRequest& request) { return page(request, text); },
+      {.hit = std::move(hit)});
   if (http == nullptr) {
     return absl::UnavailableError(
         absl::StrCat("metrics cannot be served on ", address, ": the HTTP server does not start"));

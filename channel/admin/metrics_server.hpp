@@ -22,10 +22,11 @@ namespace signalbox::channel {
 class MetricsServer {
  public:
   /// `address`: "host:port", with an IPv6 address in brackets, or a port of 127.0.0.1; port 0 takes
-  /// a free port. `text` is called on the server's thread. INVALID_ARGUMENT: `address` is invalid.
-  /// UNAVAILABLE: the server cannot listen there.
-  static absl::StatusOr<std::unique_ptr<MetricsServer>> start(const std::string& address,
-                                                              std::function<std::string()> text);
+  /// a free port. `text` and `hit` are called on the server's threads. INVALID_ARGUMENT: `address`
+  /// is invalid. UNAVAILABLE: the server cannot listen there.
+  static absl::StatusOr<std::unique_ptr<MetricsServer>> start(
+      const std::string& address, std::function<std::string()> text, LimitHit hit = [](AdminLimit) {
+      });
 
   /// The port that the server listens on; never 0.
   int port() const { return port_; }

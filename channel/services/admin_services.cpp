@@ -26,6 +26,8 @@ namespace {
 /// The services of one server. The worker is declared first, so that it is destroyed after the
 /// services, which use it.
 struct AddedServices {
+  explicit AddedServices(const LimitHit& hit) : worker(hit) {}
+
   channel::Worker worker;
   std::unique_ptr<channel::CsdsService> csds;
   std::unique_ptr<channel::ChannelzService> channelz;
@@ -89,9 +91,11 @@ absl::Status check(const AdminServices& services) {
 
 absl::Status Runtime::add_admin_services(grpc::ServerBuilder& builder, AdminServices services) {
   if (auto status = check(services); !status.ok()) return status;
-  const auto added = std::make_shared<AddedServices>();
+  const LimitHit hit = count_limits(kGrpcLimits);
+  const auto added = std::make_shared<AddedServices>(hit);
   if (services.csds) {
-    added->csds = std::make_unique<channel::CsdsService>(added->worker, [this] { return dump(); });
+    added->csds =
+        std::make_unique<channel::CsdsService>(added->worker, [this] { return dump(); }, hit);
     builder.RegisterService(added->csds.get());
   }
   if (services.channelz) {
@@ -101,7 +105,9 @@ absl::Status Runtime::add_admin_services(grpc::ServerBuilder& builder, AdminServ
   }
   if (services.health) {
     added->health = std::make_unique<channel::HealthService>(
-        [this](const std::string& target) { return ready(target); });
+        [this](const std::string& target) { return ready(target); },
+        [this] { return readiness(); },
+        hit);
     builder.RegisterService(added->health.get());
   }
   keep(added);

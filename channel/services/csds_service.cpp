@@ -89,7 +89,9 @@ class StatusStream final : public grpc::ServerBidiReactor<Request, Response>,
 
 }  // namespace
 
-CsdsService::CsdsService(Worker& worker, Dump dump) : dump_(std::move(dump)) {
+CsdsService::CsdsService(Worker& worker, Dump dump, LimitHit hit)
+    : dump_(std::move(dump)),
+      streams_(kMaxStreams, [hit = std::move(hit)] { hit(AdminLimit::kCsdsStreams); }) {
   const auto answer = [this](const Request& request, Response& response) {
     return answer_request(dump_, request, response);
   };

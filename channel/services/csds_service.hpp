@@ -19,6 +19,7 @@
 
 #include "channel/services/callback_service.hpp"
 #include "channel/services/stream_count.hpp"
+#include "messages/admin_limit.hpp"
 #include "messages/resource_dump.hpp"
 
 namespace signalbox::channel {
@@ -29,11 +30,11 @@ class CsdsService final : public CallbackService {
   using Dump = std::function<absl::StatusOr<ResourceDump>()>;
 
   /// `dump` is called on the thread of `worker`, which must outlive the service.
-  CsdsService(Worker& worker, Dump dump);
+  CsdsService(Worker& worker, Dump dump, LimitHit hit);
 
  private:
   const Dump dump_;
-  StreamCount streams_{kMaxStreams};
+  StreamCount streams_;
 };
 
 }  // namespace signalbox::channel

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/services/health_service.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@ namespace {
 
 using Request = health::HealthCheckRequest;
 using Response = health::HealthCheckResponse;
+using List = health::HealthListResponse;
 
 Response::ServingStatus status_of(const std::optional<bool>& ready) {
   if (!ready) return Response::SERVICE_UNKNOWN;
@@ -25,6 +27,24 @@ grpc::Status check(const Request& request) {
                        HealthService::kMaxName,
                        " bytes, got ",
                        request.service().size())};
+}
+
+grpc::Status list(const std::map<std::string, bool>& readiness, List& response) {
+  const std::size_t services = readiness.size() + 1;  // The service "" is one more.
+  if (services > HealthService::kMaxServices) {
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+            absl::StrCat("there are ",
+                         services,
+                         " services, more than ",
+                         HealthService::kMaxServices,
+                         ": Check or Watch a service")};
+  }
+  auto& statuses = *response.mutable_statuses();
+  const bool all = std::ranges::all_of(readiness, [](const auto& target) { return target.second; });
+  statuses[""].set_status(status_of(all));
+  for (const auto& [target, is_ready] : readiness)
+    statuses[target].set_status(status_of(is_ready));
+  return grpc::Status::OK;
 }
 
 }  // namespace
@@ -83,7 +103,8 @@ class HealthService::Watch final : public grpc::ServerWriteReactor<Response>,
   std::shared_ptr<Watch> self_;
 };
 
-HealthService::HealthService(Ready ready) : ready_(std::move(ready)) {
+HealthService::HealthService(Ready ready, Readiness readiness, LimitHit hit)
+    : ready_(std::move(ready)), readiness_(std::move(readiness)), hit_(std::move(hit)) {
   add_unary<Request, Response>(
       "/grpc.health.v1.Health/Check",
       [this](grpc::CallbackServerContext* context, const Request* request, Response* response) {
@@ -100,6 +121,17 @@ HealthService::HealthService(Ready ready) : ready_(std::move(ready)) {
           reactor->Finish({grpc::StatusCode::NOT_FOUND,
                            "service: expected \"\" or a target in use, such as xds:///orders"});
         }
+        return reactor;
+      });
+  add_unary<health::HealthListRequest, List>(
+      "/grpc.health.v1.Health/List",
+      [this](grpc::CallbackServerContext* context,
+             const health::HealthListRequest* /*request*/,
+             List* response) {
+        grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+        const grpc::Status status = list(readiness_(), *response);
+        if (!status.ok()) hit_(AdminLimit::kHealthServices);
+        reactor->Finish(status);
         return reactor;
       });
   add_server_stream<Request, Response>(

@@ -7,13 +7,17 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <utility>
 
 namespace signalbox::channel {
 
 class StreamCount {
  public:
-  explicit StreamCount(int limit) : state_(std::make_shared<State>()), limit_(limit) {}
+  /// `refused` is called when enter() returns null.
+  StreamCount(int limit, std::function<void()> refused)
+      : state_(std::make_shared<State>()), limit_(limit), refused_(std::move(refused)) {}
 
   /// A Seat counts one open stream. The stream keeps its Seat until the stream ends: the end of the
   /// Seat ends the counting. A Seat may outlive the StreamCount.
@@ -23,6 +27,7 @@ class StreamCount {
   Seat enter() {
     if (state_->open.fetch_add(1) >= limit_) {
       --state_->open;
+      refused_();
       return nullptr;
     }
     return {this, [state = state_](void*) { --state->open; }};
@@ -35,6 +40,7 @@ class StreamCount {
 
   std::shared_ptr<State> state_;
   const int limit_;
+  const std::function<void()> refused_;
 };
 
 }  // namespace signalbox::channel

@@ -5,7 +5,7 @@
 
 namespace signalbox::channel {
 
-Worker::Worker() : thread_([this] { run(); }) {}
+Worker::Worker(LimitHit hit) : hit_(std::move(hit)), thread_([this] { run(); }) {}
 
 Worker::~Worker() {
   {
@@ -19,11 +19,14 @@ Worker::~Worker() {
 bool Worker::post(std::function<void()> job) {
   {
     const std::lock_guard lock(mutex_);
-    if (jobs_.size() >= kMaxJobs) return false;
-    jobs_.push_back(std::move(job));
+    if (jobs_.size() < kMaxJobs) {
+      jobs_.push_back(std::move(job));
+      changed_.notify_one();
+      return true;
+    }
   }
-  changed_.notify_one();
-  return true;
+  hit_(AdminLimit::kGrpcRequests);
+  return false;
 }
 
 void Worker::run() {

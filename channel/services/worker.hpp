@@ -16,13 +16,15 @@
 #include <mutex>
 #include <thread>
 
+#include "messages/admin_limit.hpp"
+
 namespace signalbox::channel {
 
 class Worker {
  public:
   static constexpr std::size_t kMaxJobs = 64;
 
-  Worker();
+  explicit Worker(LimitHit hit);
   /// Drops the jobs that wait, and waits for the job that is running.
   ~Worker();
   Worker(const Worker&) = delete;
@@ -34,6 +36,7 @@ class Worker {
  private:
   void run();
 
+  const LimitHit hit_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;

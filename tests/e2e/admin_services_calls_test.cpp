@@ -6,6 +6,7 @@
 //   client ─▶ Health, CSDS ─▶ Runtime ─┬▶ ControlPlane
 //                                      └▶ BackendProcess, which is killed and comes back
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -65,6 +66,16 @@ class AdminPeer {
     HealthCheckRequest request;
     request.set_service(service);
     return unary<HealthCheckResponse>("/grpc.health.v1.Health/Check", request).status();
+  }
+
+  /// The services of List, each with whether it is SERVING.
+  std::map<std::string, bool> list() const {
+    std::map<std::string, bool> all;
+    const auto listed = unary<health::HealthListResponse>("/grpc.health.v1.Health/List",
+                                                          health::HealthListRequest());
+    for (const auto& [service, response] : listed.statuses())
+      all[service] = response.status() == HealthCheckResponse::SERVING;
+    return all;
   }
 
   ClientStatusResponse fetch_client_status() const {
@@ -142,8 +153,8 @@ class HealthWatch {
 
 }  // namespace
 
-TEST_CASE("admin services: health follows the readiness, by Check and by Watch",
-          "[e2e][runtime][admin][status]") {
+TEST_CASE("admin services: health follows the readiness, by Check, List and Watch",
+          "[e2e][runtime][admin][status][A90]") {
   BackendProcess first("first");
   const auto plane = start_plane("");
   const auto runtime = start_runtime(options_for(plane->address()));
@@ -155,7 +166,9 @@ TEST_CASE("admin services: health follows the readiness, by Check and by Watch",
       INFO("service '" << service << "', status " << wanted);
       CHECK(eventually([&] { return peer.check(service) == wanted; }));
     }
-    CHECK(runtime->ready() == (wanted == HealthCheckResponse::SERVING));
+    const bool is_ready = wanted == HealthCheckResponse::SERVING;
+    CHECK(runtime->ready() == is_ready);
+    CHECK(peer.list() == std::map<std::string, bool>{{"", is_ready}, {kTarget, is_ready}});
   };
   HealthWatch all(peer, "");
   HealthWatch one(peer, kTarget);

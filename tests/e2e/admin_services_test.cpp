@@ -5,14 +5,21 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
+#include <grpcpp/create_channel.h>
 #include <grpcpp/ext/channelz_service_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/codegen/client_unary_call.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <grpcpp/impl/codegen/rpc_method.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include "channel/services/proto/health.pb.h"
 #include "signalbox/runtime.hpp"
 
 namespace signalbox {
@@ -31,7 +38,23 @@ std::unique_ptr<Runtime> some_runtime() {
   return *std::move(runtime);
 }
 
-void check_that_it_serves(Runtime& runtime, AdminServices services) {
+// Whether the channel's server has the method. Every message can be read as one without fields, so
+// one type serves as the request and the response of all methods.
+bool has_method(const std::shared_ptr<grpc::Channel>& channel, const char* path) {
+  using grpc::internal::RpcMethod;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+  const health::HealthListRequest request;
+  health::HealthListRequest response;
+  const grpc::Status status = grpc::internal::BlockingUnaryCall(
+      channel.get(), RpcMethod(path, RpcMethod::NORMAL_RPC, channel), &context, request, &response);
+  INFO(path << ": " << status.error_message());
+  CHECK((status.ok() || status.error_code() == grpc::StatusCode::UNIMPLEMENTED));
+  return status.ok();
+}
+
+// Serves `services`, and returns those of the three services that answer.
+std::vector<std::string> served(Runtime& runtime, AdminServices services) {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -40,33 +63,55 @@ void check_that_it_serves(Runtime& runtime, AdminServices services) {
   REQUIRE(added.ok());
   const auto server = builder.BuildAndStart();
   REQUIRE(server != nullptr);
-  CHECK(port > 0);
+  const auto channel =
+      grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials());
+  std::vector<std::string> found;
+  if (has_method(channel,
+                 "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus"))
+    found.emplace_back("csds");
+  if (has_method(channel, "/grpc.channelz.v1.Channelz/GetServers")) found.emplace_back("channelz");
+  if (has_method(channel, "/grpc.health.v1.Health/Check")) found.emplace_back("health");
   server->Shutdown(std::chrono::system_clock::now());
+  return found;
 }
 
+using Names = std::vector<std::string>;
+
 }  // namespace
+
+// This test is the first, because another one switches gRPC's own channelz on, for the life of the
+// process.
+TEST_CASE("admin services: a service that its flag leaves out is not there", "[e2e][admin]") {
+  const auto runtime = some_runtime();
+  CHECK(served(*runtime, {}) == Names{"csds", "channelz", "health"});
+  CHECK(served(*runtime, {.csds = false}) == Names{"channelz", "health"});
+  CHECK(served(*runtime, {.channelz = false}) == Names{"csds", "health"});
+  CHECK(served(*runtime, {.health = false}) == Names{"csds", "channelz"});
+}
 
 TEST_CASE("admin services: a second health service is an error that says so", "[e2e][admin]") {
   const auto runtime = some_runtime();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   const absl::Status refused = runtime->add_admin_services(builder);
-  check_that_it_serves(*runtime, {.health = false});
+  // The answer of Check is that of gRPC's own service.
+  CHECK(served(*runtime, {.health = false}) == Names{"csds", "channelz", "health"});
   grpc::EnableDefaultHealthCheckService(false);
   CHECK(absl::IsFailedPrecondition(refused));
   CHECK_THAT(std::string(refused.message()), Contains("AdminServices::health = false"));
-  check_that_it_serves(*runtime, {});
+  CHECK(served(*runtime, {}) == Names{"csds", "channelz", "health"});
 }
 
 TEST_CASE("admin services: a second channelz is an error that says so", "[e2e][admin]") {
   const auto runtime = some_runtime();
-  check_that_it_serves(*runtime, {});
+  CHECK(served(*runtime, {}) == Names{"csds", "channelz", "health"});
   grpc::channelz::experimental::InitChannelzService();  // Cannot be undone in this process.
   grpc::ServerBuilder builder;
   const absl::Status refused = runtime->add_admin_services(builder);
   CHECK(absl::IsFailedPrecondition(refused));
   CHECK_THAT(std::string(refused.message()), Contains("AdminServices::channelz = false"));
-  check_that_it_serves(*runtime, {.channelz = false});
+  // The answer of GetServers is that of gRPC's own service.
+  CHECK(served(*runtime, {.channelz = false}) == Names{"csds", "channelz", "health"});
 }
 
 }  // namespace signalbox

@@ -5,12 +5,14 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/runtime_world.hpp"
+#include "tests/support/http_peer.hpp"
 #include "tests/support/printed.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tools/admin_client.hpp"
@@ -198,6 +200,34 @@ TEST_CASE("runtime: the admin pages show the status, and readiness",
   // The target serves on without its control plane.
   CHECK(eventually([&] { return !runtime->dump()->servers.at(0).connected; }));
   CHECK(get("/ready") == "LIVE\n");
+}
+
+TEST_CASE("runtime: limits of its own servers are counted, from zero",
+          "[e2e][runtime][status][admin]") {
+  const auto plane = start_plane("");
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto count = [&](const std::string& limit) {
+    return "signalbox_admin_refused_total{limit=\"" + limit + "\"} ";
+  };
+  CHECK_THAT(runtime->metrics_text(), !Contains("signalbox_admin_refused_total{"));
+  const auto metrics_port = runtime->serve_metrics("127.0.0.1:0");
+  REQUIRE(metrics_port.ok());
+  const auto served = runtime->serve_admin("127.0.0.1:0");
+  REQUIRE(served.ok());
+  const auto address = channel::parse_admin_address(*served);
+  REQUIRE(address.ok());
+  for (const char* limit : {"http_headers",
+                            "http_silent",
+                            "http_waiting",
+                            "http_requests",
+                            "http_unread_bytes",
+                            "http_idle"})
+    CHECK_THAT(runtime->metrics_text(), Contains(count(limit) + "0\n"));
+  for (const int port : {*metrics_port, int{std::get<channel::LoopbackAddress>(*address).port}}) {
+    CHECK_THAT(channel::ask(port, "GET /" + std::string(20'000, 'a')),
+               Catch::StartsWith("HTTP/1.1 431 "));
+  }
+  CHECK_THAT(runtime->metrics_text(), Contains(count("http_headers") + "2\n"));
 }
 
 TEST_CASE("runtime: `signalbox ready` by its exit status", "[e2e][runtime][status][tools]") {

@@ -123,6 +123,9 @@ class AdminServices(unittest.TestCase):
             answer = health.Check(health_pb2.HealthCheckRequest(service=service), timeout=PATIENCE)
             print(f"Check {service!r}:", health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
             self.assertEqual(answer.status, health_pb2.HealthCheckResponse.SERVING)
+        listed = health.List(health_pb2.HealthListRequest(), timeout=PATIENCE)
+        serving = health_pb2.HealthCheckResponse.SERVING
+        self.assertEqual({name: one.status for name, one in listed.statuses.items()}, {"": serving, TARGET: serving})
         self.refused(grpc.StatusCode.NOT_FOUND, health.Check, health_pb2.HealthCheckRequest(service="unknown"))
         self.refused(grpc.StatusCode.INVALID_ARGUMENT, health.Check,
                      health_pb2.HealthCheckRequest(service="x" * 5000))

@@ -31,8 +31,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,7 @@
 #include <grpcpp/support/channel_arguments.h>
 #include <grpcpp/support/client_interceptor.h>
 
+#include "messages/admin_limit.hpp"
 #include "messages/cluster.hpp"
 #include "messages/log_line.hpp"
 #include "messages/resource_dump.hpp"
@@ -505,7 +508,7 @@ class Runtime {
   /// - channelz shows status(): each target is a top channel with its subchannels and sockets.
   ///   gRPC's own channels and servers are shown, too.
   /// - health reports ready(): of all targets for the service "", of one target for the service
-  ///   with the target's name.
+  ///   with the target's name. List (gRFC A90) has all of them.
   ///
   /// The runtime must outlive the server. Shut the server down with a deadline: a client's Watch
   /// does not end by itself. A server can have the services of one runtime.
@@ -522,6 +525,10 @@ class Runtime {
   explicit Runtime(std::unique_ptr<State> state);
   /// Keeps `object` alive until the runtime is destroyed.
   void keep(std::shared_ptr<void> object);
+  /// ready() of each target in use, by the target's name.
+  std::map<std::string, bool> readiness() const;
+  /// Returns a function that counts a limit that was reached, and exports 0 for `limits`.
+  LimitHit count_limits(std::span<const AdminLimit> limits) const;
   std::unique_ptr<State> state_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/admin/admin_server.hpp"
 
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cstddef>
@@ -251,7 +252,10 @@ TEST_CASE("admin server: clients that never read hold a bounded number of bytes"
   constexpr std::size_t kPage = std::size_t{8} << 20U;
   AdminSources large = sources();
   large.metrics = [] { return std::string(kPage, 'x'); };
-  auto server = AdminServer::start("127.0.0.1:0", std::move(large));
+  std::atomic<int> hits{0};
+  auto server = AdminServer::start("127.0.0.1:0", std::move(large), [&](AdminLimit limit) {
+    hits += limit == AdminLimit::kHttpUnreadBytes ? 1 : 0;
+  });
   REQUIRE(server.ok());
   const int port = port_of((*server)->address());
   std::vector<std::unique_ptr<HttpPeer>> deaf;
@@ -269,6 +273,7 @@ TEST_CASE("admin server: clients that never read hold a bounded number of bytes"
     return answer.starts_with("HTTP/1.1 503");
   }));
   CHECK_THAT(answer, Contains("bytes of other responses wait for their readers"));
+  CHECK(hits >= 1);
   // A client that disconnects frees the bytes of its response.
   deaf.clear();
   CHECK(test::eventually([&] { return asked("/metrics").starts_with("HTTP/1.1 200"); }));

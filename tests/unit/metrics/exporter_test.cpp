@@ -63,6 +63,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->add_connections(cluster, 1);
   instruments->count_actor_death("policy", "runtime_error");
   instruments->count_config_rejected("parse");
+  instruments->count_admin_refused(AdminLimit::kHttpRequests);
   instruments->actor_stats("policy")->count_message();
   instruments->actor_stats("policy")->record_handled(1ms);
   instruments->watch_certificates("endpoint", [] {

@@ -487,6 +487,31 @@ TEST_CASE("instruments: count rejected files by reason, from zero", "[metrics][i
   CHECK(value(instruments, Metric::kConfigRejected, {"parse"}) == 1);
 }
 
+TEST_CASE("instruments: count each limit of the admin servers under its own name, from zero",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  const std::pair<AdminLimit, const char*> rows[]{
+      {AdminLimit::kHttpHeaders, "http_headers"},
+      {AdminLimit::kHttpSilent, "http_silent"},
+      {AdminLimit::kHttpWaiting, "http_waiting"},
+      {AdminLimit::kHttpRequests, "http_requests"},
+      {AdminLimit::kHttpUnreadBytes, "http_unread_bytes"},
+      {AdminLimit::kHttpIdle, "http_idle"},
+      {AdminLimit::kGrpcRequests, "grpc_requests"},
+      {AdminLimit::kCsdsStreams, "csds_streams"},
+      {AdminLimit::kHealthWatches, "health_watches"},
+      {AdminLimit::kHealthServices, "health_services"},
+  };
+  CHECK(std::size(rows) == kAdminLimits);
+  CHECK(kHttpLimits.size() + kGrpcLimits.size() == kAdminLimits);
+  for (const auto& [limit, label] : rows) {
+    instruments.count_admin_refused(limit, 0);
+    CHECK(value(instruments, Metric::kAdminRefused, {label}) == 0);
+    instruments.count_admin_refused(limit);
+    CHECK(value(instruments, Metric::kAdminRefused, {label}) == 1);
+  }
+}
+
 TEST_CASE("instruments: know how the control plane does", "[metrics][instruments]") {
   Instruments instruments;
   instruments.set_xds_connected("xds.host:443", true);
