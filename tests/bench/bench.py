@@ -36,12 +36,13 @@ def say(text: str) -> None:
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="./run bench", description="signalbox against gRPC's own xds:/// channel, in interleaved pairs.",
-        epilog=f"Rows: {', '.join(NAMES)}. Exit status: 0 all was measured, 1 something could not be measured, 2 wrong "
-               "arguments.")
+        epilog=f"Rows: {', '.join(NAMES)}. Exit status: 0 all was measured, 1 something could not be measured or, with "
+               "--gate, is NOT MET, 2 wrong arguments.")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK.pairs} pairs for each row instead of {FULL.pairs}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to this file as data")
     parser.add_argument("--pairs", type=int, metavar="N", help="so many pairs")
     parser.add_argument("--seconds", type=float, metavar="S", help="how long each side of a pair measures")
+    parser.add_argument("--gate", action="store_true", help="exit status 1 if a row is NOT MET; noise is no failure")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", help=argparse.SUPPRESS)
     parser.add_argument("--only-arguments", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("rows", nargs="*", metavar="ROW", help="by default all of them")
@@ -150,7 +151,8 @@ def run_all(options: argparse.Namespace) -> int:
         options.json.write_text(json.dumps([c.as_data() for c in comparisons], indent=2) + "\n", encoding="utf-8")
     for names in failed:
         print(f"not measured: {names}")
-    return 1 if failed else 0
+    is_missed = options.gate and any(comparison.verdict() == "NOT MET" for comparison in comparisons)
+    return 1 if failed or is_missed else 0
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the driver: its arithmetic, output, and refused arguments. No benchmark is run."""
 
+import contextlib
+import io
 import json
 import math
 import subprocess
@@ -9,8 +11,9 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
-from bench import run_pair, sides_of
+from bench import parse, run_all, run_pair, sides_of
 from comparison import AtLeast, Comparison, Exactly, Target, as_text, ratio_of, table
 from experiments import CallsAtRate, Experiment, eds_update_numbers, failover_numbers, overload_numbers
 from rows import NAMES, PLANS
@@ -265,6 +268,16 @@ class DriverTest(unittest.TestCase):
             self.assertIn("not measured: pick_2", answer.stdout)
             self.assertIn("not measured: failover_ms", answer.stdout)
             self.assertEqual(json.loads(file.read_text(encoding="utf-8")), [])
+
+    def test_only_a_gate_fails_for_a_bound_that_is_not_met(self) -> None:
+        met, missed = comparison((1, 2), target=Target(0.9)), comparison((2, 1), target=Target(0.9))
+        noise = comparison((9, 10), (11, 10), target=Target(0.5))
+        self.assertEqual(noise.verdict(), "noise")
+        for rows, arguments, status in [([met, missed], [], 0), ([met, missed], ["--gate"], 1),
+                                        ([met, noise, comparison((2, 1))], ["--gate"], 0)]:
+            with self.subTest(arguments, rows=len(rows)), mock.patch("bench.run_plan", return_value=(rows, [])), \
+                    contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(run_all(parse([*arguments, "pick_2"])), status)
 
     def test_a_world_ends_its_processes_when_something_fails(self) -> None:
         started = []

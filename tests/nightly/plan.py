@@ -71,8 +71,6 @@ def why_failed(command: Command, output: str, status: int) -> str:
     """The reason why a run failed. Empty: it succeeded."""
     if status != 0:
         return f"exit status {status}"
-    if command.forbidden and command.forbidden in output:
-        return f"it said '{command.forbidden}'"
     if command.counted and not re.search(command.counted, output, re.MULTILINE):
         return f"it exited with 0, but printed no count (pattern '{command.counted}')"
     return ""
