@@ -83,6 +83,26 @@ std::string label_of(const std::array<absl::string_view, N>& labels, Enum value)
   return std::string(labels[static_cast<std::size_t>(value)]);
 }
 
+// --- zeros ----------------------------------------------------------------
+
+// The pairs of direction and reason that policies report (lb/tree/priority_watch).
+void begin_failovers(SeriesTable& series, const ClusterName& cluster) {
+  for (const auto& [direction, reason] :
+       {std::pair(FailoverDirection::kDown, FailoverReason::kFailed),
+        std::pair(FailoverDirection::kDown, FailoverReason::kTimedOut),
+        std::pair(FailoverDirection::kDown, FailoverReason::kReconfigured),
+        std::pair(FailoverDirection::kUp, FailoverReason::kRecovered),
+        std::pair(FailoverDirection::kUp, FailoverReason::kReconfigured)}) {
+    series.begin(Metric::kFailovers,
+                 {cluster.str(), label_of(kDirections, direction), label_of(kReasons, reason)});
+  }
+}
+
+void begin_connection_attempts(SeriesTable& series, const ClusterName& cluster) {
+  for (const char* result : {"success", "failure"})
+    series.begin(Metric::kConnectionAttempts, {cluster.str(), result});
+}
+
 // --- outliers -------------------------------------------------------------
 
 void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
@@ -297,6 +317,7 @@ void Instruments::observe(const Observation& observation) {
   std::visit(
       Overloaded{
           [&](const PriorityActive& seen) {
+            if (!seen.before) begin_failovers(series_, seen.cluster);
             move_priority(seen.cluster, seen.before, seen.priority);
           },
           [&](const FailedOver& seen) {
@@ -374,6 +395,7 @@ void Instruments::move_priority(const ClusterName& cluster,
 void Instruments::count_endpoints(const EndpointsCounted& seen) {
   const std::lock_guard lock(registry_mutex_);
   const std::string priority = seen.priority ? absl::StrCat(*seen.priority) : std::string();
+  if (!endpoints_.contains(seen.cluster)) begin_connection_attempts(series_, seen.cluster);
   EndpointCounts& sum = endpoints_[seen.cluster][priority];
   for (std::size_t state = 0; state < kEndpointStates; ++state) {
     sum[state] += seen.by_state[state] - seen.before[state];

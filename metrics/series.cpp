@@ -53,6 +53,11 @@ void SeriesTable::set(Metric metric, LabelValues labels, double value) {
   find_or_share(metric, std::move(labels)).number = value;
 }
 
+void SeriesTable::begin(Metric metric, LabelValues labels) {
+  const std::lock_guard lock(mutex_);
+  if (values_of(metric).size() < kMaxSeries / 2) find_or_share(metric, std::move(labels));
+}
+
 void SeriesTable::record(Metric metric, LabelValues labels, double amount) {
   const std::span<const double> bounds = bounds_of(row_of(metric).buckets, scale_);
   const std::lock_guard lock(mutex_);

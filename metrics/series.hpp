@@ -10,7 +10,8 @@
 // Invariant
 //   M1  A metric has at most kMaxSeries series, and a few with the label value "other". add() and
 //       record() count a further series under "other". set() leaves a further series out, because
-//       "other" cannot show the gauges of several objects as one value.
+//       "other" cannot show the gauges of several objects as one value. begin() leaves the second
+//       half of the limit to series with values.
 
 #pragma once
 
@@ -57,6 +58,10 @@ class SeriesTable {
 
   void add(Metric metric, LabelValues labels, double amount);
   void set(Metric metric, LabelValues labels, double value);
+  /// Exports a counter with 0 before its first event, because rate() and increase() of Prometheus
+  /// do not see the event that creates a series. Does nothing if the series exists, or if the
+  /// metric has kMaxSeries / 2 series.
+  void begin(Metric metric, LabelValues labels);
   /// Puts the value into its bucket: seconds or bytes, as the metric's name says.
   void record(Metric metric, LabelValues labels, double amount);
 

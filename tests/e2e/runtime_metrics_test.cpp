@@ -89,6 +89,9 @@ TEST_CASE("runtime: endpoints are counted by priority and state, with each chang
   CHECK(changed(*runtime, "removed") == 0);
   CHECK(lost(*runtime) == 0);
   CHECK(sum(*runtime, "connections_open", {"cluster=\"c\""}) == 2);
+  // Prometheus sees the first failover only if its series exists before.
+  const Labels failed{"cluster=\"c\"", "direction=\"down\"", "reason=\"failed\""};
+  CHECK(metric(*runtime, "signalbox_failovers_total", failed) == 0.0);
 
   first.process.send_signal(SIGKILL);
   second.process.send_signal(SIGKILL);

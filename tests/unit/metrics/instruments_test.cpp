@@ -70,6 +70,70 @@ TEST_CASE("instruments: count failovers by direction and reason", "[metrics][ins
   CHECK(value(instruments, Metric::kFailovers, {"orders", "up", "recovered"}) == 1);
 }
 
+TEST_CASE("instruments: failovers and connection attempts have series before the first event",
+          "[metrics][instruments][A56]") {
+  Instruments instruments;
+  CHECK(series_count(instruments, Metric::kFailovers) == 0);
+  instruments.observe(PriorityActive{kOrders, 0});
+  const std::array<LabelValues, 5> moves{{{"orders", "down", "failed"},
+                                          {"orders", "down", "timed_out"},
+                                          {"orders", "down", "reconfigured"},
+                                          {"orders", "up", "recovered"},
+                                          {"orders", "up", "reconfigured"}}};
+  for (const LabelValues& labels : moves)
+    CHECK(value(instruments, Metric::kFailovers, labels) == 0);
+  CHECK(series_count(instruments, Metric::kFailovers) == moves.size());
+
+  CHECK(series_count(instruments, Metric::kConnectionAttempts) == 0);
+  instruments.observe(EndpointsCounted{kOrders, {0, 0, 1}});
+  CHECK(value(instruments, Metric::kConnectionAttempts, {"orders", "success"}) == 0);
+  CHECK(value(instruments, Metric::kConnectionAttempts, {"orders", "failure"}) == 0);
+
+  // A second policy, or a second subchannel map, of the cluster keeps the values.
+  instruments.observe(FailedOver{kOrders});
+  instruments.observe(ConnectionAttempted{kOrders, true});
+  instruments.observe(PriorityActive{kOrders, 0});
+  instruments.observe(EndpointsCounted{kOrders, {0, 0, 1}});
+  CHECK(value(instruments, Metric::kFailovers, moves[0]) == 1);
+  CHECK(value(instruments, Metric::kConnectionAttempts, {"orders", "success"}) == 1);
+}
+
+TEST_CASE("instruments: a cluster that was forgotten begins with 0 again",
+          "[metrics][instruments][A56]") {
+  Instant now{std::chrono::hours(1)};
+  Instruments instruments([&now] { return now; });
+  const auto serve_once = [&] {
+    const auto held = instruments.hold_cluster(kOrders);
+    instruments.observe(PriorityActive{kOrders, 0});
+    instruments.observe(EndpointsCounted{kOrders, {1}});
+    instruments.observe(FailedOver{kOrders});
+    instruments.observe(ConnectionAttempted{kOrders, false});
+  };
+  serve_once();
+  CHECK(value(instruments, Metric::kFailovers, {"orders", "up", "recovered"}) == 0);
+  now += Instruments::kRetention;
+  CHECK(series_count(instruments, Metric::kFailovers) == 0);
+  CHECK(series_count(instruments, Metric::kConnectionAttempts) == 0);
+  serve_once();
+  CHECK(value(instruments, Metric::kFailovers, {"orders", "up", "recovered"}) == 0);
+  CHECK(value(instruments, Metric::kFailovers, {"orders", "down", "failed"}) == 1);
+  CHECK(value(instruments, Metric::kConnectionAttempts, {"orders", "success"}) == 0);
+}
+
+TEST_CASE("instruments: series without an event leave half of the limit to others, M1",
+          "[metrics][instruments]") {
+  Instruments instruments;
+  for (std::size_t i = 0; i < kMaxSeries; ++i)
+    instruments.observe(PriorityActive{ClusterName("c" + std::to_string(i)), 0});
+  CHECK(series_count(instruments, Metric::kFailovers) == kMaxSeries / 2);
+  const LabelValues overflow{"signalbox_failovers_total"};
+  CHECK(value(instruments, Metric::kSeriesOverflow, overflow) == std::nullopt);
+  for (std::size_t i = kMaxSeries / 2; i < kMaxSeries; ++i)
+    instruments.observe(FailedOver{ClusterName("c" + std::to_string(i))});
+  CHECK(series_count(instruments, Metric::kFailovers) == kMaxSeries);
+  CHECK(value(instruments, Metric::kSeriesOverflow, overflow) == std::nullopt);
+}
+
 TEST_CASE("instruments: sort failovers into buckets, the bound included",
           "[metrics][instruments]") {
   Instruments instruments;
