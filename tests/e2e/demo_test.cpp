@@ -10,12 +10,14 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <signal.h>
 
+#include "tests/support/http_peer.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tools/control_plane.hpp"
@@ -43,13 +45,13 @@ tools::ChildProcess start_demo_in(const TemporaryFolder& folder) {
                         "50"});
 }
 
-// Reads until a line contains `part`.
-void read_until(tools::ChildProcess& demo, const std::string& part) {
+// Reads until a line contains `part`, and returns that line.
+std::string read_until(tools::ChildProcess& demo, const std::string& part) {
   for (;;) {
-    const auto line = demo.read_line(kPatience);
+    auto line = demo.read_line(kPatience);
     INFO(line.status().ToString() << " " << demo.captured_errors());
     REQUIRE(line.ok());
-    if (line->find(part) != std::string::npos) return;
+    if (line->find(part) != std::string::npos) return *std::move(line);
   }
 }
 
@@ -232,6 +234,47 @@ TEST_CASE("demo: `signalbox dump` looks into it while it runs", "[e2e][demo][dum
   const Finished late = dump({});
   CHECK(late.status == 2);
   CHECK_THAT(late.errors, Catch::Matchers::Contains("there is no such socket"));
+}
+
+TEST_CASE("demo: its metrics have the buckets and the detail that were asked for",
+          "[e2e][demo][metrics]") {
+  const std::string calls = "signalbox_calls_total{";
+  const std::string by_endpoint = "signalbox_endpoint_rpcs_total{";
+  const std::string in_grpcs_buckets = "le=\"100\"} ";
+
+  struct Row {
+    std::vector<std::string> arguments;
+    std::vector<std::string> present;
+    std::vector<std::string> absent;
+  };
+
+  const auto row = GENERATE_COPY(
+      values<Row>({{{}, {calls}, {by_endpoint, in_grpcs_buckets}},
+                   {{"--metrics-detail", "none"}, {"signalbox_endpoints{"}, {calls, by_endpoint}},
+                   {{"--metrics-detail", "endpoint", "--metrics-buckets", "grpc"},
+                    {calls, by_endpoint, in_grpcs_buckets},
+                    {}}}));
+  std::vector<std::string> arguments{"--seconds", "600", "--rps", "50", "--metrics", "127.0.0.1:0"};
+  arguments.insert(arguments.end(), row.arguments.begin(), row.arguments.end());
+  auto demo = start_demo(arguments);
+  const std::string line = read_until(demo, "metrics on http://127.0.0.1:");
+  const int port = std::stoi(line.substr(line.rfind(':') + 1));
+  read_until(demo, " s ");  // The load runs.
+  const auto has = [&](const std::string& part) {
+    const std::string page =
+        channel::ask(port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    return page.find(part) != std::string::npos;
+  };
+  for (const std::string& part : row.present) {
+    INFO(part);
+    CHECK(eventually([&] { return has(part); }));
+  }
+  for (const std::string& part : row.absent) {
+    INFO(part);
+    CHECK_FALSE(has(part));
+  }
+  demo.send_signal(SIGTERM);
+  CHECK(finish(demo).status == 128 + SIGTERM);
 }
 
 TEST_CASE("demo: killed, it leaves no process behind", "[e2e][demo]") {

@@ -2,7 +2,9 @@
 //
 // Metrics of a runtime while its connections and its backends come and go: the calls of the
 // application, the endpoints of each priority, and the reasons of lost connections.
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -140,6 +142,22 @@ TEST_CASE("runtime: lost connections are counted by gRPC's word for the reason",
   CHECK(eventually([&] {
     return lost(*runtime, known) + lost(*runtime, "reason=\"unknown\"") == lost(*runtime);
   }));
+}
+
+TEST_CASE("runtime: latencies have the buckets that the program chose",
+          "[e2e][runtime][metrics][A66]") {
+  const auto plane = start_plane("");
+  RuntimeOptions options = options_for(plane->address());
+  const auto [scale, buckets] = GENERATE(values<std::pair<LatencyBuckets, int>>(
+      {{LatencyBuckets::kShort, 14}, {LatencyBuckets::kGrpc, 41}}));
+  options.latency_buckets = scale;
+  const auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  std::istringstream lines(runtime->metrics_text());
+  int seen = 0;
+  for (std::string line; std::getline(lines, line);)
+    seen += line.find("signalbox_call_duration_seconds_bucket{") == 0 ? 1 : 0;
+  CHECK(seen == buckets + 1);  // The last one is +Inf.
 }
 
 }  // namespace signalbox::test
