@@ -69,6 +69,8 @@ FAILED_RATIO = (f"({rate(CALLS, '@process,' + FAILED, 'target')} or 0 * {rate(CA
 SESSIONS = "signalbox_affinity_picks_total"
 CLUSTER_ERRORS = rate("signalbox_rpcs_completed_total", '@cluster,code!="OK"', "cluster")
 CLUSTER_CALLS = rate("signalbox_rpcs_completed_total", "@cluster", "cluster")
+# Endpoints without calls, such as those of a lower priority, would lower the mean.
+ENDPOINT_CALLS = f"""({rate("signalbox_endpoint_rpcs_total", '@cluster,endpoint!="other"', "cluster, endpoint")} > 0)"""
 
 ROWS: dict[str, list[Panel]] = {
     "Overview": [
@@ -130,13 +132,16 @@ ROWS: dict[str, list[Panel]] = {
               *quantiles("signalbox_pick_wait_seconds", "@process", 0.99, by="delay_type")),
         lines("Connection attempts", "Do endpoints accept connections?", PER_SECOND,
               (rate("signalbox_connection_attempts_total", "@cluster", "result"), "{{result}}")),
-        lines("Calls of a connection", "Is the load spread over the connections of a cluster?", COUNT,
+        lines("Busiest endpoint", "Is the load spread? Calls of the busiest endpoint, as a multiple of the mean of all endpoints "
+              "with calls. Needs metrics_detail kEndpoint.", COUNT,
+              (f"max by (cluster) {ENDPOINT_CALLS} / avg by (cluster) {ENDPOINT_CALLS}", "{{cluster}}"), width=6),
+        lines("Calls of a connection", "How many calls does a connection carry at a time?", COUNT,
               ("sum by (cluster) (signalbox_rpcs_active{@cluster}) / sum by (cluster) (signalbox_connections_open{@cluster} > 0)",
-               "{{cluster}}")),
+               "{{cluster}}"), width=6),
         lines("Retries", "Do attempts fail and succeed elsewhere?", PER_SECOND,
-              (rate("signalbox_retries_total", "@cluster", "result"), "{{result}}")),
+              (rate("signalbox_retries_total", "@cluster", "result"), "{{result}}"), width=6),
         lines("Dropped by the circuit breaker", "Is a cluster full? SignalboxCircuitBreakerOpen watches it.", PER_SECOND,
-              (rate("signalbox_circuit_breaker_drops_total", "@cluster", "cluster"), "{{cluster}}")),
+              (rate("signalbox_circuit_breaker_drops_total", "@cluster", "cluster"), "{{cluster}}"), width=6),
     ],
     "Sessions": [
         lines("On their host", "Which share of the calls with a cookie went to the session's host? "
@@ -200,6 +205,15 @@ ROWS: dict[str, list[Panel]] = {
               (rate("signalbox_config_rejected_total", "@process", "reason"), "{{reason}}")),
     ],
     "Load test": [
+        lines("Calls of the generator", "Did `signalbox load` send the calls that were due?", PER_SECOND,
+              *[(rate(f"signalbox_load_{what}_total", "@process", "side"), f"{{{{side}}}} {what}")
+                for what in ("scheduled", "sent", "dropped")], width=6),
+        lines("Lateness of the generator", "Were calls sent when they were due? Late calls make the measurement not valid.",
+              SECONDS, *quantiles("signalbox_load_lateness_seconds", "@process", 0.5, 0.99, by="side"), width=6),
+        lines("Results of the generator", "How did its calls end?", PER_SECOND,
+              (rate("signalbox_load_calls_total", "@process", "side, code"), "{{side}} {{code}}"), stacked=True, width=6),
+        lines("Latency from due", "What did its callers see? The vertical lines are the acts of its script.", SECONDS,
+              *quantiles("signalbox_load_latency_seconds", "@process", 0.5, 0.99, by="side"), width=6),
         lines("Calls and attempts", "Does the runtime carry the offered load, or add to it by retries?", PER_SECOND,
               (f"sum(rate({CALLS}{{@process}}[$__rate_interval]))", "calls ended"),
               ("sum(rate(signalbox_rpcs_started_total{@cluster}[$__rate_interval]))", "attempts begun"),
@@ -215,18 +229,20 @@ ROWS: dict[str, list[Panel]] = {
     ],
 }
 
-# Vertical lines in all panels.
+# Vertical lines in all panels. An act has a series from the moment at which it is done.
+ACTS = "signalbox_load_act_timestamp_seconds{@process}"
 MARKS = {
     "Configurations": ("blue", "sum by (instance, target) (changes(signalbox_config_generation{@process}[$__rate_interval])) > 0"),
     "Failovers": ("orange", "sum by (cluster, direction, reason) "
                   "(increase(signalbox_failovers_total{@cluster}[$__rate_interval])) > 0"),
+    "Acts of a load test": ("red", f"max by (act) ({ACTS} unless {ACTS} offset $__rate_interval)"),
 }
 
 # The variables after `datasource`. The values of a variable are those of the label in this metric,
-# for the series that the variables before it select.
+# for the series that the variables before it select. `signalbox load` has jobs and instances of its own.
 VARIABLES = {
-    "job": 'label_values(signalbox_build_info, job)',
-    "instance": 'label_values(signalbox_build_info{job=~"$job"}, instance)',
+    "job": 'label_values({__name__=~"signalbox_build_info|signalbox_load_processes"}, job)',
+    "instance": 'label_values({__name__=~"signalbox_build_info|signalbox_load_processes",job=~"$job"}, instance)',
     "cluster": 'label_values(signalbox_picks_total{job=~"$job",instance=~"$instance"}, cluster)',
 }
 

@@ -1,28 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus with the history of two demos must answer each query of the dashboard and
-rules.
+"""A real Prometheus with the history of two demos and a load must answer each query of the dashboard
+and rules.
 
 The first demo kills backends, and its route retries. The second demo kills its control plane. The
-environment variables SIGNALBOX, PROMTOOL and PROMETHEUS name the programs. Without promtool and
+load calls one backend. The environment variables SIGNALBOX, PROMTOOL and PROMETHEUS name the programs. Without promtool and
 Prometheus the test prints a line that begins with SKIPPED; with CI=true it fails."""
 
+import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import threading
 import unittest
 from pathlib import Path
 
-from monitoring import Failed, History, Prometheus, make_blocks, prometheus, watch_demo
+from monitoring import Failed, History, Prometheus, make_blocks, prometheus, running, watch
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RULES = [CHECKOUT / "conf/prometheus/rules.yml", CHECKOUT / "conf/prometheus/alerts.yml"]
 sys.path.insert(0, str(CHECKOUT / "conf/grafana"))
 import dashboard  # noqa: E402
 
-BACKENDS, PLANE = "demo:1", "demo:2"
+BACKENDS, PLANE, LOAD = "demo:1", "demo:2", "load:1"
 # Values for series that no demo has. It is an error to list a series that a demo has.
 NOT_IN_A_DEMO = {
     'signalbox_certificate_expiry_timestamp_seconds{role="endpoint_identity"}': "2000000000",
@@ -48,35 +50,52 @@ def resources_that_retry(folder: Path) -> Path:
     return path
 
 
-def watch_demos(signalbox: Path, folder: Path) -> History:
+def watch_load(signalbox: Path, folder: Path, history: History) -> None:
+    words = [signalbox, "backend", "--name", "a", "--cluster", "orders", "--listen", "127.0.0.1:0"]
+    with running(words, stdout=subprocess.PIPE) as backend:
+        port = json.loads(backend.stdout.readline())["address"].rpartition(":")[2]
+        lines = (CHECKOUT / "conf/quickstart/resources.yaml").read_text(encoding="utf-8").splitlines()
+        resources, script = folder / "load.yaml", folder / "script.yaml"
+        resources.write_text("\n".join(line.replace("50051", port) for line in lines if "50052" not in line), encoding="utf-8")
+        script.write_text("acts: [{at: 1s, mark: half}]\n", encoding="utf-8")
+        # A late call on a busy machine does not make this load fail.
+        watch([signalbox, "load", "--target", "xds:///orders", "--call", "signalbox.demo.v1.Orders/Place", "--resources",
+               resources, "--script", script, "--rate", 200, "--duration", "5s", "--max-lateness", "1h", "--metrics", 0],
+              LOAD, history)
+
+
+def watch_all(signalbox: Path, folder: Path) -> History:
     history, wrong = History(), []
 
-    def watch(*arguments, **more) -> None:
+    def guarded(watch_one, *arguments, **more) -> None:
         try:
-            watch_demo(signalbox, *arguments, history, **more)
+            watch_one(*arguments, **more)
         except Exception as error:  # The test's thread raises it below.
             wrong.append(error)
 
     def watch_until_calls_wait() -> None:
         # A call waits if it begins in the few milliseconds of a failover, so a demo may have none.
         for _ in range(5):
-            watch(BACKENDS, ["--seconds", 5, "--rps", 1000, "--resources", resources_that_retry(folder)])
-            if wrong or history.has_grown(BACKENDS, "signalbox_pick_wait_seconds_count"):
+            watch([signalbox, "demo", "--seconds", 5, "--rps", 1000, "--resources", resources_that_retry(folder),
+                   "--metrics-detail", "endpoint"], BACKENDS, history)
+            if history.has_grown(BACKENDS, "signalbox_pick_wait_seconds_count"):
                 return
-        wrong.append(Failed("no call waited for an endpoint in five demos"))
+        raise Failed("no call waited for an endpoint in five demos")
 
-    demos = [
-        threading.Thread(target=watch_until_calls_wait),
-        threading.Thread(target=watch, args=(
-            PLANE, ["--drill", "control-plane", "--kill-seconds", 1, "--stop-seconds", 0, "--rps", 50]),
+    programs = [
+        threading.Thread(target=guarded, args=(watch_until_calls_wait,)),
+        threading.Thread(target=guarded, args=(watch, [
+            signalbox, "demo", "--drill", "control-plane", "--kill-seconds", 1, "--stop-seconds", 0, "--rps", 50],
+            PLANE, history),
             # The demo runs until its ADS stream has ended and a new stream is connected.
             kwargs={"enough": lambda: history.times_above_0(PLANE, "signalbox_xds_streams_total") > 2
                     and history.value(PLANE, "signalbox_xds_connected") == 1}),
+        threading.Thread(target=guarded, args=(watch_load, signalbox, folder, history)),
     ]
-    for demo in demos:
-        demo.start()
-    for demo in demos:
-        demo.join()
+    for program in programs:
+        program.start()
+    for program in programs:
+        program.join()
     if wrong:
         raise wrong[0]
     return history
@@ -91,7 +110,7 @@ class TheHistoryOfADemo(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="signalbox-operate-")))
-        cls.history = watch_demos(Path(os.environ["SIGNALBOX"]), folder)
+        cls.history = watch_all(Path(os.environ["SIGNALBOX"]), folder)
         cls.begin, cls.end = cls.history.times()
         cls.in_a_demo = cls.history.metrics()
         for series, value in NOT_IN_A_DEMO.items():

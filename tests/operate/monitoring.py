@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records the metrics of demos, and starts a Prometheus with this history.
+"""Records the metrics of demos and loads, and starts a Prometheus with this history.
 
-    signalbox demo ─ /metrics, again and again ─▶ History ─ OpenMetrics ─▶ promtool ─ blocks ─▶ Prometheus ─ HTTP ─▶ answers
+    signalbox demo, load ─ /metrics, often ─▶ History ─ OpenMetrics ─▶ promtool ─ blocks ─▶ Prometheus ─ HTTP ─▶ answers
 
 All processes end with their `with` blocks."""
 
@@ -99,32 +99,31 @@ def running(argv: list, **more) -> Iterator[subprocess.Popen]:
         process.communicate()
 
 
-def watch_demo(signalbox: Path, instance: str, arguments: list, history: History,
-               enough: Callable[[], bool] = lambda: False) -> None:
-    """Runs a demo, and scrapes it until it ends or `enough` is true."""
-    with running([signalbox, "demo", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as demo:
-        url = re.fullmatch(r"metrics on (http://\S+)\n", demo.stdout.readline())
+def watch(argv: list, instance: str, history: History, enough: Callable[[], bool] = lambda: False) -> None:
+    """Runs a demo or a load, and scrapes it until it ends or `enough` is true."""
+    with running(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as program:
+        url = re.fullmatch(r"metrics on (http://\S+)\n", program.stdout.readline())
         if url is None:
-            raise Failed(f"demo {instance} did not say where its metrics are: {demo.communicate()[0][-2000:]}")
+            raise Failed(f"{instance} did not say where its metrics are: {program.communicate()[0][-2000:]}")
         said: list[str] = []
-        reader = threading.Thread(target=lambda: said.extend(demo.stdout))
+        reader = threading.Thread(target=lambda: said.extend(program.stdout))
         reader.start()
         try:
-            while demo.poll() is None and not enough():
+            while program.poll() is None and not enough():
                 with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
                     page = fetch(url[1])
                     history.add(instance, time.time(), page)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    demo.wait(EVERY)
-            ended = demo.poll()
+                    program.wait(EVERY)
+            ended = program.poll()
             if ended is None:
-                demo.send_signal(signal.SIGINT)
+                program.send_signal(signal.SIGINT)
             elif ended != 0:
-                raise Failed(f"demo {instance} ended with {ended}: {''.join(said)[-2000:]}")
-            demo.wait(PATIENCE)
+                raise Failed(f"{instance} ended with {ended}: {''.join(said)[-2000:]}")
+            program.wait(PATIENCE)
         finally:
-            if demo.poll() is None:
-                demo.kill()
+            if program.poll() is None:
+                program.kill()
             reader.join()
 
 

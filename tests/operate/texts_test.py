@@ -95,6 +95,15 @@ class Dashboard(unittest.TestCase):
         self.assertTrue(named)
         self.assertLessEqual(named, set(Alerts.names))
 
+    def test_the_row_of_load_tests_has_each_metric_of_load(self) -> None:
+        row = " ".join(query.expr for panel in dashboard.ROWS["Load test"] for query in panel.queries)
+        named = set(re.findall(r"\bsignalbox_load_\w+", row + dashboard.MARKS["Acts of a load test"][1]))
+        self.assertEqual({name.removesuffix("_bucket") for name in named}, set(Metrics.of_load))
+
+    def test_the_row_of_picks_has_the_spread_over_endpoints(self) -> None:
+        queries = [query.expr for panel in dashboard.ROWS["Picks"] for query in panel.queries]
+        self.assertTrue(any(re.match(r"max by .*signalbox_endpoint_rpcs_total.* / avg by ", query) for query in queries))
+
     def test_it_has_the_eight_rows(self) -> None:
         self.assertEqual(list(dashboard.ROWS), ["Overview", "Failover", "Clusters", "Picks", "Sessions", "Control plane",
                                                 "Runtime", "Load test"])

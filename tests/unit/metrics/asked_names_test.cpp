@@ -2,6 +2,7 @@
 #include "tests/unit/metrics/asked_names.hpp"
 
 #include <fstream>
+#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -90,7 +91,27 @@ Labels with_those_of_prometheus(Labels labels) {
   return labels;
 }
 
-/// The labels of a series; nullopt: kMetrics has no such series.
+/// The metrics of `signalbox load` and their labels, by the table of docs/load.md.
+std::map<std::string, Labels> metrics_of_load() {
+  std::ifstream file(conf_path("../docs/load.md"));
+  std::map<std::string, Labels> found;
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<std::string> cells = absl::StrSplit(line, " | ");
+    absl::string_view name = cells.front();
+    if (cells.size() < 3 || !absl::ConsumePrefix(&name, "| `signalbox_load_")) continue;
+    absl::ConsumeSuffix(&name, "`");
+    Labels labels;
+    for (const auto label : absl::StrSplit(cells[1], ", "))
+      labels.emplace(label.substr(1, label.size() - 2));
+    const bool is_histogram = absl::StrContains(cells[2], "a histogram");
+    if (is_histogram) labels.insert("le");
+    found.emplace(absl::StrCat("signalbox_load_", name, is_histogram ? "_bucket" : ""),
+                  with_those_of_prometheus(std::move(labels)));
+  }
+  return found;
+}
+
+/// The labels of a series; nullopt: no metric has such a series.
 std::optional<Labels> labels_of(const std::string& series) {
   for (const MetricRow& row : kMetrics) {
     absl::string_view suffix = series;
@@ -106,7 +127,21 @@ std::optional<Labels> labels_of(const std::string& series) {
     }
     return with_those_of_prometheus(std::move(labels));
   }
-  return std::nullopt;
+  static const std::map<std::string, Labels> of_load = metrics_of_load();
+  const auto found = of_load.find(series);
+  return found == of_load.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// What the query of a variable selects: one series, or with {__name__=~"a|b",…} several.
+std::vector<test::AskedSeries> series_of(const std::string& query) {
+  const auto names = between("__name__=~\"", "\"", query);
+  if (names.empty()) return test::asked_names(query).series;
+  Labels labels = test::asked_names("any" + query.substr(query.find('{'))).series.front().labels;
+  labels.erase("__name__");
+  std::vector<test::AskedSeries> series;
+  for (const auto name : absl::StrSplit(*names.begin(), '|'))
+    series.push_back({std::string(name), labels});
+  return series;
 }
 
 /// The name of a recorded series begins with its labels: job and target in job_target:calls:rate5m.
@@ -175,14 +210,17 @@ TEST_CASE("names: the dashboard's variables are labels that are exported", "[met
     const auto query = variable.at("definition").get<std::string>();
     CAPTURE(query);
     REQUIRE(absl::StartsWith(query, "label_values("));
-    const AskedNames asked = test::asked_names(query);
-    REQUIRE(asked.series.size() == 1);
-    const auto labels = labels_of(asked.series.front().metric);
-    REQUIRE(labels.has_value());
-    for (const std::string& label : asked.series.front().labels)
-      CHECK(labels->contains(label));
-    const auto label = query.substr(query.rfind(", ") + 2);
-    CHECK(labels->contains(label.substr(0, label.size() - 1)));
+    const auto asked = series_of(query);
+    CHECK_FALSE(asked.empty());
+    for (const auto& series : asked) {
+      CAPTURE(series.metric);
+      const auto labels = labels_of(series.metric);
+      REQUIRE(labels.has_value());
+      for (const std::string& label : series.labels)
+        CHECK(labels->contains(label));
+      const auto label = query.substr(query.rfind(", ") + 2);
+      CHECK(labels->contains(label.substr(0, label.size() - 1)));
+    }
   }
   CHECK(names == Labels{"cluster", "datasource", "instance", "job"});
 }
