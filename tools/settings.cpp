@@ -23,18 +23,37 @@ using Json = nlohmann::json;
 
 constexpr const char* kConfigName = "SIGNALBOX_CONFIG";
 
-// SIGNALBOX_SERVE_LISTEN for --listen of serve, SIGNALBOX_LOG_FORMAT for an option of all commands.
-std::string environment_name(const CLI::App& command, const CLI::Option& option) {
-  const std::string of_command =
-      command.get_parent() == nullptr ? "" : absl::StrCat(command.get_name(), "_");
-  const std::string name = absl::StrCat("SIGNALBOX_", of_command, option.get_lnames().front());
-  return absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}}));
+// The names of the command and of the commands that it is a part of: "load", "merge" for `load
+// merge`. None for the options of all commands.
+std::vector<std::string> path_of(const CLI::App& command) {
+  if (command.get_parent() == nullptr) return {};
+  std::vector<std::string> path = path_of(*command.get_parent());
+  path.push_back(command.get_name());
+  return path;
 }
 
-// An empty variable counts as unset, as it does for CLI11.
-bool is_set(const std::string& variable) {
+std::string name_of(const CLI::App& command) {
+  return command.get_parent() == nullptr ? command.get_name()
+                                         : absl::StrJoin(path_of(command), " ");
+}
+
+// SIGNALBOX_SERVE_LISTEN for --listen of serve, SIGNALBOX_LOAD_MERGE_HTML for --html of load merge,
+// SIGNALBOX_LOG_FORMAT for an option of all commands.
+std::string environment_name(const CLI::App& command, const CLI::Option& option) {
+  std::vector<std::string> words = path_of(command);
+  words.insert(words.begin(), "SIGNALBOX");
+  words.push_back(option.get_lnames().front());
+  return absl::AsciiStrToUpper(absl::StrReplaceAll(absl::StrJoin(words, "_"), {{"-", "_"}}));
+}
+
+// Empty: the variable is unset, or empty, which counts as unset for CLI11, too.
+std::string value_of(const std::string& variable) {
   const char* const value = std::getenv(variable.c_str());
-  return value != nullptr && *value != '\0';
+  return value == nullptr ? "" : value;
+}
+
+bool is_set(const std::string& variable) {
+  return !value_of(variable).empty();
 }
 
 bool is_hidden(const CLI::App& command) {
@@ -48,8 +67,17 @@ bool is_setting(const CLI::App& command, const CLI::Option& option) {
          names.front() != "help" && names.front() != "version" && names.front() != "config";
 }
 
+// The commands of `app`, or the parts of a command.
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* command) { return !is_hidden(*command); });
+}
+
+// `app`, the chosen command, and its chosen part.
+std::vector<const CLI::App*> chosen_of(const CLI::App& app) {
+  std::vector<const CLI::App*> chosen{&app};
+  while (!chosen.back()->get_subcommands().empty())
+    chosen.push_back(chosen.back()->get_subcommands().front());
+  return chosen;
 }
 
 std::string file_of(const CLI::App& app) {
@@ -57,11 +85,10 @@ std::string file_of(const CLI::App& app) {
 }
 
 bool asks_for_help(const CLI::App& app) {
-  const auto chosen = app.get_subcommands();
-  return app.count("--help") > 0 ||
-         std::any_of(chosen.begin(), chosen.end(), [](const CLI::App* command) {
-           return command->count("--help") > 0;
-         });
+  const auto chosen = chosen_of(app);
+  return std::any_of(chosen.begin(), chosen.end(), [](const CLI::App* command) {
+    return command->count("--help") > 0;
+  });
 }
 
 // Reads the file of --config. from_config() returns the file's values for the chosen command,
@@ -76,12 +103,7 @@ class ConfigFile final : public CLI::ConfigTOML {
     const Json root = read();
     if (!root.is_object()) refuse("expected an object with a key for each command");
     std::vector<CLI::ConfigItem> kept;
-    for (const auto& [key, value] : root.items()) {
-      if (const CLI::App* const command = command_named(key))
-        add_section(*command, value, kept);
-      else
-        add(app_, key, value, kept);
-    }
+    add_section(app_, root, kept);
     return kept;
   }
 
@@ -100,20 +122,23 @@ class ConfigFile final : public CLI::ConfigTOML {
     return std::move(document->root);
   }
 
-  const CLI::App* command_named(const std::string& name) const {
-    for (const CLI::App* command : commands_of(app_)) {
-      if (command->get_name() == name) return command;
-    }
-    return nullptr;
-  }
-
+  // Adds the values of a command's object. A part of the command has an object in it.
   void add_section(const CLI::App& command,
                    const Json& section,
                    std::vector<CLI::ConfigItem>& kept) const {
     if (!section.is_object())
-      refuse(absl::StrCat(command.get_name(), ": expected an object with the command's options"));
-    for (const auto& [name, value] : section.items())
-      add(command, name, value, kept);
+      refuse(absl::StrCat(name_of(command), ": expected an object with the command's options"));
+    const auto parts = commands_of(command);
+    for (const auto& [key, value] : section.items()) {
+      const auto part =
+          std::find_if(parts.begin(), parts.end(), [&name = key](const CLI::App* one) {
+            return one->get_name() == name;
+          });
+      if (part != parts.end())
+        add_section(**part, value, kept);
+      else
+        add(command, key, value, kept);
+    }
   }
 
   void add(const CLI::App& command,
@@ -122,10 +147,10 @@ class ConfigFile final : public CLI::ConfigTOML {
            std::vector<CLI::ConfigItem>& kept) const {
     const CLI::Option* const option = command.get_option_no_throw("--" + name);
     if (option == nullptr || !is_setting(command, *option)) refuse_name(command, name);
-    const bool is_chosen = &command == &app_ || app_.got_subcommand(command.get_name());
+    const bool is_chosen = &command == &app_ || &command == chosen_of(app_).back();
     if (!is_chosen || is_set(environment_name(command, *option))) return;
     CLI::ConfigItem item;
-    if (&command != &app_) item.parents = {command.get_name()};
+    item.parents = path_of(command);
     item.name = name;
     item.inputs = texts_of(command, name, value);
     kept.push_back(std::move(item));
@@ -133,7 +158,7 @@ class ConfigFile final : public CLI::ConfigTOML {
 
   [[noreturn]] void refuse_name(const CLI::App& command, const std::string& name) const {
     if (&command != &app_)
-      refuse(absl::StrCat(command.get_name(), ": there is no option '--", name, "'"));
+      refuse(absl::StrCat(name_of(command), ": there is no option '--", name, "'"));
     const auto commands = commands_of(app_);
     refuse(absl::StrCat("there is no command '",
                         name,
@@ -149,7 +174,7 @@ class ConfigFile final : public CLI::ConfigTOML {
     std::vector<std::string> texts;
     for (const Json& one : value.is_array() ? value : Json::array({value})) {
       if (one.is_null() || one.is_structured())
-        refuse(absl::StrCat(command.get_name(),
+        refuse(absl::StrCat(name_of(command),
                             ": ",
                             name,
                             ": expected a text, a number, true or false, or a list of them"));
@@ -188,34 +213,37 @@ bool is_among(const std::vector<std::string>& arguments, const std::string& opti
 
 void add_settings(CLI::App& app) {
   // CLI11 reads the environment after the file. ConfigFile keeps the environment's priority.
-  const bool is_named = is_set(kConfigName);
   CLI::Option* const config =
       app.set_config("--config",
-                     is_named ? std::getenv(kConfigName) : "",
+                     value_of(kConfigName),
                      "Options from this file, YAML or JSON: for each\ncommand an object with "
                      "options as keys",
-                     is_named);
+                     is_set(kConfigName));
   config->type_name("FILE");
   app.config_formatter(std::make_shared<ConfigFile>(app));
   app.formatter(std::make_shared<HelpFormatter>());
   name_in_environment(app);
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+  const auto any = [](const CLI::App*) { return true; };
+  for (CLI::App* command : app.get_subcommands(any)) {
     command->formatter(app.get_formatter());
-    for (CLI::App* part : command->get_subcommands([](const CLI::App*) { return true; }))
-      part->formatter(app.get_formatter());
-    // Variables are named for the chosen command only: CLI11 would also check the values of named
-    // variables of other commands.
+    // Variables are named for the chosen command or part only: CLI11 would also check the values of
+    // named variables of other commands.
     command->preparse_callback([command](std::size_t) { name_in_environment(*command); });
+    for (CLI::App* part : command->get_subcommands(any)) {
+      part->formatter(app.get_formatter());
+      part->preparse_callback([command, part](std::size_t) {
+        for (CLI::Option* option : command->get_options())
+          option->envname("");
+        name_in_environment(*part);
+      });
+    }
   }
 }
 
 std::string place_of(const CLI::App& app,
                      const std::vector<std::string>& arguments,
                      const std::string& error) {
-  std::vector<const CLI::App*> commands{&app};
-  for (const CLI::App* chosen : app.get_subcommands())
-    commands.push_back(chosen);
-  for (const CLI::App* command : commands) {
+  for (const CLI::App* command : chosen_of(app)) {
     for (const CLI::Option* option : command->get_options()) {
       if (!is_setting(*command, *option)) continue;
       const std::string name = "--" + option->get_lnames().front();

@@ -2,6 +2,7 @@
 //
 // Options of the `signalbox` command from the environment and from a file, the form of its lines on
 // stderr, and `signalbox ready`.
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -116,6 +117,9 @@ TEST_CASE("settings: what is wrong in the file or the environment is said with i
       {"dump: {config: other.yaml}", "", "dump: there is no option '--config'"},
       {"serve: {parent: 1}", "", "serve: there is no option '--parent'"},
       {"dump: here", "", "dump: expected an object with the command's options"},
+      {"load: {merg: {}}", "", "load: there is no option '--merg'"},
+      {"load: {merge: here}", "", "load merge: expected an object with the command's options"},
+      {"load: {merge: {rate: 5}}", "", "load merge: there is no option '--rate'"},
       {"dump: {admin: {a: b}}", "", "dump: admin: expected a text, a number, true or false, or a"},
       {"dump: {admin: null}", "", "dump: admin: expected a text"},
       {"[dump]", "", "expected an object with a key for each command"},
@@ -166,6 +170,41 @@ TEST_CASE("settings: values of other commands are not read", "[e2e][tools]") {
   const Finished version = run({"SIGNALBOX_DEMO_SECONDS=soon"}, {"version", "--config", file});
   INFO(version.errors);
   CHECK(version.status == 0);
+}
+
+TEST_CASE("settings: a part of a command has an object and names of its own", "[e2e][tools]") {
+  const TemporaryFolder folder;
+  const std::string report = folder.write("in.json", run_program({SIGNALBOX_EXAMPLE_LOAD}).output);
+  const auto path = [&folder](const char* name) { return folder.path(name); };
+  // Load's own options must not be read here.
+  const std::string file =
+      folder.write("c.yaml",
+                   "load: {processes: many, merge: {json: '" + path("file.json") + "', html: '" +
+                       path("file.html") + "'}}\n");
+  const Texts environment{"SIGNALBOX_LOAD_MAX_IN_FLIGHT=many",
+                          "SIGNALBOX_LOAD_HTML=" + path("load.html"),
+                          "SIGNALBOX_LOAD_MERGE_JSON=" + path("environment.json"),
+                          "SIGNALBOX_LOAD_MERGE_HDR=" + path("environment.hdr")};
+  const Finished merged =
+      run(environment, {"load", "merge", report, "--config", file, "--hdr", path("line.hdr")});
+  INFO(merged.output << merged.errors);
+  CHECK(merged.errors.empty());
+  const auto exists = [&](const char* name) { return std::filesystem::exists(path(name)); };
+  CHECK(exists("file.html"));
+  CHECK(exists("environment.json"));
+  CHECK(exists("line.hdr"));
+  for (const char* replaced : {"file.json", "environment.hdr", "load.html"})
+    CHECK_FALSE(exists(replaced));
+
+  const std::string bad = folder.write("bad.yaml", "load: {merge: {html: ''}}\n");
+  const Finished refused = run({}, {"load", "merge", report, "--config", bad});
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.errors, "--html: expected the name of a file, got '' (from " + bad + ")"));
+  const Finished help =
+      run({}, {"load", "merge", "--config", folder.write("c.json", "{"), "--help"});
+  CHECK(help.status == 0);
+  CHECK(contains(help.output, "--junit"));
+  CHECK_FALSE(contains(help.output, "SIGNALBOX_LOAD"));
 }
 
 TEST_CASE("log format: json is one object a line, with the time, the level and the command",

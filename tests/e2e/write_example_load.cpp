@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes the report of an example to stdout, as `signalbox load --json` does. load_page_test.py
-// gives it to `signalbox load merge`.
+// and settings_test.cpp give it to `signalbox load merge`.
 #include <iostream>
 
 #include "tests/support/example_load.hpp"
