@@ -54,6 +54,15 @@ class Metrics(unittest.TestCase):
         self.assertEqual(set(asked) - set(self.table) - {"applied_configs"}, set(), "metrics/names.hpp has no such metrics")
         self.assertTrue(all(question.strip() for question, _ in rows))
 
+    def test_each_value_of_a_label_is_in_the_document(self) -> None:
+        section = read(CHECKOUT / "docs/operate.md").split("\n## Metrics\n")[1].split("\n## ")[0]
+        arrays = re.findall(r"constexpr std::array<absl::string_view, \w+> k(?!Codes)\w+\{([^}]*)\}",
+                            read(CHECKOUT / "metrics/instruments.cpp"))
+        states = read(CHECKOUT / "messages/resource_dump.cpp").split("string_view cache_state(")[1].split('"unknown"')[0]
+        values = re.findall(r'"(\w+)"', " ".join([*arrays, states]))
+        self.assertGreater(len(values), 50)
+        self.assertEqual([value for value in values if f"`{value}`" not in section], [])
+
     def test_the_rules_for_grpcs_names_ask_for_metrics_and_labels_that_exist(self) -> None:
         lines = [line for line in read(CHECKOUT / "conf/prometheus/rules-grpc.yml").splitlines() if " expr: " in line]
         rows = read(CHECKOUT / "metrics/names.hpp").split("MetricRow{")[1:]
