@@ -19,8 +19,6 @@
 namespace signalbox::actors {
 namespace {
 
-using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
-
 // All connections that are made within this time use one reading of the files. So each file is read
 // only once when ten thousand connections are made at once.
 constexpr Duration kLongestReuse = std::chrono::seconds(1);
@@ -58,7 +56,8 @@ class Provider {
            const TlsFiles::Complain& complain,
            const ShowFiles& show)
       : name_(absl::StrCat("certificate provider instance \"", name, "\"")),
-        has_roots_(!files.ca_certificate_file.empty()),
+        ca_(files.ca_certificate_file),
+        has_roots_(!ca_.empty()),
         has_identity_(!files.certificate_file.empty()),
         roots_(std::make_shared<TlsFiles>(
             xds::CertificateFiles{.ca_certificate_file = files.ca_certificate_file},
@@ -74,6 +73,10 @@ class Provider {
   }
 
   absl::StatusOr<PemTexts> roots() { return read(*roots_, has_roots_, "ca_certificate_file"); }
+
+  std::string roots_name() const {
+    return absl::StrCat("ca_certificate_file ", ca_, " of ", name_);
+  }
 
   absl::StatusOr<PemTexts> identity() {
     return read(*identity_, has_identity_, "certificate_file");
@@ -96,13 +99,15 @@ class Provider {
   }
 
   const std::string name_;
+  const std::string ca_;
   const bool has_roots_;
   const bool has_identity_;
   const std::shared_ptr<TlsFiles> roots_;
   const std::shared_ptr<TlsFiles> identity_;
 };
 
-Credentials make(const UpstreamTls& tls, const PemTexts& texts) {
+// `roots` names the roots in the text of a refusal.
+ConnectionCredentials make(const UpstreamTls& tls, const PemTexts& texts, std::string roots) {
   std::vector<grpc::experimental::IdentityKeyCertPair> identity;
   if (tls.identity) identity.push_back({texts.private_key, texts.certificate_chain});
   grpc::experimental::TlsChannelCredentialsOptions options;
@@ -113,7 +118,8 @@ Credentials make(const UpstreamTls& tls, const PemTexts& texts) {
   options.set_certificate_verifier(
       grpc::experimental::ExternalCertificateVerifier::Create<NameVerifier>(tls.subject_alt_names));
   options.set_check_call_host(false);
-  return grpc::experimental::TlsCredentials(options);
+  return {grpc::experimental::TlsCredentials(options),
+          explaining_credentials(texts.roots, std::move(roots))};
 }
 
 class Source {
@@ -127,20 +133,23 @@ class Source {
 
   // Returns the same credentials object for equal `tls` while the files do not change, so that
   // connections share it.
-  absl::StatusOr<Credentials> get(const UpstreamTls& tls) {
+  absl::StatusOr<ConnectionCredentials> get(const UpstreamTls& tls) {
     auto texts = read(tls);
     if (!texts.ok()) return texts.status();
     const std::lock_guard lock(mutex_);
     if (kept_.size() >= kMostKept && !kept_.contains(tls)) kept_.clear();
     Kept& kept = kept_[tls];
-    if (kept.credentials == nullptr || kept.texts != *texts) kept = {*texts, make(tls, *texts)};
+    if (kept.credentials.grpc == nullptr || kept.texts != *texts) {
+      const Provider& from = *find(std::get<CertificateProvider>(tls.roots));
+      kept = {*texts, make(tls, *texts, from.roots_name())};
+    }
     return kept.credentials;
   }
 
  private:
   struct Kept {
     PemTexts texts;
-    Credentials credentials;
+    ConnectionCredentials credentials;
   };
 
   absl::StatusOr<PemTexts> read(const UpstreamTls& tls) {

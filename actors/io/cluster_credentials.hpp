@@ -3,7 +3,7 @@
 // ClusterCredentials — the credentials of connections to endpoints of clusters with TLS (gRFC A29).
 //
 //   UpstreamTls ──────────────────────────┐
-//   bootstrap's certificate_providers ─▶ [make_cluster_credentials] ─▶ grpc::ChannelCredentials
+//   bootstrap's certificate_providers ─▶ [make_cluster_credentials] ─▶ ConnectionCredentials
 //
 //   roots      authorities that may sign the server's certificate: ca_certificate_file
 //   identity   the client's certificate, for servers that ask for one: certificate_file,
@@ -20,12 +20,11 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include <grpcpp/security/credentials.h>
 
+#include "actors/io/connection_credentials.hpp"
 #include "actors/io/tls_files.hpp"
 #include "messages/cluster_settings.hpp"
 #include "xds/bootstrap.hpp"
@@ -34,8 +33,7 @@ namespace signalbox::actors {
 
 /// Returns the credentials of a connection with these TLS settings, or the error with which the
 /// connection fails. Thread-safe; called for each connection.
-using ClusterCredentials =
-    std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>(const UpstreamTls&)>;
+using ClusterCredentials = std::function<absl::StatusOr<ConnectionCredentials>(const UpstreamTls&)>;
 
 /// `providers` maps the names of provider instances to their files. `show`: see ShowFiles.
 ClusterCredentials make_cluster_credentials(

@@ -32,7 +32,7 @@ std::string question_of_plaintext(absl::string_view reason) {
 std::string question_of_tls(absl::string_view reason, const ConnectionSecurity& security) {
   if (has_any(reason, {"wrong version number"}))
     return "; the server's answer is not TLS: is the server plaintext?";
-  if (has_any(reason, {"certificate verify failed"})) {
+  if (is_certificate_refused(reason)) {
     return absl::StrCat("; is the server's certificate signed by a certificate of ",
                         security.roots,
                         ", and is today between the dates of both?");
@@ -64,7 +64,14 @@ ConnectionSecurity security_of(const UpstreamTls& tls) {
                                       "\"")};
 }
 
-std::string with_question(absl::string_view reason, const ConnectionSecurity& security) {
+bool is_certificate_refused(absl::string_view reason) {
+  return absl::StrContains(reason, "certificate verify failed");
+}
+
+std::string with_question(absl::string_view reason,
+                          const ConnectionSecurity& security,
+                          absl::string_view verdict) {
+  if (!verdict.empty()) return absl::StrCat(reason, ": ", verdict);
   switch (security.kind) {
     case Kind::kPlaintext:
       return absl::StrCat(reason, question_of_plaintext(reason));

@@ -6,7 +6,7 @@
 //                                                 the server want TLS?"
 //
 // gRPC 1.51 does not say what the server wants, or which check a certificate failed. So the added
-// texts ask a question instead of naming a cause.
+// texts ask a question, unless a second connection has found the cause (connection_credentials).
 
 #pragma once
 
@@ -34,8 +34,14 @@ ConnectionSecurity security_of(const xds::ChannelCredentials& configured);
 /// The security of connections to the endpoints of a cluster with TLS.
 ConnectionSecurity security_of(const UpstreamTls& tls);
 
+/// Whether `reason`, gRPC's text, says that the server's certificate was refused.
+bool is_certificate_refused(absl::string_view reason);
+
 /// Returns `reason`, which is gRPC's text for a connection that was not made. If the text does not
-/// say what to change, a question is appended that names a likely cause.
-std::string with_question(absl::string_view reason, const ConnectionSecurity& security);
+/// say what to change, the verdict on the server's certificate is appended; without a verdict, a
+/// question that names a likely cause.
+std::string with_question(absl::string_view reason,
+                          const ConnectionSecurity& security,
+                          absl::string_view verdict = "");
 
 }  // namespace signalbox::actors

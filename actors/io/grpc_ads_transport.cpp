@@ -7,6 +7,8 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -78,9 +80,10 @@ grpc::ChannelArguments arguments_of(const GrpcAdsOptions& options, int keepalive
 // becomes UNAVAILABLE here.
 absl::Status status_of(const grpc::Status& status,
                        int max_message_bytes,
-                       const ConnectionSecurity& security) {
+                       const ConnectionSecurity& security,
+                       absl::string_view verdict) {
   if (absl::StrContains(status.error_message(), kNotConnected))
-    return absl::UnavailableError(with_question(status.error_message(), security));
+    return absl::UnavailableError(with_question(status.error_message(), security, verdict));
   if (status.ok()) return absl::UnavailableError("the server closed the stream");
   if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED)
     return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
@@ -112,9 +115,14 @@ class Call : public std::enable_shared_from_this<Call> {
       refusal_ = credentials.status();
       return;
     }
-    channel_ = grpc::CreateCustomChannel(
-        xds::dial_target(options.server_uri), *credentials, arguments_of(options, pinged_));
+    const auto connect = [target = xds::dial_target(options.server_uri),
+                          arguments = arguments_of(options, pinged_)](const auto& with) {
+      return grpc::CreateCustomChannel(target, with, arguments);
+    };
+    channel_ = connect(credentials->grpc);
     stub_.emplace(channel_);
+    if (credentials->explaining != nullptr)
+      explaining_ = [connect, with = credentials->explaining] { return connect(with); };
   }
 
   ~Call() { abandon(channel_); }
@@ -215,7 +223,20 @@ class Call : public std::enable_shared_from_this<Call> {
   void finished(bool /*ok*/) {
     const std::lock_guard lock(mutex_);
     if (absl::StrContains(status_.error_message(), kTooManyPings)) keepalive_->double_of(pinged_);
-    if (events_) events_->closed(status_of(status_, max_message_bytes_, security_));
+    if (events_ && explaining_ && is_certificate_refused(status_.error_message())) return explain();
+    close("");
+  }
+
+  // Has a second connection find out why the server's certificate was refused.
+  void explain() {
+    explain_refusal(explaining_(), [self = shared_from_this()](const std::string& verdict) {
+      const std::lock_guard lock(self->mutex_);
+      self->close(verdict);
+    });
+  }
+
+  void close(absl::string_view verdict) {
+    if (events_) events_->closed(status_of(status_, max_message_bytes_, security_, verdict));
   }
 
   void refused(bool /*ok*/) {
@@ -263,6 +284,8 @@ class Call : public std::enable_shared_from_this<Call> {
   std::optional<AdsTransport::Events> events_;
   grpc::Alarm alarm_;
   std::shared_ptr<grpc::Channel> channel_;
+  /// Makes a channel that explains a refusal (connection_credentials). Empty: none can.
+  std::function<std::shared_ptr<grpc::Channel>()> explaining_;
   std::optional<grpc::GenericStub> stub_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;

@@ -30,6 +30,9 @@
 namespace signalbox::actors {
 namespace {
 
+// The connect timeout of the connection that explains a refusal.
+constexpr Duration kLongestExplanation = std::chrono::seconds(1);
+
 bool is_ipv6(const Address& address) {
   return !address.empty() && address.str().front() == '[';
 }
@@ -114,6 +117,8 @@ struct Transport {
   Phase phase = Phase::kWaiting;
   /// The channel until it is READY. Then null: the connection owns it.
   std::shared_ptr<grpc::Channel> connecting;
+  /// ConnectionCredentials::explaining; set before the transport connects.
+  std::shared_ptr<grpc::ChannelCredentials> explaining;
   ConnectionPtr held;  ///< Keeps the connection while attempts want it; else null.
   std::weak_ptr<const Connection> connection;
   std::vector<ListenerPtr> listeners;
@@ -244,8 +249,8 @@ class GrpcConnector::Pool {
   void begin(const TransportPtr& transport);
   void finish(const TransportPtr& transport);
   void refuse(const TransportPtr& transport, const absl::Status& why);
-  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials_for(const Peer& peer) const;
-  std::string reason_of(const absl::Status& failure, const Peer& peer) const;
+  absl::StatusOr<ConnectionCredentials> credentials_for(const Peer& peer) const;
+  ConnectionSecurity security_to(const Peer& peer) const;
   Peer named(const Peer& peer) const;
   std::shared_ptr<grpc::Channel> make_channel(
       const Peer& peer,
@@ -262,6 +267,8 @@ class GrpcConnector::Pool {
                      bool changed);
   void become_ready(const TransportPtr& transport, const std::shared_ptr<grpc::Channel>& channel);
   void probe(const TransportPtr& transport, const std::shared_ptr<grpc::Channel>& channel);
+  void explain(const TransportPtr& transport, const absl::Status& failure);
+  void fail(const TransportPtr& transport, absl::string_view reason, absl::string_view verdict);
   void tell_connected(const TransportPtr& transport);
   void end(const TransportPtr& transport, const absl::Status& status);
   void time_out(const TransportPtr& transport, const ListenerPtr& listener);
@@ -349,7 +356,8 @@ void GrpcConnector::Pool::begin(const TransportPtr& transport) {
   if (!credentials.ok()) return refuse(transport, credentials.status());
   const ListenerPtr& first = transport->listeners.front();
   transport->phase = Transport::Phase::kConnecting;
-  transport->connecting = make_channel(transport->peer, *credentials, first->timeout());
+  transport->connecting = make_channel(transport->peer, credentials->grpc, first->timeout());
+  transport->explaining = credentials->explaining;
   state_of(GrpcAccess::c_channel(*transport->connecting), /*connect=*/true);
   interest_.hurry();
   for (const ListenerPtr& listener : transport->listeners) {
@@ -380,22 +388,20 @@ void GrpcConnector::Pool::finish(const TransportPtr& transport) {
   begin_due();
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> GrpcConnector::Pool::credentials_for(
-    const Peer& peer) const {
+absl::StatusOr<ConnectionCredentials> GrpcConnector::Pool::credentials_for(const Peer& peer) const {
   if (peer.tls == nullptr) {
-    return options_.credentials != nullptr ? options_.credentials
-                                           : grpc::InsecureChannelCredentials();
+    return ConnectionCredentials{options_.credentials != nullptr
+                                     ? options_.credentials
+                                     : grpc::InsecureChannelCredentials()};
   }
   if (options_.cluster_credentials) return options_.cluster_credentials(*peer.tls);
   return absl::FailedPreconditionError("TLS is asked for, and there are no certificates");
 }
 
-std::string GrpcConnector::Pool::reason_of(const absl::Status& failure, const Peer& peer) const {
-  const ConnectionSecurity fallback{.kind = options_.credentials == nullptr
-                                                ? ConnectionSecurity::Kind::kPlaintext
-                                                : ConnectionSecurity::Kind::kUnknown};
-  return with_question(reason_in(failure.message()),
-                       peer.tls == nullptr ? fallback : security_of(*peer.tls));
+ConnectionSecurity GrpcConnector::Pool::security_to(const Peer& peer) const {
+  if (peer.tls != nullptr) return security_of(*peer.tls);
+  return {.kind = options_.credentials == nullptr ? ConnectionSecurity::Kind::kPlaintext
+                                                  : ConnectionSecurity::Kind::kUnknown};
 }
 
 // Returns the peer with the authority that its channel gets. If no handshake uses the authority,
@@ -585,8 +591,6 @@ void GrpcConnector::Pool::tell_connected(const TransportPtr& transport) {
     listener->connected(connection);
 }
 
-// A gRPC channel does not say why it could not connect. So this function makes a call on the
-// channel, which fails at once with the reason.
 void GrpcConnector::Pool::probe(const TransportPtr& transport,
                                 const std::shared_ptr<grpc::Channel>& channel) {
   {
@@ -594,32 +598,36 @@ void GrpcConnector::Pool::probe(const TransportPtr& transport,
     if (transport->phase != Transport::Phase::kConnecting) return;
     transport->phase = Transport::Phase::kFailing;
   }
-  const grpc_slice path = grpc_slice_from_static_string("/signalbox.Connector/Probe");
-  const grpc_slice host = grpc_slice_from_copied_string(transport->peer.authority.c_str());
-  grpc_call* const call = grpc_channel_create_call(
-      GrpcAccess::c_channel(*channel),
-      nullptr,
-      GRPC_PROPAGATE_DEFAULTS,
-      interest_.callback_queue(),
-      path,
-      &host,
-      grpc_deadline(std::chrono::steady_clock::now() + std::chrono::seconds(1)),
-      nullptr);
-  grpc_slice_unref(host);
-  const GrpcPoller::Hold hold = interest_;
-  watch_end(call,
-            /*send=*/true,
-            [hold, gate = gate_, transport, channel, call](const absl::Status& status) {
-              grpc_call_unref(call);
-              const std::shared_lock lock(gate->mutex);
-              if (gate->pool == nullptr) return;
-              gate->pool->end(transport,
-                              absl::UnavailableError(
-                                  absl::StrCat("connection to ",
-                                               transport->address().str(),
-                                               " failed: ",
-                                               gate->pool->reason_of(status, transport->peer))));
-            });
+  watch_failure(GrpcAccess::c_channel(*channel),
+                transport->peer.authority,
+                [gate = gate_, transport, channel](const absl::Status& failure) {
+                  const std::shared_lock lock(gate->mutex);
+                  if (gate->pool != nullptr) gate->pool->explain(transport, failure);
+                });
+}
+
+// If the server's certificate was refused, a second connection finds out why, before the failure is
+// reported.
+void GrpcConnector::Pool::explain(const TransportPtr& transport, const absl::Status& failure) {
+  std::string reason(reason_in(failure.message()));
+  if (transport->explaining == nullptr || !is_certificate_refused(reason))
+    return fail(transport, reason, "");
+  explain_refusal(make_channel(transport->peer, transport->explaining, kLongestExplanation),
+                  [gate = gate_, transport, reason](const std::string& verdict) {
+                    const std::shared_lock lock(gate->mutex);
+                    if (gate->pool != nullptr) gate->pool->fail(transport, reason, verdict);
+                  });
+}
+
+void GrpcConnector::Pool::fail(const TransportPtr& transport,
+                               absl::string_view reason,
+                               absl::string_view verdict) {
+  end(transport,
+      absl::UnavailableError(
+          absl::StrCat("connection to ",
+                       transport->address().str(),
+                       " failed: ",
+                       with_question(reason, security_to(transport->peer), verdict))));
 }
 
 void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status& status) {

@@ -37,6 +37,9 @@ constexpr auto kVisit = std::chrono::milliseconds(5);
 constexpr auto kBetweenVisits = std::chrono::milliseconds(10);
 constexpr auto kMostBetweenVisits = std::chrono::milliseconds(1000);
 
+// The longest wait for the reason of a channel's failure.
+constexpr auto kLongestFailure = std::chrono::seconds(1);
+
 // At the exit of the process, the longest wait for a poller that is ending.
 constexpr auto kExitPatience = std::chrono::seconds(1);
 
@@ -357,6 +360,28 @@ void watch_end(grpc_call* call, bool send, std::function<void(const absl::Status
   ops[0].data.recv_status_on_client = {&end->metadata, &end->code, &end->details, nullptr};
   ops[1].op = GRPC_OP_SEND_INITIAL_METADATA;
   grpc_call_start_batch(call, ops.data(), send ? 2 : 1, end, nullptr);
+}
+
+void watch_failure(grpc_channel* channel,
+                   const std::string& authority,
+                   std::function<void(const absl::Status& failure)> ended) {
+  const GrpcPoller::Hold hold;
+  const grpc_slice path = grpc_slice_from_static_string("/signalbox.Connector/Probe");
+  const grpc_slice host = grpc_slice_from_copied_string(authority.c_str());
+  grpc_call* const call = grpc_channel_create_call(channel,
+                                                   nullptr,
+                                                   GRPC_PROPAGATE_DEFAULTS,
+                                                   hold.callback_queue(),
+                                                   path,
+                                                   authority.empty() ? nullptr : &host,
+                                                   grpc_deadline(Clock::now() + kLongestFailure),
+                                                   nullptr);
+  grpc_slice_unref(host);
+  watch_end(
+      call, /*send=*/true, [hold, call, ended = std::move(ended)](const absl::Status& failure) {
+        grpc_call_unref(call);
+        ended(failure);
+      });
 }
 
 }  // namespace signalbox::actors

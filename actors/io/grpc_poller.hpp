@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include <grpcpp/completion_queue.h>
@@ -121,5 +122,13 @@ gpr_timespec grpc_deadline(Instant deadline);
 /// first; otherwise only the deadline or a cancellation ends the call. `ended` owns a Hold (P1), or
 /// an object that has a Hold.
 void watch_end(grpc_call* call, bool send, std::function<void(const absl::Status& status)> ended);
+
+/// Calls `ended` once, on a thread of gRPC's executor, with the reason why `channel` does not
+/// connect. gRPC tells the reason only to calls, so this function makes a call, which also has an
+/// IDLE channel connect. The call ends within a second. Empty `authority`: the channel's own.
+/// `ended` owns the channel.
+void watch_failure(grpc_channel* channel,
+                   const std::string& authority,
+                   std::function<void(const absl::Status& failure)> ended);
 
 }  // namespace signalbox::actors

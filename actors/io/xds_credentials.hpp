@@ -10,11 +10,10 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 
 #include "absl/status/statusor.h"
-#include <grpcpp/security/credentials.h>
 
+#include "actors/io/connection_credentials.hpp"
 #include "actors/io/tls_files.hpp"
 #include "xds/bootstrap.hpp"
 
@@ -22,8 +21,7 @@ namespace signalbox::actors {
 
 /// Returns the credentials of a new connection, or the error with which it fails. Thread-safe;
 /// called for each connection.
-using CredentialsSource =
-    std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>()>;
+using CredentialsSource = std::function<absl::StatusOr<ConnectionCredentials>()>;
 
 /// `complain` is called if certificates cannot be read and older certificates stay in use. `show`:
 /// see ShowFiles.

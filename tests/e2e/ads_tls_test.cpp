@@ -2,14 +2,21 @@
 //
 // TLS to the control plane: trusted authorities, the client's identity, and the exchange of both
 // while the runtime runs.
+#include <atomic>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
-#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/grpcpp.h>
 
+#include "actors/io/connection_credentials.hpp"
 #include "actors/io/grpc_ads_transport.hpp"
 #include "tests/e2e/ads_peer.hpp"
+#include "tests/e2e/attempt_record.hpp"
 #include "tests/support/certificates.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -18,8 +25,9 @@ namespace {
 
 // A server that asks for certificates of `clients`, if `clients` is set.
 std::shared_ptr<grpc::ServerCredentials> server_of(const Authority& own,
-                                                   const Authority* clients = nullptr) {
-  const Issued issued = own.issue("server");
+                                                   const Authority* clients = nullptr,
+                                                   const Dates& dates = {}) {
+  const Issued issued = own.issue("server", "IP:127.0.0.1", dates);
   grpc::SslServerCredentialsOptions options(
       clients == nullptr ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
                          : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
@@ -42,7 +50,9 @@ class Client {
 
   void spoil() const { folder_.write("key.pem", "garbage"); }
 
-  void connect_to(const std::string& address) {
+  // `explaining`, if set, takes the place of the credentials that explain a refusal.
+  void connect_to(const std::string& address,
+                  const std::shared_ptr<grpc::ChannelCredentials>& explaining = nullptr) {
     actors::GrpcAdsOptions options;
     options.server_uri = address;
     xds::TlsCredentials tls;
@@ -54,6 +64,11 @@ class Client {
     options.security = actors::security_of(xds::ChannelCredentials(tls));
     options.credentials = actors::make_credentials(
         tls, [this](const std::string& text) { complaints.push_back(text); });
+    if (explaining != nullptr) {
+      options.credentials = [made = options.credentials, explaining] {
+        return actors::ConnectionCredentials{made()->grpc, explaining};
+      };
+    }
     transport_ = actors::make_grpc_ads_transport(options);
   }
 
@@ -65,6 +80,32 @@ class Client {
   const bool has_certificate_;
   const TemporaryFolder folder_;
   std::shared_ptr<actors::AdsTransport> transport_;
+};
+
+// Sets a variable for the life of the object, or unsets it if `value` is null.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    set(value);
+  }
+
+  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
+
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  void set(const char* value) const {
+    if (value == nullptr) {
+      ::unsetenv(name_);
+    } else {
+      ::setenv(name_, value, /*overwrite=*/1);
+    }
+  }
+
+  const char* const name_;
+  std::optional<std::string> before_;
 };
 
 }  // namespace
@@ -97,7 +138,8 @@ TEST_CASE("ads tls: a server that speaks no TLS is not spoken to", "[e2e][ads][A
   CHECK_THAT(std::string(end.closed().message()), Catch::EndsWith("is the server plaintext?"));
 }
 
-TEST_CASE("ads tls: the error of a connection asks for what gRPC does not say", "[e2e][ads][A65]") {
+TEST_CASE("ads tls: the error of a connection says or asks for what gRPC does not say",
+          "[e2e][ads][A65]") {
   const Authority ca("ca");
   const Authority clients("clients");
   Client client(false);
@@ -108,9 +150,32 @@ TEST_CASE("ads tls: the error of a connection asks for what gRPC does not say", 
     CHECK(end.closed().code() == absl::StatusCode::kUnavailable);
     return std::string(end.closed().message());
   };
-  SECTION("the server's certificate") {
+  SECTION("the authority of the server's certificate") {
     AdsPeer peer({.credentials = server_of(clients)});
     client.connect_to(peer.address());
+    CHECK_THAT(error_of(client.transport()),
+               Catch::Contains("certificate verify failed: the server's certificate (issuer \"CN = "
+                               "clients\") is not signed by any certificate of "
+                               "ca_certificate_file /") &&
+                   Catch::EndsWith("/ca.pem"));
+  }
+  SECTION("the dates of the server's certificate") {
+    AdsPeer peer({.credentials = server_of(ca, nullptr, kExpired)});
+    client.connect_to(peer.address());
+    CHECK_THAT(error_of(client.transport()),
+               Catch::EndsWith("certificate verify failed: the server's certificate expired "
+                               "2020-02-01 00:00:00 UTC"));
+  }
+  SECTION("the dates of the certificate of a server that wants one of the client") {
+    AdsPeer peer({.credentials = server_of(ca, &clients, kNotYetValid)});
+    client.connect_to(peer.address());
+    CHECK_THAT(error_of(client.transport()),
+               Catch::EndsWith("certificate verify failed: the server's certificate is not valid "
+                               "before 2090-01-02 03:04:05 UTC"));
+  }
+  SECTION("the server's certificate, when the second connection does not show it") {
+    AdsPeer peer({.credentials = server_of(clients)});
+    client.connect_to(peer.address(), grpc::InsecureChannelCredentials());
     CHECK_THAT(error_of(client.transport()),
                Catch::Contains("certificate verify failed; is the server's certificate signed by a "
                                "certificate of ca_certificate_file /") &&
@@ -133,10 +198,53 @@ TEST_CASE("ads tls: the error of a connection asks for what gRPC does not say", 
   }
 }
 
+TEST_CASE(
+    "ads tls: a connection that explains a refusal carries no call, however good the "
+    "certificate is",
+    "[e2e][ads][A65]") {
+  const Authority ca("ca");
+  std::atomic<int> heard = 0;
+  AdsPeer peer({.credentials = server_of(ca), .hear = [&](const std::string&) { ++heard; }});
+  const auto explaining = actors::explaining_credentials(ca.certificate(), "the roots");
+  const auto transport =
+      actors::make_grpc_ads_transport({.server_uri = peer.address(), .credentials = [&] {
+                                         return actors::ConnectionCredentials{explaining};
+                                       }});
+  AdsEnd end(*transport);
+  CHECK_FALSE(end.is_answered());
+  CHECK(end.closed().code() == absl::StatusCode::kUnavailable);
+  CHECK_THAT(std::string(end.closed().message()), Catch::EndsWith("signalbox's verdict: "));
+  CHECK(heard == 0);
+}
+
+TEST_CASE("ads tls: a refusal that the server does not explain in a second stays unexplained",
+          "[e2e][ads][A65]") {
+  MuteSocket mute;
+  mute.listen();
+  std::promise<std::string> verdict;
+  actors::explain_refusal(
+      grpc::CreateChannel(mute.address().str(),
+                          actors::explaining_credentials(Authority("ca").certificate(), "ca")),
+      [&](const std::string& found) { verdict.set_value(found); });
+  auto found = verdict.get_future();
+  REQUIRE(found.wait_for(kPatience) == std::future_status::ready);
+  CHECK(found.get().empty());
+}
+
 TEST_CASE("ads tls: without roots of its own the system's are trusted, which know no test",
           "[e2e][ads][A65]") {
   const Authority ca("ca");
   AdsPeer peer({.credentials = server_of(ca)});
+  const char* roots_file = nullptr;
+  std::string error = "is not signed by any certificate of the system's roots";
+  SECTION("of the system") {}
+  SECTION("of a variable, which has no verdict") {
+    roots_file = "/etc/roots.pem";
+    error = "certificate verify failed";
+  }
+  const Variable file("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", roots_file);
+  const Variable none("GRPC_NOT_USE_SYSTEM_SSL_ROOTS", nullptr);
+  const Variable folder("GRPC_SYSTEM_SSL_ROOTS_DIR", nullptr);
   actors::GrpcAdsOptions options;
   options.server_uri = peer.address();
   options.credentials = actors::make_credentials(xds::TlsCredentials{}, [](const std::string&) {});
@@ -144,6 +252,7 @@ TEST_CASE("ads tls: without roots of its own the system's are trusted, which kno
   AdsEnd end(*transport);
   CHECK_FALSE(end.is_answered());
   CHECK(end.closed().code() == absl::StatusCode::kUnavailable);
+  CHECK_THAT(std::string(end.closed().message()), Catch::EndsWith(error));
 }
 
 TEST_CASE("ads tls: a rotated certificate is shown with the next connection", "[e2e][ads][A65]") {

@@ -393,7 +393,9 @@ TEST_CASE("grpc_connector: a handshake asks for the target's name, and never for
   // The server reads until "h2" (ALPN), which comes near the end of the ClientHello.
   const test::TalkingSocket server("", "h2");
   GrpcConnectorOptions with_tls = connector_options(graveyard);
-  with_tls.cluster_credentials = [](const UpstreamTls&) { return grpc::SslCredentials({}); };
+  with_tls.cluster_credentials = [](const UpstreamTls&) {
+    return ConnectionCredentials{grpc::SslCredentials({})};
+  };
   GrpcConnector connector(std::move(with_tls));
   const auto attempt = connector.connect(
       {Address(server.address()), std::make_shared<const UpstreamTls>(), row.authority},

@@ -183,28 +183,30 @@ TEST_CASE("runtime tls: a backend is trusted if its authority is", "[e2e][runtim
 }
 
 // gRPC's error is only "certificate verify failed"; it writes more to stderr.
-TEST_CASE("runtime tls: the error of a connection asks for what gRPC does not say",
+TEST_CASE("runtime tls: the error of a connection says or asks for what gRPC does not say",
           "[e2e][runtime][tls][A29]") {
   TlsWorld world;
-  const std::string asks_for_roots =
-      "certificate verify failed; is the server's certificate signed by a certificate of the "
-      "ca_certificate_file of certificate provider instance \"files\", and is today between the "
-      "dates of both?";
+  const std::string refused = "certificate verify failed: the server's certificate";
   SECTION("the backend's certificate is signed by another authority") {
     const auto backend = world.backend("backend", world.others);
     world.start(world.cluster(tls_yaml(), {backend->address}));
-    check_refused(call(world.channel),
-                  {"connection to " + backend->address + " failed: ", asks_for_roots});
+    check_refused(
+        call(world.channel),
+        {"connection to " + backend->address + " failed: ",
+         refused +
+             " (issuer \"CN = other servers\") is not signed by any certificate of "
+             "ca_certificate_file " +
+             world.folder.path("ca.pem") + " of certificate provider instance \"files\""});
   }
   SECTION("the backend's certificate has expired") {
-    const Issued issued = world.servers.issue("old", kServerNames, /*has_expired=*/true);
+    const Issued issued = world.servers.issue("old", kServerNames, kExpired);
     const BackendProcess backend("old",
                                  {"--certificate",
                                   world.folder.write("old-cert.pem", issued.certificate),
                                   "--private-key",
                                   world.folder.write("old-key.pem", issued.key)});
     world.start(world.cluster(tls_yaml(), {backend.address}));
-    check_refused(call(world.channel), {asks_for_roots});
+    check_refused(call(world.channel), {refused + " expired 2020-02-01 00:00:00 UTC"});
   }
   SECTION("the backend wants TLS") {
     const auto backend = world.backend("backend", world.servers);
@@ -514,7 +516,7 @@ TEST_CASE("runtime tls: metrics and /certs say when certificates of endpoints en
   CHECK_FALSE(end_of(runtime, "control_plane_root"));
 
   // The program's next certificate has expired already.
-  world.be(world.clients.issue("client", kServerNames, /*has_expired=*/true));
+  world.be(world.clients.issue("client", kServerNames, kExpired));
   CHECK(eventually([&] {
     const auto end = end_of(runtime, "endpoint_identity");
     return end && *end < std::chrono::system_clock::now();
@@ -541,7 +543,7 @@ TEST_CASE("runtime tls: metrics and /certs say when certificates for the control
           "[e2e][runtime][tls][metrics][admin]") {
   const Authority planes("control planes");
   const Authority clients("clients");
-  const Issued own = clients.issue("client", "DNS:client.example", /*has_expired=*/true);
+  const Issued own = clients.issue("client", "DNS:client.example", kExpired);
   const TemporaryFolder folder;
   const RefusingAddress plane;
   RuntimeOptions options = options_for(plane.address());

@@ -42,15 +42,20 @@ void extend(X509& certificate, int which, const char* value) {
 // Makes a certificate that is not signed yet.
 std::shared_ptr<X509> new_certificate(const std::string& subject,
                                       const std::string& issuer,
-                                      EVP_PKEY& key) {
+                                      EVP_PKEY& key,
+                                      const Dates& dates) {
   static std::atomic<long> serial{1};
   std::shared_ptr<X509> certificate(X509_new(), X509_free);
   REQUIRE(certificate != nullptr);
   X509_set_version(certificate.get(), X509_VERSION_3);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), serial++);
   constexpr long kDay = 24L * 60 * 60;
-  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -kDay);
-  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), kDay);
+  const auto set = [](ASN1_TIME* to, const char* date, long from_now) {
+    if (date == nullptr) X509_gmtime_adj(to, from_now);
+    if (date != nullptr) REQUIRE(ASN1_TIME_set_string_X509(to, date) == 1);
+  };
+  set(X509_getm_notBefore(certificate.get()), dates.from, -kDay);
+  set(X509_getm_notAfter(certificate.get()), dates.until, kDay);
   X509_set_pubkey(certificate.get(), &key);
   const auto name = [](X509_NAME* to, const std::string& text) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(text.c_str());
@@ -63,19 +68,28 @@ std::shared_ptr<X509> new_certificate(const std::string& subject,
 
 }  // namespace
 
-Authority::Authority(const std::string& name)
-    : name_(name), key_(new_key()), own_(new_certificate(name, name, *key_)) {
+Authority::Authority(const std::string& name, const Dates& dates)
+    : name_(name), key_(new_key()), own_(new_certificate(name, name, *key_, dates)) {
+  sign_own(*key_);
+}
+
+Authority::Authority(const std::string& name, const Authority& signer, const Dates& dates)
+    : name_(name), key_(new_key()), own_(new_certificate(name, signer.name_, *key_, dates)) {
+  sign_own(*signer.key_);
+}
+
+void Authority::sign_own(EVP_PKEY& signer) {
   extend(*own_, NID_basic_constraints, "critical,CA:TRUE");
   extend(*own_, NID_key_usage, "critical,keyCertSign");
-  REQUIRE(X509_sign(own_.get(), key_.get(), EVP_sha256()) > 0);
+  REQUIRE(X509_sign(own_.get(), &signer, EVP_sha256()) > 0);
   pem_ = pem_of(*own_);
 }
 
-Issued Authority::issue(const std::string& name, const std::string& names, bool has_expired) const {
+Issued Authority::issue(const std::string& name,
+                        const std::string& names,
+                        const Dates& dates) const {
   const auto key = new_key();
-  const auto certificate = new_certificate(name, name_, *key);
-  constexpr long kHour = 60L * 60;
-  if (has_expired) X509_gmtime_adj(X509_getm_notAfter(certificate.get()), -kHour);
+  const auto certificate = new_certificate(name, name_, *key, dates);
   if (!names.empty()) extend(*certificate, NID_subject_alt_name, names.c_str());
   REQUIRE(X509_sign(certificate.get(), key_.get(), EVP_sha256()) > 0);
   return {pem_of(*certificate), pem_of([&](BIO* to) {

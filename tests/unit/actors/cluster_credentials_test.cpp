@@ -83,7 +83,7 @@ TEST_CASE("cluster credentials: of more than a thousand kinds, not all are kept"
   const auto of_kind = [&](int kind) {
     UpstreamTls named = tls("all");
     named.subject_alt_names = {{TextMatcher::Kind::kExact, std::to_string(kind), false}};
-    return credentials(named).value();
+    return credentials(named).value().grpc;
   };
   std::weak_ptr<grpc::ChannelCredentials> first = of_kind(0);
   for (int kind = 1; kind < 1024; ++kind)

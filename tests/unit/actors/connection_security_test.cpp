@@ -82,4 +82,13 @@ TEST_CASE("connection_security: a question follows what gRPC leaves open",
   }
 }
 
+TEST_CASE("connection_security: a verdict on the certificate takes the question's place",
+          "[actors][io][tls][A29][A65]") {
+  CHECK(is_certificate_refused(kUntrusted));
+  CHECK_FALSE(is_certificate_refused(kAlert));
+  CHECK_FALSE(is_certificate_refused(kNoTls));
+  CHECK(with_question(kUntrusted, security_of(tls("ca")), "the server's certificate expired") ==
+        std::string(kUntrusted) + ": the server's certificate expired");
+}
+
 }  // namespace signalbox::actors

@@ -300,7 +300,7 @@ TEST_CASE("certs page: the subjects, until when, and what cannot be read",
   const test::TemporaryFolder folder;
   const test::Authority authority("Shop CA");
   const test::Issued good = authority.issue("orders", "DNS:orders.example,IP:10.0.0.1");
-  const test::Issued old = authority.issue("old", "DNS:old.example", /*has_expired=*/true);
+  const test::Issued old = authority.issue("old", "DNS:old.example", test::kExpired);
   xds::Bootstrap bootstrap;
   xds::ServerConfig server;
   server.server_uri = "plane:18000";
