@@ -116,7 +116,8 @@ bool add_roots(absl::string_view pem, X509_STORE& store) {
 std::string verdict_of(absl::string_view chain, absl::string_view roots, absl::string_view name) {
   const Stack sent;
   for_each_certificate(chain, [&](Certificate certificate) {
-    if (sk_X509_push(sent.certificates, certificate.get()) > 0) certificate.release();
+    X509* const owned = certificate.release();
+    if (sk_X509_push(sent.certificates, owned) <= 0) X509_free(owned);
   });
   const std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)> store(X509_STORE_new(),
                                                                       X509_STORE_free);
