@@ -291,7 +291,7 @@ void add_demo(CLI::App& app, CommandLine& line) {
       "must have the share that is computed.\n"
       "\nExamples:\n"
       "  signalbox demo\n"
-      "  signalbox demo --seconds 30 --json result.json\n"
+      "  signalbox demo --seconds 60 --json result.json\n"
       "  signalbox demo --html demo.html\n"
       "  signalbox demo --drill control-plane\n"
       "  signalbox demo --drill tiered --json result.json\n");
@@ -308,7 +308,7 @@ void add_demo(CLI::App& app, CommandLine& line) {
       ->type_name("NUMBER")
       ->check(number_between(10, 20000))
       ->capture_default_str();
-  command->add_option("--seed", options.seed, "Seed of all chance")
+  command->add_option("--seed", options.seed, "Seed of all random choices")
       ->type_name("NUMBER")
       ->check(whole_number())
       ->capture_default_str();
@@ -584,7 +584,7 @@ void add_explained_call(CLI::App& command, ExplainOptions& options) {
   command
       .add_option("--seed",
                   options.seed,
-                  "All chance of the call; by default any, and\nsaid, so that it can be repeated")
+                  "Seed of the call's random choices; by default\na new one, which is printed")
       ->type_name("NUMBER")
       ->check(whole_number());
 }
@@ -600,10 +600,10 @@ void add_explain(CLI::App& app, CommandLine& line) {
       "each "
       "with its reason and the resource that says so. Nothing is sent,\ncounted or connected for "
       "it. Values of headers and cookies are not shown.\n"
-      "Of a process (--admin) as it is now: it has its admin pages on, as for dump. Of\na file "
-      "(--resources) as it would be if every endpoint could be connected to;\nof a LOGICAL_DNS "
-      "cluster the name is looked up. A seed gives the same\nanswer again. The exit status is 1 "
-      "where the call would fail.\n"
+      "Of a process (--admin) it is the pick as of now; the process must serve its\n"
+      "admin pages, as for dump. A file (--resources) needs no process: every endpoint\n"
+      "counts as connected, and the name of a LOGICAL_DNS cluster is looked up. The\n"
+      "same seed gives the same answer. The exit status is 1 when the call would fail.\n"
       "\nExamples:\n"
       "  signalbox explain --admin unix:/run/orders/admin.sock \\\n"
       "    --target xds:///orders --method /shop.Orders/Place --header x-user:7\n"
@@ -612,9 +612,8 @@ void add_explain(CLI::App& app, CommandLine& line) {
   add_explained_world(*command, options);
   add_explained_call(*command, options);
   command
-      ->add_option("--timeout",
-                   options.timeout_seconds,
-                   "Seconds to wait for a process' answer: 0.1\nto 3600")
+      ->add_option(
+          "--timeout", options.timeout_seconds, "Seconds to wait for the answer: 0.1 to\n3600")
       ->type_name("SECONDS")
       ->check(number_between(0.1, 3600))
       ->capture_default_str();
