@@ -60,7 +60,7 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
 // sends. Clusters of running calls stay until those calls have ended.
 void ChannelCore::handle(const XdsConfigLost& event) {
   arrived_ = nullptr;
-  // Keeps only the node ID of the notes: calls that have a route already need it for their errors.
+  // Of the notes only the node ID is kept. The errors of calls that were routed before need it.
   // The text of event.status already includes the other notes.
   if (notes_ != nullptr)
     notes_ = std::make_shared<const ResolutionNotes>(ResolutionNotes{notes_->node, "", {}});
@@ -184,8 +184,8 @@ void ChannelCore::record_applied() {
   std::get<PublishSnapshot>(effects_.back()).applied = std::move(applied);
 }
 
-// The snapshot that was just published has replaced the old selector. But readers of the snapshot
-// before it can still choose clusters that only the old selector names.
+// Records until when calls can choose the clusters that only the old selector names. The snapshot
+// that was just published lacks that selector, but some picks may still read the snapshot before.
 void ChannelCore::retire_clusters(const Routes& old) {
   for (const ClusterName& name : old.clusters) {
     if (!current_.clusters.contains(name)) kept_.at(name).selectable_until = sequence_ - 1;
@@ -203,8 +203,9 @@ void ChannelCore::handle(const TimerFired& event) {
   drop_unreferenced();
 }
 
-// Whether calls can no longer choose the cluster: no selector that a reader may see names it. Only
-// then does a ClusterRef that is not in use stay so, and the cluster may be removed.
+// Whether no call can choose the cluster any more, because no selector that a pick may still read
+// names it. Once this is true, the number of calls that hold the ClusterRef can only fall, so the
+// cluster may be removed when that number is 0.
 bool ChannelCore::may_go(const ClusterName& name, const Kept& kept) const {
   const bool wanted =
       current_.clusters.contains(name) || (pending_ && pending_->clusters.contains(name));

@@ -86,14 +86,15 @@ struct ApplyToRoot {
 
 struct ExitIdleRoot {};
 
-/// For the metrics: goes with the first snapshot of a configuration, which makes the configuration
-/// usable for calls.
+/// Facts about a configuration, for metrics. They go with the configuration's first snapshot, which
+/// makes the configuration usable for calls.
 struct ConfigApplied {
   ConfigOrigin origin;
-  /// The time from XdsConfigArrived to that snapshot.
+  /// The time from XdsConfigArrived to the configuration's first snapshot.
   Duration application{};
-  /// The time from the control plane's response that changed the configuration to that snapshot;
-  /// nullopt: no response changed it (ConfigOrigin::response_at).
+  /// The time from the control plane's response that changed the configuration to the
+  /// configuration's first snapshot; nullopt: the change came from no response
+  /// (ConfigOrigin::response_at).
   std::optional<Duration> propagation;
 };
 
@@ -147,9 +148,10 @@ class ChannelCore {
   /// A cluster that is in the policy tree, and what keeps it there.
   struct Kept {
     ClusterRefPtr ref;
-    /// The sequence number of the last published snapshot with a selector that names the cluster;
-    /// 0: there was none. After a restart it may be higher: that of the snapshot from before the
-    /// restart. Has no meaning while the current selector names the cluster.
+    /// The sequence number of the last published snapshot with a selector that names the cluster.
+    /// 0: there was no such snapshot. A restarted actor does not know that number, and uses the
+    /// number of the last snapshot before its restart. Has no meaning while the current selector
+    /// names the cluster.
     std::uint64_t selectable_until = 0;
   };
 
@@ -173,8 +175,8 @@ class ChannelCore {
   void retire_clusters(const Routes& old);
   void drop_unreferenced();
 
-  /// Whether the published picker came from the policy tree to this ChannelCore. False: none has
-  /// come, or calls still use the snapshot from before the restart of the channel's actor.
+  /// Whether calls use a picker that the policy tree sent to this ChannelCore. False: the tree has
+  /// sent no picker yet, or calls still use the snapshot from before the channel's actor restarted.
   bool is_serving() const { return root_.picker != nullptr && !predecessor_serves_; }
 
   bool may_go(const ClusterName& name, const Kept& kept) const;

@@ -124,8 +124,8 @@ class PickNote {
 
 using PickNotePtr = std::shared_ptr<const PickNote>;
 
-/// Picks as `picker` does, but explain() first tells the note. A parent that picks with picked()
-/// skips this wrapper.
+/// Picks as `picker` does. explain() first gives the note's steps to the trace. A parent that picks
+/// with picked() skips this wrapper.
 PickerPtr make_explained_picker(PickerPtr picker, PickNotePtr note);
 
 /// The picker inside all wrappers of make_explained_picker(). Its pick() gives the same result,

@@ -6,7 +6,7 @@
 //   leaves with their endpoints, assumptions ─▶ [make_plan] ─▶ Plan
 //
 //   priority (A56, A75)  the first leaf with a fit endpoint takes all calls, in its first priority
-//                        with one
+//                        that has a fit endpoint
 //   tiered (ENV)         priority_load.hpp: by the health of all priorities of all leaves
 //
 // Within a priority the leaf's own policy divides the calls: spread.hpp.

@@ -57,7 +57,8 @@ HostNumbers numbers_of(const PriorityHealth& at) {
   return at.numbers.value_or(HostNumbers{at.healthy + at.degraded, at.total});
 }
 
-// Compares without rounding: a third of the hosts is more than 33 %.
+// Whether less than `threshold` percent of the priority's hosts are healthy or degraded. True also
+// without hosts. The percentage is not rounded: a third of the hosts is more than 33 %.
 bool is_in_panic(const PriorityHealth& at, std::uint32_t threshold) {
   const auto [fit, total] = numbers_of(at);
   return total == 0 || Wide{fit} * 100 < Wide{total} * threshold;

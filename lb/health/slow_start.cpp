@@ -13,7 +13,7 @@
 namespace signalbox::lb {
 namespace {
 
-// Both documents count the first second as a whole one.
+// A100 and Envoy treat an age below one second as one second.
 constexpr Duration kLeastAge = std::chrono::seconds(1);
 constexpr Duration kShortestStep = std::chrono::seconds(1);
 constexpr int kSteps = 20;

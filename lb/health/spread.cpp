@@ -29,8 +29,9 @@ LbConfigPtr inside_subset(LbConfigPtr policy) {
 template <typename Config, typename... Others>
 concept OneOf = (std::same_as<Config, Others> || ...);
 
-// These policies spread no leaf cluster's calls: they stand above its own policy, or, as
-// random_subsetting, inside_subset() has replaced them by their child.
+// None of these policies divides calls among endpoints. All but random_subsetting stand above the
+// leaf cluster's own policy. random_subsetting does not occur here, because inside_subset() has
+// replaced it by its child.
 template <OneOf<CdsConfig,
                 ClusterImplConfig,
                 ClusterManagerConfig,
@@ -121,7 +122,7 @@ const SlowStart* slow_start_of(const LbConfig& policy) {
       static_cast<const LbConfig::variant&>(policy));
 }
 
-// The note of a policy without children.
+// The spread_note() of a policy without children: why real shares may differ; empty: no reason.
 std::string leaf_note(const LbConfigPtr& policy) {
   switch (rule_of(policy)) {
     case CallSpread::kByWeight:

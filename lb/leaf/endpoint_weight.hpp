@@ -74,10 +74,10 @@ class alignas(kCacheLine) EndpointWeight {
   /// Stores the weight from a report that came at `now`. Any thread may call it. `weight` is not 0.
   void update(double weight, Instant now) const;
 
-  /// The endpoint has a new connection, so its blackout begins anew.
+  /// Must be called when the endpoint has a new connection. Begins the blackout anew.
   void connected() const { non_empty_since_.store(kNever, std::memory_order_relaxed); }
 
-  /// The weight to use at `now`. Only the policy's actor may call it.
+  /// The weight to use at `now`, and whether it is usable. Only the policy's actor may call it.
   Answer ask(Instant now, const Periods& periods) const;
 
  private:
@@ -118,7 +118,8 @@ class WeightTracker final : public CallTracker {
 
   const EndpointWeightPtr& weight() const { return weight_; }
 
-  /// Null: the rules take reports from calls.
+  /// The receiver of the reports on the endpoint's stream. Null: the rules take the reports of
+  /// calls.
   const LoadListenerPtr& listener() const { return listener_; }
 
  private:

@@ -124,8 +124,10 @@ class LeastRequestPicker final : public Picker {
     return choose_from<true>(args, sink);
   }
 
-  // kWeighs: in slow start, endpoints are drawn by weight, and the calls of each count by its
-  // weight. Without calls in flight, shares therefore follow the weights exactly.
+  // Draws choices_ endpoints, and returns the one with the fewest calls in flight. kWeighs (slow
+  // start): endpoints are drawn by weight, and an endpoint's calls in flight are divided by its
+  // weight before they are compared. If no calls are in flight, the first drawn endpoint is
+  // returned, so the shares of calls are exactly the weights.
   template <bool kWeighs, typename Sink>
   std::size_t choose_from(const PickArgs& args, const Sink& sink) const {
     std::size_t best = sample<kWeighs>(args, 0);

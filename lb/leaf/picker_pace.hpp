@@ -23,10 +23,10 @@
 // the policy publishes it in the same step.
 //
 // Invariants
-//   I1  A need of kNow is built at the end of the burst, whatever the pace.
-//   I2  A picker for needs of kMayWait alone is built max(interval, kShare × cost) after the picker
-//       before it, whatever that one was built for. The cost is the time that building the last
-//       picker took. A high cost makes the wait at most kLongestWait.
+//   I1  A picker with the need kNow is built at the end of the burst, without a wait.
+//   I2  A picker with only the need kMayWait is built max(interval, kShare × cost) after the
+//       previous picker, whatever the need of the previous picker was. The cost is the time that
+//       building the previous picker took. A high cost makes the wait at most kLongestWait.
 //   I3  At most one timer runs. Each need ends in a picker: a burst end or a timer is always under
 //       way while a need is open.
 
@@ -61,10 +61,11 @@ class PickerPace {
     friend bool operator==(const Order&, const Order&) = default;
   };
 
-  /// `interval`: the least time between a picker and a next one of Need::kMayWait.
+  /// `interval`: the least time between a picker and the next one, if the next one has
+  /// Need::kMayWait.
   explicit PickerPace(Duration interval) : interval_(interval) {}
 
-  /// Something has changed that the published picker does not know.
+  /// Must be called when something changes that the published picker does not know.
   void need(Need need);
 
   /// Whether burst_ended() must be called at the end of this burst of events.
@@ -73,12 +74,14 @@ class PickerPace {
   /// Whether a needed picker waits for the timer.
   bool waits() const { return need_ == Need::kMayWait && is_timed_; }
 
-  /// The burst of events has ended. `cost`: how long building the last picker took; 0: unknown.
+  /// Must be called at the end of a burst of events, if awaits_burst(). `cost`: how long it took to
+  /// build the last picker; 0: unknown.
   Order burst_ended(Instant now, Duration cost);
 
   Order timer_fired(Instant now);
 
-  /// A picker with all changes was built, for an Order or for another reason.
+  /// Must be called after a picker was built, for an Order or for another reason. The picker must
+  /// have all changes.
   void built(Instant now);
 
  private:

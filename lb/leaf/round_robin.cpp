@@ -97,7 +97,8 @@ class RoundRobinPicker final : public Picker {
   mutable std::array<Position, kStripes> positions_;
 };
 
-// nullopt also for the configuration of another policy: a stand-in for that policy passes it on.
+// The configured slow start. nullopt: there is none, or the configuration is not of round_robin: a
+// policy that runs a round_robin inside itself may pass on a configuration of its own.
 std::optional<SlowStart> slow_start_of(const ConfigUpdated& update) {
   const auto* config =
       update.config == nullptr ? nullptr : std::get_if<RoundRobinConfig>(update.config.get());

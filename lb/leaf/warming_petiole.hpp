@@ -28,7 +28,8 @@ class WarmingPetiole : public Petiole {
  protected:
   using Petiole::Petiole;
 
-  /// nullopt: all endpoints weigh alike. True: the rules changed, so a new picker is needed.
+  /// Sets the rules of slow start; nullopt: no slow start. Returns whether the rules changed, so
+  /// that a new picker is needed.
   bool set_slow_start(const std::optional<SlowStart>& rules);
 
   /// The Warmth for a picker of READY endpoints that is made now (I3).

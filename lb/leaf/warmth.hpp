@@ -54,8 +54,8 @@ class Warmth {
   /// "35 % of its weight", or empty: the endpoint is not in slow start, or all factors are equal.
   std::string part_of(std::size_t endpoint) const;
 
-  /// Tells which endpoints have a part of their weight, at most twenty of them. Nothing, if all
-  /// factors are equal.
+  /// Adds steps to `trace` that name the endpoints in slow start, at most twenty, with the part of
+  /// their weight. Adds nothing if all factors are equal.
   void tell(absl::string_view policy, const ReadyEndpoints& ready, PickTrace& trace) const;
 
   friend bool operator==(const Warmth& left, const Warmth& right) {

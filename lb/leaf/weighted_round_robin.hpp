@@ -21,7 +21,7 @@
 // Invariants
 //   I1  With fewer than two known weights, calls go to all READY endpoints in turn.
 //   I2  An endpoint keeps its weight while it is a member, whatever pickers come and go. A new
-//       connection begins its blackout anew.
+//       connection begins the endpoint's blackout anew.
 //   I3  A period without a change of the scaled weights publishes nothing.
 //   I4  With enable_oob_load_report (and PolicyOptions::load_streams), exactly the READY endpoints
 //       are asked for load reports on streams, and the reports of calls are not read.

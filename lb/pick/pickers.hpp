@@ -50,7 +50,7 @@ absl::Status with_note(const absl::Status& status,
 /// the endpoint is not known.
 PickerPtr make_connection_picker(ConnectionPtr connection, ChosenEndpoint endpoint = {});
 
-/// Queues every pick. The first pick also sends `ask` to `asks`. Null: no ask is sent.
+/// Queues every pick. The first pick also sends `ask` to `asks`, unless `asks` is null.
 PickerPtr make_ask_picker(std::shared_ptr<const AskTarget> asks, PickAsk ask);
 
 }  // namespace signalbox::lb

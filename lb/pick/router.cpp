@@ -110,9 +110,10 @@ void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view so
   status_ = allowed(std::move(status), source);
 }
 
-// If a custom picker completes without a connection, the call fails, and the process goes on. The
-// gate (the limit of calls in flight) is entered last. After that nothing can fail, so the gate
-// never has to be left early. For an explanation, the gate is only looked at.
+// Makes the outcome kComplete, and takes references to the connection and the leaf. If a custom
+// picker chose no connection, or the limit of calls in flight (the gate) is reached, the call is
+// dropped instead. The gate is entered after all checks, so it never has to be left again. An
+// explanation does not enter the gate, and only reads whether it is full.
 template <typename Sink>
 void Pick::complete(const Complete& chosen, const PickResult& result, const Sink& sink) {
   if (chosen.connection == nullptr) [[unlikely]] {

@@ -130,9 +130,9 @@ class Pick {
   /// repick() and put_off() may change it.
   const std::string& set_cookie() const;
 
-  /// Tells the policies' trackers that the call has ended, once. Do not call it for a call that
-  /// never reached its endpoint: just destroy the Pick. `load`: the load report that came with the
-  /// response at `now`; null: none.
+  /// Must be called once when a call that reached its endpoint has ended. For a call that never
+  /// reached its endpoint, destroy the Pick instead. Tells the policies' trackers and the call's
+  /// session. `load`: the load report that came with the response at `now`; null: none.
   void end(int code, const LoadReport* load = nullptr, Instant now = {}) {
     tracking_.end({code, load, now});
     if (session_ != nullptr) session_->reached();

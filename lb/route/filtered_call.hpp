@@ -40,7 +40,7 @@ struct Filtered {
 /// The call's own headers, followed by those that filters added.
 class FilteredHeaders final : public HeaderSource {
  public:
-  /// Either may be null; both are borrowed.
+  /// Either argument may be null. Both must outlive this object.
   FilteredHeaders(const HeaderSource* own, const Filtered* filtered)
       : own_(own), filtered_(filtered) {}
 
@@ -58,7 +58,8 @@ struct FilterVerdict {
   SessionPtr session;                  ///< Null: the call has none.
 };
 
-/// Precondition: `selection` has a cluster and filters.
+/// Runs the filters of `selection`, which may change the cluster in it. Precondition: `selection`
+/// has a cluster and filters.
 FilterVerdict apply_filters(const PickArgs& args,
                             Selection& selection,
                             const SessionTerms& sessions);

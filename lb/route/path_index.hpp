@@ -32,11 +32,12 @@
 namespace signalbox::lb {
 
 /// The numbers of routes (Entry::position), ascending; never empty. RouteTable gives each route the
-/// number mark_of(): the route's position in its virtual host, and one more bit.
+/// number mark_of(): the route's position in its virtual host, and one bit that says whether the
+/// path is the route's only condition.
 using Positions = absl::Span<const std::uint32_t>;
 
-/// For each matching text, its routes. If more than 16 prefixes of a path have routes, it
-/// allocates.
+/// For each text that is the path or a prefix of it, the routes with that text. Allocates if there
+/// are more than 16 such texts.
 using Candidates = absl::InlinedVector<Positions, 16>;
 
 class PathIndex {

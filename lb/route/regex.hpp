@@ -57,8 +57,9 @@ std::string literal_prefix(absl::string_view pattern);
 class RegexSet {
  public:
   /// Precondition: every pattern compiles. The memory, which includes states that match() adds, is
-  /// 1 MiB for each pattern, but at most 64 MiB / `share`, and at least 1 MiB. `share`: how many
-  /// patterns all sets have together, divided by those of this set, because all sets share 64 MiB.
+  /// 1 MiB for each pattern, but at most 64 MiB / `share`, and at least 1 MiB. All sets of
+  /// a snapshot share 64 MiB. `share`: the number of patterns in all these sets, divided by the
+  /// number of patterns in this set.
   explicit RegexSet(const std::vector<std::string>& patterns, double share = 1);
 
   /// The indices of the patterns that match the whole text, ascending. Valid until this thread

@@ -86,8 +86,8 @@ void Session::reached() {
   is_elsewhere_ = has_moved_;
 }
 
-// Writes set_cookie_, unless sealing fails, or the value would be longer than kLongestCookieValue,
-// so that no later call could read it.
+// Writes set_cookie_, unless sealing fails or the value is longer than kLongestCookieValue. Later
+// calls would ignore a cookie with a longer value.
 void Session::write(absl::string_view hosts, const std::string& cluster) {
   encoded_.clear();
   if (terms->seal != nullptr) {

@@ -3,7 +3,7 @@
 // Session — the data of one call's session, from the call's filters to its end (gRFC A55).
 //
 //   stateful_session: begin() ─▶ [Session] in the Pick ─▶ wish() ─▶ SessionArgs ─▶ the picker
-//                                     │   ├─ read() ◀─ unless it knows the cookie ◀─┤
+//                                     │   ├─ read() ◀─ if no seat has the cookie ◀──┤
 //                                     │   └─ settle() ◀─ Affinity ◀────────────────┘
 //                                     └▶ the Set-Cookie of its response, or none
 //
@@ -194,11 +194,11 @@ struct alignas(kCacheLine) Session final : SessionHint {
     }
   }
 
-  /// The endpoint has received the call. If the call is retried, it goes to this endpoint, if
-  /// possible (A55-37).
+  /// Must be called when the picked endpoint has received the call. A retry of the call then tries
+  /// this endpoint first (A55-37).
   void reached();
 
-  /// The picked endpoint will not be used: drops its Set-Cookie.
+  /// Must be called when the picked endpoint will not be used. Drops the Set-Cookie for it.
   void forget() {
     set_cookie_.clear();
     has_moved_ = false;

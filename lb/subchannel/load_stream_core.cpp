@@ -59,7 +59,7 @@ void LoadStreamCore::on(const LoadConnectionLost& /*event*/,
   state_ = Lost{};
 }
 
-// Makes the state fit the listeners that there are now (L1).
+// Opens, re-opens or closes the stream as the present listeners need it (L1).
 void LoadStreamCore::suit_listeners(Instant now, LoadStreamEffects& effects) {
   if (std::holds_alternative<Refused>(state_) || std::holds_alternative<Lost>(state_)) return;
   if (periods_.empty()) {
@@ -86,7 +86,7 @@ void LoadStreamCore::open_or_wait(Instant now, LoadStreamEffects& effects) {
   effects.push_back(OpenLoadStream{number_, wanted_period()});
 }
 
-// Ends the stream or the timer of the state, which the caller replaces.
+// Closes the state's stream, or cancels the state's timer. The caller must then replace the state.
 void LoadStreamCore::leave(LoadStreamEffects& effects) const {
   if (const auto* const open = std::get_if<Open>(&state_)) {
     effects.push_back(CloseLoadStream{open->stream});

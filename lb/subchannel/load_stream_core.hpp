@@ -16,8 +16,8 @@
 //
 // Invariants
 //   L1  A connection has at most one stream, and only while it has a listener. The stream asks for
-//       the smallest of the listeners' periods. When that changes, the stream is opened anew at
-//       once.
+//       the smallest of the listeners' periods. When the smallest period changes, the stream is
+//       opened anew at once.
 //   L2  An endpoint that answers UNIMPLEMENTED is not asked again on this connection, whichever
 //       listeners come and go.
 //   L3  After any other end the stream is opened again. The back-off grows with each stream that
@@ -51,7 +51,8 @@ class LoadStreamCore {
 
   LoadStreamEffects step(const LoadStreamEvent& event, Instant now);
 
-  /// Whether UNIMPLEMENTED has ended the use of this connection (L2).
+  /// Whether the endpoint has answered UNIMPLEMENTED. Then no further stream is opened on this
+  /// connection (L2).
   bool is_refused() const { return std::holds_alternative<Refused>(state_); }
 
   bool is_watched() const { return !periods_.empty(); }

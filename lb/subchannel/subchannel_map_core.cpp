@@ -105,7 +105,7 @@ void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects
   if (party == nullptr) return;
   const SessionHost* const for_sessions = session_host(event.address);
   if (is_keeper(*party)) {
-    // The keeper's table (I9) no longer has the address (A75-38).
+    // Null: the keeper's table (I9) no longer has the address, so the keeper gets no hold (A75-38).
     if (for_sessions == nullptr) return;
     const auto held = entries_.find(event.address);
     if (held != entries_.end() && !held->second.holds.empty() &&

@@ -25,9 +25,9 @@ std::vector<LocalityName> localities_of(const Priority& priority) {
 }  // namespace
 
 // Names are given from the highest priority down. A priority takes over the name of an old priority
-// with a common locality: of several, the highest that is not taken yet. A priority without
-// localities keeps the name of the old priority with the same number, if that had no localities
-// either.
+// with which it has a locality in common. If several old priorities qualify, it takes the name of
+// the highest of them that has not lost its name yet. A priority without localities keeps the name
+// of the old priority with the same number, if the old priority had no localities either.
 std::vector<ChildName> PriorityNames::assign(const Endpoints& endpoints) {
   std::vector<Named> named;
   std::vector<bool> taken(last_.size(), false);

@@ -49,8 +49,9 @@ LbConfigPtr leaf_tree(const Cluster& cluster,
                       const TierSetPtr& tiers = nullptr,
                       const ClusterName& aggregate = {});
 
-/// The configuration below the cds of an aggregate. Precondition: `leaves` are its leaves. If the
-/// aggregate has a policy of its own, that policy replaces the leaves' policies (A75-8).
+/// The configuration below the cds of an aggregate. Precondition: `leaves` are the leaves of
+/// `cluster`. If the aggregate has a policy of its own, that policy replaces the leaves' policies
+/// (A75-8).
 LbConfigPtr aggregate_tree(const Cluster& cluster,
                            const AggregateLeaves& leaves,
                            AggregateMode mode = AggregateMode::kPriority);

@@ -8,7 +8,7 @@
 namespace signalbox::lb {
 namespace {
 
-// The first so many localities are found by pointer, further ones by name.
+// This many localities at most are found by pointer, further ones by name.
 constexpr std::size_t kMostByPointer = 8;
 
 using Utilization = LocalityCounts::Utilization;

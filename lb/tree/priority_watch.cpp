@@ -67,7 +67,7 @@ void PriorityWatch::tell_move(const PrioritiesSeen& now,
     }
     return PriorityChangeReason::kReconfigured;
   }();
-  // The priority that the calls left is the last one that carried calls, even if none has since.
+  // Calls left the priority that last carried calls, even if no priority has carried calls since.
   const ChildName& left = carrier_ ? carrier_->child : move.from_name;
   const auto found = std::ranges::find(now.priorities, left, &PrioritySeen::name);
   const bool is_left = found != now.priorities.end() && left != move.to_name;
