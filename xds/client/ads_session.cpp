@@ -84,7 +84,8 @@ void AdsSession::take(absl::StatusOr<DecodedResponse> response, Instant now) {
   if (live == nullptr || live->stream != stream) return;
   for (auto& [type, asked] : live->asked)
     // S10: `unseen` is needed only until the response is decoded. For the type of this response,
-    // answer() has used it. Requests of other types had current nonces, so the server saw them.
+    // answer() has used `unseen`. Requests of other types had current nonces, so the server did not
+    // ignore them.
     asked.unseen.clear();
   effects_.emplace_back(ReadNext{stream});
 }

@@ -119,18 +119,20 @@ class AdsSession {
     explicit Asked(const RequestTurn& its_turn) : turn(its_turn) {}
 
     std::set<std::string> names;  // The names of the last request.
-    // Those of `names` that were unwanted at some time since that request was made (S10).
+    // Those of `names` that were unwanted at some time since the last request was made (S10).
     std::set<std::string> given_up;
-    // Names that the client gave up in a request with an old nonce, which the server ignores (S10).
+    // Names that the client gave up in requests that the server may ignore, because they were made
+    // while a response was being decoded and may have an old nonce (S10).
     std::set<std::string> unseen;
-    // At some time since the last request and the last accepted response, no name was wanted (S6).
+    // Whether at some time since the last request and the last accepted response no name was wanted
+    // (S6).
     bool was_empty = false;
     std::string nonce;
     std::optional<Refused> refused;
     std::optional<TimerId> held;  // The NACK of `refused` waits for this timer (S7).
     // The answer that is due: "" for an ACK, else the errors of a NACK.
     std::optional<std::string> answer;
-    // A response of the type has come since the last request of the type was made.
+    // Whether a response of the type has come since the last request of the type was made.
     bool answered = false;
     bool unwritten = false;  // The last request has not been written yet.
     // How the unwritten request changes the names (S11); nullopt: it does not.

@@ -26,7 +26,7 @@ class Backoff {
   /// The wait before the next attempt. Waits grow up to the maximum, apart from jitter.
   Duration next();
 
-  /// An attempt succeeded: the next wait is the initial one again.
+  /// Must be called when an attempt succeeded. The next wait is then the initial one again.
   void reset();
 
  private:

@@ -47,10 +47,10 @@ class RequestTurn {
 
   RequestTurn(const RequestTurnOptions& options, std::uint64_t seed);
 
-  /// A request with changed names has been written.
+  /// Must be called when a request with changed names has been written.
   void asked(Change change, Instant now);
 
-  /// A response of the type has come.
+  /// Must be called when a response of the type has come.
   void answered();
 
   bool must_wait(Change change, Instant now) const;

@@ -47,10 +47,11 @@ class StreamPace {
 
   void opened(Instant now);
 
-  /// A response has come on the stream.
+  /// Must be called when a response has come on the stream.
   void answered();
 
-  /// The stream has ended. Returns the wait before the next stream is opened; zero: no wait.
+  /// Must be called when the stream has ended. Returns the wait before the next stream is opened;
+  /// zero: no wait.
   Duration closed(Ending ending, Instant now);
 
  private:

@@ -49,9 +49,11 @@ class WatchedResources {
 
   // --- events ---
 
-  /// At the first answer of a leaf cluster, this function watches the cluster's endpoints itself
-  /// and returns kValues. The set of reachable clusters does not change then, so it need not be
-  /// explored for each of the many first answers at a start.
+  /// The functions record() store a value or an error, and return what may have changed by it. They
+  /// ignore events of resources and names that are not watched. At the first answer of a leaf
+  /// cluster, the function for ResourceChanged itself watches the cluster's endpoints, and returns
+  /// kValues. The set of reachable clusters does not change then, so it need not be explored for
+  /// each of the many first answers at a start.
   Changed record(const ResourceChanged& event, DependencyEffects& effects);
   Changed record(const AmbientErrorChanged& event);
   Changed record(const NameResolved& event, Instant now, DependencyEffects& effects);
@@ -93,7 +95,7 @@ class WatchedResources {
   /// A watched resource or DNS name without an answer; nullopt: all have answered.
   std::optional<Awaited> awaited() const;
 
-  /// All watched clusters, EDS resources and DNS names have answered.
+  /// Whether all watched clusters, EDS resources and DNS names have answered.
   bool all_answered() const;
 
  private:

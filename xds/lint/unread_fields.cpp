@@ -2,8 +2,8 @@
 //
 // Finds set fields that signalbox does not read although they change the behaviour of Envoy. In
 // fields that signalbox reads, finds values that signalbox does not act on, such as an unknown
-// retry_on condition. Only fields of signalbox's own
-// messages are checked: any other field is an error of the file (xds/resource_file).
+// retry_on condition. Only fields of signalbox's own messages are checked: any other field is an
+// error of the file (xds/resource_file).
 #include <memory>
 
 #include "absl/strings/ascii.h"

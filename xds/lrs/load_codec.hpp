@@ -46,10 +46,10 @@ inline constexpr std::size_t kMostLoadClusters = 100'000;
 /// The first request of a stream. `node`: a serialised Node.
 std::string encode_first_load_request(absl::string_view node);
 
-/// `clusters`: the load of one interval.
+/// A load report: any later request of a stream. `clusters`: the load of one interval.
 std::string encode_load_request(const std::vector<ClusterLoad>& clusters);
 
-/// The error says why the response is unusable.
+/// Decodes a response of the server. The error says why the response is unusable.
 absl::StatusOr<DecodedLoadOrder> decode_load_response(absl::string_view bytes);
 
 }  // namespace signalbox::xds

@@ -50,7 +50,8 @@ std::uint32_t parse_threshold(bool is_set,
   return proto.value();
 }
 
-// The check is for texts that are written into a header or a request line.
+// Adds an error if the text has a control character. For texts that the prober writes into a header
+// or a request line.
 void require_printable(const std::string& text, const Field& field) {
   const auto is_control = [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); };
   if (std::ranges::any_of(text, is_control))

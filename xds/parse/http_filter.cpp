@@ -105,7 +105,7 @@ std::optional<HttpFilterConfig> parse_custom(const std::string& type,
   return custom;
 }
 
-// `remedy`: the advice in the error text.
+// Adds the error that no filter has this type. `remedy`: the advice at the end of the error text.
 void add_unknown(absl::string_view type, absl::string_view remedy, const Field& field) {
   field.add(absl::StrCat("must be a known filter or is_optional, found ", in_quotes(type), remedy));
 }
