@@ -171,7 +171,8 @@ def main() -> int:
         return 0
     for number in SIGNALS:
         signal.signal(number, end_by_signal)
-    # A process has up to 10,000 connections. The backend, with as many, inherits this limit.
+    # The client and the backend each have up to 10,000 connections, and inherit this limit of
+    # files.
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     if limit != resource.RLIM_INFINITY and limit < FILES:

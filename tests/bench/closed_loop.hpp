@@ -27,12 +27,14 @@ struct ClosedLoopRun {
 
 using OneCall = std::function<grpc::Status(std::size_t thread)>;
 
-/// A failed call makes the whole measurement an error.
+/// Calls `one_call` in a loop on each of `threads` threads for `length`. Returns an error if any
+/// call failed.
 absl::StatusOr<ClosedLoopRun> run_closed_loop(std::size_t threads,
                                               std::chrono::duration<double> length,
                                               const OneCall& one_call);
 
-/// Makes one synchronous unary call. A non-empty `cookie` makes it a call of that session.
+/// Makes one synchronous unary call. `cookie`: the session cookie that the call carries; empty:
+/// none.
 grpc::Status place(Stub& stub, const std::string& cookie = "");
 
 }  // namespace signalbox::bench

@@ -33,8 +33,8 @@ class OtherWork {
   std::vector<unsigned char> memory_ = std::vector<unsigned char>(std::size_t{8} << 20U);
 };
 
-/// Times each execution of timed() alone; the destruction of its result is not timed. The benchmark
-/// must be registered with UseManualTime().
+/// Times timed() alone, each time after other work and ready(). The destruction of timed()'s result
+/// is not timed. The caller must register the benchmark with UseManualTime().
 template <typename Ready, typename Timed>
 void cold_loop(benchmark::State& state, const Ready& ready, const Timed& timed) {
   const double overhead = ticks_overhead();

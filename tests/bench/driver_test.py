@@ -48,7 +48,7 @@ class ComparisonTest(unittest.TestCase):
         self.assertEqual(str(AtLeast(0.9)), "ours >= 0.9")
 
     def test_the_ratio_is_the_median_of_the_pairs_ratios(self) -> None:
-        # The ratio of the medians would be 20 / 20 = 1.
+        # The pairs' ratios are 0.5, 2 and 2. The ratio of the medians would be 20 / 20 = 1.
         self.assertEqual(comparison((10, 20), (20, 10), (60, 30)).ratio(), 2.0)
 
     def test_ours_and_peer_are_medians(self) -> None:

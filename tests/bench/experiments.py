@@ -35,7 +35,7 @@ class Scale:
 class Experiment:
     """The base class of all experiments."""
 
-    # Whether run() may be called again after a failure. run() must then leave the world unchanged.
+    # True: run() may be called again after it failed, so a failed run() must not change the world.
     is_repeatable = False
 
     def prepare(self, world: World, scale: Scale) -> str:
@@ -55,7 +55,7 @@ class Calls(Experiment):
     def __init__(self, measure: str, endpoints: int, threads: int = 1, lb_policy: str = "ROUND_ROBIN",
                  failing_attempts: int = 0) -> None:
         self._measure, self._endpoints, self._threads, self._lb_policy = measure, endpoints, threads, lb_policy
-        # The attempts of each call that fail before one succeeds.
+        # The number of attempts of each call that fail before an attempt succeeds.
         self._failing_attempts = failing_attempts
 
     def prepare(self, world: World, scale: Scale) -> str:
@@ -221,10 +221,11 @@ class ControlPlaneKill(Calls):
 
     RATE = 1000
     is_repeatable = False  # A failed run may leave the world without a control plane.
-    # The control plane is away for this many times the usual time of a side: 10 s in a full run.
+    # The control plane is away for AWAY times the seconds of a side's measurement (Scale.seconds):
+    # 10 s in a full run.
     AWAY = 5
-    # Seconds. After 10 s without a control plane the longest back-off is 7.9 s (A57). The calls
-    # after the reconnection are measured, too.
+    # The seconds for which calls are measured after the control plane's return. After 10 s without
+    # a control plane a client reconnects within 7.9 s, the longest back-off (A57).
     AFTERWARDS = 10
 
     def __init__(self) -> None:
@@ -390,8 +391,8 @@ class ManyTargets(Experiment):
 
     def run(self, side: str, pair: int) -> dict:
         seen = self._world.measure(side, "many_targets", targets=self.TARGETS, target="xds:///bench0")
-        # The control plane sets the same resources again, and prints the requests that it has
-        # received.
+        # The line makes the control plane set the same resources again, and print the number of
+        # requests that it has received.
         self._plane.write_line()
         return {**seen, "requests": self._plane.read(START_SECONDS)["requests"]}
 
@@ -485,8 +486,8 @@ class Failover(Experiment):
     def run(self, side: str, pair: int) -> dict:
         client = self._world.start_client(side, "failover", rate=self.RATE, endpoints=len(self.PRIMARY))
         client.read(CLIENT_SECONDS)
-        # The time without the cluster decides at which point of the back-off it returns. That time
-        # is random, and the same for both sides of a pair.
+        # How long the primary is away decides at which point of the client's back-off the primary
+        # returns. This time is random, and equal for both sides of a pair.
         away = random.Random(pair).uniform(1.0, 2.5)
         killed = self._kill_primary()
         time.sleep(max(0.0, away - (time.monotonic_ns() - killed) / 1e9))
@@ -524,8 +525,8 @@ def failover_numbers(seen: dict, killed: int, listening: int) -> dict:
         raise MeasurementFailed("calls failed before any backend was killed")
     if not killed < seen["first_secondary_ns"] < listening:
         raise MeasurementFailed("the next cluster did not serve while the first was away")
-    # The backend listens shortly before the driver reads its line, so the first call may come
-    # earlier.
+    # `listening` is the instant at which the driver read a backend's first line. The backend
+    # listens a little earlier, so it may answer a call before `listening`.
     least = 0.1
     return {"failover_ms": (seen["first_secondary_ns"] - killed) / 1e6,
             "failback_ms": max(least, (seen["first_primary_again_ns"] - listening) / 1e6),

@@ -105,8 +105,8 @@ Measured measure_scrape(const MeasureOptions& options, Side& side);
 Measured measure_ready(const MeasureOptions& options, Side& side);
 
 /// Decodes a hostile response. `answered_ms`: the time until the NACK is known. `memory_mb`: the
-/// most memory in use until then, the response included. `bytes_per_byte`: the same for each byte
-/// of the response. Measures signalbox alone.
+/// most memory in use until then, the response included. `bytes_per_byte`: that memory, in bytes,
+/// divided by the size of the response. Measures signalbox alone.
 Measured measure_response(const MeasureOptions& options, Side& side);
 
 }  // namespace signalbox::bench

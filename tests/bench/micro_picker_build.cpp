@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times one change of round_robin with n connected endpoints, until its next picker is built.
+// Times one change to a round_robin policy with n connected endpoints, until it has built its next
+// picker.
 
 #include <benchmark/benchmark.h>
 

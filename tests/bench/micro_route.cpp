@@ -45,7 +45,7 @@ void route_last_matches(benchmark::State& state) {
   select(state, routes, routes - 1);
 }
 
-// The routes match a prefix and a whole path in turn.
+// Every second route matches a prefix; the routes between match a whole path.
 void cold_route(benchmark::State& state) {
   const auto routes = static_cast<std::size_t>(state.range(0));
   std::vector<Route> all;

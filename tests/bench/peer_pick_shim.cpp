@@ -74,7 +74,8 @@ Function* real(const char* symbol) {
   return reinterpret_cast<Function*>(found);
 }
 
-// The ticks for the route of the call that this thread picks for next; 0: there is no such call.
+// The ticks that this thread's last choice of a route took, until the pick of the same call is
+// timed. 0: the call has no route yet, or its pick has been timed.
 thread_local std::uint64_t route_ticks = 0;
 
 void record(std::uint64_t ticks) {
@@ -93,9 +94,11 @@ using PickFunction = bool(void* call, void* error);
 
 extern "C" {
 
-// Replaces CheckResolutionLocked. True: the call is routed, or has failed.
+// Replaces CheckResolutionLocked, and times it. Returns true when the call has a route or has
+// failed.
 bool timed_route(void* call, void* element, void* error) asm(PEER_ROUTE);
-// Replaces PickSubchannelLocked. True: the call has a subchannel, or has failed.
+// Replaces PickSubchannelLocked, and times it. Returns true when the call has a subchannel or has
+// failed.
 bool timed_pick(void* call, void* error) asm(PEER_PICK);
 
 bool timed_route(void* call, void* element, void* error) {

@@ -22,7 +22,8 @@ constexpr auto kConnectTime = std::chrono::seconds(120);
 constexpr auto kSettleTime = std::chrono::milliseconds(300);
 constexpr auto kCallTime = std::chrono::seconds(20);
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
-// Longer than kLookEvery, because /proc/net/tcp may have 10,000 lines, which take time to read.
+// The pause of wait_for_connections(). It is longer than kLookEvery, because /proc/net/tcp may have
+// 10,000 lines there, which take time to read.
 constexpr auto kGlanceEvery = std::chrono::milliseconds(200);
 
 // Counts the established connections to the port in a file with the format of /proc/net/tcp:
@@ -49,7 +50,8 @@ int connections_to(int port) {
   return connections_in("/proc/net/tcp", port) + connections_in("/proc/net/tcp6", port);
 }
 
-// Reads /proc/net/tcp until the endpoints are connected. Calls `meanwhile` before each look.
+// Counts the connections to `port` until there are `endpoints`. Calls `meanwhile` before each
+// count. DEADLINE_EXCEEDED after kConnectTime; an error of `meanwhile` is returned at once.
 absl::Status look_until_connected(int endpoints,
                                   int port,
                                   absl::FunctionRef<absl::Status()> meanwhile) {

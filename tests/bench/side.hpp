@@ -34,7 +34,8 @@ struct Side {
   std::unique_ptr<Stub> stub;
 };
 
-/// `counts_calls`: for signalbox's side; false: its runtime has MetricsDetail::kNone.
+/// Makes signalbox's side if `is_ours`, else gRPC's. `counts_calls`: false: the runtime of
+/// signalbox's side has MetricsDetail::kNone; gRPC's side ignores it.
 absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, bool counts_calls);
 
 /// Makes a stub for one more target of the same side.

@@ -39,7 +39,7 @@ using test::Graveyard;
 using test::MuteSocket;
 using test::Record;
 
-/// A server's side of one connection.
+/// The server's end of the next connection that `server` accepts.
 class Taken {
  public:
   explicit Taken(MuteSocket& server) : socket_(server.take_one()) {
@@ -68,7 +68,7 @@ class Taken {
     ::send(socket_, frames.data(), frames.size(), MSG_NOSIGNAL);
   }
 
-  /// Whether the client closes the connection.
+  /// Reads until the client closes the connection; false if it does not do so in time.
   bool is_closed() {
     while (!read().empty()) {
     }
@@ -76,7 +76,7 @@ class Taken {
   }
 
  private:
-  // Returns "" when the connection is over, or when nothing came in time.
+  // The next bytes from the client; "" if the connection is over, or if nothing came within 20 s.
   std::string read() {
     std::array<char, 4096> bytes{};
     const auto count = ::recv(socket_, bytes.data(), bytes.size(), 0);

@@ -37,15 +37,16 @@ using health::HealthCheckResponse;
 
 constexpr char kTarget[] = "xds:///orders";
 
-// A server with the admin services of a runtime, and a channel to it. The names of the services are
-// the public ones. Their messages have packages of signalbox, so the calls are made without stubs.
+// A server with the admin services of a runtime, and a channel to the server. The tests call the
+// services by their official names, without generated stubs: stubs of signalbox's protobuf packages
+// would call services with signalbox's prefix in the name.
 class AdminPeer {
  public:
   explicit AdminPeer(Runtime& runtime) {
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    // Another test switches gRPC's own channelz on, for the life of the process.
+    // No channelz here: another test switches gRPC's own channelz on, for the life of the process.
     const absl::Status added = runtime.add_admin_services(builder, {.channelz = false});
     INFO(added.ToString());
     REQUIRE(added.ok());
@@ -105,7 +106,7 @@ class AdminPeer {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-// A Watch of the health service, which a thread reads.
+// A Watch call of the health service. A thread reads the statuses that the server sends.
 class HealthWatch {
  public:
   HealthWatch(const AdminPeer& peer, const std::string& service)
@@ -133,7 +134,7 @@ class HealthWatch {
   HealthWatch(const HealthWatch&) = delete;
   HealthWatch& operator=(const HealthWatch&) = delete;
 
-  /// All statuses of the Watch, as soon as there are `count` of them.
+  /// Waits for `count` statuses, for at most kPatience. Returns all statuses received so far.
   std::vector<int> first(std::size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [&] { return told_.size() >= count; });
@@ -238,7 +239,7 @@ TEST_CASE("admin services: no secret of a resource goes through CSDS or the dump
   for (const std::string& text : {bytes, json}) {
     CHECK_THAT(text, !Contains(secret));
     CHECK_THAT(text, Contains(std::string(xds::kRedacted)));
-    // What is no secret is shown.
+    // The dump still shows texts that are not secret.
     CHECK_THAT(text, Contains("authorization") && Contains("north"));
   }
 }

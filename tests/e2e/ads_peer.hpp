@@ -99,7 +99,7 @@ class AdsPeer {
   std::unique_ptr<grpc::Server> server_;
 };
 
-/// One stream of a transport: sends `request` at once, and records its events.
+/// One stream of a transport: sends `request` at once, and records the stream's events.
 class AdsEnd {
  public:
   explicit AdsEnd(actors::AdsTransport& transport, const std::string& request = "request") {
@@ -115,13 +115,13 @@ class AdsEnd {
     stream_->send(request);
   }
 
-  /// Whether a message came before the stream was closed.
+  /// Waits until a message comes or the stream is closed. True if a message has come.
   bool is_answered() {
     return news_->wait([&] { return !news_->received.empty() || news_->closed; }) &&
            !news_->received.empty();
   }
 
-  /// Whether at least `count` messages came.
+  /// Waits for `count` messages; false if fewer come in time.
   bool has_received(std::size_t count) {
     return news_->wait([&] { return news_->received.size() >= count; });
   }
@@ -135,7 +135,8 @@ class AdsEnd {
 
   void read_next() { stream_->read_next(); }
 
-  /// The status that the stream was closed with; OK if it was not closed.
+  /// Waits for the end of the stream, and returns its status; OK if the stream does not end in
+  /// time.
   absl::Status closed() {
     news_->wait([&] { return news_->closed.has_value(); });
     return news_->closed.value_or(absl::OkStatus());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TLS to the control plane: trusted authorities, the client's identity, and the exchange of both
-// while the runtime runs.
+// TLS to the control plane: trusted authorities, the client's identity, and the replacement of both
+// while the transport is in use.
 #include <atomic>
 #include <cstdlib>
 #include <future>
@@ -23,7 +23,8 @@
 namespace signalbox::test {
 namespace {
 
-// A server that asks for certificates of `clients`, if `clients` is set.
+// Credentials of a server with a certificate of `own`. If `clients` is set, the server requires
+// client certificates that `clients` has issued.
 std::shared_ptr<grpc::ServerCredentials> server_of(const Authority& own,
                                                    const Authority* clients = nullptr,
                                                    const Dates& dates = {}) {
@@ -274,7 +275,7 @@ TEST_CASE("ads tls: a rotated certificate is shown with the next connection", "[
   client.be(new_clients.issue("client"));
   CHECK(AdsEnd(client.transport()).is_answered());
 
-  // An unreadable file changes nothing; it is only reported.
+  // A key file that cannot be parsed is reported, and the last good key stays in use.
   client.spoil();
   CHECK(AdsEnd(client.transport()).is_answered());
   REQUIRE(client.complaints.size() == 1);
@@ -289,7 +290,7 @@ TEST_CASE("ads tls: files that were never good are the stream's error", "[e2e][a
   const absl::Status why = AdsEnd(client.transport()).closed();
   CHECK_THAT(std::string(why.message()),
              Catch::StartsWith("ca_certificate_file ") && Catch::EndsWith("cannot be read"));
-  // The files may come later.
+  // The next stream reads the file again, which exists now.
   client.trust(ca);
   CHECK(AdsEnd(client.transport()).is_answered());
 }

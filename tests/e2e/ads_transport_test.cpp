@@ -65,7 +65,8 @@ TEST_CASE("ads transport: a message comes when it is asked for, however many wer
   for (int i = 0; i < 50; ++i)
     end->send("request");
   REQUIRE(end->has_received(1));
-  // The second answer has been written when the third request arrives.
+  // The server reads the third request only after it has written the second answer. So the second
+  // answer is sent, but the client must not get it before read_next().
   REQUIRE(eventually([&] { return heard >= 3; }));
   for (std::size_t count = 1; count < 10; ++count) {
     CHECK(end->received() == count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shared parts of the tests of connectors: a record of an attempt's events, an owner of retired
-// connections (Graveyard), and a port that accepts connections but sends nothing.
+// connections (Graveyard), and a port that accepts connections but sends nothing (MuteSocket).
 //
 //   MuteSocket ◀─ Connector ─▶ Record, Graveyard
 

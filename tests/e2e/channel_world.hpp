@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChannelWorld — a drop-in channel with a control plane of a few lines. The test publishes pickers
-// that lead to real connections to real servers.
+// ChannelWorld — a drop-in channel without a runtime: the test itself publishes the pickers. They
+// lead to real connections to real servers.
 
 #pragma once
 
@@ -131,8 +131,8 @@ class ChannelWorld {
   ChannelWorld(const ChannelWorld&) = delete;
   ChannelWorld& operator=(const ChannelWorld&) = delete;
 
-  /// A live connection to the server. A connection that the server ends before it is ready is tried
-  /// again: a server with a short MAX_CONNECTION_AGE does so.
+  /// Connects to the server. A server with a short MAX_CONNECTION_AGE may end the connection before
+  /// it is ready, so connect() makes up to 20 attempts.
   ConnectionPtr connect(const Address& address) {
     struct Arrival {
       std::mutex mutex;
@@ -303,8 +303,8 @@ class LatePublisher {
 struct RaceEnds {
   std::atomic<int> ok{0};
   std::atomic<int> expected{0};  ///< Ended by deadline or cancellation.
-  /// An end that is neither of these is wrong. The last wrong end: 100 × the kind of the call + its
-  /// status code; 0: no end was wrong.
+  /// The last call that ended otherwise: 100 × its kind (0: with a deadline, 1: cancelled, 2 to 7:
+  /// neither) + its status code. 0: there was no such call.
   std::atomic<int> wrong{0};
 };
 
@@ -351,7 +351,7 @@ inline std::string to_string(Api api) {
   return api == Api::kSync ? "sync" : api == Api::kAsync ? "async" : "callback";
 }
 
-/// Makes the call by that API, and waits for its end.
+/// Makes a unary call by `api`, and waits for the call's end.
 inline grpc::Status call(Echo::Stub& stub,
                          Api api,
                          grpc::ClientContext& context,

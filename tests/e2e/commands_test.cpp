@@ -62,7 +62,7 @@ nlohmann::json ready_line(tools::ChildProcess& process) {
 
 }  // namespace
 
-// The output on both streams, of a command that must end with this status.
+// Runs a command that must end with `status`. Returns what it wrote to stdout and stderr.
 std::string refusal(const std::vector<std::string>& arguments, int status) {
   const Finished finished = run(arguments);
   CHECK(finished.status == status);
@@ -398,7 +398,8 @@ class ForeignFile {
  private:
   const TemporaryFolder folder_;
   const std::string resources_ = folder_.write("foreign.yaml", kForeign);
-  // Nothing listens at the file's server and its certificates do not exist: explain needs neither.
+  // Nothing listens at this server's address, and the certificate files do not exist. `explain`
+  // uses neither.
   const std::string bootstrap_ = folder_.write("bootstrap.json", R"json({
     "xds_servers": [{"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "insecure"}]}],
     "node": {"id": "node-of-the-bootstrap"},

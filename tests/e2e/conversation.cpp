@@ -34,7 +34,7 @@ std::string metadata_text(const std::multimap<grpc::string_ref, grpc::string_ref
   return text;
 }
 
-// A queue for events that are awaited one by one; it ends with the call.
+// The completion queue of one call. The test awaits each operation before it starts the next.
 class Tags {
  public:
   ~Tags() {
@@ -46,7 +46,7 @@ class Tags {
 
   grpc::CompletionQueue* queue() { return &queue_; }
 
-  /// The only tag: operations follow one another.
+  /// One tag is enough for all operations, because they follow one another.
   void* tag() { return this; }
 
   bool next() {

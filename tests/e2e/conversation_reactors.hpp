@@ -16,7 +16,7 @@
 
 namespace signalbox::test {
 
-/// The end of a call, for the thread that waits for it.
+/// Hands the final status of a call to the thread that waits for it.
 class Ending {
  public:
   void come(grpc::Status status) { promise_.set_value(std::move(status)); }

@@ -349,7 +349,8 @@ TEST_CASE("demo: no call notices that the control plane is killed, stopped and r
   CHECK(data["phases"][0]["calls_meanwhile"] >= 100);
   CHECK(data["phases"][1]["away_ms"] >= 1000);
   CHECK(data["phases"][1]["calls_meanwhile"] >= 50);
-  // The stop broke no stream. A client that waited for a reconnect back-off would exceed the bound.
+  // SIGSTOP breaks no stream, so the client needs no back-off to reconnect: the bound is only
+  // kReconvergenceTime.
   CHECK(data["phases"][1]["bound_ms"] == 5000);
   for (const char* part : {"kill control-plane", "stop control-plane", "kill control-plane#2"})
     CHECK_THAT(text_of(folder.path("demo.html")), Catch::Matchers::Contains(part));

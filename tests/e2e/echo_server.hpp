@@ -101,7 +101,7 @@ class EchoService final : public Echo::Service {
     changed_.notify_all();
   }
 
-  /// The time until the deadline of the last call, when the call arrived; nullopt: no deadline.
+  /// The time that the last call had left until its deadline when it arrived; nullopt: no deadline.
   std::optional<std::chrono::system_clock::duration> time_left() const {
     const std::lock_guard lock(mutex_);
     return time_left_;
@@ -111,7 +111,8 @@ class EchoService final : public Echo::Service {
   std::atomic<int> failed{0};  ///< Calls that failed by `failing`.
   int port = 0;
 
-  /// How the next calls of any method fail: without response headers, unless `is_answered`.
+  /// The next `times` calls, of any method, fail with `status`. They get no response headers,
+  /// unless `is_answered`.
   struct Failing {
     std::atomic<int> times{0};
     std::atomic<int> reads{0};  ///< Messages that are read before the failure.
@@ -121,7 +122,7 @@ class EchoService final : public Echo::Service {
     std::string pushback;
   } failing;
 
-  /// grpc-previous-rpc-attempts of the last call.
+  /// The number in the last call's header grpc-previous-rpc-attempts.
   std::atomic<int> previous_attempts{0};
 
  private:

@@ -34,8 +34,8 @@ class Stopped {
  public:
   explicit Stopped(BackendProcess& backend) : backend_(backend) {
     backend_.process.send_signal(SIGSTOP);
-    // A thread that runs when the signal is sent may still answer a call, so wait until all are
-    // stopped.
+    // A thread of the backend that runs when the signal is sent may still answer a call, so wait
+    // until the whole process is stopped.
     siginfo_t info{};
     REQUIRE(::waitid(P_PID, static_cast<id_t>(backend_.process.pid()), &info, WSTOPPED) == 0);
   }

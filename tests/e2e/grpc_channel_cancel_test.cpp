@@ -188,9 +188,9 @@ TEST_CASE(
   CHECK(service.calls == 1);
 }
 
-// Returns false if the call was not cancelled, because a thread of gRPC's executor bound it (gave
-// it its connection). gRPC reports no ends of calls while that thread is busy, so wait_for_ends()
-// would fail there.
+// Cancels a waiting call at the moment when it is bound (gets its connection). Returns false if the
+// call was not cancelled, because a thread of gRPC's executor bound it: gRPC reports no ends of
+// calls while that thread is busy, so wait_for_ends() would fail there.
 bool cancel_as_it_is_bound(Api api, bool is_attempt) {
   RetryWorld world(rules_of(3));
   auto& service = world.server.service();

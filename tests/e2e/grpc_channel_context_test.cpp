@@ -25,7 +25,7 @@ using grpc::experimental::Interceptor;
 using grpc::experimental::InterceptorBatchMethods;
 using Factories = std::vector<std::unique_ptr<ClientInterceptorFactoryInterface>>;
 
-// A server with one method, which is a function.
+// A server with one method, which calls `answer`.
 class FunctionServer final : public Echo::Service {
  public:
   using Answer = std::function<grpc::Status(grpc::ServerContext& context, EchoReply& reply)>;

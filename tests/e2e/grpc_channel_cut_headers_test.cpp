@@ -98,7 +98,7 @@ Manner saying_one(const Cut& cut) {
   return manner;
 }
 
-/// The same call over gRPC's own channel.
+/// Makes the call over gRPC's own channel, to a server that cuts its headers as `cut` says.
 Transcript converse_plainly(const Way& way, const Cut& cut) {
   const auto server = server_of(cut);
   const EchoService unasked;
@@ -159,7 +159,8 @@ class Trial {
     return sum;
   }
 
-  /// Whether each way met these endings with and without a policy, with and without a session.
+  /// Whether call() has made at least four calls of each way with each of these endings: with and
+  /// without a policy, with and without a session.
   bool has_met(std::initializer_list<Ending> endings) const {
     return std::ranges::all_of(ways(), [&](const Way& way) {
       return std::ranges::all_of(endings, [&](Ending ending) {

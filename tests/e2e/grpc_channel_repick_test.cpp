@@ -310,7 +310,8 @@ TEST_CASE("grpc_channel: a call that is given up without its status ends as a ca
   CHECK(world.stats->completed(grpc::StatusCode::CANCELLED) == 1);
 }
 
-// An interceptor that holds the first call's batch back, and resumes it inside the second call's.
+// An interceptor that holds the first call's batch back. It lets that batch proceed while it
+// intercepts the second call's batch.
 class Resuming final : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
   explicit Resuming(std::function<void()> before) : before_(std::move(before)) {}

@@ -43,7 +43,7 @@ Manner three_messages(bool corked) {
           .corked = corked};
 }
 
-// The same call over gRPC's own channel, to the same server.
+// Makes the call over gRPC's own channel, to the server of `world`.
 Transcript converse_plainly(const Way& way, const Manner& manner, RetryWorld& world) {
   const auto channel = grpc::CreateChannel("ipv4:" + world.server.address().str(),
                                            grpc::InsecureChannelCredentials());

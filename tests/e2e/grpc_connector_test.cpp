@@ -99,7 +99,8 @@ TEST_CASE("grpc_connector: who asks for TLS and cannot have it has no connection
   CHECK(absl::StrContains(record.status().message(), why));
 }
 
-// The bytes that a client sends to a server that has sent a DATA frame.
+// Accepts a client's connection and sends it SETTINGS, a DATA frame and two PINGs. Returns all
+// bytes that the client sent until its answer to the second PING.
 std::string frames_of_client(MuteSocket& server) {
   using namespace std::string_literals;
   const int client = server.take_one();
@@ -120,7 +121,7 @@ std::string frames_of_client(MuteSocket& server) {
   say("\0\0\x1\0\0\0\0\0\x1."s);  // DATA, of a stream that has ended.
   for (const auto& name : {"answer 1"s, "answer 2"s}) {
     say("\0\0\x8\x6\0\0\0\0\0"s + name);  // PING
-    // The answer to PING: all earlier answers have been sent.
+    // A client answers frames in order, so its answers to all earlier frames come before this one.
     hear("\0\0\x8\x6\x1\0\0\0\0"s + name);
   }
   ::close(client);
@@ -282,7 +283,8 @@ TEST_CASE("grpc_connector: a connection that someone uses outlives its pointers 
   REQUIRE(graveyard.wait_for(1));
   CHECK_FALSE(graveyard.front().in_use());
   graveyard.clear();
-  // The watch on the channel is still armed. Its events after the channel's end are dropped.
+  // The connector's watch on the channel's state is still armed. The connector must drop the events
+  // of this watch, because the connection is gone.
   const auto stub = test::Echo::NewStub(kept);
   grpc::ClientContext context;
   context.set_authority(server.address().str());

@@ -45,7 +45,7 @@ class Probing {
     return again();
   }
 
-  /// Begins the same probe once more.
+  /// Begins the same probe once more, and waits for its answer.
   ProbeAnswer again() {
     begin();
     return answers_->next();

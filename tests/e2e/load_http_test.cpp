@@ -130,7 +130,8 @@ struct HttpLoad {
     return run_program(words);
   }
 
-  // The acts of a script in which `backend` is the process `primary`.
+  // Writes a script with these acts, in which `primary` is the process of `backend`. Returns its
+  // path.
   std::string script(const Backend& backend, const std::string& acts) const {
     const std::string pidfile = folder.write("primary.pid", std::to_string(backend.process.pid()));
     return folder.write(

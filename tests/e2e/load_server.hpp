@@ -59,7 +59,7 @@ class LoadServer {
   LoadServer(const LoadServer&) = delete;
   LoadServer& operator=(const LoadServer&) = delete;
 
-  /// For the ControlPlane's start().
+  /// The argument of ControlPlane::start() that adds the LRS method.
   tools::OtherMethods methods() {
     return [this](const std::string& method) -> grpc::ServerGenericBidiReactor* {
       if (method != actors::kLrsMethod) return nullptr;
@@ -135,7 +135,7 @@ class LoadServer {
     return drops;
   }
 
-  /// Waits until at least `ended` ended calls are reported. False: fewer or more were reported.
+  /// Waits until at least `ended` ended calls are reported. True if exactly so many are reported.
   bool wait_for(std::uint64_t ended, const std::string& cluster = "") const {
     return eventually([&] {
              const LoadBooks all = books(cluster);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams to the control plane: lost and found again, shared, and kept apart.
+// Streams to the control plane: lost and opened again, shared by targets, and separate for
+// runtimes.
 #include <catch2/catch.hpp>
 
 #include "tests/e2e/runtime_world.hpp"

@@ -154,7 +154,7 @@ TEST_CASE("runtime: clients that ask for a large dump and never read it cost a b
   CrowdedWorld world;
   const std::size_t bytes = world.get("/config_dump").size();
   const double before = peak_megabytes();
-  // Unbounded, their responses would take several times the memory that is allowed.
+  // Without a bound, the responses to these clients would take four times kMaxWaitingBytes.
   const std::size_t clients = 4 * HttpServer::kMaxWaitingBytes / bytes + 1;
   std::vector<std::unique_ptr<HttpPeer>> deaf;
   for (std::size_t i = 0; i < clients; ++i) {

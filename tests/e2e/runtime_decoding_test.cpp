@@ -55,8 +55,8 @@ std::string slow_listener(const std::string& name) {
   return listener_yaml(name, name, absl::StrCat("{name: slow, typed_config: ", kSlow, "}, "));
 }
 
-// A bootstrap with the server of names without an authority, and the other server for names with
-// the authority "other".
+// A bootstrap in which `server` serves resource names without an authority, and `other` serves
+// names with the authority "other".
 std::string bootstrap_of(const std::string& server, const std::string& other) {
   const auto only = [](const std::string& uri) {
     const nlohmann::json insecure{{"type", "insecure"}};

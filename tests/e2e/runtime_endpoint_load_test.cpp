@@ -367,8 +367,8 @@ TEST_CASE("endpoint load: an endpoint without the service gets calls, and is not
     return calls >= 45 && calls <= 55;
   };
   CHECK(eventually(is_even));
-  // The new period replaces both watches, but on the same connections: the service is not asked for
-  // again.
+  // The new period replaces the watch of each endpoint. The connections stay, and each is known to
+  // lack the service, so no new stream is opened.
   const auto generation = metric(*world.runtime, "signalbox_config_generation");
   world.plane->update(resources(weighted_yaml("c", streamed(2))));
   REQUIRE(eventually(

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 
-// The same resource with `size` bytes in an unknown field: tag 1000, as bytes.
+// `resource` with `size` bytes more, in an unknown field: number 1000, of type bytes.
 xds::ResourceBytes padded(xds::ResourceBytes resource, std::size_t size) {
   const auto add_varint = [&](std::uint64_t value) {
     for (; value >= 0x80U; value >>= 7U)

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMost = 8;
 
-/// Serves calls at two addresses, each call for a fixed time, and counts the calls inside.
+/// Serves calls at two addresses. Each call takes a fixed time. Counts the calls in progress.
 class CountingBackends {
  public:
   CountingBackends() {

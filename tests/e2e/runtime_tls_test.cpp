@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TLS to the backends as CDS says: trusted authorities, the client's identity, the names that a
-// backend must have, and the exchange of each while calls go on. Backends are processes of their
+// backend must have, and the replacement of each while calls go on. Backends are processes of their
 // own.
 #include <chrono>
 #include <cstdint>
@@ -495,7 +495,7 @@ nlohmann::json certs_of(Runtime& runtime) {
   return nlohmann::json::parse(*page)["certificates"];
 }
 
-// Whether the certificates of tests, which are valid for a day, end then.
+// Whether `end` lies within the next day. The certificates of tests are valid for one day.
 bool is_within_a_day(const std::optional<WallTime>& end) {
   const WallTime now = std::chrono::system_clock::now();
   return end && *end > now && *end <= now + std::chrono::hours(24);

@@ -82,7 +82,7 @@ RuntimeOptions options_for(const std::string& server, const std::string& node_id
 RuntimeOptions data_error_options(const std::string& server, bool fails_on_data_errors);
 std::unique_ptr<Runtime> start_runtime(RuntimeOptions options);
 
-/// Whether a client of the plane has acknowledged the newest version of this type.
+/// Whether the client has acknowledged the newest response of this type on the newest open stream.
 bool all_acked(const DiscoveryRecord& record, absl::string_view type_url);
 
 /// An address that refuses connections. No other socket gets the address during this object's life.
@@ -189,7 +189,7 @@ Answer call(Stub& stub, const CallOptions& options = {});
 Answer call(const std::shared_ptr<grpc::ChannelInterface>& channel,
             const CallOptions& options = {});
 
-/// Calls until a call fails, which must be UNAVAILABLE; returns the error text.
+/// Makes calls until a call fails. Its status must be UNAVAILABLE. Returns its error text.
 std::string wait_for_failure(const std::shared_ptr<grpc::ChannelInterface>& channel);
 
 /// Calls that run on gRPC's threads, through the callback API.
@@ -200,7 +200,7 @@ class Calls {
 
   void start(int count, const CallOptions& options);
   std::size_t running() const;
-  /// The answers of all calls. Fails the test when a call does not end.
+  /// Waits for all calls and returns their answers. Fails the test when a call does not end.
   std::vector<Answer> finish();
 
  private:
@@ -217,7 +217,7 @@ class Traffic {
   Traffic(std::shared_ptr<grpc::ChannelInterface> channel, int threads);
   ~Traffic();
 
-  /// The error texts of failed calls.
+  /// Stops the threads. Returns the error texts of all failed calls.
   std::vector<std::string> finish();
 
   std::size_t completed() const { return completed_; }
