@@ -50,8 +50,8 @@ struct FinishedCall {
   std::string error;            ///< gRPC's code and message of a failure.
 };
 
-/// The calls of the load that ended since the start, or in an interval. Failed ones include those
-/// of the session.
+/// Counts of the calls that ended since the start, or in an interval. Only `failed` includes calls
+/// of the demo's session; all other members count calls of the load alone.
 struct CallCounts {
   std::uint64_t calls = 0;
   std::uint64_t failed = 0;

@@ -133,7 +133,7 @@ absl::StatusOr<ChildProcess> ChildProcess::start(const std::vector<std::string>&
       &child.pid_, pointers[0], &plan.actions, &plan.attributes, pointers.data(), environ);
   if (error != 0) return system_error(absl::StrCat("cannot start ", argv[0]), error);
   child.running_ = true;
-  // Debian's <sys/pidfd.h> lacks C linkage.
+  // Not pidfd_open(): Debian's <sys/pidfd.h> declares it without C linkage.
   child.handle_ = static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0));
   if (child.handle_ < 0) return system_error("cannot watch a process", errno);
   if (options.pipe_stdin) child.input_ = input.take_reader();

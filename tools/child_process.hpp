@@ -32,7 +32,7 @@ class ChildProcess {
  public:
   struct Options {
     bool capture_stderr = false;  ///< False: stderr is inherited.
-    /// Stdin is a pipe for write() and close_input(). False: it is /dev/null.
+    /// True: the process's stdin gets the text of write(). False: its stdin is /dev/null.
     bool pipe_stdin = false;
   };
 
@@ -47,12 +47,12 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
 
-  /// Harmless if the process has ended.
+  /// Sends the signal to the process. Does nothing if the process has ended.
   void send_signal(int signal) const;
 
   /// Writes all of `text` to the process's stdin. Blocks while the process does not read.
   absl::Status write(absl::string_view text) const;
-  /// The process sees the end of its stdin.
+  /// Ends the process's stdin.
   void close_input();
 
   /// The next line of the process's stdout, without the newline. UNAVAILABLE if the process ends

@@ -117,7 +117,7 @@ struct LoadOptions {
   std::string data;     ///< The request as JSON, with `protoset` or `reflection`.
   std::string protoset;
   bool reflection = false;  ///< The method's types are asked of the target.
-  /// A file with the request's bytes. Without it and `data`, the request is empty.
+  /// A file with the request's bytes. If `data_file` and `data` are empty, the request is empty.
   std::string data_file;
   bool is_streaming = false;         ///< Without a descriptor: the method is server-streaming.
   std::vector<std::string> headers;  ///< "name:value"

@@ -112,7 +112,7 @@ struct Act {
   double at = 0;     // When it begins, as a share of the script's time.
   std::string what;  // The announcement; empty: run() announces.
   std::function<absl::Status(const Narrator&)> run;
-  // The act waits for this, up to kFailbackTime; empty: no wait.
+  // The act begins when may_begin() returns true, or after kFailbackTime. Empty: it begins at once.
   std::function<bool()> may_begin = {};
 };
 

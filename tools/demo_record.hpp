@@ -41,19 +41,21 @@ struct DemoVerdict {
 
 class DemoRecord {
  public:
-  /// `begin`: of the load. `seconds`: how long it is expected to run; it may run longer.
+  /// `begin`: when the load begins. `seconds`: the expected length of the load, which may run
+  /// longer.
   DemoRecord(CallTime begin, double seconds);
   DemoRecord(const DemoRecord&) = delete;
   DemoRecord& operator=(const DemoRecord&) = delete;
 
-  /// Calls come in the order of their ends, or at most Collector::kHold late.
+  /// The caller must add calls in the order of their ends. A call may be added up to
+  /// Collector::kHold late.
   void add(const FinishedCall& call);
   void place(const std::string& address, const RankedPlace& place);
-  /// Acts come in the order of their times, each before it is done.
+  /// The caller must call this before it does an act, in the order of the acts' times.
   void act_begins(CallTime now, const DemoAct& act);
 
-  /// `end`: when the load stopped sending. `configuration`: without its duration. Call nothing
-  /// after finish().
+  /// `end`: when the load stopped sending. finish() sets the duration of `configuration`. Call
+  /// nothing after finish().
   LoadReport finish(CallTime end, LoadConfiguration configuration, const DemoVerdict& verdict);
 
  private:

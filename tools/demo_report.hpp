@@ -48,7 +48,7 @@ bool is_success(const DemoResult& result);
 
 nlohmann::json to_json(const DemoResult& result);
 std::string table(const DemoResult& result);
-/// The rows of the table that a load report does not have.
+/// Facts in the rows of table() that have no place in a load report, as texts for its notes.
 std::vector<std::string> notes(const DemoResult& result);
 
 /// `leaf` without the prefix, up to its last dash, that all leaves share: `primary` for
@@ -59,7 +59,8 @@ std::string short_name(const std::string& leaf, const std::vector<std::string>& 
 /// live_line()'s `state`.
 std::string live_header(const std::vector<std::string>& leaves, absl::string_view state);
 
-/// `state`: the value of the column that live_header() names; unset: unknown.
+/// One live line. `state`: the value for the column that live_header() heads with its `state`;
+/// nullopt: the value is not known.
 std::string live_line(std::chrono::nanoseconds since_start,
                       std::chrono::nanoseconds interval,
                       const std::vector<std::string>& leaves,

@@ -23,7 +23,8 @@
 
 namespace signalbox::tools {
 
-/// Members that are missing or no strings count as empty.
+/// The whole text of the table. `dump`: the JSON of /config_dump. AGE is the time until `now`. A
+/// member of `dump` that is missing or not a string counts as empty.
 std::string dump_table(const nlohmann::json& dump, absl::Time now);
 
 }  // namespace signalbox::tools

@@ -22,7 +22,8 @@
 
 namespace signalbox::tools {
 
-/// Members that are missing or no strings count as empty.
+/// The whole text. `explanation`: the JSON of /explain. A member that is missing or not a string
+/// counts as empty.
 std::string explain_text(const nlohmann::json& explanation);
 
 }  // namespace signalbox::tools

@@ -45,7 +45,7 @@ std::string css_percent(CallShare share) {
   return absl::StrFormat("%.4f%%", static_cast<double>(share) * 100 / kAllCalls);
 }
 
-// --- a bar for each answer -------------------------------------------------
+// --- the bars: one for each mode and each of now and then -----------------------
 
 // The label in a part of a bar. On narrow screens, a part of less than 40 % has no room for it, so
 // the style hides <em> there.
@@ -55,7 +55,8 @@ std::string label_of(absl::string_view label, CallShare share) {
   return share * 5 < kAllCalls * 2 ? absl::StrCat("<em>", text, "</em>") : text;
 }
 
-// `label`: shown before the percentage if the part is wide enough for it.
+// One part of a bar, with its percentage. `label` is shown before the percentage if the part is
+// wide enough for both.
 std::string part_of_stack(absl::string_view classes,
                           const std::string& name,
                           CallShare share,

@@ -26,8 +26,8 @@ inline lb::FilterChainPtr session_chain(const std::string& cookie_path) {
   return lb::FilterChains(filters, {}).with({&no_overrides, &no_overrides, &no_overrides});
 }
 
-/// Each call begins a session with the picked endpoint. The nth pick goes to the nth connection;
-/// all further picks go to the last connection.
+/// A picker: its nth pick takes the nth connection, and every further pick takes the last
+/// connection. A call with a session filter begins a session with the picked endpoint.
 inline ScriptedPicker::Script keeping(std::vector<ConnectionPtr> connections) {
   std::vector<std::string> hosts;
   hosts.reserve(connections.size());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SlowPlane — a control plane that answers each request in full, one after the other, and takes a
-// fixed time for each resource.
+// SlowPlane — a control plane that takes a fixed time for each resource of a response.
 //
-//   client ─▶ request ─▶ [SlowPlane] ─▶ 20 ms for each resource named ─▶ response
+//   client ─▶ request ─▶ [SlowPlane] ─▶ wait: resources × work_of_resource ─▶ response
 //
-// It answers a request that names resources before it reads the next one. A request without a nonce
-// is always answered, since it cannot be matched with an earlier answer. Like real control planes
-// it ignores requests with an old nonce, since another request follows. It does not answer an ACK
-// that names no further resource.
+// A response has all resources that its request names. SlowPlane sends the response before it reads
+// the stream's next request. Which requests get a response:
+//   no nonce             yes: the request cannot be matched with an earlier response
+//   an old nonce         no, as in real control planes: another request follows
+//   the newest nonce     only if the names differ from those of the last request
 
 #pragma once
 

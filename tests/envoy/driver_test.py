@@ -94,7 +94,8 @@ class Cookies(unittest.TestCase):
         both = cookies.two_forms("127.0.0.1:45678", "127.0.0.2:1")
         self.assertTrue(both.startswith(b"127.0.0.1:45678;"))
         self.assertTrue(both.endswith(b"127.0.0.2:1"))
-        # Field 6 has eight bytes. The first byte of field 7 is its length. Field 1 follows.
+        # To Envoy, the first "1" is the tag of field 6 (eight bytes), and ":" is the tag of field
+        # 7. The byte after ":" is the length of field 7. The tag of field 1 must follow.
         field_7 = 1 + 8
         self.assertEqual(both[field_7 + 2 + both[field_7 + 1]], 0x0A)
 

@@ -21,8 +21,8 @@ from sides import Backends, OurSide, Programs, plan
 
 REQUESTS = 4000
 SIGMAS = 5
-# Picks make the tree connect, so the first counts may come before the last host is connected. A
-# wrong share stays wrong in later counts.
+# The time within which signalbox's shares must become right. The first picks make policies connect,
+# so the shares may be wrong until all hosts are connected. After that, a wrong share stays wrong.
 PATIENCE = 10  # Seconds.
 AT_LEAST_STATES = 30
 FAILED = "failed"

@@ -102,5 +102,6 @@ class Envoy:
     def last_words(self) -> str:
         self._log.seek(0)
         words = self._log.read().decode(errors="replace")
-        # A long text has the configuration's error at its beginning and its end.
+        # Envoy's error text may contain the whole configuration. The error itself is at the text's
+        # beginning or end.
         return words if len(words) <= 4000 else f"{words[:2000]}\n…\n{words[-2000:]}"

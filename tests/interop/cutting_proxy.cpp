@@ -119,7 +119,8 @@ void CuttingProxy::serve(int client) {
   }
 }
 
-// False: the connection must end.
+// Reads once from the socket `from`, and writes the bytes that may pass to `to`. Returns false if
+// the connection must end: a socket failed or was closed, or a cut is due.
 bool CuttingProxy::pass(int from, int to, bool from_server) {
   std::array<char, 4096> bytes;
   const ssize_t got = ::recv(from, bytes.data(), bytes.size(), 0);
@@ -130,7 +131,8 @@ bool CuttingProxy::pass(int from, int to, bool from_server) {
   return !from_server || !was_last_byte();
 }
 
-// The number of bytes that may pass, up to `wanted`. They count as passed.
+// Returns how many of the next `wanted` bytes may pass before the next cut, and counts these as
+// passed.
 std::size_t CuttingProxy::allowance(std::size_t wanted) {
   const std::lock_guard lock(mutex_);
   if (left_.empty()) return wanted;

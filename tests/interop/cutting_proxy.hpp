@@ -24,7 +24,7 @@ class CuttingProxy {
  public:
   enum class End { kClosed, kReset };
 
-  /// `server`: its `ip:port`. The server may start later.
+  /// `server`: the control plane's `ip:port`. The control plane may start later.
   CuttingProxy(const std::string& server, End end);
   ~CuttingProxy();
   CuttingProxy(const CuttingProxy&) = delete;

@@ -42,8 +42,8 @@ TEST_CASE("interop: a control plane that has lost everything takes nothing away,
     CHECK(eventually([&] { return traffic->completed() > completed + 20; }));
   }
 
-  // The cluster and its endpoints have new names: the peer may not send a resource again after the
-  // client has unsubscribed from it.
+  // The cluster and its endpoints get new names, because go-control-plane does not always send a
+  // resource again to a client that has unsubscribed from it.
   plane.set("3", simple_yaml("orders", "d", {after.address}));
   const bool is_back = eventually([&] { return call(channel).cluster == "after"; });
   INFO(to_string(plane.wire()));

@@ -19,8 +19,8 @@ struct Backends {
   BackendProcess a1{"a1"}, a2{"a2"}, b1{"b1"}, b2{"b2"};
 };
 
-// Consecutive numbers differ in the endpoints (EDS) and in the order of the aggregate's leaves
-// (CDS).
+// The resources of update `number`. Two consecutive updates differ in the endpoints (EDS) and in
+// the order of the aggregate's leaves (CDS).
 std::string world(const Backends& backends, int number) {
   const bool even = number % 2 == 0;
   const std::vector<std::string> order =

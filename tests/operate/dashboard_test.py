@@ -152,7 +152,7 @@ class TheHistoryOfADemo(unittest.TestCase):
             found = set(SELECTOR.findall("\n".join(line for line in lines if not line.lstrip().startswith("#"))))
             self.assertTrue(found)
             for selector in sorted(found):
-                # All calls of a demo may succeed.
+                # This selector chooses failed calls. A demo may have none.
                 if not selector.startswith("signalbox_calls_total{code=~"):
                     self.check(path.name, f"count({selector})")
 

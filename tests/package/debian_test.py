@@ -21,8 +21,8 @@ import man_pages  # noqa: E402  pylint: disable=wrong-import-position
 MAINTAINER = {"DEBFULLNAME": "Ann Packager", "DEBEMAIL": "ann@signalbox.org"}
 SECONDS = 1764126000  # 2025-11-26 03:00:00 UTC
 DATE = "2025-11-26"
-# lintian reports this tag for a tree that was configured for another prefix. The package of
-# `./run package` does not get it.
+# lintian reports this tag because the test's build tree is configured for another prefix than /usr.
+# It does not report the tag for the package of `./run package`.
 OF_THE_PREFIX = "pkg-config-unavailable-for-cross-compilation"
 
 

@@ -253,7 +253,7 @@ service Orders { rpc Place(PlaceRequest) returns (PlaceReply); }
 message PlaceRequest {}
 message PlaceReply {}
 """
-# The server of a reader: the text of the document goes into this code.
+# A user's server. The test adds the includes and the code of the document to this text.
 EMBED_CPP = """
 #include <chrono>
 #include <string>

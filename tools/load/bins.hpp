@@ -26,12 +26,12 @@ LatencyHistogram histogram_of(const LoadBin& bin);
 /// Computes `p50_ns` and `p99_ns` from `latencies` and `max_ns`.
 void finish_percentiles(LoadBin& bin);
 
-/// Precondition: both bins belong to the same lists of endpoints and places. Call
-/// finish_percentiles(to) after the last addition: add_bin() does not set percentiles.
+/// Adds `from` to `to`, except percentiles: call finish_percentiles(to) after the last addition.
+/// Precondition: the endpoint and place indexes of both bins refer to the same lists.
 void add_bin(LoadBin& to, const LoadBin& from);
 
-/// `together`: the number of bins that become one. The last bin may have fewer. Precondition:
-/// together > 0.
+/// Makes one wide bin of each `together` consecutive bins. The last wide bin may have fewer.
+/// Precondition: together > 0.
 std::vector<LoadBin> wider_bins(const std::vector<LoadBin>& bins, std::size_t together);
 
 }  // namespace signalbox::tools

@@ -40,7 +40,7 @@ int grpc_code_of(int code);
 
 /// The code as the JSON of a report names it: "14", "503", "connect-failed", "curl-35".
 std::string code_key(int code);
-/// nullopt: `key` is no code.
+/// The inverse of code_key(); nullopt: `key` names no code.
 std::optional<int> code_of_key(absl::string_view key);
 
 /// The code as people read it: "14 UNAVAILABLE", "503", "connect-failed".

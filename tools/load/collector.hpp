@@ -30,10 +30,10 @@ class Collector {
 
   explicit Collector(LoadRecorder& recorder) : recorder_(recorder) {}
 
-  /// Acts come in the order of their times.
+  /// The caller must add acts in the order of their times.
   void add_act(std::int64_t at_ns, bool is_fault) { acts_.push_back({at_ns, is_fault}); }
 
-  /// Ended calls come in the order of their ends.
+  /// The caller must add ended calls in the order of their ends.
   void add(const std::vector<SentCall>& sent,
            const std::vector<EndedCall>& ended,
            std::vector<std::string> endpoints);

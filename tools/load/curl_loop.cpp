@@ -101,8 +101,9 @@ void CurlLoop::wake() const {
   static_cast<void>(::write(*bell_, &one, sizeof one));
 }
 
-// `known` is null for a socket that is not in the epoll set. Any other pointer will do for one that
-// is.
+// libcurl's callback: puts a socket into the epoll set, changes its events, or removes it. `known`
+// is null if the socket is not in the set. curl_multi_assign() sets `known` for the next call; any
+// pointer but null serves.
 int CurlLoop::on_socket(CURL*, curl_socket_t socket, int what, void* loop, void* known) {
   auto& me = *static_cast<CurlLoop*>(loop);
   if (what == CURL_POLL_REMOVE) {

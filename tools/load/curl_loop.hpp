@@ -50,7 +50,7 @@ class CurlLoop {
 
   /// Lets libcurl work until `until`, until a socket had news, or until wake().
   void run(Clock::time_point until);
-  /// The next transfer that has ended; the loop has it no longer.
+  /// Takes the next transfer that has ended out of the loop; nullopt: there is none.
   std::optional<Ended> next_ended();
 
   /// Ends the run() that runs, or else the next one. Any thread may call it.

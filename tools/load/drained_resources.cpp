@@ -25,7 +25,8 @@ const Json& member(const Json& object, const char* snake, const char* camel) {
   return found == object.end() ? kNone : *found;
 }
 
-// "ip:port" of an LbEndpoint; empty: it is none, or has no such address.
+// "ip:port" of an LbEndpoint; empty: the object is no LbEndpoint, or its address has no IP and
+// port.
 std::string address_of(const Json& lb_endpoint) {
   const Json& address = member(member(lb_endpoint, "endpoint", "endpoint"), "address", "address");
   const Json& socket = member(address, "socket_address", "socketAddress");

@@ -29,7 +29,8 @@ class DrainedResources {
   /// "ip:port" of every endpoint of the file, sorted, each once.
   std::vector<std::string> endpoints() const;
 
-  /// INVALID_ARGUMENT: no endpoint has the address.
+  /// True: text() has health DRAINING for the endpoint. False: text() has the health that the file
+  /// gives. INVALID_ARGUMENT: no endpoint has the address.
   absl::Status drain(const std::string& address, bool is_draining);
 
   /// Replaces the endpoint's address in the resources with that of a proxy (IPv4), so that clients

@@ -60,7 +60,7 @@ bool is_within(const std::vector<Within>& within, std::int64_t begin, std::int64
 void FaultAnalysis::fault_began(std::int64_t at_ns, bool is_fault) {
   Fault fault{.at_ns = at_ns, .is_fault = is_fault};
   for (const auto& [rank, last] : last_answer_) {
-    // Ranks rise, so the worst rank remains.
+    // The loop runs from the best rank to the worst, so the worst rank remains.
     if (last >= at_ns - kSecond) fault.worst_before = rank;
   }
   faults_.push_back(fault);
@@ -78,7 +78,8 @@ void FaultAnalysis::ended(const EndedCall& call, std::optional<std::uint32_t> ra
   if (rank) answered(call, *rank);
 }
 
-// Whether a later fault has begun. Faults less than a second after this one count as part of it.
+// Whether answers at `now_ns` count for a later fault, because one began a second or more after
+// `fault`.
 bool FaultAnalysis::is_over(std::size_t fault, std::int64_t now_ns) const {
   return std::ranges::any_of(faults_, [&](const Fault& later) {
     return later.is_fault && later.at_ns >= faults_[fault].at_ns + kSecond && later.at_ns <= now_ns;

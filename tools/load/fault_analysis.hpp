@@ -6,7 +6,7 @@
 //   bins of the whole run ─▶ [recovery_of] ───────────────────────────────▲
 //
 // The rules:
-// - A failed call is *lost* to the first fault that began while the call was due and had not ended,
+// - A failed call is *lost* to the first fault that began between the call's due time and its end,
 //   else to the last fault before the call was due. A call that failed before every fault is lost
 //   to none of them.
 // - *The next priority* of a fault: one that is worse than every priority that answered in the last
@@ -14,7 +14,8 @@
 //   after this one: from then on, answers count for the later fault.
 // - A fault has *failed back* when a priority no worse than those before the fault answers a
 //   call that was sent after the next priority's first answer. The *failback errors* are the calls
-//   that failed within a second before or after, but after the next priority's first answer.
+//   that failed within a second before or after the failback, but not before the next priority's
+//   first answer.
 // - A session has *moved* when it is answered by another endpoint than before. It is counted once
 //   for the last fault that began before that answer.
 // - The *baseline* is the p99 of the calls that were due in the 5 s before the fault. A fault has
@@ -89,15 +90,16 @@ enum class Unrecovered : std::uint8_t {
   kTooShort,    ///< The run ended before 5 s could prove a recovery.
 };
 
-/// Precondition: recovery_of() found none. The run was too short if it ended less than 5 s after
-/// the fault, or if its last second was within the limit.
+/// Precondition: recovery_of() returned nullopt. kTooShort: the run ended less than 5 s after the
+/// fault, or 99 % of the calls in its last second were within the limit.
 Unrecovered why_unrecovered(const std::vector<LoadBin>& bins,
                             std::int64_t at_ns,
                             std::int64_t ran_ns,
                             std::uint64_t baseline_p99_ns);
 
-/// When calls had recovered from the fault (see the rules above). `ran_ns`: the length of the
-/// measured part. nullopt: there is no baseline, or calls did not recover for 5 s.
+/// The time from the fault at `at_ns` until the calls had recovered, by the rule at the top of this
+/// file. `ran_ns`: the length of the measured part. nullopt: there is no baseline, or the run has
+/// no 5 s after the fault in which 99 % of the calls were within the limit.
 std::optional<std::int64_t> recovery_of(const std::vector<LoadBin>& bins,
                                         std::int64_t at_ns,
                                         std::int64_t ran_ns,

@@ -59,7 +59,8 @@ std::string encode_counts(std::span<const std::uint64_t> counts) {
 std::string deflated(absl::string_view text) {
   uLongf size = compressBound(text.size());
   std::string to(size, '\0');
-  // Fails only without memory or room.
+  // compress() fails only if memory runs out or `to` is too small. compressBound() gives enough
+  // room.
   compress(reinterpret_cast<Bytef*>(to.data()),
            &size,
            reinterpret_cast<const Bytef*>(text.data()),

@@ -34,7 +34,8 @@ std::string peer_of(const std::string& address) {
 
 }  // namespace
 
-// A call, which is used again for another one after its end. Routes and filters read its headers.
+// The state of one call. After the call's end, the object is used for another call. Routes and
+// filters read the call's headers from it.
 class HttpEngine::Call final : public HeaderSource {
  public:
   enum class State : std::uint8_t { kFree, kPicking, kSending, kPausing };
@@ -154,7 +155,7 @@ std::optional<HttpEngine::Clock::time_point> HttpEngine::send_due(
 void HttpEngine::cancel_busy() {
   for (const auto& call : calls_) {
     if (call->state == Call::State::kFree) continue;
-    // A pick that is not cancelled any more comes to take_picked().
+    // If cancel() returns false, the pick has ended: take_picked() gets it, and ends the call.
     if (call->state == Call::State::kPicking && !call->waiting.cancel()) continue;
     if (call->state == Call::State::kSending) loop_->remove(call->transfer.easy());
     end(*call, static_cast<int>(NoResponse::kCancelled), EndedCall::kNoEndpoint, "");
@@ -172,7 +173,7 @@ void HttpEngine::pick(Call& call) {
   const SampledCpu cpu(call.number, router_cpu_ns_);
   call.waiting = router_->pick_async(call.args(), call.deadline, [this, &call](Pick pick) {
     call.pick = std::move(pick);
-    // The engine may be destroyed as soon as this thread gives the mutex up.
+    // The engine may be destroyed as soon as this thread unlocks the mutex, so wake() runs before.
     const std::lock_guard lock(mutex_);
     picked_.push_back(&call);
     if (std::this_thread::get_id() != thread_id_) loop_->wake();
@@ -229,8 +230,9 @@ void HttpEngine::take(const CurlLoop::Ended& ended) {
   pick_again(call);
 }
 
-// The pick says that its endpoint is READY, and the endpoint takes no connection. Another endpoint
-// is tried at once. Without one, signalbox will soon know better: the call pauses.
+// Picks again for a call that got no connection from an endpoint which the last pick took for
+// READY. A new endpoint gets the request at once, and a failed pick ends the call. Otherwise the
+// call pauses, because signalbox will soon notice that the endpoint takes no connections.
 void HttpEngine::pick_again(Call& call) {
   {
     const SampledCpu cpu(call.number, router_cpu_ns_);

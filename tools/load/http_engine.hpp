@@ -41,7 +41,7 @@ namespace signalbox::tools {
 
 class HttpEngine final : public OpenLoop {
  public:
-  /// `plan.method` is not used: `request` says more.
+  /// `request` says what to send; `plan.method` is not used.
   HttpEngine(std::shared_ptr<Router> router,
              std::unique_ptr<CurlLoop> loop,
              HttpRequest request,

@@ -58,7 +58,8 @@ void HttpTransfer::set_verb() {
   curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, verb.c_str());
 }
 
-// libcurl sends no header for "name:", and an empty one for "name;".
+// The headers in libcurl's form: "name;" makes libcurl send an empty header, and "name:" makes it
+// send no such header.
 HttpTransfer::List HttpTransfer::list_of(const std::string& host, const HeaderList& more) const {
   List list(nullptr, &curl_slist_free_all);
   const auto append = [&list](const std::string& line) {
@@ -79,7 +80,7 @@ HttpTransfer::List HttpTransfer::list_of(const std::string& host, const HeaderLi
     }
   }
   if (!cookies.empty()) add("cookie", cookies);
-  // Headers that libcurl would add to a body.
+  // libcurl would add these headers to a request with a body.
   append("expect:");
   if (!has(headers_, "content-type")) append("content-type:");
   return list;
@@ -107,7 +108,9 @@ int HttpTransfer::status() const {
   return static_cast<int>(status);
 }
 
-// Each transfer begins with a request size of 0.
+// libcurl's callback for a new connection. The request size is 0 until a transfer has sent bytes.
+// If it is more, libcurl wants to send the request again: the connection was lost, and none is
+// opened.
 curl_socket_t HttpTransfer::open_socket(void* transfer, curlsocktype, curl_sockaddr* address) {
   auto& me = *static_cast<HttpTransfer*>(transfer);
   long sent = 0;

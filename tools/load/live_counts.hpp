@@ -73,7 +73,7 @@ struct LiveCounts {
 };
 
 nlohmann::json live_counts_json(const LiveCounts& counts);
-/// Throws nlohmann's exception if `json` is no such object.
+/// Reads the object that live_counts_json() makes. Throws nlohmann's exception for any other JSON.
 LiveCounts live_counts_of_json(const nlohmann::json& json);
 
 }  // namespace signalbox::tools

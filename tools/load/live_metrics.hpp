@@ -21,7 +21,7 @@ namespace signalbox::tools {
 
 class LiveMetrics {
  public:
-  /// A side with one process for each entry of its list.
+  /// A side, and the counts of each of its processes.
   struct Side {
     std::string name;
 

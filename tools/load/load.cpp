@@ -408,7 +408,8 @@ class LoadRun {
     return absl::OkStatus();
   }
 
-  // Takes the request that a side made by reflection. A comparison needs the same calls of both.
+  // Takes the request that a side made by reflection. FAILED_PRECONDITION if it differs from
+  // another side's request, because a comparison needs the same calls on both sides.
   absl::Status take_request(const Json& json) {
     auto request = request_of_json(json);
     if (!request.ok()) return request.status();
@@ -534,7 +535,8 @@ class LoadRun {
     return static_cast<std::size_t>(std::ranges::find(names_, process.side()) - names_.begin());
   }
 
-  // A process has died. The run goes on while its side has another one that did not.
+  // Records that a process has died. Returns `status` if all processes of its side have died, else
+  // OK: the run goes on.
   absl::Status lose(SideProcess& process, const absl::Status& status) {
     end(process);
     process.failure = std::string(status.message());

@@ -62,7 +62,7 @@ absl::Status ReflectedTypes::take(const std::string& answer) {
   for (const std::string& file : response.file_descriptor_response().file_descriptor_proto()) {
     if (auto status = add(file); !status.ok()) return status;
   }
-  // The same question would be asked for ever.
+  // Without this error, question() would ask for the same file again, without end.
   if (files_.empty() || (missing && !files_.contains(*missing)))
     return bad_answer(absl::StrCat("sent an answer without ", asked_for));
   return absl::OkStatus();
@@ -94,8 +94,9 @@ std::string ReflectedTypes::protoset() const {
     int next_import = 0;
   };
 
-  // The files that are begun are a list of our own and no recursion, because an endpoint decides
-  // how many there are. Files that import each other in a circle are in any order.
+  // A loop with the list `begun`, and no recursion: the endpoint decides how deep files import each
+  // other, and a deep recursion would overflow the stack. Files that import each other in a circle
+  // get any order.
   pb::FileDescriptorSet set;
   std::set<std::string> seen;
   std::vector<Begun> begun;

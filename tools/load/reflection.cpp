@@ -48,7 +48,7 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  /// nullopt: the stream has ended; finish() says why.
+  /// Sends the question and returns its answer. nullopt: the stream has ended; finish() says why.
   std::optional<std::string> ask(const std::string& question) {
     if (!is_open_) return std::nullopt;
     stream_->Write(actors::to_buffer(question), this);
@@ -80,7 +80,7 @@ class Stream {
     return actors::to_bytes(answer);
   }
 
-  // False: the operation failed, or the queue is shut down.
+  // Waits for the end of the operation. False: it failed, or the queue is shut down.
   bool wait() {
     void* tag = nullptr;
     bool ok = false;
@@ -110,7 +110,8 @@ std::string reason_of(const grpc::Status& status, const SidePlan& plan) {
   }
 }
 
-// UNIMPLEMENTED: the endpoint does not have this version of the service.
+// Asks for the types of `service`, and returns the bytes of a FileDescriptorSet. UNIMPLEMENTED: the
+// endpoint does not have the version of server reflection that `stream` calls.
 absl::StatusOr<std::string> ask_one_version(Stream& stream,
                                             const SidePlan& plan,
                                             std::string service) {

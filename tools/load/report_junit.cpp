@@ -51,7 +51,7 @@ void add_properties(std::string& to, const LoadReport& report) {
   absl::StrAppend(&to, "    </properties>\n");
 }
 
-// An empty `failure`: the case passed.
+// Adds a test case. `failure`: why it failed; empty: it passed.
 void add_case(std::string& to,
               absl::string_view group,
               absl::string_view name,

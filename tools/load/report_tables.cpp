@@ -65,7 +65,8 @@ std::string table(absl::string_view heads, absl::string_view rows, Width width) 
   return is_wide ? html_scroll(text) : absl::StrCat("<div class=\"scroll\">", text, "</div>\n");
 }
 
-// Columns that each side has. A comparison has the sides' names above.
+// The heading of the column `first`, and then the headings `columns` once for each side. With
+// several sides, a row above has the names of the sides.
 std::string repeated_heads(const LoadReport& report,
                            absl::string_view first,
                            const std::vector<std::string>& columns) {

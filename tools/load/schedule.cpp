@@ -130,7 +130,7 @@ std::chrono::nanoseconds Schedule::next() {
   return draw();
 }
 
-// When the next call of all processes is due.
+// When the schedule's next call is due, whichever process makes that call.
 std::chrono::nanoseconds Schedule::draw() {
   left_ += arrivals_ == Arrivals::kEven ? 1 : std::exponential_distribution<double>(1)(dice_);
   for (;;) {

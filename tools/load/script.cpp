@@ -183,7 +183,8 @@ absl::Status check_added(const Reach& reach, const Act& act) {
   return absl::InvalidArgumentError(absl::StrCat(to_string(act.verb), ": ", status.message()));
 }
 
-// `by` of a delay, `to` of a bandwidth; no other act has them.
+// Reads the amount of an act: a delay must have `by`, a bandwidth must have `to`, and no other act
+// may have either.
 absl::Status read_amount(const Json& value, Act& act) {
   if (value.contains("by") != (act.verb == Verb::kDelay))
     return absl::InvalidArgumentError("delay needs by, such as 100ms, and no other verb has it");

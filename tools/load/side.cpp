@@ -282,7 +282,8 @@ class SideRun {
     }
   }
 
-  // Live counts are not held back like those of the report: they have no order to bring about.
+  // Adds the calls to the live counts at once. The collector holds calls back to order them, but
+  // the order does not matter for counts.
   void count_live(const LoadEngine::Drained& drained) {
     if (!plan_.is_live) return;
     for (const SentCall& call : drained.sent)

@@ -87,7 +87,7 @@ class LoadStage::Pidfd {
   static absl::StatusOr<std::unique_ptr<Pidfd>> open(const std::string& path) {
     const auto pid = read_pid(path);
     if (!pid.ok()) return pid.status();
-    // Debian's <sys/pidfd.h> lacks C linkage.
+    // Not pidfd_open(): Debian's <sys/pidfd.h> declares it without C linkage.
     const int handle = static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0));
     if (handle < 0)
       return absl::NotFoundError(
