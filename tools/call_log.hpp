@@ -71,9 +71,9 @@ class CallLog {
   /// Call this before the first signal is sent to the backends at these addresses
   /// (`127.0.0.11:40000`).
   void kill_begins(CallTime now, const std::set<std::string>& addresses);
-  /// All backends of the newest kill are gone.
+  /// Call this when all backends of the newest kill have ended.
   void kill_ended(CallTime now);
-  /// The first backend of the best cluster is ready again.
+  /// Call this when the first backend of the best cluster is ready again.
   void primary_back(CallTime now);
 
   /// The counts since the previous take_interval().

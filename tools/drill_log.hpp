@@ -54,14 +54,14 @@ struct Absence {
 
 class DrillLog {
  public:
-  /// The control plane has left: a new absence begins.
+  /// Begins a new absence. Call this when the control plane has left.
   void left(CallTime now, std::string name, std::string brings, bool breaks_stream);
   void returning(CallTime now);
   void returned(CallTime now);
 
   void add(const FinishedCall& call);
 
-  /// The change of the newest absence is in effect.
+  /// Whether a call has shown the change that the newest absence brought.
   bool is_in_effect() const;
 
   const std::vector<Absence>& absences() const { return absences_; }

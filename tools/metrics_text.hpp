@@ -24,7 +24,8 @@ struct MetricSample {
   friend bool operator==(const MetricSample&, const MetricSample&) = default;
 };
 
-/// Comments are left out, and so are timestamps. INVALID_ARGUMENT names the first bad line.
+/// Reads all samples of the text, without comments and timestamps. INVALID_ARGUMENT names the first
+/// bad line.
 absl::StatusOr<std::vector<MetricSample>> parse_metrics_text(absl::string_view text);
 
 /// The value of the first sample `name` with `label` = `value`, without its fraction; nullopt: the

@@ -35,7 +35,8 @@ struct TierStep {
   std::map<std::string, std::uint64_t> per_cluster;
   std::uint64_t failed = 0;  ///< Failed calls that ended within the step, measured or not.
 
-  /// Percent by cluster, for every cluster with a computed load; 0 if no call was measured.
+  /// The percentage of the step's measured calls that each cluster answered, for every cluster with
+  /// a computed load; 0 if no call was measured.
   std::map<std::string, double> measured() const;
   /// The largest allowed difference between the cluster's measured and computed share, in percent
   /// of all calls.

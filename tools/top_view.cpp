@@ -121,8 +121,9 @@ void add(CallSums& sum, const CallSums& more) {
     sum.buckets[bound] += count;
 }
 
-// Computed as histogram_quantile of Prometheus does: linear within a bucket. The last bucket has no
-// upper bound; there the result is its lower bound.
+// The time in seconds that `share` (0 to 1) of the calls do not exceed; nullopt: there are no
+// calls. Computed as Prometheus' histogram_quantile does: linear within a bucket. The last bucket
+// has no upper bound; there the result is its lower bound.
 std::optional<double> quantile(const std::map<double, double>& buckets, double share) {
   if (buckets.empty() || buckets.rbegin()->second <= 0) return std::nullopt;
   const double rank = share * buckets.rbegin()->second;

@@ -347,8 +347,8 @@ class Streams {
     threads_.clear();
   }
 
-  /// Returns when that many more streams have ended, or when `is_hopeless` returns true: then all
-  /// streams may be waiting for another connection.
+  /// Waits until `streams` more streams have ended. Also returns when `is_hopeless` returns true:
+  /// all streams may then wait for a new connection, so none would end.
   void wait_for_more(
       int streams, const std::function<bool()>& is_hopeless = [] { return false; }) const {
     const int enough = done_ + streams;

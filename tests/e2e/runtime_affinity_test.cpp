@@ -93,7 +93,7 @@ class Session {
     return {status, reply.cluster(), context.peer(), reply.connection()};
   }
 
-  // The backends of `times` calls; every call must succeed.
+  // Makes `times` calls, which must succeed. Returns the backends that answered them.
   std::set<std::string> call(int times) {
     std::set<std::string> hosts;
     for (int i = 0; i < times; ++i) {
@@ -118,7 +118,8 @@ class Session {
 
 using Hosts = std::set<std::string>;
 
-// The backends of calls without a session; "nowhere" if a call fails.
+// Makes calls without a session. Returns the backends that answered, and "nowhere" if a call
+// failed.
 Hosts others(const Channel& channel, int calls = 20) {
   Hosts hosts;
   Stub stub(channel);

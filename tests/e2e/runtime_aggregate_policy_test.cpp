@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two leaves of one aggregate cluster with a policy each: ring_hash keeps calls of one session on
-// one backend, round_robin spreads them (gRFC A75).
+// Two leaves of one aggregate cluster with a policy each. Calls with one value of the header
+// x-session have one hash: ring_hash keeps them on one backend, round_robin spreads them (gRFC
+// A75).
 #include <cstdlib>
 #include <set>
 
@@ -29,7 +30,8 @@ class AggregatePolicySwitch {
   AggregatePolicySwitch& operator=(const AggregatePolicySwitch&) = delete;
 };
 
-// Makes the calls of one session. They are so many that round_robin over two backends meets both.
+// Makes 20 calls with one hash. Returns the backends that answered: with round_robin over two
+// backends, both.
 std::set<std::string> backends_of_a_session(const std::shared_ptr<grpc::ChannelInterface>& channel,
                                             const std::string& cluster) {
   std::set<std::string> peers;
@@ -43,8 +45,8 @@ std::set<std::string> backends_of_a_session(const std::shared_ptr<grpc::ChannelI
   return peers;
 }
 
-// Whether this number of backends gets the calls of one session. The second backend may connect
-// after the first calls, so calls are made until it has some.
+// Makes calls with one hash until exactly `backends` backends answer 20 of them; false if this does
+// not happen in time. The second backend may connect later than the first.
 bool gets_calls(const std::shared_ptr<grpc::ChannelInterface>& channel,
                 const std::string& cluster,
                 std::size_t backends) {
@@ -55,7 +57,7 @@ struct Expected {
   const char* what;
   const char* switched;               ///< Null: the variable is not set.
   const char* aggregate_policy;       ///< The aggregate cluster's own policy.
-  std::size_t on_ringed, on_rounded;  ///< Backends that get calls of one session.
+  std::size_t on_ringed, on_rounded;  ///< Backends that get calls with one hash.
 };
 
 // ring_hash connects only when a call needs it, so a second backend need not become READY.

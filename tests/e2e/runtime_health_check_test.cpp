@@ -71,7 +71,7 @@ std::string probed_elsewhere_yaml(const std::string& service,
   return yaml;
 }
 
-/// Whether so many consecutive calls all go to this backend.
+/// Makes up to `calls` calls. True if the backend named `cluster` answers all of them.
 bool all_from(Stub& stub, const std::string& cluster, int calls = 10) {
   for (int i = 0; i < calls; ++i) {
     if (call(stub).cluster != cluster) return false;

@@ -16,7 +16,7 @@ std::chrono::system_clock::time_point deadline() {
   return std::chrono::system_clock::now() + kPatience;
 }
 
-// Follows the states until the channel is in this state.
+// Waits until the channel is in the state `wanted`; false if it is not in time.
 bool reaches(grpc::ChannelInterface& channel, grpc_connectivity_state wanted) {
   for (auto state = channel.GetState(true); state != wanted; state = channel.GetState(true)) {
     if (!channel.WaitForStateChange(state, deadline())) return false;

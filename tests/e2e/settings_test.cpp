@@ -32,7 +32,8 @@ Finished run(const Texts& environment, const Texts& arguments) {
   return run_program(all);
 }
 
-// The admin socket that `signalbox dump` asked. No process listens there, so the error names it.
+// Runs `signalbox dump`, and returns the part of its error that names the admin socket which it
+// tried to reach. No process listens there.
 std::string asked(const Texts& environment, Texts arguments) {
   arguments.insert(arguments.begin(), "dump");
   const Finished finished = run(environment, arguments);

@@ -70,7 +70,8 @@ extern const std::vector<absl::string_view> kAllTypes;
 
 class PeerPlane {
  public:
-  /// The snapshot for all clients. `versions` (by type URL) overrides `version` for single types.
+  /// The resources that all clients get. `version` is the version of every type, except of the
+  /// types (by type URL) that `versions` has.
   struct Snapshot {
     std::string version;
     std::string yaml;

@@ -49,8 +49,7 @@ class HttpEngine final : public OpenLoop {
   /// Cancels the calls in flight.
   ~HttpEngine() override;
 
-  /// CPU time of the engine's thread so far, without the work of the router. libcurl's work is the
-  /// engine's own.
+  /// CPU time of the engine's thread so far, with libcurl's work and without the router's work.
   std::chrono::nanoseconds own_cpu() const override;
 
  private:

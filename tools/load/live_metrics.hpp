@@ -38,11 +38,11 @@ class LiveMetrics {
 
   /// Replaces the counts of a process. Precondition: both indexes are in range.
   void set(std::size_t side, std::size_t process, LiveCounts counts);
-  /// The process has ended. Its counts stay.
+  /// Call this when the process has ended. Its counts stay in the sums of its side.
   void ended(std::size_t side, std::size_t process);
   void act_was_done(std::string name, bool is_fault, double unix_seconds);
 
-  /// The text exposition format.
+  /// All metrics in Prometheus' text format.
   std::string text() const;
 
  private:

@@ -26,7 +26,8 @@ namespace signalbox::tools {
 
 inline constexpr std::uint64_t kMostProcesses = 64;
 
-/// INVALID_ARGUMENT: a process would have no session, or could have no call in flight.
+/// Checks that the plan can be divided among `processes`. INVALID_ARGUMENT: a process would have no
+/// session, or could have no call in flight.
 absl::Status check_processes(const SidePlan& plan, std::uint64_t processes);
 
 /// The plan of one process. Sessions, the limit of calls in flight, and the callers of the closed

@@ -4,8 +4,8 @@
 //
 //   LoadReport ─▶ [load_charts_json] ─▶ JSON in the page ─▶ report_page.js ─▶ uPlot
 //
-// Columns have a value for each point in time. Rates are calls a second, times seconds, latencies
-// milliseconds; null: no call of this point ended OK.
+// Each column has one value for each point in time. Rates are in calls a second, times in seconds,
+// and latencies in milliseconds. A latency is null if no call of its point ended OK.
 
 #pragma once
 

@@ -25,7 +25,8 @@ struct ReportFiles {
 /// Checks, before a run, that each file can be written. INVALID_ARGUMENT names the option.
 absl::Status check_report_files(const ReportFiles& files);
 
-/// INTERNAL: a file could not be written whole; the others were.
+/// Writes all files that `files` names. INTERNAL: some file could not be written completely; the
+/// other files are complete.
 absl::Status write_report_files(const ReportFiles& files, const LoadReport& report);
 
 }  // namespace signalbox::tools

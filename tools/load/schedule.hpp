@@ -48,7 +48,7 @@ absl::StatusOr<RateProfile> parse_rate(absl::string_view text);
 /// such text, has passed, or is more than a day away.
 absl::StatusOr<absl::Time> parse_start(absl::string_view text, absl::Time now);
 
-/// The profile with a part before it that keeps the first rate for so long.
+/// Puts a part before the profile that keeps the profile's first rate for `seconds`.
 RateProfile with_warmup(RateProfile profile, double seconds);
 
 /// The expected number of calls within the first `seconds`.

@@ -68,7 +68,7 @@ struct Act {
   std::string name;   ///< "kill primary"; unique, so that thresholds can name it.
   std::string what;   ///< The act as a text for people: "SIGKILL to primary".
 
-  /// False: a mark, or an act that ends a fault.
+  /// False for a mark, and for an act that ends a fault.
   bool is_fault() const;
 };
 

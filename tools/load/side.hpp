@@ -11,7 +11,8 @@
 
 namespace signalbox::tools {
 
-/// The process ends when `parent` ends, or when stdin ends.
+/// Runs the process of one side, and returns its exit status. The process ends when `parent` ends,
+/// or when stdin ends.
 int run_load_side(pid_t parent);
 
 }  // namespace signalbox::tools

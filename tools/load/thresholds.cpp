@@ -90,9 +90,9 @@ std::optional<double> of_act(const std::string& figure, const LoadFaultFigures& 
   return figure == "recovery" ? time(act.recovery_ns) : time(act.first_success_ns);
 }
 
-// Over all faults: the sum of a count, or the longest of a time. Some faults cause no failover and
-// so have no first success. They are left out, but nullopt is returned if no fault has one. A
-// missing recovery always gives nullopt.
+// The threshold's figure over all faults: the sum if it is a count, the longest if it is a time.
+// Faults without a failover have no first success and are left out; nullopt if no fault has one. If
+// one fault has no recovery, the recovery of all is nullopt.
 std::optional<double> of_acts(const Threshold& threshold,
                               const LoadReport& report,
                               const LoadSide& side) {

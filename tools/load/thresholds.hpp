@@ -46,10 +46,11 @@ struct Threshold {
 
 absl::StatusOr<Threshold> parse_threshold(absl::string_view text);
 
-/// INVALID_ARGUMENT: the threshold names an act that is not among these.
+/// INVALID_ARGUMENT: the threshold names an act that is not among `acts`.
 absl::Status check_act(const Threshold& threshold, const std::vector<std::string>& acts);
 
-/// Precondition: check_act() has passed for the report's faults.
+/// Measures the threshold's figure on `side`, and compares it with the limit. Precondition:
+/// check_act() has passed for the names of the report's faults.
 LoadThreshold judge_threshold(const Threshold& threshold,
                               const LoadReport& report,
                               const LoadSide& side);
