@@ -55,7 +55,9 @@ class Metrics(unittest.TestCase):
         self.assertTrue(all(question.strip() for question, _ in rows))
 
     def test_each_value_of_a_label_is_in_the_document(self) -> None:
-        section = read(CHECKOUT / "docs/operate.md").split("\n## Metrics\n")[1].split("\n## ")[0]
+        document = read(CHECKOUT / "docs/operate.md")
+        section = document.split("\n## Metrics\n")[1].split("\n## ")[0]
+        section += document.split("\n### Limits of the admin servers\n")[1].split("\n## ")[0]
         arrays = re.findall(r"constexpr std::array<absl::string_view, \w+> k(?!Codes)\w+\{([^}]*)\}",
                             read(CHECKOUT / "metrics/instruments.cpp"))
         states = read(CHECKOUT / "messages/resource_dump.cpp").split("string_view cache_state(")[1].split('"unknown"')[0]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("SIGNALBOX_BUILD", CHECKOUT / "build" / "debug")).resolve()
+FIRST_PREFIX = Path("/opt/first-prefix")  # No document contains this path.
 PATIENCE = 300  # Seconds. Only a broken program takes so long.
 
 
@@ -33,10 +34,10 @@ def install(folder: Path) -> Path:
     """Installs for a prefix with DESTDIR, then moves the installation. Returns the new prefix. The
     move shows that the package is relocatable."""
     stage = folder / "stage"
-    run("cmake", "--install", BUILD, "--prefix", "/opt/signalbox", DESTDIR=stage)
+    run("cmake", "--install", BUILD, "--prefix", FIRST_PREFIX, DESTDIR=stage)
     if [p.name for p in stage.iterdir()] != ["opt"]:
         raise AssertionError(f"DESTDIR holds more than the prefix: {list(stage.iterdir())}")
     prefix = folder / "moved prefix"
-    shutil.move(stage / "opt" / "signalbox", prefix)
+    shutil.move(stage / FIRST_PREFIX.relative_to("/"), prefix)
     shutil.rmtree(stage)
     return prefix

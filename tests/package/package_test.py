@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Iterator
 
 from collector import Collector, attributes, events
-from installed import BUILD, CHECKOUT, PATIENCE, install, outside, run
+from installed import BUILD, CHECKOUT, FIRST_PREFIX, PATIENCE, install, outside, run
 
 HERE = Path(__file__).resolve().parent
 WORLD = """
@@ -155,7 +155,7 @@ class PackageTest(unittest.TestCase):
                 run("g++", *flags, alone)
 
     def test_no_file_knows_where_it_was_built_or_installed(self) -> None:
-        places = [os.fsencode(p) for p in (CHECKOUT, BUILD, "/opt/signalbox")]
+        places = [os.fsencode(p) for p in (CHECKOUT, BUILD, FIRST_PREFIX)]
         for file in sorted(p for p in self.prefix.rglob("*") if p.is_file()):
             with self.subTest(file=file.relative_to(self.prefix)):
                 if file.suffix == ".a" or file.parent.name == "bin":
