@@ -150,8 +150,8 @@ class EndpointSet {
   /// Begins to connect to a member, if it is IDLE.
   void connect(std::size_t member, LbEffects& effects);
 
-  /// Connects the member that has `first` as its first address; without such a member, does
-  /// nothing. Only with kWhenAsked.
+  /// Connects the member that has `first` as its first address, if there is one. Must be called
+  /// only on a set that was made with kWhenAsked.
   void connect(const Address& first, LbEffects& effects);
 
   std::size_t size() const { return order_.size(); }

@@ -197,7 +197,7 @@ TEST_CASE("override_host picker: whom a cookie leads to",
       // A75-46: the pick waits for a CONNECTING host.
       {"CONNECTING", "connecting", "queue (queued)", ""},
       {"CONNECTING before unheld", "unheld,connecting", "queue (queued)", ""},
-      // A75-44, A75-47: the first host without a subchannel is created.
+      // A75-44, A75-47: the first host without a subchannel gets one.
       {"the first that nobody holds", "unheld2,unheld", "queue (created) create unheld2", ""},
       {"a failed one is ignored", "failed,unheld", "queue (created) create unheld", ""},
       // A75-48: otherwise the pick is the child's.
