@@ -112,7 +112,7 @@ struct PickArgs {
   const TriedAddresses* tried = nullptr;
 };
 
-/// Whether an earlier attempt of the call went to the address of `connection`.
+/// Whether the call avoids the address of `connection`, because an earlier attempt went there.
 inline bool was_tried(const PickArgs& args, const Connection& connection) {
   if (args.tried == nullptr) [[likely]]
     return false;

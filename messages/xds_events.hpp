@@ -135,7 +135,7 @@ struct SubscriptionSent {
 };
 
 /// A whole response was unusable: it was beyond the limit, or was no DiscoveryResponse. Only
-/// metrics use this event.
+/// metrics and the log use this event.
 struct ResponseRefused {
   RejectionReason reason = RejectionReason::kParse;
 };

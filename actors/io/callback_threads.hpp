@@ -25,7 +25,7 @@ namespace signalbox::actors {
 
 class CallbackThreads {
  public:
-  /// Starts the threads unless they run already.
+  /// Starts the threads unless they run already, and keeps them alive.
   CallbackThreads();
 
   /// Joins the threads if no other channel uses them. Precondition: have_come_back() has returned

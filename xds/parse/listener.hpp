@@ -19,7 +19,7 @@
 
 namespace signalbox::xds {
 
-/// The result's name is empty if it could not be read.
+/// Parses and checks a resource. The result's name is empty if the bytes have no readable name.
 ReceivedResource parse_listener(absl::string_view bytes, const ParseOptions& options = {});
 
 }  // namespace signalbox::xds

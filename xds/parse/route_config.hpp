@@ -27,7 +27,7 @@ class RouteConfiguration;
 
 namespace signalbox::xds {
 
-/// The result's name is empty if it could not be read.
+/// Parses and checks a resource. The result's name is empty if the bytes have no readable name.
 ReceivedResource parse_route_config(absl::string_view bytes, const ParseOptions& options = {});
 
 /// The result must be used only if no error was added. An inline configuration needs no name.
