@@ -6,8 +6,8 @@
 //   TargetPieces, changes, the time ─▶ [status_of] ─▶ TargetStatus, PriorityChange
 //
 // Pure. The configuration gives the structure (which clusters, priorities, endpoints); the pieces
-// give the states. A piece that belongs to no part of the configuration is left out: it is older
-// than the configuration, and its actor is about to end.
+// give the states. A piece that belongs to no part of the configuration is left out: its actor
+// serves another configuration, or a removed priority that is still kept.
 
 #pragma once
 

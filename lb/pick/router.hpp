@@ -52,7 +52,7 @@ struct CallArgs {
   const HeaderSource* headers = nullptr;
   /// All random choices of the call are computed from this number: weighted clusters, fractions,
   /// drops, localities, endpoints, and the place on a ring when the route has no hash policy. Give
-  /// each call another number, and all picks of one attempt the same number.
+  /// each attempt of each call another number, and all picks of one attempt the same one.
   std::uint64_t seed = 0;
   /// Receives the hostname of the picked endpoint, when the route has auto_host_rewrite and the
   /// endpoint has a hostname (A81); otherwise the pick makes the string empty. The caller sends the

@@ -20,7 +20,7 @@
 //       (A57, A88).
 //   F6  A resource that the active server was asked for on a live stream and does not send for
 //       15 s does not exist (A57). If the timeout is a transient error, the time is 30 s (A88).
-//       Other servers' responses move no deadline.
+//       Another server's response moves no deadline; a resource or an error in it ends the wait.
 //   F7  Only the server that sent a resource, and the active server, can remove it (A88).
 //   F8  An authority without watched resources goes back to its best server. A disconnected server
 //       no longer counts as failed.

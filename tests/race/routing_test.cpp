@@ -179,7 +179,7 @@ TEST_CASE("router: what a pick holds lives as long as the pick, S1", "[lb][route
   CHECK(world->clusters().born > kPublications / 8);
 
   world->close();
-  // A snapshot counts as reclaimed only after its objects are destroyed.
+  // A snapshot counts as reclaimed once it is destroyed. Objects that picks held may live longer.
   while (world->connections().alive() != 0 || world->clusters().alive() != 0 ||
          world->reclaimed() <= kPublications) {
     std::this_thread::yield();

@@ -39,7 +39,7 @@ HostModel* find_host(Topology& topology, const Address& address) {
 
 }  // namespace
 
-// --- a day of sessions ---------------------------------------------------------
+// --- a simulated day of sessions (world.hpp): hours with faults, then quiet -----
 
 void World::day() {
   if (!any_sessions(topology_)) return;

@@ -31,7 +31,7 @@ namespace signalbox::tools {
 struct RatePart {
   double from = 0;  ///< Calls a second at its beginning.
   double to = 0;    ///< Calls a second at its end.
-  /// The length. Ignored in the last part, which keeps the rate `to` without end.
+  /// The length. The last part has no end, and its rate must not change: from == to.
   double seconds = 0;
 };
 

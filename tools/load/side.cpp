@@ -176,7 +176,7 @@ bool is_ready_soon(const Client& client, const std::string& target) {
   }
   const auto state = client.channel->GetState(/*try_to_connect=*/true);
   if (state == GRPC_CHANNEL_READY) return true;
-  // gRPC's channel makes progress only while a thread waits for it like this.
+  // gRPC's channel hardly makes progress unless a thread waits for it like this.
   client.channel->WaitForStateChange(state, std::chrono::system_clock::now() + kStateWait);
   return false;
 }

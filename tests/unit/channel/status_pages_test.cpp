@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The HTML pages that show a RuntimeStatus.
+// The pages that show a RuntimeStatus, the page of certificates, and the lines of /stats.
 #include "channel/admin/status_pages.hpp"
 
 #include <string>

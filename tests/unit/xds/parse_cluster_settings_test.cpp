@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Settings of a cluster except discovery, the LB policy (parse_lb_policy_test) and TLS
-// (parse_tls_test).
+// Settings of a cluster except discovery, health checks, TLS, the LB policy and the connect
+// timeout: parse_cluster, parse_health_check, parse_tls and parse_lb_policy have these.
 #include <chrono>
 
 #include <catch2/catch.hpp>
