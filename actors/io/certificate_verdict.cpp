@@ -2,22 +2,17 @@
 #include "actors/io/certificate_verdict.hpp"
 
 #include <cstddef>
-#include <ctime>
 #include <memory>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include <openssl/bio.h>
+#include "absl/time/time.h"
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
+
+#include "actors/io/pem_certificates.hpp"
 
 namespace signalbox::actors {
 namespace {
-
-using Memory = std::unique_ptr<BIO, decltype(&BIO_free)>;
-using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 
 // The server chooses the names in its certificates, so their length is limited.
 constexpr std::size_t kLongestName = 128;
@@ -32,38 +27,16 @@ struct Stack {
   STACK_OF(X509) * const certificates { sk_X509_new_null() };
 };
 
-// Calls `use` for each certificate of a PEM text, until it is malformed or ends.
-template <typename Use>
-void for_each_certificate(absl::string_view pem, Use use) {
-  const Memory reader(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
-  while (true) {
-    Certificate next(PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr), X509_free);
-    if (next == nullptr) return;
-    use(std::move(next));
-  }
-}
-
-// OpenSSL escapes the name's control characters, quotes and bytes above 0x7f.
+// At most kLongestName bytes of the name.
 std::string in_quotes(const X509_NAME* name) {
-  const Memory out(BIO_new(BIO_s_mem()), BIO_free);
-  X509_NAME_print_ex(out.get(), name, 0, XN_FLAG_ONELINE);
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(out.get(), &data);
-  const absl::string_view text(data, static_cast<std::size_t>(size));
-  const bool is_long = text.size() > kLongestName;
-  return absl::StrCat("\"", text.substr(0, kLongestName), is_long ? "...\"" : "\"");
+  const std::string text = name_text(name);
+  return absl::StrCat(
+      "\"", text.substr(0, kLongestName), text.size() > kLongestName ? "...\"" : "\"");
 }
 
 std::string time_text(const ASN1_TIME* time) {
-  std::tm at{};
-  ASN1_TIME_to_tm(time, &at);
-  return absl::StrFormat("%04d-%02d-%02d %02d:%02d:%02d UTC",
-                         at.tm_year + 1900,
-                         at.tm_mon + 1,
-                         at.tm_mday,
-                         at.tm_hour,
-                         at.tm_min,
-                         at.tm_sec);
+  return absl::FormatTime(
+      "%E4Y-%m-%d %H:%M:%S UTC", time_of(time).value_or(absl::UnixEpoch()), absl::UTCTimeZone());
 }
 
 // Names the certificate at fault by its place in the chain that OpenSSL has built.
@@ -107,18 +80,17 @@ bool add_roots(absl::string_view pem, X509_STORE& store) {
   X509_STORE_set_flags(&store, X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST);
   if (pem.empty()) return X509_STORE_set_default_paths(&store) == 1;
   bool has_any = false;
-  for_each_certificate(pem, [&](const Certificate& root) {
+  for (const CertificatePtr& root : read_certificates(pem).certificates)
     has_any = X509_STORE_add_cert(&store, root.get()) == 1 || has_any;
-  });
   return has_any;
 }
 
 std::string verdict_of(absl::string_view chain, absl::string_view roots, absl::string_view name) {
   const Stack sent;
-  for_each_certificate(chain, [&](Certificate certificate) {
+  for (CertificatePtr& certificate : read_certificates(chain).certificates) {
     X509* const owned = certificate.release();
     if (sk_X509_push(sent.certificates, owned) <= 0) X509_free(owned);
-  });
+  }
   const std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)> store(X509_STORE_new(),
                                                                       X509_STORE_free);
   const std::unique_ptr<X509_STORE_CTX, decltype(&X509_STORE_CTX_free)> check(X509_STORE_CTX_new(),

@@ -7,10 +7,10 @@
 #include <string>
 
 #include <arpa/inet.h>
-#include <openssl/bio.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/x509v3.h>
+
+#include "actors/io/pem_certificates.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -53,11 +53,7 @@ void add(const GENERAL_NAME& name, lb::PeerNames& names) {
 
 lb::PeerNames names_in(absl::string_view pem) {
   lb::PeerNames names;
-  const std::unique_ptr<BIO, decltype(&BIO_free)> reader(
-      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free);
-  const std::unique_ptr<X509, decltype(&X509_free)> certificate(
-      PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr), X509_free);
-  if (certificate != nullptr) {
+  for (const CertificatePtr& certificate : read_certificates(pem, 1).certificates) {
     const std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)> all(
         static_cast<GENERAL_NAMES*>(
             X509_get_ext_d2i(certificate.get(), NID_subject_alt_name, nullptr, nullptr)),

@@ -2,7 +2,6 @@
 #include "actors/io/tls_files.hpp"
 
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -13,10 +12,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+
+#include "actors/io/pem_certificates.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -24,13 +26,10 @@ namespace {
 struct Release {
   void operator()(BIO* bio) const { BIO_free(bio); }
 
-  void operator()(X509* certificate) const { X509_free(certificate); }
-
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
 };
 
 using BioPtr = std::unique_ptr<BIO, Release>;
-using CertificatePtr = std::unique_ptr<X509, Release>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, Release>;
 
 absl::Status wrong(absl::string_view field, const std::string& path, absl::string_view what) {
@@ -45,27 +44,16 @@ absl::StatusOr<std::string> read_file(absl::string_view field, const std::string
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-BioPtr reader_of(const std::string& pem) {
-  return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-}
-
 // The certificates of a PEM text. Empty when it has no certificate, or when one is malformed.
 std::vector<CertificatePtr> certificates_in(const std::string& pem) {
-  ERR_clear_error();
-  const BioPtr reader = reader_of(pem);
-  std::vector<CertificatePtr> all;
-  while (CertificatePtr next{PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)})
-    all.push_back(std::move(next));
-  const bool is_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-  ERR_clear_error();
-  return is_end ? std::move(all) : std::vector<CertificatePtr>();
+  PemCertificates read = read_certificates(pem);
+  return read.is_whole ? std::move(read.certificates) : std::vector<CertificatePtr>();
 }
 
 // The moment when the certificate becomes invalid; nullopt: it has no readable time.
 std::optional<CertificateEnds::Time> end_of(const CertificatePtr& certificate) {
-  std::tm fields{};
-  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &fields) != 1) return std::nullopt;
-  return std::chrono::system_clock::from_time_t(timegm(&fields));
+  const auto end = time_of(X509_get0_notAfter(certificate.get()));
+  return end ? std::optional(absl::ToChronoTime(*end)) : std::nullopt;
 }
 
 // The time at which the first certificate of `all` becomes invalid (`better` is std::less), or the
@@ -87,7 +75,7 @@ int no_password(char* /*buffer*/, int /*size*/, int /*rwflag*/, void* /*user*/) 
 }
 
 KeyPtr private_key(const std::string& pem) {
-  const BioPtr reader = reader_of(pem);
+  const BioPtr reader(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   KeyPtr key(PEM_read_bio_PrivateKey(reader.get(), nullptr, no_password, nullptr));
   ERR_clear_error();
   return key;

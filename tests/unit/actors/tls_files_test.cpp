@@ -82,6 +82,17 @@ TEST_CASE("tls files: a chain ends with its first certificate, roots with their 
   CHECK(is_in(tls.ends().roots, hours(23), hours(25)));
 }
 
+// RFC 5280, 4.1.2.5: this date says that a certificate has no end. It is later than the last
+// nanosecond of system_clock.
+TEST_CASE("tls files: a certificate without an end has not expired", "[actors][io][metrics]") {
+  Files files;
+  const test::Issued endless =
+      Authority("endless").issue("for ever", "", {.until = "99991231235959Z"});
+  files.folder.write("ca.pem", endless.certificate);
+  TlsFiles tls = files.tls();
+  CHECK(tls.ends().roots > std::chrono::system_clock::now());
+}
+
 TEST_CASE("tls files: a chain and several roots are taken whole", "[actors][io][A65]") {
   Files files;
   const test::Issued client = files.issue();
