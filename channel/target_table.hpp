@@ -3,13 +3,14 @@
 // TargetTable — the targets of a runtime that channels and routers hold, by name.
 //
 //   Runtime::channel, router ─▶ find_or_make() ─▶ [TargetTable] ─┬▶ in_use() ─▶ status, dump
-//                                                                └ ReadyList ─▶ ready()
+//                                                                └▶ ready(), readiness() ─▶ /ready
 //
-// Thread-safe. The table's lock is held while a target is made. ready() and readiness() take no
-// lock, so /ready is answered meanwhile.
+// Thread-safe. No lock that a reader takes is held while a target is made, so /ready is answered
+// meanwhile.
 
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,7 +22,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 
-#include "channel/ready_list.hpp"
 #include "channel/target.hpp"
 
 namespace signalbox::channel {
@@ -44,9 +44,18 @@ class TargetTable {
   std::map<std::string, bool> readiness() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::string, std::weak_ptr<Target>> targets_;
-  ReadyList ready_;
+  struct Known {
+    std::weak_ptr<Target> target;
+    /// TargetBoard::ready_flag(). So ready() never holds the target: if it were the last holder, it
+    /// would have to end the target.
+    std::shared_ptr<const std::atomic<bool>> is_ready;
+  };
+
+  std::shared_ptr<Target> find(const std::string& name);
+
+  std::mutex making_;         ///< Held while a target is made. Locked before mutex_.
+  mutable std::mutex mutex_;  ///< Guards targets_.
+  std::map<std::string, Known> targets_;
 };
 
 }  // namespace signalbox::channel
