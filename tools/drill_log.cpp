@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "messages/back_off.hpp"
 #include "messages/invariant.hpp"
-#include "xds/client/backoff.hpp"
 
 namespace signalbox::tools {
 
 std::chrono::nanoseconds longest_backoff(std::chrono::nanoseconds away) {
   using Wait = std::chrono::duration<double, std::nano>;
-  const xds::BackoffOptions rule;
+  const BackoffOptions rule;
   const Wait most = rule.max;
   Wait base = rule.initial;
   // The worst case: jitter shortens every earlier wait, and lengthens the current wait.

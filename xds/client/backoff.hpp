@@ -16,9 +16,6 @@
 
 namespace signalbox::xds {
 
-// tools/drill_log uses this name.
-using signalbox::BackoffOptions;
-
 class Backoff {
  public:
   Backoff(const BackoffOptions& options, std::uint64_t seed);
