@@ -88,8 +88,8 @@ void ChannelCore::refer() {
 }
 
 // Sends the policy tree all clusters that calls may use: those of the newest selector, and those
-// that earlier calls still refer to. cluster_manager, the root, makes one picker for all of them in
-// the same step, so its answer waits for no child.
+// that calls of earlier selectors may still use. cluster_manager, the root, makes one picker for
+// all of them in the same step, so its answer waits for no child.
 void ChannelCore::apply() {
   ++generation_;
   const Routes& newest = pending_ ? *pending_ : current_;
@@ -107,10 +107,13 @@ void ChannelCore::apply() {
   effects_.emplace_back(ApplyToRoot{std::move(update)});
 }
 
-// A selector is published only with a picker of the selector's generation or a later one (A31-7). A
-// change of state, and the picker that answers the pending selector, are published at once. Other
-// pickers wait for the end of a burst of events. A restarted root sends pickers of older
-// generations. They are dropped, because they may lack clusters that the selector names (C1).
+// A selector is published only with a picker of the selector's generation or a later one (A31-7).
+// The picker that answers the pending selector, and a change of the published state, are published
+// at once. Another picker waits for the end of a burst of events. Three kinds of pickers are not
+// published. A picker of an older generation may lack clusters that the selector names (C1). A
+// restarted root is IDLE or CONNECTING at first, and the last picker is better. After a restart of
+// the channel's actor, the snapshot from before serves until the root answers the new selector
+// (C3).
 void ChannelCore::handle(const RootPublished& event) {
   if (event.generation < current_.generation) return;
   const bool answers_pending = pending_ && event.generation >= pending_->generation;
@@ -147,8 +150,8 @@ void ChannelCore::handle(const RootDied&) {
   root_reviving_ = true;
 }
 
-// No configuration is left to start the root with, so calls fail (C4). The next configuration
-// starts the root again, and the root's first picker ends the failure.
+// No configuration is left to start the root with. If no picker serves, calls fail (C4). The next
+// configuration starts the root again, and the first picker that answers it ends this failure.
 void ChannelCore::handle(const RootGivenUp&) {
   if (predecessor_serves_ || is_serving()) return;
   const bool is_lost = pending_ && !pending_->failure.ok();
@@ -243,9 +246,9 @@ void ChannelCore::handle(const IdleExitRequested&) {
   effects_.emplace_back(ExitIdleRoot{});
 }
 
-// Returns `arrived` with all clusters that the channel keeps (kept_). The watcher may have made
-// `arrived` before it received ReferToClusters, so clusters may be missing. Their last known
-// configurations are added.
+// The watcher may have made `arrived` before it received ReferToClusters, so clusters that the
+// channel keeps (kept_) may be missing. Returns `arrived` with their last known configurations. A
+// restarted actor knows none.
 XdsConfigPtr ChannelCore::with_kept_clusters(const XdsConfigPtr& arrived) const {
   std::shared_ptr<XdsConfig> completed;
   const auto carry_over = [&](const ClusterName& name) {

@@ -118,8 +118,8 @@ using ChannelEffects = std::vector<ChannelEffect>;
 
 class ChannelCore {
  public:
-  /// Makes the ClusterRef of a cluster. The object is destroyed when its last owner has released it
-  /// and its last call has ended.
+  /// Makes the ClusterRef of a cluster. The object lives until its last owner has released it and
+  /// its last call has ended.
   using MakeRef = std::function<ClusterRefPtr(const ClusterName&)>;
 
   /// `last`: the published snapshot. A restarted channel continues from it: its sequence and

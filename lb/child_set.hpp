@@ -9,7 +9,7 @@
 //   ChildAskedReresolution ─▶ hear_other ─▶ RequestReresolution
 //
 // ChildSet knows when a composite has applied a generation: when the composite itself has processed
-// it, and every living child has reported it as applied.
+// it, and every living child has reported as applied what it was sent up to then.
 //
 // Invariants
 //   C1  applied() never falls.
@@ -19,7 +19,7 @@
 //   C4  A child with a new type of policy is switched gracefully (A37-22). The new policy runs
 //       under a name of its own ("name~2"). An old policy that is READY runs on, and serves, until
 //       it is not READY any more or the new policy reports something other than CONNECTING.
-//   C5  Events of unknown, stopped and replaced children are dropped.
+//   C5  Events of unknown children and of stopped policies are dropped.
 //
 // A composite knows a child by one name, Child::name, even if another policy runs for it. Effects
 // and events have the name of the running policy ("name~2") instead.
@@ -41,9 +41,9 @@ struct Child {
   ConnectivityState state = ConnectivityState::kConnecting;
   absl::Status status;
   PickerPtr picker;
-  /// The state that aggregate() uses. TRANSIENT_FAILURE lasts in it until the child is READY or
-  /// gets another policy. So the aggregated state does not flap while a failed child tries to
-  /// connect.
+  /// The state that aggregate() uses. TRANSIENT_FAILURE lasts in it until the child is READY, or
+  /// until the first report of another policy. So the aggregated state does not flap while a failed
+  /// child tries to connect.
   ConnectivityState lasting_state = ConnectivityState::kConnecting;
   LbConfigPtr config;
   EndpointsPtr endpoints;
@@ -120,7 +120,8 @@ class ChildSet {
   /// TRANSIENT_FAILURE. Uses lasting_state. O(1).
   ConnectivityState aggregate() const;
 
-  /// The newest generation that the composite itself and all living children have processed.
+  /// The newest generation that the composite itself and all living children have processed. A
+  /// child that was not sent a generation, or is excused from it, counts as having processed it.
   Generation reached() const;
 
   /// The generation in the last ReportApplied. It never falls (C1).

@@ -115,7 +115,7 @@ Turns turns_of(const PickTrace& trace);
 TimedTrace cluster_trace(PickTrace& to, const std::string& cluster, const std::string& service);
 
 /// Why a policy chose as it did, as of the time when its picker was made. Immutable. Making a note
-/// only copies pointers; its texts are made when an explanation needs them.
+/// is cheap: its texts are made when an explanation needs them.
 class PickNote {
  public:
   virtual ~PickNote() = default;

@@ -27,7 +27,7 @@ struct WeighedEndpoint {
   std::uint64_t weight = 1;            ///< Never 0.
 };
 
-/// The weights of all endpoints, in the order of the configuration.
+/// The weights of the endpoints in Priority::localities, in the order of the configuration.
 std::vector<WeighedEndpoint> weigh(const Endpoints& endpoints, WeightRule rule);
 
 }  // namespace signalbox::lb

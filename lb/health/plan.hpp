@@ -15,7 +15,8 @@
 // endpoints get calls only in tiered mode, when the fit ones do not suffice. UNHEALTHY and TIMEOUT
 // endpoints count in the total of their priority, and get calls only in panic. DRAINING endpoints
 // neither count nor get calls (ENV-28). If the health of a priority is assumed as a percentage, it
-// is not known which endpoints are fit, so its shares are averages.
+// is not known which endpoints are fit. So its calls are shared among all its endpoints except
+// DRAINING ones, as an average.
 //
 // Pure: computes with numbers, by the rules that the policies follow; no policy runs.
 

@@ -29,9 +29,9 @@ LbConfigPtr inside_subset(LbConfigPtr policy) {
 template <typename Config, typename... Others>
 concept OneOf = (std::same_as<Config, Others> || ...);
 
-// None of these policies divides calls among endpoints. All but random_subsetting stand above the
-// leaf cluster's own policy. random_subsetting does not occur here, because inside_subset() has
-// replaced it by its child.
+// Plans have no rule for these policies. random_subsetting does not occur here, because
+// inside_subset() has replaced it by its child. The others stand above the leaf cluster's own
+// policy, or (weighted_target) are made by wrr_locality from its localities.
 template <OneOf<CdsConfig,
                 ClusterImplConfig,
                 ClusterManagerConfig,
@@ -46,7 +46,8 @@ CallSpread spread_of(const Config& /*config*/) {
   return CallSpread::kUnknown;
 }
 
-// Each client shuffles by weight (A113), so the calls of many clients are spread by weight.
+// Each client shuffles by weight (A113), so the calls of many clients are spread by weight. Plans
+// assume PolicyOptions::weighted_shuffling, the default.
 CallSpread spread_of(const PickFirstConfig& first) {
   return first.shuffle_address_list ? CallSpread::kByWeight : CallSpread::kFirst;
 }

@@ -5,8 +5,8 @@
 //   endpoints ─▶ [shuffled, if so configured] ─▶ flattened ─▶ [families interleaved] ─▶ addresses
 //                 A62; by weight: A113            A61           RFC 8305, section 4
 //
-// Pure. The shuffle depends on the seed and the endpoints only, so an update without changes keeps
-// the order.
+// Pure. The shuffle depends only on the seed and the endpoints, so with the same seed an update
+// without changes keeps the order.
 
 #pragma once
 

@@ -9,14 +9,14 @@
 //   pick ─▶ custom_picker ─▶ the user's picker
 //
 // If the user's policy throws, the actor around it dies, and is restarted with back-off. A death is
-// blamed on the oldest configuration that the policy had not applied; the restarted policy does not
-// get that configuration again. If a step throws or breaks a promise, none of its effects runs, not
-// even those before the faulty one. ChildAskedReresolution does not reach the user's policy: the
-// request goes to the parent.
+// blamed on the oldest configuration that the policy was sent and had not applied; the restarted
+// policy does not get that configuration again. If a step throws or breaks a promise, none of its
+// effects runs, not even those before the faulty one. ChildAskedReresolution does not reach the
+// user's policy: the request goes to the parent.
 //
 // Invariants: the promises of the user's policy. lb/policy.hpp has P1 to P3.
-//   I1  The step that takes the policy's first configuration publishes a picker. The policy reports
-//       no configuration as applied before that step (P1).
+//   I1  The step that takes the policy's first configuration publishes a picker (P1). The policy
+//       reports no configuration as applied before it has published a picker.
 //   I2  Each publication has a picker. In TRANSIENT_FAILURE it also has a status that is not OK.
 //   I3  The generations of its publications never fall, and neither do those of its reports. None
 //       is newer than the newest generation that it was sent (P2).

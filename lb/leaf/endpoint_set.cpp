@@ -84,8 +84,8 @@ void EndpointSet::update(const EndpointsPtr& slice, LbEffects& effects) {
     }
   }
   if (order_ != left) changes_.list = true;
-  // Endpoints that are not in the new list release their addresses last. So an address that has
-  // moved from one endpoint to another is never released in between, and keeps its connection.
+  // Endpoints that are not in the new list release their addresses last. So an address that another
+  // endpoint has acquired by now is not released in between, and keeps its connection.
   for (Entry* entry : left) {
     if (entry->named_in != list_) let_go(*entry, effects);
   }
@@ -145,7 +145,7 @@ void EndpointSet::adopt(Entry& entry,
     const bool is_same = *known == endpoint && before->name == locality->name;
     if (is_same && before->weight == locality->weight) return;
     changes_.list = true;
-    if (is_same) return;  // Only the weight changed; pickers do not use it.
+    if (is_same) return;  // Only the locality's weight changed; ready() is still right for picks.
     if (entry.state == ConnectivityState::kReady) {
       changes_.ready = true;
       changes_.stale = true;

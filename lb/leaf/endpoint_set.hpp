@@ -106,12 +106,13 @@ class EndpointSet {
     ConnectionPtr connection;  ///< Null unless the state is READY.
     Instant ready_since{};     ///< When the state became READY last; see set_time().
     CallTrackerPtr tracker;    ///< The subchannel map reports it with the connection.
-    CallTrackerPtr counter;    ///< From MakeCounter; lives as long as the endpoint is a member.
+    CallTrackerPtr counter;    ///< From MakeCounter, or from replace_counters() since.
     /// False: the endpoint is left out of pickers and states; see let_count().
     bool counts = true;
   };
 
-  /// What has changed since the last take_changes().
+  /// What has changed since the last take_changes(). Changes of a member that does not count
+  /// (let_count()) may set `ready` and `stale` too.
   struct Changes {
     bool list = false;    ///< Members came or went, or their order or configuration changed.
     bool states = false;  ///< A member that counts has another state.

@@ -10,11 +10,11 @@
 // The utilisation is application_utilization, else the greatest of the configured metrics, else
 // cpu_utilization (A114). A report without qps or without a utilisation changes nothing.
 //
-// A weight is used only when blackout_period has passed since the first report on the endpoint's
-// connection. After weight_expiration_period without a report the weight is stale; the next report
-// begins the blackout anew.
+// A weight is used only when blackout_period has passed since the first report with a weight on the
+// endpoint's connection. After weight_expiration_period without such a report the weight is stale.
+// Once ask() has found it stale, the next report begins the blackout anew.
 //
-// Reports come from calls or from a stream, never from both (A58). They come on any thread, and
+// By configuration, reports come from calls or from a stream (A58). They come on any thread, and
 // write only the atomics of their endpoint, which have a cache line of their own. The policy's
 // actor reads them when it makes a scheduler.
 

@@ -2,7 +2,7 @@
 //
 // pick_first — one connection, to the first address that answers (gRFC A61, A62, A113).
 //
-//   parent ─▶ [pick_first] ─▶ subchannel map, one hold per address that is tried or selected
+//   parent ─▶ [pick_first] ─▶ subchannel map, a hold on each address until one is selected
 //
 // The policy connects as soon as it is configured. When its connection is lost it becomes IDLE, and
 // connects again at the next pick or IdleExitRequested. The class PickFirst (pick_first_core.hpp)
@@ -10,8 +10,9 @@
 // configurations, pickers and parents.
 //
 // address_order.hpp orders the addresses. Endpoints are in the order of the list, or, with
-// shuffle_address_list, shuffled by the seed (and by weight). Each endpoint's addresses stay in
-// order. Then IPv4 and IPv6 are interleaved.
+// shuffle_address_list, shuffled by the seed: by weight, or evenly without
+// PolicyOptions::weighted_shuffling. Each endpoint's addresses stay in order. Then IPv4 and IPv6
+// are interleaved.
 //
 // Health does not change the choice: an ejected endpoint stays in use, because pick_first has no
 // other connection (A61, A17). Outlier detection counts its calls nevertheless. Health does change

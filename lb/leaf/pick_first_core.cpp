@@ -169,7 +169,7 @@ void PickFirst::take_turns(Connecting& connecting, LbEffects& effects) {
     const std::size_t at = connecting.turns++;
     Attempt& attempt = connecting.attempts[at];
     if (attempt.state == ConnectivityState::kTransientFailure) {
-      // An address in back-off counts as tried: an attempt at it has just failed (A61).
+      // An address in back-off counts as tried: the last attempt at it has failed (A61).
       attempt.failed = true;
       --connecting.awaited;
       continue;

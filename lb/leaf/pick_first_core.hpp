@@ -15,7 +15,7 @@
 //                      │  └──────────────────┘             any state ─ release_all ─▶ Fresh
 //             Idle ────┘ exit_idle
 //
-// Fresh has had no list of addresses yet. Idle has lost its connection, and waits for exit_idle().
+// Fresh has no list of addresses. Idle has lost its connection, and waits for exit_idle().
 // Connecting makes one pass over the addresses, in the order of the list. An address has its turn
 // when the attempt before it has failed, or has run for `attempt_delay`; the earlier attempt then
 // runs on beside it (Happy Eyeballs). The first address that becomes READY is selected, and the
@@ -105,7 +105,7 @@ class PickFirst {
 
   struct Attempt {
     std::optional<ConnectivityState> state;  ///< nullopt: acquired, but not reported yet.
-    /// This PickFirst has begun an attempt at the address, in this pass or an earlier one.
+    /// The address has had its turn, in this pass or an earlier one, and was not in back-off then.
     bool begun = false;
     bool failed = false;  ///< The address failed after its turn, or was in back-off at its turn.
   };

@@ -24,9 +24,10 @@
 //
 // Invariants
 //   I1  A picker with the need kNow is built at the end of the burst, without a wait.
-//   I2  A picker with only the need kMayWait is built max(interval, kShare × cost) after the
-//       previous picker, whatever the need of the previous picker was. The cost is the time that
-//       building the previous picker took. A high cost makes the wait at most kLongestWait.
+//   I2  A picker with only the need kMayWait is built at the earliest max(interval, kShare × cost)
+//       after the previous picker, whatever the need of the previous picker was. The cost is the
+//       time that building the previous picker took. A high cost makes the wait at most
+//       kLongestWait.
 //   I3  At most one timer runs. Each need ends in a picker: a burst end or a timer is always under
 //       way while a need is open.
 
@@ -48,7 +49,8 @@ class PickerPace {
   /// How urgently a picker is needed; a later value outranks an earlier one.
   enum class Need : std::uint8_t { kNone, kMayWait, kNow };
 
-  /// Building pickers for Need::kMayWait takes at most 1/kShare of the time.
+  /// Building pickers for Need::kMayWait takes at most about 1/kShare of the time, unless one
+  /// picker costs more than kLongestWait / kShare.
   static constexpr int kShare = 20;
   /// The longest time between two pickers that a high cost can cause. Costs are measured, so a
   /// pause of the process can look like a cost.

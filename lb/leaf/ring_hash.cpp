@@ -31,7 +31,7 @@ class RingHash final : public Petiole {
     return is_new;
   }
 
-  // Makes a new ring only if the list has changed (I2).
+  // Makes a new ring only if the list or the sizes have changed (I2).
   void endpoints_taken(const ConfigUpdated& update, const EndpointSet::Changes& changes) override {
     if (ring_ != nullptr && !changes.list) return;
     const auto items = hash_items(
@@ -87,7 +87,8 @@ class RingHash final : public Petiole {
     }
   }
 
-  // Connects the IDLE endpoint after the one that was connected last, so that all get their turn.
+  // Connects the next IDLE endpoint after the one that was connected last, so that all get their
+  // turn.
   void connect_one(LbEffects& effects) {
     for (std::size_t left = endpoints().size(); left > 0; --left) {
       const std::size_t at = next_++ % endpoints().size();

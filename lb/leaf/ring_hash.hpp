@@ -2,7 +2,7 @@
 //
 // ring_hash — calls with the same hash go to the same endpoint (gRFC A42, A61, A76).
 //
-//   parent ─▶ [ring_hash: HashRing] ─▶ subchannel map, one hold per address that is tried
+//   parent ─▶ [ring_hash: HashRing] ─▶ subchannel map, one hold per address; none while IDLE
 //
 //   hash of a call: of its request_hash_header, if one is configured, else its route's hash
 //                   └▶ random, if the call has no such header or the route gives no hash

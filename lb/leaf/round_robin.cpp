@@ -24,7 +24,7 @@ namespace {
 
 // Each stripe (group of threads) has its own position, on its own cache line. With one shared
 // position, every pick would write a cache line that every other pick reads. A thread that is alone
-// in its stripe gives even shares. Stripes start at random positions, so that they do not use the
+// in its stripe gives even shares. Stripes start at random positions, so that they seldom use the
 // same endpoint at the same time.
 class RoundRobinPicker final : public Picker {
  public:
@@ -135,7 +135,7 @@ class RoundRobin final : public WarmingPetiole {
                               draw(context().seed, Salt::kEndpoint, edition_));
   }
 
-  // The number of pickers so far. Each picker's start positions depend on it.
+  // The number of pickers of READY endpoints so far. Each picker's start positions depend on it.
   std::uint64_t edition_ = 0;
 };
 

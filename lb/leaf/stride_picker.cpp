@@ -24,7 +24,7 @@ class StridePicker final : public Picker {
         trackers_(std::move(turns.trackers)),
         scheduler_(std::move(turns.scheduler)),
         warmth_(std::move(turns.warmth)) {
-    // Stripes (groups of threads) start at random turns, so that they do not use the same endpoint
+    // Stripes (groups of threads) start at random turns, so that they seldom use the same endpoint
     // at the same time.
     for (std::size_t stripe = 0; stripe < kStripes; ++stripe) {
       turns_[stripe].mark.store(packed(drawn(seed, stripe)), std::memory_order_relaxed);

@@ -13,7 +13,8 @@ constexpr double kMostOfMean = 10;
 constexpr double kLeastOfMean = 0.1;
 constexpr std::size_t kFewestWeights = 2;
 
-// The weights with A58's limits, as parts of the heaviest. Empty: fewer than two are known.
+// The weights with A58's limits, as parts of the heaviest. Empty: fewer than two are known, or they
+// are too small for these computations.
 std::vector<double> limited_weights(std::span<const double> weights) {
   const auto known = static_cast<std::size_t>(
       std::ranges::count_if(weights, [](double weight) { return weight > 0; }));

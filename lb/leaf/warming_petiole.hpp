@@ -8,7 +8,7 @@
 //                                         └▶ want_picker(), if the last picker's factors are old
 //
 // Invariants
-//   I1  Without slow start there is no timer.
+//   I1  Without slow start no timer is started.
 //   I2  The timer runs once at a time, every slow_start_step().
 //   I3  The factors that the timer has computed are those of the picker that it wants, unless the
 //       READY endpoints or the rules change before that picker is made.

@@ -8,10 +8,11 @@
 //
 // An endpoint's slow start begins whenever the endpoint becomes READY, that is, when it is
 // connected and no judge (outlier detection, health checks) finds it unfit. Endpoints that become
-// READY together have equal factors, and so equal shares.
+// READY together have equal factors.
 //
 // Invariants
-//   I1  A Warmth never changes. While endpoints warm up, pickers are made anew (slow_start_step()).
+//   I1  A Warmth never changes. While endpoints warm up, pickers are made anew: by
+//       slow_start_step(), or by weighted_round_robin's weight_update_period.
 //   I2  Without slow start there are no factors.
 
 #pragma once

@@ -19,12 +19,14 @@
 // of the slow start.
 //
 // Invariants
-//   I1  With fewer than two known weights, calls go to all READY endpoints in turn.
+//   I1  With fewer than two known weights, calls go to all READY endpoints in turn; in slow start,
+//       by their factors.
 //   I2  An endpoint keeps its weight while it is a member, whatever pickers come and go. A new
 //       connection begins the endpoint's blackout anew.
 //   I3  A period without a change of the scaled weights publishes nothing.
 //   I4  With enable_oob_load_report (and PolicyOptions::load_streams), exactly the READY endpoints
-//       are asked for load reports on streams, and the reports of calls are not read.
+//       of the last picker are asked for load reports on streams, and the reports of calls are not
+//       read.
 //   I5  A pick writes only the turn of its own stripe of threads, as in round_robin.
 
 #pragma once

@@ -110,9 +110,9 @@ void Pick::refuse(PickOutcome outcome, absl::Status status, absl::string_view so
   status_ = allowed(std::move(status), source);
 }
 
-// Makes the outcome kComplete, and takes references to the connection and the leaf. If a custom
-// picker chose no connection, or the limit of calls in flight (the gate) is reached, the call is
-// dropped instead. The gate is entered after all checks, so it never has to be left again. An
+// Makes the outcome kComplete, and takes references to the connection and the leaf. If the picker
+// chose no connection, or the limit of calls in flight (the gate) is reached, the call is dropped
+// instead. The gate is entered after all checks, so it never has to be left again. An
 // explanation does not enter the gate, and only reads whether it is full.
 template <typename Sink>
 void Pick::complete(const Complete& chosen, const PickResult& result, const Sink& sink) {
@@ -248,8 +248,8 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (cluster == nullptr) [[unlikely]]
     return;
 
-  // A counter is incremented atomically, which waits for all earlier memory accesses. So calls are
-  // counted last, and the counters are prefetched while the picker works.
+  // An atomic increment of a counter (striped.hpp) would wait for all earlier memory accesses. So
+  // calls are counted last, and the counters are prefetched while the picker works.
   cluster->use_counter().prefetch();
   const CallStats* stats = cluster->stats();
   if (stats != nullptr) stats->prefetch();
@@ -335,7 +335,7 @@ absl::Status Router::describe(const absl::Status& why,
   const ResolutionNotes& notes = snapshot.notes == nullptr ? none : *snapshot.notes;
   const std::string node =
       names_.node_id.empty() ? notes.node : absl::StrCat("node ID: ", names_.node_id);
-  // A text from a resolver, or one that describe() has made before, already names the target and
+  // A text from a resolver, or one that describe() has made before, may already name the target and
   // the node. Both names are removed here and added once below. If the text ends with "(…; node)",
   // the new details go into that bracket.
   std::string text = cut(why.message());

@@ -10,8 +10,11 @@
 //
 // The response to a call with a session (A55) may have to set a cookie: Pick::set_cookie().
 //
-// Thread-safe and lock-free; a complete pick allocates nothing. A pick is counted in the CallStats
-// of the leaf cluster that takes the call, else in those of the route's cluster. The router sends
+// Thread-safe. A pick takes no lock, except liburcu's at the first pick of a thread. A complete
+// pick usually allocates nothing. It may allocate when a filter changes the call, when a header is
+// joined, rewritten or matched by a regular expression, or for the cookie of a session. The pick of
+// a routed call is counted in the CallStats of the leaf cluster that takes the call, else in those
+// of the route's cluster. The router sends
 // the asks of pickers (such as "connect this address"), and never waits for an answer.
 //
 // The texts of all failures have one form, in which nothing is said twice:
@@ -47,11 +50,11 @@ struct CallerNames {
 struct CallArgs {
   /// The text that routes match: "/package.Service/Method", or the path of a URL without its query.
   absl::string_view path;
-  /// The call's headers, for header matchers and hash policies (A42). Only headers that routes name
-  /// are read, on the thread that picks. Null: the call has none.
+  /// The call's headers. Only headers that routes (A31, A42), filters and policies name are read,
+  /// on the thread that picks. Null: the call has none.
   const HeaderSource* headers = nullptr;
   /// All random choices of the call are computed from this number: weighted clusters, fractions,
-  /// drops, localities, endpoints, and the place on a ring when the route has no hash policy. Give
+  /// drops, localities, endpoints, and the place on a ring when the call has no hash. Give
   /// each attempt of each call another number, and all picks of one attempt the same one.
   std::uint64_t seed = 0;
   /// Receives the hostname of the picked endpoint, when the route has auto_host_rewrite and the
@@ -245,7 +248,7 @@ class Router {
   [[gnu::hot]] void look(Pick& pick, const CallArgs& call, const Sink& sink) const;
 
   /// Matches the call's route, and runs its filters. Returns no cluster if the call cannot be
-  /// routed; `pick` then has the reason.
+  /// routed; `pick` then has the reason, or waits for a configuration.
   template <typename Sink>
   Selection route(const Snapshot& snapshot,
                   const CallArgs& call,

@@ -2,8 +2,8 @@
 #include "lb/pick/snapshot_cell.hpp"
 
 // _LGPL_SOURCE makes liburcu's read-side functions inline, because function calls would slow each
-// pick down. liburcu's headers say of the three functions used in this file that they are short
-// enough for the LGPL to let any code inline them. For sanitizers and clang's analyzer the
+// pick down. liburcu's headers say of the three read-side functions used in this file that they are
+// short enough for the LGPL to let any code inline them. For sanitizers and clang's analyzer the
 // functions are not inline, because these tools would report false errors in the inline code.
 // ThreadSanitizer would see only half of the synchronisation. Builds with AddressSanitizer also
 // check alignment, and liburcu aligns a thread's record less than the record's type declares. The

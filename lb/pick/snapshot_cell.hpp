@@ -40,8 +40,8 @@ struct alignas(kCacheLine) Snapshot {
   absl::Status failure;
   /// Finds the host that a call's cookie names; see record_sessions().
   SessionLead sessions;
-  /// All clusters that calls may still hold: those of the selector, and earlier ones. A restarted
-  /// channel actor takes them over from here. Null: none.
+  /// All clusters that calls may hold: those of the selector, earlier ones, and those of a selector
+  /// that is not published yet. A restarted channel actor takes them over from here. Null: none.
   std::shared_ptr<const ClusterRefs> clusters;
   /// Errors and the node id for the texts of failed calls. Null: none.
   ResolutionNotesPtr notes;

@@ -7,8 +7,8 @@
 // A filter's configuration comes from the most specific level that has one: weighted cluster,
 // route, virtual host, then the listener's own. Levels are not merged. Disabled filters, and
 // filters that would do nothing, are left out. A chain without filters is null, and costs calls
-// nothing. The router filter ends the chain: it stands for the pick itself. Equal chains are one
-// object.
+// nothing. The router filter ends the chain: it stands for the pick itself. Equal chains of one
+// selector are one object.
 //
 // An override may have the configuration type of another filter. Only this code can notice that:
 // the override comes with the route, the filter's type with the listener. Calls with such an
@@ -65,7 +65,7 @@ class FilterChains {
 
   FilterChainPtr compile(const Configs& configs);
 
-  const std::span<const HttpFilter> filters_;  // All filters but the router.
+  const std::span<const HttpFilter> filters_;  // The filters before the router.
   const FaultOptions options_;
   std::set<std::string> cookies_;
   std::unordered_multimap<std::size_t, std::pair<Configs, FilterChainPtr>> made_;

@@ -13,7 +13,7 @@
 // different paths, so the data is seldom in the CPU's cache, and a look-up takes as long as its
 // successive cache misses. To have few of them, the slot of the whole path is prefetched before
 // prefixes are looked up. And the slot of a text with one route has that route's position, so that
-// the call need not wait for the record.
+// the CPU can go on with the route before the record, which confirms the text, has come.
 //
 // Immutable; collect() runs on any thread. A path is bytes; case means ASCII case.
 
@@ -85,7 +85,7 @@ class PathIndex {
   std::vector<std::uint32_t> records_;
   std::size_t longest_path_ = 0;
   std::vector<std::uint32_t> prefix_sizes_;  ///< Each size once, ascending.
-  std::bitset<256> last_bytes_;              ///< The last byte of each prefix.
+  std::bitset<256> last_bytes_;  ///< The last byte of each prefix, in both cases if ignore_case_.
 };
 
 }  // namespace signalbox::lb

@@ -7,8 +7,8 @@
 //   pattern                                     ─▶ [literal_prefix] ─▶ how every match begins
 //   many patterns                               ─▶ [RegexSet]       ─▶ those that match, at once
 //
-// RE2 reads each byte of a text once, so matching takes time in proportion to the text, whatever
-// the pattern.
+// RE2 does not backtrack, so the time of a match grows in proportion to the text, whatever the
+// pattern.
 
 #pragma once
 
@@ -32,15 +32,16 @@ using RegexPtr = std::shared_ptr<const re2::RE2>;
 /// Compiles the pattern with as much memory as it needs, up to 64 MiB. Never null; check ok().
 RegexPtr compile_regex(const std::string& pattern);
 
-/// Compiles the regular expressions of one snapshot's routes, each text once. Their memory, which
-/// grows as they match, is limited to about 64 MiB together (or to 64 KiB each if that is more). A
-/// pattern that needs more to compile gets more. For one thread.
+/// Compiles regular expressions of one snapshot's routes, each text once. The matchers have one
+/// pool, the hash policies another. The memory of a pool's expressions, which grows as they match,
+/// is limited to about 64 MiB together (or to 64 KiB each if that is more). A pattern that needs
+/// more to compile gets more. For one thread.
 class RegexPool {
  public:
   /// `patterns`: about how many different patterns get() will be called for.
   explicit RegexPool(std::size_t patterns);
 
-  /// The compiled pattern, as compile_regex() makes it.
+  /// The compiled pattern. Never null; check ok().
   RegexPtr get(const std::string& pattern);
 
  private:
@@ -57,9 +58,9 @@ std::string literal_prefix(absl::string_view pattern);
 class RegexSet {
  public:
   /// Precondition: every pattern compiles. The memory, which includes states that match() adds, is
-  /// 1 MiB for each pattern, but at most 64 MiB / `share`, and at least 1 MiB. All sets of
-  /// a snapshot share 64 MiB. `share`: the number of patterns in all these sets, divided by the
-  /// number of patterns in this set.
+  /// 1 MiB for each pattern, but at most 64 MiB / `share`, and at least 1 MiB. `share`: the number
+  /// of patterns of all paths in the snapshot, divided by the number of patterns in this set. So
+  /// the sets of a snapshot share about 64 MiB.
   explicit RegexSet(const std::vector<std::string>& patterns, double share = 1);
 
   /// The indices of the patterns that match the whole text, ascending. Valid until this thread

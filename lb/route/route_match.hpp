@@ -7,15 +7,15 @@
 //                     └ PathIndex: routes that may match ─▶ in order: regex, headers, fraction
 //
 // A route matches when its path, all of its headers and its fraction do. The index finds only
-// routes with an exact path or a prefix that fits the call's path. So a call costs the same with
-// ten thousand routes as with ten. A regular expression is in the index by the literal text that it
+// routes with an exact path or a prefix that fits the call's path. So the cost of a call hardly
+// depends on the number of routes. A regular expression is in the index by the literal text that it
 // begins with. Many regular expressions that begin with the same text are matched in one pass. Up
 // to eight routes are tried without an index.
 //
 // Immutable. find() runs on any thread, and usually allocates nothing. It allocates when several
 // values of one header must be joined, or when more than sixteen prefixes of the path have routes.
-// It may also allocate when it tries a regular expression for the first time, or matches more than
-// eight regular expressions in one pass.
+// It may also allocate when it matches regular expressions: RE2 keeps states for the texts that it
+// has seen.
 //
 // Rules that may surprise (gRFC A28, A63, and gRPC's practice)
 //   – Several values of a header are compared as one text, joined by ",".

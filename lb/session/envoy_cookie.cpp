@@ -33,7 +33,7 @@ constexpr unsigned kLongestVarint = 10;
 constexpr std::size_t kDeepestGroup = 100;
 
 /// The part of a message that has not been read yet. It repeats the reader of xds/wire, because lb
-/// and xds do not include each other, and messages, which both include, holds no logic.
+/// and xds do not include each other, and messages, which both include, is for values alone.
 class Bytes {
  public:
   explicit Bytes(absl::string_view text) : rest_(text) {}

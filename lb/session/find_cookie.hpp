@@ -91,8 +91,8 @@ class CookieSearch {
     return true;
   }
 
-  // Whether `c` is surely neither white space nor a quote. False for "!" too, which costs only
-  // time: look_through() finds the same value.
+  // Whether `c` is surely neither white space nor a quote. False for "!" too, and perhaps for bytes
+  // beyond ASCII, which costs only time: look_through() finds the same value.
   static bool is_plain(char c) { return c > '"'; }
 
   // Searches the header when is_first() has not found the cookie.

@@ -12,8 +12,8 @@
 //
 // A seat (the cache line with all that a call to one host needs) is found by the hash of the
 // cookie's text. Reading a seat costs a cache miss. So when exactly one cluster has sessions, and
-// their cookies have one name, the seat is prefetched before the route is looked for, and is in the
-// cache when the pick needs it.
+// their cookies have one name, the seat is prefetched before the route is looked for, and is
+// usually in the cache when the pick needs it.
 //
 // The steps are functions of their own, so that their code takes no room in the instruction cache
 // of calls without a session.
@@ -69,7 +69,7 @@ struct Foresight {
   /// Where the search for the cookie's seat begins; null: no cookie to look for, or no seats.
   const Seat* seat = nullptr;
 
-  /// Prefetches the counters that the call will write if it goes to the seat's host.
+  /// Prefetches the counter and the mark that the call will write if it goes to the seat's host.
   void prefetch_marks() const {
     if (seat != nullptr) seat->prefetch_marks();
   }

@@ -15,8 +15,8 @@
 // neither outlier detection nor health checks find it unfit. So an ejected endpoint gets no calls
 // by cookie either.
 //
-// Immutable, but for HostSlot::asked: of all picks with one HostSlots, only one sends the ask to
-// connect a host (or to create its subchannel).
+// Immutable, but for HostSlot::asked: of all picks with one HostSlots, only one for each host sends
+// the ask to connect the host (or to create its subchannel).
 
 #pragma once
 

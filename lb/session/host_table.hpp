@@ -33,7 +33,7 @@ struct Host {
   /// The addresses that a cookie for this host names, comma-separated: `address`, then others of
   /// the same endpoint (A55-23).
   std::string hosts;
-  CookieKey cookie;  ///< The hash of an unsealed cookie with `hosts` and the cluster.
+  CookieKey cookie;  ///< The hash of an unsealed cookie, in gRPC's form, of `hosts` and cluster.
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
   SessionMarkPtr mark;                 ///< Never null.

@@ -9,7 +9,7 @@
 //
 // Among thousands of hosts, the data of a call's host is rarely in the CPU's cache. The seat is
 // found by the hash of the cookie's text, without decoding it. So the seat can be prefetched as
-// soon as the call comes, and is in the cache when the route has been found.
+// soon as the call comes, and is usually in the cache when the route has been found.
 //
 // hosts() knows all hosts, also those without a seat. Few calls need it.
 //

@@ -181,8 +181,8 @@ struct alignas(kCacheLine) Session final : SessionHint {
   }
 
   /// Call it after a pick. Counts the AffinityResult, and writes the Set-Cookie if the response
-  /// needs one (A55-21, A55-24). `stats`: null: nothing is counted. Precondition: it is the first
-  /// pick of the call, or forget() was called.
+  /// needs one (A55-21, A55-24). `stats`: null: nothing is counted. Precondition: no earlier pick
+  /// of the call was complete, or forget() was called since.
   void settle(const Affinity& affinity,
               PickOutcome outcome,
               const ClusterName& cluster,
@@ -253,7 +253,8 @@ struct alignas(kCacheLine) Session final : SessionHint {
   bool has_moved_ = false;  // The last pick was complete, and chose hosts_, not the cookie's hosts.
   bool is_elsewhere_ = false;  // The next pick tries hosts_, not the cookie's hosts.
   CookieKey key_;              // The hash of value_.
-  // The decoded cookie: views into decoded_. Without hosts: the cookie is unread or unusable.
+  // The decoded cookie: views into decoded_. Without hosts: the cookie is missing, unread or
+  // unusable.
   CookieHost own_;
   KeptText kept_;
   KeptText kept_value_;

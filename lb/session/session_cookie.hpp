@@ -27,7 +27,7 @@ namespace signalbox::lb {
 
 /// The longest value of a session's cookie that is read or written. It decodes to less than 4 KiB.
 inline constexpr std::size_t kLongestCookieValue = (std::size_t{4} << 10U) / 3 * 4;
-/// The most addresses that a cookie may name. A pick looks up each address in each leaf of an
+/// The most addresses that a cookie may name. A pick may look up each address in each leaf of an
 /// aggregate, so a forged list would make the pick expensive. Endpoints usually have one or two
 /// addresses (A61). For an endpoint with more than this, cookies name the first addresses.
 inline constexpr std::size_t kMostCookieHosts = 8;

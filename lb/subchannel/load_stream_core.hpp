@@ -92,7 +92,7 @@ class LoadStreamCore {
   std::variant<Idle, Open, Waiting, Refused, Lost> state_;
   std::map<std::uint64_t, Duration> periods_;  ///< By listener.
   std::uint64_t number_ = 0;                   ///< The number of the last stream or timer.
-  Duration backoff_{};                         ///< Without jitter; 0: no stream has failed lately.
+  Duration backoff_{};                         ///< Without jitter; 0: no stream has ended yet.
   Instant not_before_ = Instant::min();        ///< When the next stream may be opened (L3).
 };
 

@@ -31,8 +31,8 @@
 //       the time of the death.
 //   I5  Every change of a subchannel is reported to all holders with a live hold, in the order of
 //       their paths. Every acquisition is answered with a report of the present state, except one
-//       by the keeper of an address that has left its table. Reports on several addresses go out in
-//       the order of the addresses.
+//       by the keeper of an address that has left its table. The order of reports on several
+//       addresses never depends on the hash table.
 //   I6  Health changes the reports to holders, never a connection (A61). An endpoint is healthy
 //       while neither outlier detection nor health checks find it unfit. Neither of the two undoes
 //       what the other has found.
@@ -42,7 +42,7 @@
 //       kMostInHurry addresses are CONNECTING or in TRANSIENT_FAILURE. So the loss of thousands of
 //       addresses does not cause thousands of quick attempts.
 //   I9  One holder, the keeper, may keep sessions on the addresses of a table (KeepSessions). The
-//       keeper gets every report of these addresses, before the other holders, and without a hold
+//       keeper learns every change of these addresses, before the other holders, and without a hold
 //       too. It holds only addresses of the table, and only while no other holder does (A75-25).
 //       Its hold begins when the last other hold ends, in the same step, if a session used the
 //       address within the idle timeout (A75-34). Its hold also begins when the keeper acquires the
@@ -103,7 +103,8 @@ class SubchannelMapCore {
   /// subchannel now; nullopt: the subchannel was stopped. An address may be listed twice.
   std::vector<std::pair<Address, std::optional<SubchannelSeen>>> take_changes();
 
-  /// Throws BrokenInvariant unless all invariants hold. O(n): for tests and the simulator.
+  /// Throws BrokenInvariant if a record contradicts an invariant. Visits all entries: for tests and
+  /// the simulator.
   void check_invariants() const;
 
   /// The number of subchannels.

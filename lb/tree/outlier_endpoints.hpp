@@ -76,9 +76,9 @@ class OutlierEndpoints {
   explicit OutlierEndpoints(std::shared_ptr<Retirement> retirement)
       : retirement_(std::move(retirement)) {}
 
-  /// Replaces the list of endpoints; null: none. The list has the healthy and the degraded
-  /// endpoints of each priority, not the unhealthy ones. A new endpoint begins at zero. An endpoint
-  /// that leaves the list is forgotten, with its ejection.
+  /// Replaces the list of endpoints; null: none. The list has the endpoints in
+  /// Priority::localities and Priority::degraded, not those in Priority::unhealthy. A new endpoint
+  /// begins at zero. An endpoint that leaves the list is forgotten, with its ejection.
   void update(const EndpointsPtr& endpoints);
 
   std::size_t size() const { return order_.size(); }

@@ -15,8 +15,9 @@
 // lb/session/host_slots decides which addresses can be used, and finds the host of a known cookie
 // without decoding it.
 //
-// Lock-free, allocates nothing on the complete path. Writes only SessionMarks (the time of a host's
-// last use) and, once for each host, the flag that its ask was sent.
+// Takes no lock. Allocates nothing on the complete path, unless it has to decode a cookie. Writes
+// only SessionMarks (the time of a host's last use) and, once for each host, the flag that its ask
+// was sent.
 //
 // Source: gRFC A75 (the pick), A55 (strict is Envoy's), A61 (several addresses).
 

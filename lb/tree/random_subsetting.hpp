@@ -11,8 +11,8 @@
 //
 // Invariants
 //   I1  With at most subset_size endpoints the child gets the list itself.
-//   I2  A locality with the same chosen endpoints as before keeps its pointer, so the child sees no
-//       change.
+//   I2  An unchanged locality of which the same endpoints are chosen as before keeps its pointer.
+//       So the child sees no change.
 //   I3  The HostReport covers only the subset, because this client uses no other endpoints.
 
 #pragma once

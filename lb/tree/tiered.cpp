@@ -250,7 +250,7 @@ class Tiered final : public Policy {
   Published published_;
   absl::Status failure_;
   PickerPtr failure_picker_;
-  // The picker published last, and its parts.
+  // The picker that make_tiered_picker() made last, and its parts.
   TieredParts shown_parts_;
   PickerPtr shown_;
 };

@@ -7,12 +7,13 @@
 //   leaves' pickers ────────────────────────────┴▶ Picker::pick: draw ─▶ table ─▶ leaf, with tier
 //          └▶ SessionHomes ─▶ a call of a session: the leaf that has its host (ENV-27)
 //
-// Lock-free, allocates nothing on the complete path. A pick costs one draw and one look-up
-// (ENV-19). Exception: a call with a host in its session cookie goes to the leaf that can do most
-// for that host (the best HostPromise; the first leaf of equals), whatever the loads are.
-// override_host in that leaf sends the call to the host, or lets it wait for the host. When no leaf
-// can use the host, the call is drawn, or fails if its session is strict. If a leaf knows the host
-// of a strict call, the call fails in that leaf, which can say what is wrong with the host.
+// Takes no lock. Allocates nothing on the complete path, unless it has to decode a cookie. A pick
+// costs one draw and one look-up (ENV-19). Exception: a call with a host in its session cookie goes
+// to the leaf that can do most for that host (the best HostPromise; the first leaf of equals),
+// whatever the loads are. override_host in that leaf sends the call to the host, or lets it wait
+// for the host. When no leaf can use the host, the call is drawn, or fails if its session is
+// strict. If a leaf knows the host of a strict call, the call fails in that leaf, which can say
+// what is wrong with the host.
 
 #pragma once
 

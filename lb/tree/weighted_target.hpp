@@ -14,7 +14,8 @@
 //       that would make it connect.
 //   W2  A change of the aggregated state is published at once. Changes of pickers alone wait for
 //       the end of a burst of events (RebuildSoon).
-//   W3  The policy's HostReport is the sum of its children's HostReports.
+//   W3  The policy's HostReport is the sum of its children's. A child without a HostReport counts
+//       as hosts_of() says (health/host_count.hpp).
 
 #pragma once
 
