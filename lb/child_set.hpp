@@ -83,7 +83,8 @@ class ChildSet {
 
   void stop(const ChildName& name, LbEffects& effects);
 
-  /// Stops waiting for the child's answer, because the child will be stopped or has taken too long.
+  /// Stops waiting for the child's answer to what it was sent: the child will be stopped, has taken
+  /// too long, or is about to get a newer configuration.
   void excuse(const ChildName& name);
 
   /// Stops every child.

@@ -19,7 +19,7 @@
 
 namespace signalbox::lb {
 
-/// The least factor. With 0 an endpoint would count as one without a weight.
+/// The least factor, whatever min_weight_percent says. Schedulers need factors above 0.
 inline constexpr double kLeastSlowStartFactor = 1e-4;
 
 /// The factor of the weight of an endpoint that became READY `age` ago: from kLeastSlowStartFactor

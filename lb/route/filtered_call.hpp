@@ -32,7 +32,8 @@ using AddedHeaders = std::vector<std::pair<std::string, std::string>>;
 struct Filtered {
   Duration delay{};  ///< The sum of all delays; 0 once it is over.
   Instant due{};     ///< The end of the delay; see Pick::begin_delay().
-  /// Objects that filters gave to FilterCall::delay(); destroyed when the delay is over.
+  /// Objects that filters gave to FilterCall::delay(); destroyed when the delay is over or the call
+  /// has ended.
   std::vector<std::shared_ptr<const void>> holds;
   std::optional<absl::Status> end;  ///< How the call ends after the delay; nullopt: it is picked.
   AddedHeaders headers;

@@ -39,8 +39,8 @@
 namespace signalbox::lb {
 
 /// The state of each host of a HostTable, in the table's order, as the subchannel map reported it.
-/// nullopt: no policy holds a subchannel to the address, or sessions may not stay on the host
-/// (Host::allowed).
+/// nullopt: no policy holds a subchannel to the address, its report has not come yet, or sessions
+/// may not stay on the host (Host::allowed).
 using HostStates = std::vector<std::optional<SubchannelStateChanged>>;
 
 /// One host and its state.
