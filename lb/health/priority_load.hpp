@@ -5,9 +5,9 @@
 //   hosts by priority ─▶ [health scores ─▶ normalised total ─▶ loads] ─▶ the picker's draws
 //
 // The priorities of all clusters are one list: the priorities of the first cluster, then those of
-// the second, and so on (ENV-5). The integers are exactly Envoy's: divisions round down, and the
-// remainder goes to the first priority with a healthy score above 0, else to the first with a
-// degraded score above 0.
+// the second, and so on (ENV-5). While a score is above 0, the integers are exactly Envoy's:
+// divisions round down, and the remainder goes to the first priority with a healthy score above 0,
+// else to the first with a degraded score above 0.
 //
 // Pure. Loads are computed when health changes, never by a pick.
 //

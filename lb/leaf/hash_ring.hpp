@@ -7,7 +7,8 @@
 // Each endpoint has points in proportion to its weight. Its point number n is at
 // XXH64(key + "_" + n). The lightest endpoint gets a whole number of points: as few as give the
 // ring at least `min` points in all. If that would be more than `max`, the ring has `max` points.
-// Envoy and gRPC build the same ring, so all clients map a hash to the same endpoint.
+// Envoy and gRPC build the same ring from the same keys, weights and sizes, so all clients map a
+// hash to the same endpoint.
 //
 // An endpoint without a point gets no calls. That happens to light endpoints if `max` limits the
 // ring, and whenever there are more endpoints than points.

@@ -127,7 +127,7 @@ class LeastRequestPicker final : public Picker {
   // Draws choices_ endpoints, and returns the one with the fewest calls in flight. kWeighs (slow
   // start): endpoints are drawn by weight, and an endpoint's calls in flight are divided by its
   // weight before they are compared. If no calls are in flight, the first drawn endpoint is
-  // returned, so the shares of calls are exactly the weights.
+  // returned, so the shares of calls follow the weights.
   template <bool kWeighs, typename Sink>
   std::size_t choose_from(const PickArgs& args, const Sink& sink) const {
     std::size_t best = sample<kWeighs>(args, 0);

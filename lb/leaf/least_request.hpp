@@ -16,7 +16,7 @@
 // With slow_start_config (Envoy), endpoints that became READY lately have smaller weights
 // (warmth.hpp). While the weights differ, endpoints are drawn by weight, and the call goes to the
 // drawn endpoint with the fewest calls in flight for its weight. Without calls in flight the shares
-// are exactly the weights. With many calls, the calls in flight follow the weights.
+// follow the weights. With many calls, the calls in flight follow the weights.
 
 #pragma once
 

@@ -55,7 +55,7 @@ class Petiole : public Policy {
   /// Requests a new picker, which may be delayed like one for Need::kMayWait.
   void want_picker() { pace_.need(PickerPace::Need::kMayWait); }
 
-  /// "<name>: 2 of 3 endpoints failed; last error: …", or "<name>: no endpoints".
+  /// Such as "<name>: 2 of 3 endpoints failed; last error: …", or "<name>: no endpoints".
   absl::Status failure() const;
 
   /// Reads the policy's own configuration, before endpoints() gets the endpoints of the same

@@ -8,8 +8,8 @@
 //
 // Nearly every call of a session finds its host READY. Among thousands of hosts, the data of that
 // host is rarely in the CPU's cache. So all data that the call needs is in one cache line, the
-// host's seat. The seat is found by the hash of the undecoded cookie (Seats). A cookie is decoded
-// only when no seat has its hash; then its hosts are looked up in the slots.
+// host's seat. The seat is found by the hash of the undecoded cookie (Seats). A pick decodes a
+// cookie only when no seat has its hash; then the cookie's hosts are looked up in the slots.
 //
 // A host is fit if sessions may stay on an endpoint of its health (override_host_status), and if
 // neither outlier detection nor health checks find it unfit. So an ejected endpoint gets no calls
