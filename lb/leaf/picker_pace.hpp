@@ -16,7 +16,7 @@
 //   another text of a failure, still all failed      fails with the text before          kMayWait
 //   a READY endpoint is lost, unfit or removed       goes to a dead or unfit endpoint    kNow
 //   a READY endpoint has another connection          goes to a dead connection           kNow
-//   the configuration, or what it says of endpoints  follows the old configuration       kNow
+//   the configuration, or data of a READY endpoint   follows the old configuration       kNow
 //   an endpoint for which calls wait (ring_hash)     waits                               kNow
 //
 // A change of the policy's state (the first READY, the last loss, TRANSIENT_FAILURE) is not paced:

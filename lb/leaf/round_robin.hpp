@@ -17,9 +17,9 @@
 // Invariants
 //   I1  The policy is READY while any endpoint is READY, else CONNECTING while any is CONNECTING or
 //       IDLE, else TRANSIENT_FAILURE.
-//   I2  Each stripe of threads (striped.hpp) has a position of its own. So no pick writes a cache
-//       line that another stripe reads. A thread that has its stripe to itself gives the endpoints
-//       even shares while the picker stays the same.
+//   I2  Each stripe of threads (striped.hpp) has a position of its own, on its own cache line. No
+//       pick reads or writes the position of another stripe. A thread that has its stripe to itself
+//       gives the endpoints even shares while the picker stays the same.
 
 #pragma once
 

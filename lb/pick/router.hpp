@@ -14,8 +14,8 @@
 // pick usually allocates nothing. It may allocate when a filter changes the call, when a header is
 // joined, rewritten or matched by a regular expression, or for the cookie of a session. The pick of
 // a routed call is counted in the CallStats of the leaf cluster that takes the call, else in those
-// of the route's cluster. The router sends
-// the asks of pickers (such as "connect this address"), and never waits for an answer.
+// of the route's cluster. The router sends the asks of pickers (such as "connect this address"),
+// and never waits for an answer.
 //
 // The texts of all failures have one form, in which nothing is said twice:
 //
@@ -68,7 +68,8 @@ struct CallArgs {
 };
 
 /// The result of a call's pick. Holds references to the call's cluster and connection until it is
-/// destroyed (on any thread). May outlive snapshot, picker and policy. Move-only.
+/// destroyed (on any thread); put_off() releases the connection earlier. May outlive snapshot,
+/// picker and policy. Move-only.
 class Pick {
  public:
   PickOutcome outcome() const { return outcome_; }
