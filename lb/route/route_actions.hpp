@@ -30,7 +30,7 @@ namespace signalbox::lb {
 
 /// The clusters that a route can choose; never empty. A single one, the usual case, needs no
 /// allocation. A cluster of weight 0 is never drawn, because its `end` is that of the cluster
-/// before it; only a filter can choose it, for a session's cookie (A60).
+/// before it; only a filter can choose it, such as stateful_session (A60).
 using Shares = absl::InlinedVector<RouteCluster, 1>;
 
 struct Forward {
