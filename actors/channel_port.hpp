@@ -4,7 +4,7 @@
 //
 //   channel actor ─▶ cell (snapshots), listener (their publication) ─▶ data-plane threads
 //
-// The data plane and the channel actor own the port together. The cell and the listener outlive a
+// The data plane and the target's actors own the port together. The cell and the listener outlive a
 // channel actor, so a restarted channel actor finds the last snapshot still in use.
 
 #pragma once

@@ -12,7 +12,7 @@
 //
 // Keepalive pings find a server that vanished without closing the connection. Its stream is closed
 // after keepalive_time + keepalive_timeout. A server may complain of too many pings (a GOAWAY with
-// too_many_pings). That stream ends, and all later streams ping half as often (A8).
+// too_many_pings). That stream ends, and later streams of the transport ping half as often (A8).
 
 #pragma once
 
