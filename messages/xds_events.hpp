@@ -74,7 +74,8 @@ struct OpenStream {
   std::uint64_t stream = 0;
 };
 
-/// Closes the stream. No event follows.
+/// Closes the stream. Events of the stream that come afterwards were sent before; their `stream` is
+/// an old number.
 struct CloseStream {
   std::uint64_t stream = 0;
 };
