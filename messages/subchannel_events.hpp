@@ -237,7 +237,7 @@ struct StopHealthChecks {
   Address address;
 };
 
-/// Tells the policy that keeps sessions (SessionsKept) that the address has no subchannel any more.
+/// Tells the policy that keeps sessions (SessionsKept) that the address has no subchannel.
 struct NotifyGone {
   Holder holder;
   Address address;
