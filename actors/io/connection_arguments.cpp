@@ -72,7 +72,7 @@ void set(const char* name, int value, grpc::ChannelArguments& arguments) {
   put_first(arguments);
 }
 
-// The authority without its port. An authority with several colons is an IPv6 address: it is
+// The authority without its port. An authority with several colons counts as an IPv6 address: it is
 // returned whole, also if it has a port, such as "[::1]:80".
 absl::string_view host_in(absl::string_view authority) {
   const std::size_t colon = authority.find(':');
