@@ -98,8 +98,8 @@ absl::Status status_of(const grpc::Status& status,
   return absl::UnavailableError(status.error_message());
 }
 
-// One stream. Its StreamHandle and the Tag of each started operation own the Call together; the
-// last owner destroys it.
+// One stream. Its StreamHandle, the Tag of each started operation and a callback of explain() own
+// the Call together; the last owner destroys it.
 class Call : public std::enable_shared_from_this<Call> {
  public:
   Call(const GrpcAdsOptions& options,
