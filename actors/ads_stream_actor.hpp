@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The actor around xds::AdsSession, the session with one control-plane server. The actor owns the
-// stream. The transport's threads send the received bytes to the actor as messages.
+// stream. The transport's callbacks send the received bytes to the actor as messages.
 
 #pragma once
 

@@ -176,8 +176,8 @@ void ChannelState::launch_watcher() {
   protocol::send(self, watcher, referenced);
 }
 
-// Logs each generation once, with its first snapshot. Further snapshots of the generation are
-// published whenever a picker changes.
+// Logs a generation with the first snapshot of it that this actor publishes. Further snapshots of
+// the generation, which a changed picker or note causes, are not logged.
 void ChannelState::log_applied(Generation generation) {
   if (std::exchange(shown, generation) == generation || !environment->log) return;
   environment->log({LogLevel::kInfo,
@@ -215,7 +215,8 @@ void ChannelState::record_applied(Generation generation, const lb::ConfigApplied
 }
 
 // Logs once that the target is served: when the channel is READY for the first time. Later changes
-// of its state are in the metrics alone.
+// of its state are not logged. If an earlier actor of the channel has published a configuration,
+// nothing is logged.
 void ChannelState::announce(ConnectivityState state) {
   if (is_announced || state != ConnectivityState::kReady || newest == nullptr) return;
   is_announced = true;

@@ -4,7 +4,7 @@
 //
 //   channel actor ─▶ cell (snapshots), listener (their publication) ─▶ data-plane threads
 //
-// The data plane and the channel actor own the port together. The cell and the listener outlive a
+// The data plane and the target's actors own the port together. The cell and the listener outlive a
 // channel actor, so a restarted channel actor finds the last snapshot still in use.
 
 #pragma once
@@ -30,8 +30,9 @@ class PublicationListener {
   virtual void published(std::uint64_t sequence, ConnectivityState state) = 0;
 };
 
-/// A text that names the resource or the DNS name for which the target's first configuration waits.
-/// The error of a call that stops waiting for a configuration contains this text. Thread-safe.
+/// A text that names the resource or the DNS name for which the target's first configuration waits,
+/// or "a configuration" if none is known. The error of a call that stops waiting for a
+/// configuration contains this text. Thread-safe.
 class AwaitedText {
  public:
   void set(std::string text) {

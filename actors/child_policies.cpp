@@ -59,8 +59,9 @@ void ChildPolicies::lost(const ChildName& name) {
   if (hopeless) hooks_.given_up(name);
 }
 
-// Restarts the child after its restart delay. Ignores a `due` with a number that the child does not
-// await: that `due` was meant for an earlier child of the same name, which was stopped.
+// The child's restart delay is over: restarts the child, unless the children are held back or no
+// configuration is left for it. Ignores a `due` with a number that the child does not await: that
+// `due` was meant for an earlier child of the same name, which was stopped.
 void ChildPolicies::restart_due(const protocol::RestartDue& due) {
   const ChildName name(due.what);
   const auto found = children_.find(name);

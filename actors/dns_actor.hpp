@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The dns actor looks up one name, then ends. Only dns actors may block, because each has a thread
-// of its own (Environment::detached_lookups).
+// The dns actor looks up one name, then ends. Only dns actors may block, because in a runtime each
+// has a thread of its own (Environment::detached_lookups).
 
 #pragma once
 

@@ -5,8 +5,9 @@
 //   Runtime::dump ─▶ supervisor ─▶ xds_client ─▶ [answer()] ─▶ the future
 //
 // Invariants
-//   D1  The waiting thread always gets an answer: UNAVAILABLE when the last owner drops the reply
-//       without an answer (the actor that held the reply died, or the runtime ends).
+//   D1  When the last owner drops the reply without an answer (the actor that held the reply died,
+//       or the runtime ends), the future gets the answer UNAVAILABLE. So a thread waits in vain
+//       only for an actor that is stuck.
 //   D2  Only the first call of answer() has an effect.
 //
 // One message owns the reply, so only one thread at a time uses it.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Environment — the services and settings that actors get from outside. A runtime fills it with
-// implementations over sockets, a simulation with fakes. Actors share it, and it does not change
-// once it is made. A channel actor makes a copy for the policies of its target.
+// Environment — the services and settings that actors get from outside. A runtime fills it with the
+// real implementations, a simulation with fakes. Actors share it, and it does not change once it is
+// made. A channel actor makes a copy for the policies of its target.
 
 #pragma once
 

@@ -9,13 +9,15 @@
 // of unused MB.
 //
 // Invariants
-//   H1  No trim is planned before TrimPlan::kMany subchannels have ended since the last plan.
+//   H1  A plan of trims begins each time another TrimPlan::kMany subchannels have ended, and at no
+//       other time. It replaces the rest of the plan before.
 //   H2  A plan has TrimPlan::kPauses.size() trims, because some memory is freed late, such as
 //       gRPC's after its back-off. The time between two trims is at least TrimPlan::kLeastPause.
 //   H3  record_end() never waits for a trim. A trim holds the lock of one arena at a time, and runs
 //       on no thread that serves calls or actors.
-//   H4  After the first trim, glibc keeps at most kMostAtTop bytes free at the end of an arena in
-//       which blocks are freed, unless the program changes M_TRIM_THRESHOLD.
+//   H4  After the first trim, glibc returns the free end of an arena when a block before it is
+//       freed and the end is longer than kMostAtTop bytes, unless the program changes
+//       M_TRIM_THRESHOLD.
 
 #pragma once
 
@@ -74,7 +76,7 @@ class HeapTrimmer {
   /// Records that a subchannel has ended. Thread-safe.
   void record_end();
 
-  /// The most bytes that glibc keeps free at the end of an arena after the first trim_heap().
+  /// The M_TRIM_THRESHOLD of glibc after the first trim_heap(), in bytes (H4).
   static constexpr int kMostAtTop = 1 << 20;
 
   /// Returns the free pages of glibc's heap to the system. Does nothing in a build without glibc.

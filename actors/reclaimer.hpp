@@ -6,9 +6,9 @@
 //   shared_ptr deleter ─▶ retire(tracked)  ─▶ wait until unused ─▶ destroy
 //
 // Invariants
-//   R1  While the runtime lives, only the thread of its ReclaimerThread waits for readers, never a
-//       thread that runs actors. The runtime joins that thread.
-//   R2  Snapshots are destroyed in the order in which they were retired.
+//   R1  While the runtime lives, the thread of its ReclaimerThread waits for the readers of
+//       snapshots, never a thread that runs actors. The runtime joins that thread.
+//   R2  While that thread lives, snapshots are destroyed in the order in which they were retired.
 
 #pragma once
 

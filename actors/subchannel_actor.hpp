@@ -14,8 +14,9 @@
 
 namespace signalbox::actors {
 
-/// Starts the subchannel actor of one address of a leaf cluster. The actor connects, reports the
-/// end of the connection, and waits (back-off) before it connects again.
+/// Starts the subchannel actor of one address of a leaf cluster. The actor connects when a
+/// ConnectRequested asks for it, reports each state to `map`, and waits (back-off) after a failed
+/// attempt.
 protocol::SubchannelActor spawn_subchannel(caf::actor_system& system,
                                            EnvironmentPtr environment,
                                            Address address,

@@ -168,8 +168,8 @@ struct MapState {
   lb::SubchannelMapCore core;
   protocol::Watches watches;
 
-  // A subchannel that has died, and the delay of its restarts. Kept until the subchannel has no
-  // holder.
+  // A subchannel that has died, and the delay of its restarts. Kept until the core stops the
+  // subchannel.
   struct Fallen {
     SubchannelSettings settings;
     RestartDelay delay;

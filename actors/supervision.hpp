@@ -19,15 +19,16 @@
 
 namespace signalbox::actors {
 
-/// The delay doubles with each death, and is the first delay again after a minute without a death.
-/// So an actor that dies often is restarted rarely.
+/// The delay doubles with each death, up to kLongest. After a minute without a death it is the
+/// first delay again. So an actor that dies often is restarted rarely.
 class RestartDelay {
  public:
   static constexpr Duration kFirst = std::chrono::milliseconds(100);
   static constexpr Duration kLongest = std::chrono::seconds(10);
   static constexpr Duration kQuiet = std::chrono::minutes(1);
-  /// The first delay of actors that open an ADS stream at once. The dead actor may just have opened
-  /// a stream, and a server must not see more than one new stream a second.
+  /// The first delay of actors that open a stream to a control plane, or have one opened, as soon
+  /// as they start. The dead actor may just have opened a stream, and a server must not see more
+  /// than one new stream a second.
   static constexpr Duration kFirstOfStream = std::chrono::seconds(2);
 
   explicit RestartDelay(Duration first = kFirst) : first_(first), next_(first) {}

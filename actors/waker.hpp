@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waker — after a new snapshot was published, runs the work that follows (queued picks, state
-// watches) on a thread of its own, so that this work delays no actor.
+// Waker — runs jobs on a thread of its own, so that they delay neither an actor nor a call. Most
+// jobs are the work that follows after a new snapshot was published: queued picks, state watches.
 //
-//   channel actor ─▶ post(job) ─▶ one joinable thread of the runtime ─▶ job()
+//   channel actor, … ─▶ post(job) ─▶ one joinable thread ─▶ job()
 //
 // Jobs run in the order of post(), one at a time. The destructor runs all posted jobs, then joins.
 

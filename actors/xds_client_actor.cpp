@@ -190,8 +190,9 @@ void XdsClientState::lose_stream(ServerId id) {
     feed(ServerReported{id, SubscriptionSent{type, {}}});
 }
 
-// The next stream to the server starts after kFirstOfStream (2 s) at the earliest, even if the
-// server is used again at once. So no server sees streams come and go quickly.
+// After an ads_stream was stopped, the next one to the server starts after kFirstOfStream (2 s) at
+// the earliest, even if the server is used again at once. So no server sees streams come and go
+// quickly.
 void XdsClientState::run(LeaveServer& order) {
   Server& server = servers.at(order.server);
   server.subscriptions.clear();

@@ -72,8 +72,8 @@ class FilterCall {
 };
 
 /// Immutable. Any thread calls it, concurrently and inside the snapshot's read section, so it must
-/// not block. Signalbox's own filters take no lock, and allocate nothing for a call that they let
-/// pass.
+/// not block. Signalbox's own filters take no lock, and allocate nothing for a call to which they
+/// do nothing.
 class CallFilter {
  public:
   virtual ~CallFilter() = default;

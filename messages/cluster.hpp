@@ -78,8 +78,8 @@ struct Cluster {
   /// An aggregate's metadata "signalbox": {"aggregate_mode": "priority" | "tiered"}. nullopt: the
   /// runtime's mode applies.
   std::optional<AggregateMode> aggregate_mode = {};
-  /// common_lb_config.healthy_panic_threshold, in whole percent. Read only for an aggregate in
-  /// tiered mode. nullopt: the runtime's threshold applies.
+  /// common_lb_config.healthy_panic_threshold, in whole percent. It has an effect only in tiered
+  /// mode of an aggregate, and in plans of that mode. nullopt: the runtime's threshold applies.
   std::optional<std::uint32_t> panic_threshold = {};
   /// nullopt: the cluster's load is reported to no server. An aggregate's own setting has no effect
   /// (A37).

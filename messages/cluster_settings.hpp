@@ -142,8 +142,9 @@ struct SystemRoots {
   friend auto operator<=>(const SystemRoots&, const SystemRoots&) = default;
 };
 
-/// How the cluster's connections are secured (A29). A connector uses exactly these settings or does
-/// not connect. RuntimeOptions::channel_credentials serve only clusters without these settings.
+/// How the cluster's connections are secured (A29). A connection that carries data uses exactly
+/// these settings, or is not made. RuntimeOptions::channel_credentials serve only clusters without
+/// these settings.
 struct UpstreamTls {
   std::variant<CertificateProvider, SystemRoots> roots;
   /// Signalbox's own certificate; nullopt: signalbox presents no certificate.

@@ -6,7 +6,8 @@
 //
 // A policy is one struct and one row of the variant. The struct has the policy's name, and says
 // when two configurations are equal in meaning: member by member, children included (Deep). The
-// struct of a policy of endpoints also has the rule by which plans spread calls (kSpread).
+// struct of a policy of endpoints also has the rule by which plans spread calls (kSpread); the rule
+// of pick_first depends on its settings, and is in lb/health/spread.
 //
 // A configuration contains the configurations of its children. The endpoints are not part of it:
 // they come in the same ConfigUpdated, and each child gets only the endpoints that it may use, its
@@ -39,7 +40,8 @@ struct LbConfig;
 using LbConfigPtr = std::shared_ptr<const LbConfig>;
 
 /// How a policy of endpoints spreads the calls of one priority, on average. Plans use it
-/// (lb/health/spread). A policy of endpoints without a kSpread does not compile there.
+/// (lb/health/spread). A policy that has neither a kSpread nor a spread_of() there does not
+/// compile.
 enum class CallSpread : std::uint8_t {
   kByLocality,  ///< By the weights of localities.
   kAlike,       ///< All endpoints alike.

@@ -35,7 +35,7 @@ struct SocketListener {
 
 struct Listener {
   std::string name;
-  /// Either the routes themselves or the RDS resource that holds them.
+  /// The routes themselves, or the RDS resource that holds them. A SocketListener has neither.
   std::variant<RdsName, std::shared_ptr<const RouteConfig>, SocketListener> routes;
   /// HttpConnectionManager.common_http_protocol_options.max_stream_duration.
   std::optional<Duration> max_stream_duration;

@@ -50,12 +50,12 @@ struct SettleLoad {
   std::uint64_t number = 0;
 };
 
-/// A report has been sent to the server. Only metrics use this event.
+/// A report has been sent to the server. Only metrics use this effect.
 struct LoadReportSent {};
 
 /// A remark for the log: the server asks for a report that it cannot have, or does not read
-/// reports, or the session failed. The session returns the same text only once. After a response
-/// from the server, it may return the text of a failure again.
+/// reports, or the session failed. The session returns the same text again only after many other
+/// texts, or, for the text of a failure, after a response from the server.
 struct LoadServerNoted {
   std::string text;
 };

@@ -34,13 +34,13 @@ struct LoadReported {
   std::uint64_t stream = 0;
 };
 
-/// The stream has ended, and not because of CloseLoadStream.
+/// The stream has ended. The core ignores the end of a stream that it has closed (CloseLoadStream).
 struct LoadStreamClosed {
   std::uint64_t stream = 0;
   absl::StatusCode code = absl::StatusCode::kUnknown;
 };
 
-/// The timer of StartLoadTimer is over.
+/// The timer of StartLoadTimer is over, or was cancelled. The core ignores a cancelled timer.
 struct LoadRetryDue {
   std::uint64_t timer = 0;
 };

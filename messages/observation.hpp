@@ -139,7 +139,7 @@ struct EndpointsCounted {
   friend bool operator==(const EndpointsCounted&, const EndpointsCounted&) = default;
 };
 
-/// A subchannel map has got new addresses, and has given up others.
+/// A subchannel map has got new addresses, or has given up others, or both.
 struct EndpointsChanged {
   ClusterName cluster;
   std::uint64_t added = 0;

@@ -36,9 +36,8 @@
 
 namespace signalbox {
 
-/// An established connection to one address: the result of a complete pick. The connector
-/// (actors/io) that made the connection owns its transport. A data plane casts a Connection to its
-/// own derived type.
+/// An established connection to one address: the result of a complete pick. A connector (actors/io)
+/// makes it. A data plane casts a Connection to the derived type that its connector makes.
 class Connection : public Tracked {
  public:
   explicit Connection(Address address) : address_(std::move(address)) {}

@@ -51,7 +51,7 @@ using SubchannelEvent =
 
 /// Begins an attempt to connect. If too many attempts run, the attempt waits for its turn
 /// (actors/io/attempt_turns.hpp). After its turn has come, Connected or ConnectFailed follows
-/// within `timeout`.
+/// within about `timeout` (Connector::connect() of actors/io/connector.hpp).
 struct OpenConnection {
   std::uint64_t attempt = 0;
   Duration timeout{};
@@ -96,7 +96,8 @@ struct HealthChecksBegun {};
 
 using HealthCheckEvent = std::variant<HealthChecksBegun, ProbeEnded, TimerFired>;
 
-/// Begins a probe. When the probe's turn has come, ProbeEnded follows within the check's timeout.
+/// Begins a probe. When the probe's turn has come, ProbeEnded follows within the check's timeout; a
+/// gRPC probe without a connection may take longer (Q3 of actors/io/health_prober.hpp).
 struct StartProbe {
   std::size_t check = 0;
   std::uint64_t number = 0;
@@ -236,7 +237,7 @@ struct StopHealthChecks {
   Address address;
 };
 
-/// Tells the policy that keeps sessions (SessionsKept) that the address has no subchannel any more.
+/// Tells the policy that keeps sessions (SessionsKept) that the address has no subchannel.
 struct NotifyGone {
   Holder holder;
   Address address;

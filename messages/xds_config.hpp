@@ -7,7 +7,8 @@
 // Invariants
 //   X1  Every cluster that the virtual host names, every cluster that calls still refer to, and
 //       every leaf of an aggregate has an entry. The entry of an unusable cluster holds its error.
-//       The error makes only the aggregates above the cluster unusable, and no other cluster.
+//       The error can make only the aggregates above the cluster unusable (MissingLeaf of
+//       xds/depend), and no other cluster.
 //   X2  An aggregate's leaves are flattened, depth-first, without duplicates.
 //   X3  A part that did not change since the last XdsConfig is the same pointer.
 //
@@ -73,8 +74,8 @@ using ResourceVersions = std::array<std::string, 4>;
 /// version may leave the configuration the same.
 struct ConfigOrigin {
   ResourceVersions versions;
-  /// When the response came that changed the configuration. nullopt: DNS changed it, or the set of
-  /// clusters that calls still refer to.
+  /// When the last response came that changed the configuration. nullopt: no response did, but for
+  /// example DNS, a timer, or the set of clusters that calls still refer to.
   std::optional<Instant> response_at;
 };
 

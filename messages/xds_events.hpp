@@ -74,7 +74,8 @@ struct OpenStream {
   std::uint64_t stream = 0;
 };
 
-/// Closes the stream. No event follows.
+/// Closes the stream. Events of the stream that come afterwards were sent before; their `stream` is
+/// an old number.
 struct CloseStream {
   std::uint64_t stream = 0;
 };
@@ -135,7 +136,7 @@ struct SubscriptionSent {
 };
 
 /// A whole response was unusable: it was beyond the limit, or was no DiscoveryResponse. Only
-/// metrics and the log use this event.
+/// metrics and the log use this effect.
 struct ResponseRefused {
   RejectionReason reason = RejectionReason::kParse;
 };
@@ -146,7 +147,8 @@ enum class StreamEnd : std::uint8_t {
   kError,       ///< The stream broke after a response, or signalbox closed it for a bad response.
 };
 
-/// A stream has ended that signalbox did not end on purpose. Only metrics use this event.
+/// A stream has ended: the server or the network ended it, or signalbox ended it for a bad
+/// response. Only metrics use this effect.
 struct StreamEnded {
   StreamEnd how = StreamEnd::kOk;
 };

@@ -9,8 +9,8 @@
 //
 // Thread-safe. Each runtime has its own Instruments, so several runtimes in a process do not mix.
 // Code on the path of calls never uses Instruments, which takes a lock. It counts in objects that
-// Instruments has handed out before (CallStats, CallerStats, EventCount); collect() sums the
-// counters of these.
+// Instruments has handed out before (CallStats, CallerStats, EventCount, EndpointCalls); collect()
+// sums the counters of these.
 
 #pragma once
 
@@ -77,7 +77,7 @@ class Instruments final : public DropCounters, public EndpointCounters {
   EventCountPtr breaker_drops(const ClusterName& cluster) override;
 
   /// Returns the counters of one endpoint's calls. At most kMaxEndpoints endpoints have counters of
-  /// their own. When there is no room, counters that no picker uses any more are erased first.
+  /// their own. When there is no room, counters that nothing else holds any more are erased first.
   /// Null: there is still no room, and the endpoint is counted in other_endpoints().
   EndpointCallsPtr endpoint(const ClusterName& cluster, const Address& address) override;
   EndpointCallsPtr other_endpoints(const ClusterName& cluster) override;
@@ -219,7 +219,7 @@ class Instruments final : public DropCounters, public EndpointCounters {
   mutable std::map<std::string, Instant> gone_;  ///< Clusters without a hold, and since when.
   mutable Instant swept_{};                      ///< When forget_gone() last ran.
   /// The cluster's limit of concurrent calls (CallGate), once for each policy that serves the
-  /// cluster. Pickers own the gate: when no picker is left, it has expired.
+  /// cluster. The policy and its pickers own the gate: when all of them are gone, it has expired.
   mutable std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
   /// For each gauge of a load (keys: its labels): the percentages of the living objects of

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SeriesTable — the values of all metrics that actors update, now and then.
+// SeriesTable — the values of all metrics that are updated off the path of calls, now and then.
 //
 //   instruments ─▶ add, set, record ─▶ [SeriesTable] ─▶ collect ─▶ exporter
 //

@@ -16,7 +16,8 @@ namespace {
 // unless another thread has to start the attempt.
 constexpr std::chrono::seconds kLongestIdle(1);
 
-/// Keeps the channel until the channel has left IDLE and CONNECTING. A keeper owns itself.
+/// Keeps the channel until it is neither IDLE nor CONNECTING, or has been IDLE for kLongestIdle. A
+/// keeper owns itself.
 struct Keeper : grpc_completion_queue_functor {
   explicit Keeper(std::shared_ptr<grpc::Channel> to_keep) : channel(std::move(to_keep)) {
     functor_run = &Keeper::run;

@@ -2,8 +2,8 @@
 //
 // abandoned_channel — the end of a gRPC channel that may be connecting.
 //
-//   connector, ADS ─▶ abandon(channel) ─┬▶ neither IDLE nor CONNECTING: destroyed at once
-//                                       └▶ else: kept until it is neither, then destroyed
+//   connector, streams ─▶ abandon(channel) ─┬▶ neither IDLE nor CONNECTING: destroyed at once
+//                                           └▶ else: kept until it is neither, then destroyed
 //
 // A channel that stays IDLE for a second will not connect any more, so it is destroyed as well.
 //

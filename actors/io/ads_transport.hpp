@@ -6,7 +6,8 @@
 //   ads_stream actor ─▶ open(server) ─▶ Stream ─▶ send(bytes)
 //                    ◀─ opened, received(bytes) …, written …, closed
 //
-// The callbacks (opened, received, written, closed) run on a thread of the transport.
+// The callbacks (opened, received, written, closed) run on a thread of the transport. `received`
+// may also run inside read_next(), on the caller's thread.
 //
 // Invariants
 //   T1  For a stream, `opened` is called at most once and before any `received`. `closed` is called
@@ -22,8 +23,8 @@
 //   T4  `closed` has RESOURCE_EXHAUSTED exactly when a received message was longer than the
 //       transport allows. The status's text names the limit and the remedy.
 //   T5  After each `received`, the next `received` comes only after read_next(). Meanwhile a
-//       transport over the network holds at most one message; flow control keeps further messages
-//       at the server. The transport over a file queues its messages. `closed` may come before
+//       transport over the network reads at most one message; flow control limits how much more the
+//       server can send. The transport over a file queues its messages. `closed` may come before
 //       read_next().
 
 #pragma once

@@ -41,7 +41,8 @@ struct CallFacts {
 };
 
 /// `leaves_ready`: whether the call's connection leaves READY, as it does after a real GOAWAY. It
-/// may wait for up to 200 ms, so it is called only if the result depends on it.
+/// may wait for up to 200 ms, so it is called only for an error with the text of a GOAWAY or of a
+/// closed transport.
 Reach judge_reach(const CallFacts& facts, absl::FunctionRef<bool()> leaves_ready);
 
 }  // namespace signalbox::actors

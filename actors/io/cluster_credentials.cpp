@@ -19,8 +19,9 @@
 namespace signalbox::actors {
 namespace {
 
-// All connections that are made within this time use one reading of the files. So each file is read
-// only once when ten thousand connections are made at once.
+// Connections that are made within this time after a reading of the files use that reading, unless
+// refresh_interval is shorter. So ten thousand connections that are made at once read each file
+// about once a second.
 constexpr Duration kLongestReuse = std::chrono::seconds(1);
 
 // The most credentials in the cache, which has one for each UpstreamTls. A full cache is emptied,
@@ -131,8 +132,8 @@ class Source {
       providers_.emplace(name, std::make_unique<Provider>(name, files, complain, show));
   }
 
-  // Returns the same credentials object for equal `tls` while the files do not change, so that
-  // connections share it.
+  // Returns the same credentials object for equal `tls` while the files do not change and the cache
+  // is not emptied (kMostKept), so that connections share it.
   absl::StatusOr<ConnectionCredentials> get(const UpstreamTls& tls) {
     auto texts = read(tls);
     if (!texts.ok()) return texts.status();

@@ -25,7 +25,8 @@ struct Argument {
   int value;
 };
 
-// The arguments that make a channel exactly one connection. The user must not set them.
+// The arguments that make a channel exactly one connection, and one that saves CPU time. The user
+// must not set them.
 std::array<Argument, 8> ours(Duration timeout) {
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   const int backoff = static_cast<int>(std::clamp<std::int64_t>(limit, 1'000, 3'600'000));
@@ -71,7 +72,8 @@ void set(const char* name, int value, grpc::ChannelArguments& arguments) {
   put_first(arguments);
 }
 
-// The authority without its port, as gRPC removes it. An IPv6 address keeps its colons.
+// The authority without its port. An authority with several colons counts as an IPv6 address: it is
+// returned whole, also if it has a port, such as "[::1]:80".
 absl::string_view host_in(absl::string_view authority) {
   const std::size_t colon = authority.find(':');
   const bool has_port =

@@ -4,11 +4,11 @@
 //
 //   RuntimeOptions::channel_arguments ─▶ check_arguments() ─▶ [connection_arguments()] ─▶ channel
 //
-// The user must not set the arguments that make a channel exactly one connection: check_arguments()
-// refuses them. Two of the user's settings are replaced by the parameters of
-// connection_arguments(): keepalive pings, if `keepalive` is set, and GRPC_ARG_DEFAULT_AUTHORITY.
-// All other arguments are passed on. For flow control and channelz, signalbox sets defaults that
-// the user can replace.
+// The user must not set the arguments that only signalbox may set, most of which make a channel
+// exactly one connection: check_arguments() refuses them. Two of the user's settings are replaced
+// by the parameters of connection_arguments(): keepalive pings, if `keepalive` is set, and
+// GRPC_ARG_DEFAULT_AUTHORITY. All other arguments are passed on. For flow control and channelz,
+// signalbox sets defaults that the user can replace.
 
 #pragma once
 

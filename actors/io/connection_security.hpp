@@ -37,9 +37,9 @@ ConnectionSecurity security_of(const UpstreamTls& tls);
 /// Whether `reason`, gRPC's text, says that the server's certificate was refused.
 bool is_certificate_refused(absl::string_view reason);
 
-/// Returns `reason`, which is gRPC's text for a connection that was not made. If the text does not
-/// say what to change, the verdict on the server's certificate is appended; without a verdict, a
-/// question that names a likely cause.
+/// Returns `reason`, gRPC's text for a connection that was not made, and appends `verdict`, the
+/// verdict on the server's certificate. If `verdict` is empty, appends a question that names a
+/// likely cause, if one is known for this reason and security.
 std::string with_question(absl::string_view reason,
                           const ConnectionSecurity& security,
                           absl::string_view verdict = "");

@@ -61,8 +61,9 @@ class Connector {
 
   /// Begins to connect, or queues the attempt for its turn; thread-safe, never blocks. A connection
   /// that can carry data is as secure as `peer` says; otherwise it is not made. If no connection is
-  /// made, `failed` is called at the latest about `timeout` after the attempt's turn. Precondition:
-  /// the caller keeps the connector longer than its attempts.
+  /// made, `failed` is called at the latest about `timeout` after the attempt's turn; to find the
+  /// reason of a failure may take two seconds more. Precondition: the caller keeps the connector
+  /// longer than its attempts.
   virtual std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) = 0;
 };
 

@@ -2,7 +2,7 @@
 //
 // GrpcAccess — the only part of signalbox that uses private parts of gRPC's C++ layer.
 //
-//   actors/io/grpc_connector, channel/* ─▶ [GrpcAccess] ─▶ grpc::Channel, ClientContext, CQ
+//   actors/io, channel/grpc ─▶ [GrpcAccess] ─▶ grpc::Channel, ClientContext, CQ
 //
 // grpc::internal::BlockingUnaryCallImpl<I, O> is a friend of ChannelInterface, Channel,
 // ClientContext and CompletionQueue. Its specialisation for a type of signalbox is ordinary C++: it

@@ -40,8 +40,8 @@ const char kTooManyPings[] = "Too many pings";
 // The beginning of gRPC 1.51's text for a connection that was not made.
 const char kNotConnected[] = "failed to connect to all addresses";
 
-// The ping interval of all streams to a server, which a complaint of the server doubles. gRPC
-// itself would double it only for one channel, and here each stream has a new channel.
+// The ping interval for the next stream of a transport, which a complaint of the server doubles.
+// gRPC itself would double it only for one channel, and here each stream has a new channel.
 class KeepaliveTime {
  public:
   explicit KeepaliveTime(std::chrono::milliseconds time)
@@ -98,7 +98,8 @@ absl::Status status_of(const grpc::Status& status,
   return absl::UnavailableError(status.error_message());
 }
 
-// One stream. Each started operation owns a Tag; the last Tag destroys the call.
+// One stream. Its StreamHandle, the Tag of each started operation and a callback of explain() own
+// the Call together; the last owner destroys it.
 class Call : public std::enable_shared_from_this<Call> {
  public:
   Call(const GrpcAdsOptions& options,
@@ -339,9 +340,9 @@ class OpenCalls {
     ended_.notify_all();
   }
 
-  // Waits until `patience` after the cancellation of the last call. A runtime cancels the calls of
-  // all its transports before it destroys the transports one by one. So the transports wait at the
-  // same time, and not one after the other.
+  // Cancels the calls, and waits until all have ended, but no longer than until `patience` after
+  // the last cancellation. A runtime cancels the calls of all its transports before it destroys the
+  // transports one by one. So the transports wait at the same time, and not one after the other.
   void cancel_all(std::chrono::milliseconds patience) {
     Clock::time_point last = Clock::now() - patience;
     for (const auto& call : living_calls())
@@ -376,12 +377,11 @@ class GrpcAdsTransport final : public AdsTransport {
 
   // A cancelled call ends at once, unless a write is in progress: gRPC ends such a call after the
   // write. If the server reads nothing, the write lasts until the kernel gives the connection up
-  // after the keepalive timeout (TCP_USER_TIMEOUT). Such calls end later by themselves, without
-  // callbacks.
+  // after the keepalive timeout (TCP_USER_TIMEOUT). Such calls end later by themselves.
   ~GrpcAdsTransport() override { calls_->cancel_all(kMostWaitForCalls); }
 
   std::unique_ptr<Stream> open(Events events) override {
-    // The deleter runs when the last operation of the call has ended.
+    // The deleter runs when the last operation of the call has ended and the Stream is destroyed.
     std::shared_ptr<Call> call(new Call(options_, keepalive_, std::move(events)),
                                [calls = calls_](Call* ended) { calls->destroy(ended); });
     calls_->add(call.get());

@@ -12,7 +12,7 @@
 //
 // Keepalive pings find a server that vanished without closing the connection. Its stream is closed
 // after keepalive_time + keepalive_timeout. A server may complain of too many pings (a GOAWAY with
-// too_many_pings). That stream ends, and all later streams ping half as often (A8).
+// too_many_pings). That stream ends, and later streams of the transport ping half as often (A8).
 
 #pragma once
 
@@ -29,8 +29,8 @@
 namespace signalbox::actors {
 
 /// How long a transport's destructor waits for a call to end, counted from the call's cancellation.
-/// A call that takes longer ends later by itself. The wait is short, because a runtime promises to
-/// end within 2 s.
+/// A call that takes longer ends later by itself. The wait is short, because the end of a runtime
+/// waits for it.
 inline constexpr std::chrono::milliseconds kMostWaitForCalls(500);
 
 /// The gRPC methods of the two kinds of streams (GrpcAdsOptions::method).

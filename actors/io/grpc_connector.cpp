@@ -2,9 +2,10 @@
 //
 // Threads: connect() and ~Attempt run on the caller's thread and use the pool under its mutex. A
 // change of a channel's state arrives in a Watch, on a thread of gRPC's executor. Callbacks are
-// called from there, without the pool's mutex. A Watch cannot be cancelled while its channel lives,
-// and a ClientContext of the program may keep a channel for long. So watches own themselves, and
-// reach the pool through a Gate that the connector closes.
+// called from there, or from the poller's thread if there are no credentials (Refusal); never under
+// the pool's mutex. A Watch cannot be cancelled while its channel lives, and a ClientContext of the
+// program may keep a channel for long. So watches own themselves, and reach the pool through a Gate
+// that the connector closes.
 #include "actors/io/grpc_connector.hpp"
 
 #include <chrono>
@@ -160,8 +161,9 @@ GrpcConnection::GrpcConnection(Address address,
       authority_(std::move(authority)),
       channel_(std::move(channel)) {}
 
-// Usually the channel is IDLE by now, and can be destroyed. But a call on a connection that was
-// breaking may have made the channel connect again; such a channel must be kept for a while (G7).
+// Usually the channel is READY or IDLE by now, and can be destroyed. But a call on a connection
+// that was breaking may have made the channel connect again; such a channel must be kept for a
+// while (G7).
 GrpcConnection::~GrpcConnection() {
   if (state_of(c_channel_) == GRPC_CHANNEL_CONNECTING) abandon(channel_);
 }
@@ -187,8 +189,8 @@ namespace {
 
 // Whether the connection leaves READY, as it does after a real GOAWAY. gRPC reports a GOAWAY to
 // calls a moment before it changes the channel's state, so this function waits for a moment. A
-// server may write the text of gRPC's GOAWAY error itself; that causes only one such wait per
-// connection.
+// server may write the text of gRPC's GOAWAY error itself; once such a wait has ended in vain,
+// later calls on the connection do not wait.
 bool leaves_ready(const GrpcConnection& connection) {
   if (connection.server_says_goaway()) return !connection.is_ready();
   constexpr auto kMoment = std::chrono::milliseconds(200);
@@ -404,8 +406,9 @@ ConnectionSecurity GrpcConnector::Pool::security_to(const Peer& peer) const {
                                                   : ConnectionSecurity::Kind::kUnknown};
 }
 
-// Returns the peer with the authority that its channel gets. If no handshake uses the authority,
-// the address takes its place, so that all targets share one connection to the address.
+// Returns the peer with the authority that its channel gets: the user's GRPC_ARG_DEFAULT_AUTHORITY,
+// else the peer's own. If no handshake uses the peer's own, the address takes its place, so that
+// all targets share one connection to the address.
 Peer GrpcConnector::Pool::named(const Peer& peer) const {
   Peer named = peer;
   const bool is_named = peer.tls != nullptr || options_.credentials != nullptr;
@@ -672,7 +675,8 @@ GrpcConnector::~GrpcConnector() {
 std::unique_ptr<Connector::Attempt> GrpcConnector::connect(const Peer& peer,
                                                            Duration timeout,
                                                            Events events) {
-  // The Attempt that a subchannel actor holds. It stands for one of a transport's listeners.
+  // The Attempt that a subchannel actor or a health probe holds. It stands for one of a transport's
+  // listeners.
   class Place final : public Attempt {
    public:
     Place(std::shared_ptr<Pool> pool, TransportPtr transport, ListenerPtr listener)

@@ -5,9 +5,9 @@
 //   subchannel actor ─▶ connect ─▶ [pool: peer ─▶ grpc::Channel] ─▶ GrpcConnection ─▶ calls
 //                               ◀─ connectivity, from the poller's functors
 //
-// A grpc::Channel serves here as exactly one TCP connection. It has one address, no policy and no
-// retries, and its back-off has no effect. Once it fails, or leaves READY, it is abandoned and
-// never picked again. The subchannel decides when to try again.
+// A grpc::Channel serves here as exactly one TCP connection. It has one address and no retries, and
+// its back-off has no effect. Once it fails, or leaves READY, it is abandoned, and no later attempt
+// gets it. The subchannel decides when to try again.
 //
 // Invariants
 //   G1  Attempts with equal address, TLS settings and server name share one connection, also one
@@ -23,8 +23,9 @@
 //       channel's target, "ipv4:///a:p", before. So the name tells whether a call reached a
 //       transport (channel/grpc/retried_call).
 //   G5  With keepalive pings, a connection is closed when its peer has been silent for keepalive's
-//       time and timeout together. If a server accepts a TCP connection but never answers, the
-//       attempt fails when its own timeout is over.
+//       time and timeout together (a connection without calls only if Keepalive::without_calls is
+//       set). If a server accepts a TCP connection but never answers, the attempt fails when its
+//       own timeout is over.
 //   G6  If a peer asks for TLS, its connection has exactly that TLS, or is not made. `credentials`
 //       are never used instead.
 //   G7  A channel that is abandoned while it connects is kept until it has left CONNECTING

@@ -301,8 +301,8 @@ class GrpcLoadStreams final : public LoadStreams {
     return entry.stream;
   }
 
-  // Forgets the streams of lost connections, and those without a listener. Costs O(1) for each
-  // connection, because it runs only when the number of streams has doubled.
+  // Forgets the streams of connections that were destroyed, and those that is_unused(). Costs O(1)
+  // for each connection, because it runs only when the number of streams has doubled.
   void clean_up() {
     std::erase_if(streams_, [](const auto& known) {
       return known.second.connection.expired() || known.second.stream->is_unused();

@@ -4,9 +4,9 @@
 //
 //   watch() ─▶ [a stream for each watched connection: lb::LoadStreamCore ─▶ one call] ─▶ listeners
 //
-// The calls are not calls of the application: they have no pick, no retry and no deadline, and they
-// do not keep a connection that has no other use. A call is made only while the connection is
-// READY, because on a broken connection gRPC would connect again.
+// The calls are not calls of the application: they have no pick, no retry policy and no deadline,
+// and Tracked::in_use() of their connection does not count them. A call is made only while the
+// connection is READY, because on a broken connection gRPC would connect again.
 //
 // A report has the limits of lb/pick/load_report. A longer one is refused before it is copied.
 
@@ -22,8 +22,8 @@
 
 namespace signalbox::actors {
 
-/// The caller must set both functions. They are called on the threads of watch(), of ~Watch and of
-/// the poller, without a lock, and must not throw.
+/// The caller must set both functions. They are called on the poller's thread, without a lock, and
+/// must not throw.
 struct GrpcLoadStreamsOptions {
   std::function<void(LoadReportResult result)> count_report;
   /// `kUnimplemented` is passed at most once for each connection.

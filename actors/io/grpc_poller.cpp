@@ -26,8 +26,8 @@ constexpr auto kPace = std::chrono::milliseconds(10);
 constexpr auto kPaceWhileServed = std::chrono::milliseconds(50);
 constexpr auto kHurry = std::chrono::milliseconds(100);
 
-// The time between the end of the last Hold and the end of the poller. gRPC's threads finish their
-// work in this time, so that none of them is the thread that shuts gRPC down.
+// The least time between the end of the last Hold and the end of the poller. gRPC's threads finish
+// their work in this time, so that none of them is the thread that shuts gRPC down.
 constexpr auto kGrace = std::chrono::milliseconds(50);
 
 // kVisit is the longest time for which one try blocks idle threads of the callback API

@@ -10,8 +10,9 @@
 //       inside begin().
 //   Q2  An answer may still come after its Probe was destroyed. So `answer` owns everything that it
 //       needs, and its receiver must recognise late answers.
-//   Q3  The check's timeout counts from the probe's turn, and bounds the whole probe. A gRPC probe
-//       that has no connection yet has the timeout twice: once to connect, and once to ask.
+//   Q3  The check's timeout counts from the probe's turn, and bounds the whole probe. Only a gRPC
+//       probe that has no connection yet may take longer: its connector's attempt may wait for a
+//       turn (attempt_turns.hpp), and it has the timeout once to connect, and once to ask.
 //   Q4  At most `most_at_once` probes are in progress. Further probes wait, and begin in the order
 //       of begin(). Their answers say that they were delayed.
 
@@ -67,7 +68,8 @@ class HealthProber {
   virtual std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) = 0;
 };
 
-/// The default of `most_at_once` (Q4). It limits how many file descriptors probes use at a time.
+/// The default of `most_at_once` (Q4). It limits how many sockets the probes by HTTP and TCP use at
+/// a time.
 inline constexpr std::size_t kMostProbesAtOnce = 256;
 
 /// Returns a prober that makes its probes by `prober`, at most `most_at_once` at a time (Q4).

@@ -91,7 +91,7 @@ class SocketLoop {
   std::mutex mutex_;  ///< Guards the orders.
   std::vector<std::function<void()>> orders_;
 
-  // Only the loop's thread uses the members below.
+  // Only the loop's thread uses the next three members.
   bool is_stopping_ = false;
   std::map<Id, Instant> times_;
   std::set<std::pair<Instant, Id>> due_;

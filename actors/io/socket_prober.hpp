@@ -4,8 +4,8 @@
 //
 //   Probe::begin ─▶ [one thread, epoll] ─▶ connect ─▶ send ─▶ receive until decided ─▶ close
 //
-// The status line of an HTTP response decides; interim responses (1xx) are skipped. The first
-// prepare() starts the thread.
+// The status line of an HTTP response decides. An interim response (1xx, but not 101) is skipped,
+// unless the check expects its status. The first prepare() starts the thread.
 
 #pragma once
 

@@ -10,7 +10,7 @@
 // changed.
 //
 // inotify reports only changes made on this machine. A file of a network file system is read at the
-// start; changes by other machines go unnoticed.
+// start; of changes by other machines only read_again() takes notice.
 
 #pragma once
 

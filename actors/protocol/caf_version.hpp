@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The code that depends on the version of CAF: typed actor signatures, sending, delayed messages,
-// death watches, clocks. Only one other place depends on the version: the macro in
-// registration.hpp.
+// death watches, clocks. Two other places depend on the version: the macro in registration.hpp, and
+// the call of CAF's logger in actors/host.cpp.
 //
 // Written for CAF 0.17 (Debian 12). Messages are plain structs: default-constructible, copyable,
 // registered in actors/protocol/registration.hpp. A state struct must not be an aggregate, so it
@@ -66,7 +66,7 @@ void send(Self* self, const Handle& to, Message message) {
   self->send(to, std::move(message));
 }
 
-/// Sends a message from a thread that runs no actor.
+/// Sends a message without a sender. Any thread may call this function.
 template <typename Handle, typename Message>
 void post(const Handle& to, Message message) {
   caf::anon_send(to, std::move(message));

@@ -8,7 +8,7 @@
 
 namespace signalbox::protocol {
 
-/// There is one health checker for each subchannel of a cluster with health checks.
+/// There is one health checker for each address that its subchannel map probes.
 using HealthCheckerActor = ActorOf<ProbeEnded, TimerFired>;
 
 }  // namespace signalbox::protocol

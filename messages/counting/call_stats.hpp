@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallStats — counters of one target's calls to one cluster. Picks write them, a scrape of the
-// metrics reads them.
+// CallStats — counters of one target's calls to one cluster. Picks and the ends of calls write
+// them, a scrape of the metrics reads them.
 //
 //   router, data plane ─▶ add() ─▶ [CallStats] ─▶ metrics/exporter ─▶ Prometheus
 
@@ -33,7 +33,7 @@ inline constexpr std::size_t kRetryResults = 7;
 /// kMoved: the call had one, which is replaced.
 enum class CookieSet : std::uint8_t { kNew, kMoved };
 inline constexpr std::size_t kCookieSets = 2;
-/// What became of an endpoint's load report (A51), if a policy wanted one.
+/// What became of an endpoint's load report (A51), if something in signalbox wanted one.
 enum class LoadReportResult : std::uint8_t {
   kTaken,
   kPartly,  ///< Invalid values of the report were left out.

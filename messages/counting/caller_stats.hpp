@@ -77,7 +77,7 @@ class CallerStats {
 
   const StripedHistogram& durations() const { return durations_; }
 
-  /// Null: no call has waited for this reason.
+  /// Null: no wait was of this type, that is, had this reason and this priority.
   const StripedHistogram* waits_of(DelayType type) const {
     return waits_[place_of(type)].load(std::memory_order_acquire);
   }

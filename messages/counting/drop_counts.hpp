@@ -37,11 +37,11 @@ class DropCounters {
   virtual ~DropCounters() = default;
 
   /// The counter of calls that were dropped on the control plane's order (EDS drop_overloads).
-  /// Repeated calls return the same object.
+  /// Repeated calls return the same object as long as it is held.
   virtual EventCountPtr drops(const ClusterName& cluster, absl::string_view category) = 0;
 
   /// The counter of calls beyond the cluster's limit of concurrent calls. Repeated calls return the
-  /// same object.
+  /// same object as long as it is held.
   virtual EventCountPtr breaker_drops(const ClusterName& cluster) = 0;
 };
 

@@ -98,8 +98,8 @@ void ClusterCounts::settle() const {
   for (auto& [category, drops] : drops_)
     drops.reported = drops.seen;
   breaker_reported_ = breaker_seen_;
-  // A counter that was unused at the reading, and is unused now, has no counts after the reading.
-  // So it is dropped without losing any.
+  // A counter that was unused at the reading, and is unused now, is dropped. It has no counts after
+  // the reading, unless it was taken, used and released in between.
   std::erase_if(localities_, [](const auto& entry) {
     return entry.second.was_unused && is_held_here_alone(entry.second.counts);
   });

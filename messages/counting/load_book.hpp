@@ -8,8 +8,9 @@
 //
 //   unreported = counted − reported          settle: reported = what the reading had seen
 //
-// A reading (LoadReading) that is never settled changes nothing: the next reading has its counts
-// again. So when a report is lost with its stream, the next report contains the lost counts, once.
+// A reading (LoadReading) that is never settled changes no counts: the next reading has its counts
+// again. So when a stream ends before its report was sent, the next report contains these counts,
+// once.
 //
 // A cluster is in use while a policy or a call holds its counts. A cluster or locality that is no
 // longer in use is dropped once its last counts are settled. A cluster that is not in use, and that
@@ -38,7 +39,7 @@
 namespace signalbox {
 
 /// The counts of one {cluster, EDS service}. Repeated calls with one argument return the same
-/// counter, as long as the counter is held or has counts that were not reported.
+/// counter, as long as the counter is held or its last counts are not settled.
 class ClusterCounts {
  public:
   /// Localities without calls and values are not reported.

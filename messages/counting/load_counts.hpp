@@ -5,7 +5,8 @@
 //   data-plane threads ─▶ begun(), ended(), add_named() ─▶ [LocalityCounts] ─▶ totals() ─▶ book
 //
 // The stripes are those of striped.hpp: a call writes only the stripe of its thread. Counts only
-// grow. The LoadBook subtracts what it has reported, so nothing is lost between two reports.
+// grow. The LoadBook subtracts what it has reported, so a count that comes between two reports is
+// in the later one.
 //
 //   names   │ 0 … 2: utilisations │ 3 … 130: a table by hash, filled once and never emptied │
 //   values  │ a block for each stripe that has had a value: {calls, total} for each name    │
@@ -36,8 +37,8 @@ struct LocalityTotals {
   std::int64_t issued = 0;
   std::int64_t succeeded = 0;
   std::int64_t failed = 0;
-  /// Values that were not counted: their name was one too many, memory was short, or their sum
-  /// would have become infinite.
+  /// Values that were not counted: their name was one too many, memory was short, or the value or
+  /// its sum would not have been finite.
   std::int64_t lost_values = 0;
   std::array<MetricSum, 3> utilizations = {};  ///< Indexed by LocalityCounts::Utilization.
   /// The key is the metric's name in the report to the control plane.

@@ -12,7 +12,7 @@
 //
 // A thread with a stripe of its own counts by a load and a store. On a shared stripe it needs an
 // atomic addition, which costs twenty times as much and waits for all earlier memory accesses. A
-// pick counts four times.
+// pick counts several times.
 //
 // Ordering: add() releases, sum() acquires. When no further increments can come, sums only fall, so
 // a sum of zero is final. Tracked::in_use() relies on this.

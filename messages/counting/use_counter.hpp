@@ -7,11 +7,11 @@
 //   block:  page of stripe 0: │ counter 0 │ counter 1 │ … │ counter 511 │
 //           page of stripe 1: │ counter 0 │ counter 1 │ … │ counter 511 │   and so on
 //
-// The stripes are those of striped.hpp, so threads still share no cache line. But eight counters
-// share a stripe's cache line, and 512 share its page, because a process may have thousands of
-// connections. A thread that calls successive connections touches a new cache line every eighth
-// time. A thread that calls any of a thousand connections touches two pages. A counter costs 136
-// bytes.
+// The stripes are those of striped.hpp, so threads with a stripe of their own share no cache line.
+// But eight counters share a stripe's cache line, and 512 share its page, because a process may
+// have thousands of connections. A thread that calls successive connections touches a new cache
+// line every eighth time. A thread that calls any of a thousand connections touches two pages. A
+// counter costs 136 bytes.
 //
 // take() and give_back() are as costly as an allocation: thread-safe, lock-free, never on the path
 // of a pick. take() tries the block that was used last, and then every block. If no counter is
