@@ -5,7 +5,7 @@
 //   bytes of a socket ─▶ [end_of_headers] ─▶ complete headers ─▶ [flaw_of_headers] ─▶ 400
 //                                                            └─▶ [path_of_request] ─▶ a lane
 //
-// Pure, and fuzzed (tests/fuzz/fuzz_admin.cpp): the bytes come from any process of the machine.
+// Pure, and fuzzed (tests/fuzz/fuzz_admin.cpp): the bytes come from any client that can connect.
 
 #pragma once
 

@@ -5,8 +5,8 @@
 //   RuntimeStatus ─▶ [home_page] ─────▶ GET /
 //                └─▶ [clusters_page] ─▶ GET /clusters
 //
-// Pure. A page shows at most kMostEndpoints endpoints, and says how many it leaves out; JSON has
-// all of them.
+// Pure. /clusters shows at most kMostEndpoints addresses of endpoints, and says how many it leaves
+// out; JSON has all of them.
 
 #pragma once
 
