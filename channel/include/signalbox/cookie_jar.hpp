@@ -19,7 +19,7 @@
 // belongs to one target.
 // Cookie values never appear in an error's text.
 //
-// Thread-safe: the calls of a session may run at the same time. The response that arrives last
+// Thread-safe: the calls of a session may run at the same time. The response that is saved last
 // decides a cookie's value.
 
 #pragma once

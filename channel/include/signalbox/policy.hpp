@@ -97,8 +97,8 @@ using lb::Published;
 struct CustomLbPolicy {
   /// The last segment of the TypedStruct's type URL: "com.example.Quorum" for
   /// "type.googleapis.com/com.example.Quorum". Printable ASCII without spaces, slashes or quotes.
-  /// Three kinds of names are refused: those of signalbox's own policies and weighted_round_robin,
-  /// these names with the suffix "_experimental", and names that begin with "envoy.".
+  /// Three kinds of names are refused: those of signalbox's own policies, these names with the
+  /// suffix "_experimental", and names that begin with "envoy.".
   std::string name;
 
   /// Reads `json`, the TypedStruct's value as an object ("{}" without a value), and returns an

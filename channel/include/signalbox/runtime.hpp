@@ -7,8 +7,8 @@
 //   auto stub = orders::v1::Orders::NewStub((*runtime)->channel("xds:///orders"));
 //
 // The bootstrap is gRPC's own: GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (the JSON
-// itself). All channels of a runtime share the connections to endpoints, and one ADS stream to each
-// xDS server.
+// itself). All channels of a runtime share one ADS stream to each xDS server. They also share a
+// connection when its address and TLS settings are equal, and with TLS also the target's authority.
 //
 // A bootstrap may name a file of xDS resources, in its field "signalbox.resources", instead of a
 // server. The file must be readable without error when the runtime starts. Afterwards the runtime
@@ -347,8 +347,8 @@ struct RuntimeOptions {
   /// True: start() leaves it as it is.
   bool detect_deadlocks = false;
 
-  /// After 10,000 endpoints have been removed, returns their memory to the system by glibc's
-  /// malloc_trim.
+  /// Each time that 10,000 subchannels (one for each address of an endpoint) have ended, returns
+  /// their memory to the system by glibc's malloc_trim.
   /// malloc_trim goes through the whole heap of the process. It runs a few times within three
   /// minutes, on a thread of its own. A thread that allocates meanwhile may wait some milliseconds.
   /// The first run sets M_TRIM_THRESHOLD to 1 MiB for the whole process (mallopt): from then on
@@ -488,7 +488,7 @@ class Runtime {
   /// Whether calls to the target can be sent: a configuration is in use, and the channel's state is
   /// READY or IDLE. With an empty `target`: whether that holds for every target in use; true when
   /// no target is in use. nullopt: no channel or router has the target. Reads atomics, and waits
-  /// for nothing.
+  /// for no actor and no call.
   std::optional<bool> ready(const std::string& target = "") const;
 
   /// Opens a read-only admin server for users of this machine, until the runtime ends: pages for a
