@@ -47,7 +47,8 @@ class RequestTurn {
 
   RequestTurn(const RequestTurnOptions& options, std::uint64_t seed);
 
-  /// Must be called when a request with changed names has been written.
+  /// Must be called when a request with changed names has been written, unless a response of the
+  /// type has come since the request was made.
   void asked(Change change, Instant now);
 
   /// Must be called when a response of the type has come.
