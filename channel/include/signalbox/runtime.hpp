@@ -429,8 +429,8 @@ class Runtime {
   ///   name, ResetConnectionBackoff).
   ///
   /// Callbacks run on gRPC's own threads. Interceptors run on the thread that starts the batch.
-  /// After a call has waited, they run on the runtime's thread that wakes the call: they must not
-  /// block. A call costs as much as on a grpc::Channel, plus one pick.
+  /// After a call has waited, they run on the thread of the runtime or of gRPC that ends the wait:
+  /// they must not block. A call costs as much as on a grpc::Channel, plus one pick.
   std::shared_ptr<grpc::ChannelInterface> channel(const std::string& target,
                                                   Interceptors interceptors = {});
   std::shared_ptr<grpc::ChannelInterface> channel(const std::string& target,

@@ -151,10 +151,11 @@ struct PriorityChange {
   PriorityChangeReason reason = PriorityChangeReason::kFirst;
   /// What was wrong with the priority that calls left: the text of its failure. May be empty.
   std::string details;
-  /// How long no priority carried calls before this change; zero: one always did.
+  /// How long no priority carried calls before this change; zero: one did until this change, or
+  /// none ever did.
   Duration without{};
   /// How much of its time to connect (failover_timeout) the priority that last carried calls had
-  /// left. nullopt: that time was over, or did not run.
+  /// left. nullopt: that time was over, or did not run, or the priority was removed.
   std::optional<Duration> window_left;
 };
 
