@@ -12,7 +12,8 @@
 //     │ elapsed,     closed │   │ elapsed,     │ closed
 //     │ not in use          ▼   │ in use       │
 //     └──────────────────── Waiting ◀──────────┘
-//                              and Live ─▶ Idle, when nothing is in use and all is reported
+//                              and Live ─▶ Idle, when nothing is in use, and all is reported or
+//                                                the server has not answered
 //
 // Waiting: for the time that StreamPace demands before the next stream. In use: this client uses a
 // cluster that has its load reported to this server.

@@ -22,9 +22,9 @@
 //
 // gRPC's library shuts down once the last runtime of the process, its channels and its calls have
 // ended, unless the program itself uses gRPC. The shutdown begins soon afterwards, on a thread of
-// its own; the destructors do not wait for it. It may take up to 20 s longer while a connection to
-// a server that does not answer is being made, or an ADS stream to such a server is being closed.
-// A new runtime may be started at any time.
+// its own; the destructors do not wait for it. It may take up to 20 s longer, or a longer
+// connect_timeout of a cluster, while a connection to a server that does not answer is being made,
+// or an ADS stream to such a server is being closed. A new runtime may be started at any time.
 
 #pragma once
 

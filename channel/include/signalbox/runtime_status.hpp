@@ -109,7 +109,7 @@ struct ClusterStatus {
   AggregateMode mode = AggregateMode::kPriority;  ///< Only of an aggregate.
   std::vector<ClusterName> leaves;  ///< Only of an aggregate; the preferred leaf first.
   std::string service_name;         ///< The EDS resource or the DNS name.
-  std::uint32_t max_requests = 0;   ///< The limit of concurrent calls; 0 in an aggregate.
+  std::uint32_t max_requests = 0;   ///< The limit of concurrent calls; 0 unless kEds or kDns.
   /// The index in `priorities` of the priority that carries the calls. nullopt: no priority carries
   /// calls, or the mode is kTiered.
   std::optional<std::size_t> active;
