@@ -23,7 +23,7 @@ std::string home_page(const RuntimeStatus& status);
 
 std::string clusters_page(const RuntimeStatus& status);
 
-/// A change in one line of HTML: "priority 0 (near) → 1 (far): failed".
+/// A change in one line of HTML: "priority 0 (near) → 1 (far), failed".
 std::string change_in_words(const PriorityChange& change);
 
 /// "all/near": the cluster, below its aggregate.

@@ -36,8 +36,9 @@
 // calls, or admits them up to a limit. The router adds the filter's orders to the explanation.
 //
 // Errors. An error from parse refuses the resource: the NACK has the field's name and the error's
-// message, and the last good version stays in use. An exception from parse, or a null filter,
-// counts as an error. A filter that throws ends that call with INTERNAL, and the call is counted
+// message, and the last good version stays in use, unless the server has the feature
+// fail_on_data_errors. An exception from parse, or a null filter, counts as an error. A filter that
+// throws ends that call with INTERNAL, and the call is counted
 // (signalbox_custom_filter_failures_total). An override names its filter, and may by mistake hold
 // the configuration of another filter's type. The calls of that virtual host, route or weighted
 // cluster then fail UNAVAILABLE.

@@ -44,8 +44,9 @@
 // addresses when it has others.
 //
 // Errors. An error from parse refuses the cluster: the NACK has the field's name and the error's
-// message, and the cluster's last good version stays in use. An exception from parse counts as an
-// error. A policy dies when it throws or breaks an invariant (lb/leaf/custom.hpp, I1 to I6). Its
+// message, and the cluster's last good version stays in use, unless the server has the feature
+// fail_on_data_errors. An exception from parse, or a null configuration, counts as an error. A
+// policy dies when it throws or breaks an invariant (lb/leaf/custom.hpp, I1 to I6). Its
 // last picker stays in use, the death is counted (signalbox_actor_deaths_total), and
 // RuntimeOptions::log receives the reason. The policy is made anew after a back-off of 100 ms to 10
 // s. The oldest configuration without ReportApplied counts as the cause of the death, and is not

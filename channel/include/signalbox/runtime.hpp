@@ -298,7 +298,7 @@ struct RuntimeOptions {
 
   /// Limits on the data from a control plane or a resource file. A resource beyond a limit is
   /// refused with the limit's name, and counted (signalbox_config_rejected_total, reason="limit").
-  /// Its last good version stays in use.
+  /// Its last good version stays in use, unless the server has the feature fail_on_data_errors.
   xds::Limits limits;
   /// The interval of pings to a silent control plane. A control plane without an answer within 20 s
   /// is lost. The interval doubles each time that the server complains: many servers allow no less

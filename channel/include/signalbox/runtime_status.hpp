@@ -40,17 +40,19 @@ namespace signalbox {
 /// One address of an endpoint, which is one subchannel.
 struct AddressStatus {
   Address address;
-  /// The state of the subchannel, or the reason why a connected endpoint gets no calls (kEjected,
-  /// kUnhealthy, kDraining). nullopt: no policy uses the address, so it has no subchannel.
+  /// The state of the subchannel. Whether connected or not, an address has one of three other
+  /// states while outlier detection ejects it (kEjected), health checks find it unhealthy
+  /// (kUnhealthy), or EDS drains it (kDraining). nullopt: no policy uses the address, so it has no
+  /// subchannel.
   std::optional<EndpointState> state;
   /// The state of the connection alone: ejection and health do not change it. IDLE without a
   /// subchannel.
   ConnectivityState connectivity = ConnectivityState::kIdle;
   /// Since when `state` holds. nullopt without a subchannel.
   std::optional<WallTime> since;
-  /// Why the address is not usable: in kTransientFailure the error of the last attempt to connect,
-  /// in kEjected and kUnhealthy the reason of outlier detection or of the health check. OK: there
-  /// is no reason.
+  /// Why the address is not usable: the error of the last attempt to connect while `connectivity`
+  /// is TRANSIENT_FAILURE, else in kEjected and kUnhealthy the reason of outlier detection or of
+  /// the health check. OK: there is no reason.
   absl::Status reason;
   /// How often outlier detection has ejected the address since its subchannel began.
   std::uint32_t ejections = 0;
