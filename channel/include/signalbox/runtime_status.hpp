@@ -139,7 +139,8 @@ struct TargetStatus {
 /// "first", "failed", "timed out", …
 absl::string_view to_string(PriorityChangeReason reason);
 
-/// The calls of a cluster moved to another priority, or no priority carries them any more.
+/// The calls of a cluster moved to another priority, or no priority carries them any more. Or
+/// a priority carries them now, and none did before.
 struct PriorityChange {
   std::uint64_t number = 0;  ///< Rises by one with each change of the runtime; the first is 1.
   WallTime at;
