@@ -5,7 +5,8 @@
 //   resource file ──┐
 //   ResourceDump ───┴▶ [PlanWorld] ─▶ lb/health/plan
 //
-// A leaf cluster that is missing is no error: it gets no calls, and the plan's notes say so.
+// A leaf cluster that is missing is no error while another leaf is there: it gets no calls, and the
+// plan's notes say so.
 
 #pragma once
 

@@ -6,9 +6,9 @@
 //
 // With GRPC_EXPERIMENTAL_ENABLE_PRIORITY_LB_CHILD_POLICY_CACHE=true, the policy of a priority is
 // kept for fifteen minutes after the priority has left the configuration (gRFC A115). With
-// GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING=false, the shuffle of pick_first and the ring of
-// ring_hash use the weights of endpoints as before gRFC A113. Other values have no effect. Both
-// variables are read when a runtime starts.
+// GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING=false, the shuffle of pick_first, the ring of ring_hash
+// and the table of maglev use the weights of endpoints as before gRFC A113. Other values have no
+// effect. Both variables are read when a runtime starts.
 
 #pragma once
 

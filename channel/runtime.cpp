@@ -257,7 +257,7 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
 }
 
 // Makes the streams of the endpoints' load reports. If an endpoint has no OpenRcaService, the log
-// says so once for each connection to the endpoint.
+// says so once for each connection to the endpoint, unless the log's rate limit drops the line.
 std::shared_ptr<actors::LoadStreams> make_load_streams(
     const std::shared_ptr<actors::Log>& log,
     const std::shared_ptr<metrics::Instruments>& instruments,
@@ -608,7 +608,7 @@ Runtime::~Runtime() {
   state_->link->cut();
   state_->ending->store(true, std::memory_order_relaxed);
   state_->host.reset();
-  state_->admins.clear();  // Does not block: host.reset() has ended the dumps that pages wait for.
+  state_->admins.clear();  // Waits for no dump: host.reset() has ended the dumps of running pages.
   const auto reclaimer = state_->reclaimer.handle();
   for (const auto& [name, target] : open) {
     target->close(absl::UnavailableError("the signalbox runtime was shut down"), *reclaimer);

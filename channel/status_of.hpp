@@ -5,9 +5,10 @@
 //
 //   TargetPieces, changes, the time ─▶ [status_of] ─▶ TargetStatus, PriorityChange
 //
-// Pure. The configuration gives the structure (which clusters, priorities, endpoints); the pieces
-// give the states. A piece that belongs to no part of the configuration is left out: its actor
-// serves another configuration, or a removed priority that is still kept.
+// The configuration gives the structure (which clusters, priorities, endpoints); the pieces give
+// the states. The numbers of calls are read from live counters. A piece that belongs to no part of
+// the configuration is left out: its actor serves another configuration, or a removed priority that
+// is still kept.
 
 #pragma once
 

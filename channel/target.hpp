@@ -37,8 +37,9 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
   explicit Target(lb::CallerNames names = {}, lb::SessionsPtr sessions = nullptr);
   ~Target() override;
 
-  /// The host (the runtime's actors) begins to serve the target. The caller sets the names in
-  /// `port`; the target sets `cell` and `listener`. Call it once, before the target is shared.
+  /// The host (the runtime's actors) begins to serve the target. The caller sets the names and the
+  /// `status` in `port`; the target sets `cell` and `listener`. Call it once, before the target is
+  /// shared.
   void open(std::shared_ptr<HostLink> host, actors::ChannelPort port);
 
   /// Ends the target: every waiting call and every later call fails with `why`.

@@ -160,8 +160,8 @@ NodeConfig read_node(const JsonReader& node) {
   return config;
 }
 
-// Returns `; unknown key "a", "b"`, which is appended to other errors, because such a key is
-// probably misspelt. Unknown keys alone are no error (A27).
+// Returns `; unknown key "a", "b"`, for the error that the bootstrap has neither xds_servers nor
+// signalbox.resources: such a key is probably misspelt. Unknown keys alone are no error (A27).
 std::string unknown_keys(const nlohmann::json& root) {
   constexpr std::array kKnown{"signalbox.resources",
                               "xds_servers",

@@ -11,8 +11,8 @@
 //
 // Depth and number of values (after expansion) are limited. In YAML, the number of values is also
 // limited by the size of the text, so that a small hostile text stays cheap. Text without aliases
-// never reaches that limit: it has fewer values than bytes. Exceptions of the JSON and the YAML
-// library are caught here, and become statuses.
+// never reaches that limit: it has far fewer than kMaxValuesPerByte values for each byte.
+// Exceptions of the JSON and the YAML library are caught here, and become statuses.
 
 #pragma once
 

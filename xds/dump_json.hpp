@@ -10,7 +10,9 @@
 //      {"type_url": "…", "name": "…", "client_status": "NACKED",
 //       "version_info": "…", "last_updated": "…", "xds_config": {…},     (2)
 //       "error_state": {"details": "…", "version_info": "…", "last_update_attempt": "…"},
-//       "xds_server": "…"}]}                                             addition
+//       "xds_server": "…"}],                                             addition
+//    "applied_configs": [{"target": "…", "generation": 7,                addition
+//       "versions": {"LDS": "…"}, "received_at": "…", "served_at": "…"}]}
 //
 //   (1) "error" is added if the client knows a failure of the server.
 //   (2) These three fields describe the resource in use.

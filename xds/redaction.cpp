@@ -76,8 +76,8 @@ bool tells_header(const std::string& member) {
          member == "raw_value";
 }
 
-// Replaces a secret. Booleans and empty values are kept, because they show only whether a secret
-// exists.
+// Replaces a secret. Booleans, null, and empty lists and objects are kept, because they show only
+// whether a secret exists.
 void take_out(Json& value) {
   if (!value.empty() && !value.is_boolean()) value = std::string(kRedacted);
 }

@@ -20,8 +20,9 @@ namespace signalbox::xds {
 inline constexpr absl::string_view kRedacted = "[redacted]";
 
 /// Replaces the value of every member with the name of a secret (private key, token, password,
-/// inline data and the like) by kRedacted; booleans and empty values are kept. For a header that
-/// carries credentials, replaces the values and patterns that it is matched with.
+/// inline data and the like) by kRedacted; booleans, null, and empty lists and objects are kept.
+/// For a header that carries credentials, replaces its value and the patterns that it is matched
+/// with.
 void redact(nlohmann::ordered_json& value);
 
 }  // namespace signalbox::xds

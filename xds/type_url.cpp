@@ -68,9 +68,9 @@ protobuf::util::Status unknown(const std::string& type_url) {
   return protobuf::util::NotFoundError(absl::StrCat("unknown type ", type_url));
 }
 
-// The linker takes only referenced objects from a static library, and no code references a message
-// that occurs only inside an Any. Every such message therefore has a row here. The messages that it
-// contains are linked with it.
+// The linker takes only referenced objects from a static library, and a program may reference no
+// message that occurs only inside an Any. Every such message therefore has a row here. The messages
+// that it contains are linked with it.
 bool link_messages() {
   const std::array descriptors = {
       envoy::config::cluster::v3::Cluster::descriptor(),

@@ -35,8 +35,9 @@ struct BadText {
   absl::string_view text;  ///< A view into the bytes of the message.
 };
 
-/// The first string field that is not UTF-8, in the bytes of a message of this type. nullopt: none
-/// was found before the end of the bytes or the first malformed field.
+/// The first string field that is not UTF-8, in the bytes of a message of this type. The search
+/// skips the rest of a malformed message, and messages that are nested deeper than protobuf
+/// allows. nullopt: none was found.
 std::optional<BadText> find_bad_text(absl::string_view bytes,
                                      const ::google::protobuf::Descriptor& type);
 

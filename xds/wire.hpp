@@ -10,8 +10,7 @@
 // estimates the memory of a message before it decodes the message. The messages around resources
 // (responses, wrappers) are read as views.
 //
-// lb/session/envoy_cookie has a reader of its own, because xds and lb do not include each other,
-// and messages, which both include, holds no logic.
+// lb/session/envoy_cookie has a reader of its own, because xds and lb do not include each other.
 
 #pragma once
 

@@ -29,7 +29,7 @@ AdminResponse refuse(int status, absl::string_view why) {
 }
 
 // The value of the query parameter `name`, the only one that the page has; empty: the query has no
-// parameter. The error says what is wrong with the query.
+// parameter, or its value is empty. The error says what is wrong with the query.
 absl::StatusOr<std::string> only_parameter(const AdminRequest& request, absl::string_view name) {
   std::string value;
   bool is_set = false;

@@ -26,8 +26,9 @@
 //       has an Origin header, or a Sec-Fetch-Site header that is neither "none" nor "same-origin",
 //       or, on a network socket, a Host header other than the loopback. When a user opens an admin
 //       page in a browser, the request has none of these three.
-//   A3  A request with an unknown parameter or value is refused (400), so a mistyped filter never
-//       returns the unfiltered page.
+//   A3  A request with an unknown parameter is refused (400). So is an unknown format or type, a
+//       bad regular expression, and a target that is not in use (404 for /ready). A mistyped filter
+//       therefore never returns the unfiltered page.
 
 #pragma once
 
@@ -69,7 +70,7 @@ struct AdminSources {
   std::function<absl::StatusOr<std::string>(const ExplainQuestion&)> explain;
   std::function<RuntimeStatus()> status;
   /// Whether the target is ready; with an empty name, whether all targets are. nullopt: the target
-  /// is not in use. Never blocks.
+  /// is not in use. Waits for no actor and for no other page.
   std::function<std::optional<bool>(const std::string& target)> ready;
   std::function<std::vector<CertificateUse>()> certificates;
 };

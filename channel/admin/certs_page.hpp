@@ -4,9 +4,8 @@
 //
 //   bootstrap ─▶ [certificate_files] ─ read, as they are now ─▶ [certs_page], [certs_json]
 //
-// The page shows the paths of private keys, but these files are never read. /certs?format=json has
-// the shape of envoy.admin.v3.Certificates: one entry for each CertificateUse, with "ca_cert" and
-// "cert_chain".
+// The bootstrap's private_key_file is neither read nor shown. /certs?format=json has the shape of
+// envoy.admin.v3.Certificates: one entry for each CertificateUse, with "ca_cert" and "cert_chain".
 
 #pragma once
 
@@ -22,7 +21,7 @@
 namespace signalbox::channel {
 
 struct CertificateFile {
-  std::string path;  ///< Empty: there is no file (the system's roots, or no certificate).
+  std::string path;  ///< Empty: the bootstrap names no file.
   absl::Status status;
   std::vector<actors::CertificateFacts> certificates;
 };

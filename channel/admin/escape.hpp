@@ -10,8 +10,8 @@
 
 namespace signalbox::channel {
 
-/// The result may stand in an element or in an attribute in double quotes. Control characters,
-/// except the newline, become U+FFFD.
+/// The result may stand in an element or in an attribute in double quotes. ASCII control
+/// characters, except the newline, become U+FFFD.
 std::string escape(absl::string_view text);
 
 }  // namespace signalbox::channel

@@ -5,7 +5,7 @@
 //   bytes of a socket ─▶ [end_of_headers] ─▶ complete headers ─▶ [flaw_of_headers] ─▶ 400
 //                                                            └─▶ [path_of_request] ─▶ a lane
 //
-// Pure, and fuzzed (tests/fuzz/fuzz_admin.cpp): the bytes come from any process of the machine.
+// Pure, and fuzzed (tests/fuzz/fuzz_admin.cpp): the bytes come from any client that can connect.
 
 #pragma once
 
@@ -21,7 +21,7 @@ namespace signalbox::channel {
 std::optional<std::size_t> end_of_headers(absl::string_view bytes);
 
 /// The path of a request with these headers, as the client sent it (not decoded), without the
-/// query. Empty: the first line is no request line.
+/// query. Empty: the first line has no path.
 absl::string_view path_of_request(absl::string_view headers);
 
 /// Why a request with these complete headers is refused; nullopt: it is not refused.

@@ -14,7 +14,8 @@
 // connections at a time, and a further connection gets 503. A request larger than
 // kMaxConnectionBytes is refused (414, 431). When a client reads nothing of its response for
 // idle_seconds, its connection is closed. While clients have not yet read kMaxWaitingBytes of
-// responses, further responses are 503. HttpServerOptions::hit is called for each limit reached.
+// responses, further responses are 503. HttpServerOptions::hit is called for each limit reached,
+// but not when the HTTP library itself refuses a large request.
 
 #pragma once
 
@@ -71,8 +72,8 @@ class HttpServer {
   /// Returns the handler's response, or 503 while clients have too many bytes left to read.
   AdminResponse respond(AdminRequest request);
 
-  /// The bytes of all responses that have not ended. A response ends when the client has read all
-  /// of it, or has closed the connection.
+  /// The bytes of all responses that have not ended. A response ends when all of it has been sent,
+  /// or when its connection is closed.
   std::atomic<std::size_t>& waiting_bytes() { return waiting_bytes_; }
 
   /// A client has read nothing for idle_seconds, and its connection is closed.

@@ -17,8 +17,8 @@
 namespace signalbox::channel {
 namespace {
 
-// The shortest time that the page's time axis covers. On a shorter axis, every segment would look
-// long.
+// The shortest time that the page's time axis covers, unless the runtime is younger. On a shorter
+// axis, every segment would look long.
 constexpr auto kShortest = std::chrono::seconds(10);
 
 using RowKey = std::tuple<std::string, ClusterName, ClusterName>;  // Target, aggregate, cluster.

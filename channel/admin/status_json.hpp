@@ -20,11 +20,12 @@
 //    "changes": [{"number", "at", "target", "cluster", "aggregate", "from", "to", "from_name",
 //      "to_name", "reason", "details", "without_seconds", "window_left_seconds"}]}
 //
-// A field without a value (an optional, an empty text, an OK status) is left out. Times are RFC
-// 3339, in UTC, to the millisecond.
+// A field without a value (an optional, an empty text, an OK status) is left out, except "node_id".
+// The "state" of an address without a subchannel is "none". Times are RFC 3339, in UTC, to the
+// millisecond.
 //
-// /clusters has one entry for each leaf of each target. observability_name is "TARGET/CLUSTER", or
-// "TARGET/AGGREGATE/CLUSTER". Each address is a host.
+// /clusters has one entry for each leaf and each failed cluster of each target. observability_name
+// is "TARGET/CLUSTER", or "TARGET/AGGREGATE/CLUSTER". Each address is a host.
 //
 // Pure. Bytes that are not UTF-8 are replaced.
 
@@ -36,8 +37,8 @@
 
 namespace signalbox::channel {
 
-/// The word for a state in JSON and on pages: "ready", "transient_failure", …; nullopt (the address
-/// has no subchannel): "none".
+/// The word for an address's state: "ready", "transient_failure", …; nullopt (the address has no
+/// subchannel): "none".
 absl::string_view to_word(const std::optional<EndpointState>& state);
 absl::string_view to_word(ClusterKind kind);
 

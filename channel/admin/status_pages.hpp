@@ -5,8 +5,8 @@
 //   RuntimeStatus ─▶ [home_page] ─────▶ GET /
 //                └─▶ [clusters_page] ─▶ GET /clusters
 //
-// Pure. A page shows at most kMostEndpoints endpoints, and says how many it leaves out; JSON has
-// all of them.
+// Pure. /clusters shows at most kMostEndpoints addresses of endpoints, and says how many it leaves
+// out; JSON has all of them.
 
 #pragma once
 
@@ -23,7 +23,7 @@ std::string home_page(const RuntimeStatus& status);
 
 std::string clusters_page(const RuntimeStatus& status);
 
-/// A change in one line of HTML: "priority 0 (near) → 1 (far): failed".
+/// A change in one line of HTML: "priority 0 (near) → 1 (far), failed".
 std::string change_in_words(const PriorityChange& change);
 
 /// "all/near": the cluster, below its aggregate.

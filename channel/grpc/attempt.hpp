@@ -31,7 +31,8 @@ namespace signalbox::channel {
 class CallBinder;
 
 /// A call that is looking for a connection: its last pick, and the data that all its picks share.
-/// When the call has a connection, Attempts keeps the CallIntent for further attempts.
+/// When the call has a connection, Attempts keeps the CallIntent for further attempts. If the call
+/// has no call interceptor, its context keeps the CallIntent instead.
 struct CallIntent {
   std::uint64_t seed = 0;
   bool wait_for_ready = false;
@@ -60,8 +61,8 @@ struct EndedAttempt {
   bool was_taken = true;
 };
 
-/// A call, as seen by the parts that bind its attempts to connections. It is also the CallHook of
-/// its first attempt: gRPC passes it every batch of that attempt.
+/// A call, as seen by the parts that bind its attempts to connections. For a call that gets its
+/// connection when it is made, it is also the CallHook: gRPC passes it every batch.
 class AttemptedCall : public grpc::internal::CallHook {
  public:
   /// Begins an attempt: it has got its grpc_call, or its pick failed and the call's retry policy

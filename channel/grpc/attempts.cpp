@@ -102,7 +102,8 @@ void Attempts::complete(grpc::StatusCode code, Instant now) {
   stats->record_duration(now - started_at_);
 }
 
-// A call with an attempt ends at the same time as its last attempt, so the clock is not read again.
+// If the last attempt has ended, the call's end gets the time of the attempt's end, so the clock is
+// not read again.
 void Attempts::call_ended(const grpc::Status& status) {
   const Instant at = ended_ ? ended_at_ : now();
   record_.ended(status.error_code(), at);

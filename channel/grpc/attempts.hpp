@@ -167,8 +167,9 @@ class Attempts {
   const std::unique_ptr<TracedCall> trace_;
   CallBinder* binder_ = nullptr;  ///< Null before the first bound(). Lives as long as the context.
   CallIntent intent_;
-  /// The Set-Cookie of the current attempt's pick; empty while there is no attempt. A copy, because
-  /// one thread may deliver the headers while another ends the attempt, which destroys the pick.
+  /// The Set-Cookie of the last attempt's pick; empty while the call looks for its next connection.
+  /// A copy, because one thread may deliver the headers while another ends the attempt, which
+  /// destroys the pick.
   std::string set_cookie_;
   bool started_ = false;
   Instant started_at_{};  ///< When the current attempt was started.

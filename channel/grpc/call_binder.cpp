@@ -45,14 +45,13 @@ const actors::GrpcConnection& connection_of(const lb::Pick& pick) {
   return static_cast<const actors::GrpcConnection&>(*pick.connection());
 }
 
-// The anchor channel's target when gRPC cannot parse the real one: gRPC would write errors to
-// stderr.
+// The anchor channel's target when the real one is invalid, or when gRPC cannot parse it.
 const char kNoTarget[] = "unix:signalbox";
 
 // Makes the anchor channel, which never connects: failed and waiting calls are made on it. Its name
 // is the target, because ClientContext::peer() of a call without a server returns the channel's
 // name. gRPC would resolve the name only to connect. With a name that gRPC cannot parse, gRPC makes
-// a channel on which every call fails at once, so the caller then passes kNoTarget.
+// a channel on which every call fails at once, so the anchor channel then gets the name kNoTarget.
 std::shared_ptr<grpc::Channel> make_anchor(const std::string& target) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

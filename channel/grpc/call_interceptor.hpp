@@ -92,8 +92,8 @@ class CallInterceptor final : public grpc::experimental::Interceptor, public Att
   Filler filler_{*this};
   UnaryBatch unary_;  ///< A unary call's only batch, while no attempt has failed.
   std::shared_ptr<RetriedCall> owned_retried_;
-  /// Null while no RetriedCall is needed: the call is unary, one batch is the whole call, and no
-  /// attempt has failed.
+  /// Null while no RetriedCall is needed: the call has had no attempt, or the call is unary, one
+  /// batch is the whole call, and no second attempt has followed.
   std::atomic<RetriedCall*> retried_{nullptr};
 };
 

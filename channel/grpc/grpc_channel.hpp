@@ -9,11 +9,12 @@
 //
 // Invariants
 //   D1  A picked call holds its lb::Pick until the call ends, and no longer.
-//   D2  A call that certainly never reached a connection is picked again instead of failed. A call
+//   D2  A call that certainly never reached a connection is picked again instead of failed, up to
+//       100 times (lb::RetryState::kMostUnsent), unless its request is too large to be kept. A call
 //       that its route's retry policy covers is made again after a back-off, until the server has
 //       responded.
-//   D3  A call's interceptors are made once and run once, in the application's context, whether or
-//       not the call waits, and however often it is picked.
+//   D3  A call's interceptors are made once, in the application's context, and see each step of the
+//       call once, whether or not the call waits, and however often it is picked.
 //   D4  The channel may be destroyed while calls run or wait; these calls go on. Once the wait list
 //       is closed (at the runtime's end), sent calls run to their end, and waiting and new calls
 //       fail.

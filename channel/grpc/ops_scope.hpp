@@ -31,10 +31,11 @@ struct FilledOps {
 
 /// While an OpsScope lives, its thread fills the batch `ops` of `call`. `held` is a completion
 /// queue on which the caller has a hold (Shutdown() of the queue does not finish while there are
-/// holds); null: there is no hold. FillOps() takes a hold for the batch. The caller's hold is
-/// released after that, and before the batch starts: afterwards the queue may be destroyed. It is
-/// also released before an interceptor of the application runs, because the interceptor may delay
-/// the batch.
+/// holds); null: there is no hold. FillOps() takes a hold for the batch. The call interceptor
+/// releases the caller's hold after that, and before the batch starts: afterwards the queue may be
+/// destroyed. A queue_releaser() releases the hold before an interceptor of the application runs,
+/// because that interceptor may delay the batch. A call without these interceptors has its hold
+/// released by ~OpsScope.
 class OpsScope {
  public:
   [[gnu::hot]] OpsScope(grpc::internal::CallOpSetInterface* ops,

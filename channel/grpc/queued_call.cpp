@@ -152,8 +152,8 @@ Verdict QueuedCall::pick_again() {
   return CallBinder::judge(intent_);
 }
 
-// Releases the claim. False: while the call was claimed, it ended, its delay ended, or a new
-// snapshot came. wake() did nothing then, so the caller must try again now.
+// Releases the claim. False: while the call was claimed, it ended, its delay ended, a new snapshot
+// came, or the wait list was closed. wake() did nothing then, so the caller must try again now.
 bool QueuedCall::keep_waiting() {
   // The pick is read before the claim is released: afterwards another thread may change it.
   const std::uint64_t seen = intent_.pick.sequence();

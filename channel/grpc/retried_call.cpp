@@ -419,7 +419,7 @@ void RetriedCall::rest() {
 // --- the end of an attempt --------------------------------------------------------
 
 // Settles the call: no further attempt follows. Held batches are passed on to the application, and
-// stored batches are filled into the last attempt.
+// stored batches are filled into the last attempt's call, or into `refused_` if there is one.
 void RetriedCall::settle(Lock lock) {
   state_ = State::kSettled;
   log_.clear();

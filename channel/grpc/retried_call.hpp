@@ -175,8 +175,8 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   bool is_blind_ = false;
   grpc::internal::Call current_;
   std::list<Batch> batches_;
-  /// Batches that the application has started between two attempts, the oldest first. They are
-  /// filled into the next attempt, or, if none follows, into the attempt before.
+  /// Batches that the application has started in Ending or Again, the oldest first. They are filled
+  /// into the next attempt, or, if none follows, into the last attempt's call or `refused_`.
   std::vector<grpc::internal::CallOpSetInterface*> stored_;
 
   // The data that the application has sent: headers, messages, the end of the messages.
@@ -193,10 +193,11 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
   std::unique_ptr<Sends> sends_;
   std::multimap<std::string, std::string> headers_;
 
-  /// Whether a server may have seen something of the current attempt. False: no message was sent,
-  /// and no batch with the headers has succeeded. When a batch of headers alone fails, none of
-  /// their bytes has left. When a batch with headers and a message fails, gRPC does not say which
-  /// of the two failed: the headers count as seen if the server's handler may begin with them.
+  /// Whether a server may have seen something of the current attempt. True once a message was sent,
+  /// or once gRPC has said that the attempt has a transport (record_transport()). When a batch of
+  /// headers alone fails, none of their bytes has left. When a batch with headers and a message
+  /// fails, gRPC does not say which of the two failed: the headers count as seen if the server's
+  /// handler may begin with them.
   bool was_taken_ = false;
 
   // What is known of the end of the current attempt.

@@ -11,8 +11,8 @@ void OnceWaiter::wait() {
   wake();
 }
 
-// Threads that call look() at the same time take turns. Each calls is_over() after it has got the
-// mutex, so no publication is missed (W3).
+// Threads that call look() at the same time take turns. Unless the wait is over, each calls
+// is_over() after it has got the mutex, so no publication is missed (W3).
 void OnceWaiter::look(bool time_is_over) {
   const auto self = shared_from_this();
   bool was_done = false;

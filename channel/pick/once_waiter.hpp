@@ -10,7 +10,8 @@
 //   W1  call() runs at most once, with no lock held, and not after a cancel() that returned true.
 //   W2  While the waiter waits, it is in the WaitList and owns the list. So call() runs at the
 //       latest when the list is closed.
-//   W3  A publication while is_over() runs leads to another call of is_over().
+//   W3  A publication while is_over() runs leads to another call of is_over(), unless the first
+//       call has ended the wait.
 
 #pragma once
 

@@ -51,8 +51,8 @@ class Change final : public channel::OnceWaiter {
   grpc::Alarm alarm_;
 };
 
-// The waiter of pick_async(). The wait has a time limit: the caller's deadline or the route's
-// timeout. If a filter delays the call, the wait also has an earliest end.
+// The waiter of pick_async(). The time limit of the wait is the caller's deadline or the route's
+// timeout, if there is one. If a filter delays the call, the wait also has an earliest end.
 class TimedPick final : public channel::WaitingPick {
  public:
   template <typename... Args>

@@ -43,8 +43,8 @@ class TracedCall {
  public:
   using Tracing = std::shared_ptr<const CallTracing>;
 
-  /// A call begins. Returns null if there is no observer, or if the observer does not want to see
-  /// this call.
+  /// A call begins. Returns null if there is no observer, or if the observer throws or does not
+  /// want to see this call.
   [[gnu::hot]] static std::unique_ptr<TracedCall> begin(const Tracing& tracing,
                                                         absl::string_view method,
                                                         const grpc::ClientContext* context,
@@ -78,8 +78,8 @@ class TracedCall {
                     AttemptHeaders& headers,
                     Instant at);
 
-  /// The attempt has ended. Does nothing if no attempt is open. With `retry_after`, another attempt
-  /// follows after this time, and has `previous_attempts` attempts before it.
+  /// The attempt has ended. The observer sees nothing if no attempt is open. With `retry_after`,
+  /// another attempt follows after this time, and has `previous_attempts` attempts before it.
   void attempt_ended(int code,
                      absl::string_view message,
                      std::optional<Duration> retry_after,

@@ -38,8 +38,8 @@ class WaitList {
   /// because waiters run the application's code.
   void publish();
 
-  /// Closes the list because the runtime has ended: nothing is published from now on, and calls
-  /// fail. Wakes all waiters.
+  /// Closes the list because the runtime has ended, or because the target is invalid: nothing is
+  /// published from now on, and calls fail. Wakes all waiters.
   void close();
 
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }

@@ -24,7 +24,7 @@
 
 namespace signalbox::channel {
 
-/// Whether a call with this pick waits for the next publication.
+/// Whether a call with this pick waits for the next publication, or for the end of its delay.
 inline bool has_to_wait(const lb::Pick& pick, OnFail on_fail) {
   const bool failed = pick.outcome() == PickOutcome::kFail;
   return pick.outcome() == PickOutcome::kQueue || (failed && on_fail == OnFail::kWait);

@@ -46,8 +46,9 @@ std::optional<channelz::Channel> find_channel(const RuntimeStatus& status, std::
 std::optional<channelz::Subchannel> find_subchannel(const RuntimeStatus& status, std::int64_t id);
 std::optional<channelz::Socket> find_socket(const RuntimeStatus& status, std::int64_t id);
 
-/// Sets each absent field of the socket that is a message to an empty message: grpcdebug reads all
-/// of these fields, and crashes when one is absent.
+/// Sets an absent local address to 0.0.0.0:0 or [::]:0, and the absent timestamps and flow-control
+/// windows in `data` to empty messages: grpcdebug reads these fields, and crashes when one is
+/// absent.
 void fill_gaps(channelz::Socket& socket);
 
 }  // namespace signalbox::channel

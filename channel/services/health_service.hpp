@@ -12,9 +12,10 @@
 // List returns the status of "" and of every target in use. Beyond kMaxServices it ends
 // RESOURCE_EXHAUSTED.
 //
-// A Watch sends a change within kPeriod. While a client does not read, one message waits for it,
-// and later changes are not queued. The next message has the state at the time when it is sent. At
-// most kMaxWatches are open; a further Watch ends RESOURCE_EXHAUSTED.
+// Every kPeriod, a Watch sends the status if it differs from the status that was sent last. While a
+// client does not read, one message waits for it, and later changes are not queued. The next
+// message has the state at the time when it is sent. At most kMaxWatches are open; a further Watch
+// ends RESOURCE_EXHAUSTED.
 //
 // Source: gRFC A90 (List).
 

@@ -5,7 +5,7 @@
 //   callback of gRPC ─▶ post(job) ─▶ [queue of kMaxJobs] ─▶ job: Runtime::status, Runtime::dump
 //
 // Runtime::dump blocks, and a callback of gRPC must not block. The worker has one thread, so it
-// makes one answer at a time: many requests need no more memory and CPU at a time than one.
+// makes one answer at a time, however many requests wait.
 
 #pragma once
 

@@ -39,7 +39,7 @@
 //       NACK of a repeated response waits for `nack_backoff` (about 1 s at first, and up to about
 //       10 s). A response is repeated if the previous response of its type was refused too, with
 //       the same version and errors, and the subscription has not changed since then. If the NACK
-//       of the previous response is still unsent, it is sent with the nonce of the repeated
+//       of the previous response is due but unsent (S9), it is sent with the nonce of the repeated
 //       response, without this wait. The NACK does not wait any longer if a request with a changed
 //       subscription is sent: that request carries the NACK. If a different response comes
 //       meanwhile, the answer to that response replaces the NACK. Responses of other types or

@@ -4,14 +4,14 @@
 //
 //   ads_session ─▶ asked, answered ─▶ [RequestTurn] ─▶ whether a change waits, and how long
 //
-//   the last request      a change that adds a name       a change that only gives names up
-//   was answered          goes at once                    goes at once
+//   unanswered requests   a change that adds a name       a change that only gives names up
+//   none                  goes at once                    goes at once
 //   only gave names up    goes at once                    waits
-//   added a name          waits                           waits
+//   one added a name      waits                           waits
 //
 // A waiting change is sent with the next ACK or NACK, or alone after about 100 ms. Further changes
-// without a response wait about 400 ms, 1.6 s and then 5 s each. Nothing waits for the answer to a
-// request that is older than `patience`.
+// without a response wait about 400 ms, 1.6 s and then 5 s each. Nothing waits once the last
+// request is older than `patience`.
 //
 // Why changes wait: requests before a type's first response carry no nonce, and a server answers
 // each of them with all resources. Two hundred channels that open at once would cause two hundred
@@ -36,8 +36,8 @@ namespace signalbox::xds {
 struct RequestTurnOptions {
   BackoffOptions wait{
       .initial = std::chrono::milliseconds(100), .multiplier = 4, .max = std::chrono::seconds(5)};
-  /// A change does not wait for the answer to a request that was written longer ago than this. The
-  /// value is the timeout of a resource (A57).
+  /// A change does not wait if the last request was written longer ago than this. The value is the
+  /// timeout of a resource (A57).
   Duration patience = std::chrono::seconds(15);
 };
 
@@ -47,7 +47,8 @@ class RequestTurn {
 
   RequestTurn(const RequestTurnOptions& options, std::uint64_t seed);
 
-  /// Must be called when a request with changed names has been written.
+  /// Must be called when a request with changed names has been written, unless a response of the
+  /// type has come since the request was made.
   void asked(Change change, Instant now);
 
   /// Must be called when a response of the type has come.
@@ -56,7 +57,7 @@ class RequestTurn {
   bool must_wait(Change change, Instant now) const;
 
   /// The time after which a waiting change is sent, even without an answer. It grows with each call
-  /// until a response comes.
+  /// until a response comes, or until no request was written for `patience`.
   Duration next_wait() { return waits_.next(); }
 
  private:

@@ -6,8 +6,8 @@
 namespace signalbox::xds {
 namespace {
 
-// The functions below compare two resources member by member. They name the members by structured
-// bindings: a new member is then a compile error here, so no comparison can forget it.
+// Listeners and clusters are compared member by member. The functions name the members by
+// structured bindings, so a new member is a compile error here.
 
 bool same(const Listener& left, const Listener& right) {
   const auto& [name, routes, max_stream_duration, filters] = left;

@@ -137,7 +137,8 @@ void LrsSession::leave(StreamPace::Ending ending, Instant now) {
   state_ = Waiting{start_timer("reopen", pace_.closed(ending, now))};
 }
 
-// Closes the stream, because no load is left to be reported.
+// Closes the stream: no cluster in use has its load reported to this server, and either all load is
+// reported or the server has not answered.
 void LrsSession::rest(const Live& live) {
   effects_.emplace_back(CloseStream{live.stream});
   state_ = Idle{};

@@ -12,7 +12,8 @@
 //     │ elapsed,     closed │   │ elapsed,     │ closed
 //     │ not in use          ▼   │ in use       │
 //     └──────────────────── Waiting ◀──────────┘
-//                              and Live ─▶ Idle, when nothing is in use and all is reported
+//                              and Live ─▶ Idle, when nothing is in use, and all is reported or
+//                                                the server has not answered
 //
 // Waiting: for the time that StreamPace demands before the next stream. In use: this client uses a
 // cluster that has its load reported to this server.
@@ -28,8 +29,8 @@
 //       counts are not reported again, when the transport has written its report. There is no
 //       answer to a report, so "written" is the best that can be known. A stream that ends before
 //       leaves the reading unsettled, and the next report of the next stream has its counts.
-//   R5  A report without counts is sent once after a report with counts, or as the first report.
-//       Further reports without counts are not sent.
+//   R5  A report without counts is sent once after a report with counts, or as the first report of
+//       a stream. Further reports without counts are not sent.
 //   R6  Streams are opened as far apart as those of ADS (StreamPace).
 //   R7  A response that cannot be read ends the stream.
 //
@@ -54,8 +55,8 @@ struct LrsSessionOptions {
   std::string node;  ///< A serialised envoy.config.core.v3.Node.
   std::uint64_t seed = 0;
   StreamPaceOptions pace = {};
-  /// While the server has not answered, the session checks at this interval whether there is still
-  /// load to report.
+  /// While the server has not answered, the session checks at this interval whether a cluster in
+  /// use still has its load reported to the server.
   Duration patience = std::chrono::seconds(30);
 };
 

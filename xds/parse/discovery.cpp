@@ -110,7 +110,7 @@ AggregateDiscovery parse_aggregate(const ClusterProto::CustomClusterType& proto,
 
 }  // namespace
 
-// `type` takes precedence over `cluster_type` (A37-48).
+// `type` is read before `cluster_type` (A37-48).
 void parse_discovery(const ClusterProto& proto, Cluster& cluster, const Field& top) {
   if (proto.has_type() && proto.type() == ClusterProto::EDS) {
     cluster.discovery = parse_eds(proto, top);

@@ -129,8 +129,9 @@ HealthStatus health_of(const EndpointProto& proto) {
 }
 
 // A27 ignores unfit endpoints, so their errors must not cause a rejection. An unfit endpoint is
-// left out if it is invalid, or if it has an address of another endpoint. All unfit endpoints of a
-// health are left out if the sum of their weights is too large.
+// left out if it is invalid, or if it has an address of another endpoint. The DEGRADED endpoints of
+// a locality are all left out if the sum of their weights is too large. The same holds for its
+// UNHEALTHY and TIMEOUT endpoints together.
 void read_unfit(const Unfit& unfit,
                 Priority& priority,
                 EndpointsSoFar& so_far,

@@ -4,7 +4,7 @@
 //
 //   xds/parse/address ─▶ [canonical_ip] ─▶ "1.2.3.4", "2001:db8::1"
 //
-// It does not use the operating system's functions, because only actors/io may call those.
+// It does not use the operating system's functions, because xds is pure.
 //
 // Source: RFC 4291 section 2.2 (forms), RFC 5952 (canonical form).
 

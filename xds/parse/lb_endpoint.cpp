@@ -32,8 +32,8 @@ void add_address(const envoy::config::core::v3::Address& proto,
   endpoint.addresses.push_back(std::move(address));
 }
 
-// Stores no exception for an invalid endpoint, because its address may also be that of a valid
-// endpoint.
+// Stores no exception if an error of the endpoint was found before: its address may then also be
+// that of a valid endpoint.
 void parse_probe_exception(const HealthCheckConfigProto& proto,
                            const Endpoint& endpoint,
                            EndpointsSoFar& so_far,

@@ -97,7 +97,8 @@ TextMatcher parse_regex(const envoy::type::matcher::v3::RegexMatcher& proto,
                         RegexBudget& budget);
 TextMatcher parse_regex(const envoy::type::matcher::v3::RegexMatcher& proto, const Field& field);
 
-/// Any kind of string matcher. ignore_case has no effect on a regex (A63).
+/// A string matcher: exact, prefix, suffix, contains or safe_regex. ignore_case has no effect on a
+/// regex (A63).
 TextMatcher parse_text_matcher(const envoy::type::matcher::v3::StringMatcher& proto,
                                const Field& field);
 

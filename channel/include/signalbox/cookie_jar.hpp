@@ -14,12 +14,12 @@
 //   jar.receive(context).IgnoreError();               // Or log why a cookie was refused.
 //
 // A jar parses Set-Cookie headers by RFC 6265, whether the filter or a server has made them. It
-// obeys the attributes Path and Max-Age. A cookie with neither attribute is sent with every call
-// until the jar is destroyed. Expires, Domain, Secure and SameSite are ignored, because a jar
-// belongs to one target.
+// obeys the attributes Path and Max-Age. A cookie with neither attribute is sent with every call,
+// until another Set-Cookie replaces it or the jar is destroyed. Expires, Domain, Secure and
+// SameSite are ignored, because a jar belongs to one target.
 // Cookie values never appear in an error's text.
 //
-// Thread-safe: the calls of a session may run at the same time. The response that arrives last
+// Thread-safe: the calls of a session may run at the same time. The response that is saved last
 // decides a cookie's value.
 
 #pragma once

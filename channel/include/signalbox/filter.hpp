@@ -18,8 +18,9 @@
 //
 // Threads. Several threads may call parse at the same time. A CallFilter is immutable: any thread
 // may call it at any time, concurrently and without a lock. It runs on the thread that makes the
-// call, or on a thread of the runtime when the call had to wait for a configuration. It must not
-// block; its counters must be atomic. It is destroyed on a thread of the runtime.
+// call, or on a thread of the runtime or of gRPC when the call had to wait. It must not block; its
+// counters must be atomic. It is destroyed on a thread of the runtime, or on the thread that calls
+// Runtime::plan(), which parses the filters again for its plan.
 //
 // Cost. Each filter costs a call one virtual function call. FilterCall allocates only when a filter
 // gives an order. A route without filters costs nothing.
@@ -35,8 +36,9 @@
 // calls, or admits them up to a limit. The router adds the filter's orders to the explanation.
 //
 // Errors. An error from parse refuses the resource: the NACK has the field's name and the error's
-// message, and the last good version stays in use. An exception from parse, or a null filter,
-// counts as an error. A filter that throws ends that call with INTERNAL, and the call is counted
+// message, and the last good version stays in use, unless the server has the feature
+// fail_on_data_errors. An exception from parse, or a null filter, counts as an error. A filter that
+// throws ends that call with INTERNAL, and the call is counted
 // (signalbox_custom_filter_failures_total). An override names its filter, and may by mistake hold
 // the configuration of another filter's type. The calls of that virtual host, route or weighted
 // cluster then fail UNAVAILABLE.

@@ -6,7 +6,7 @@
 //   a cluster's load_balancing_policy: TypedStruct "…/com.example.Quorum" {JSON}
 //      ─▶ parse(JSON) ─▶ configuration, or NACK
 //      ─▶ make(configuration, context) ─▶ Policy::step(event, now) ─▶ effects
-//                                            Publish{picker} ─▶ Picker::pick, once for each call
+//                                            Publish{picker} ─▶ Picker::pick, for each pick
 //
 // The interface is that of signalbox's own policies: lb/policy.hpp has a policy's obligations (P1
 // to P3), messages/lb_events.hpp its events and effects. A custom policy takes the place that
@@ -44,14 +44,15 @@
 // addresses when it has others.
 //
 // Errors. An error from parse refuses the cluster: the NACK has the field's name and the error's
-// message, and the cluster's last good version stays in use. An exception from parse counts as an
-// error. A policy dies when it throws or breaks an invariant (lb/leaf/custom.hpp, I1 to I6). Its
-// last picker stays in use, the death is counted (signalbox_actor_deaths_total), and
-// RuntimeOptions::log receives the reason. The policy is made anew after a back-off of 100 ms to 10
-// s. The oldest configuration without ReportApplied counts as the cause of the death, and is not
-// used again. The new instance gets the newest configuration that has come after it, else the last
-// one that was applied. Without either, calls fail until another configuration comes. A picker that
-// throws fails that call with INTERNAL (signalbox_custom_pick_failures_total).
+// message, and the cluster's last good version stays in use, unless the server has the feature
+// fail_on_data_errors. An exception from parse, or a null configuration, counts as an error. A
+// policy dies when it throws or breaks an invariant (lb/leaf/custom.hpp, I1 to I6). Its last picker
+// stays in use, the death is counted (signalbox_actor_deaths_total), and RuntimeOptions::log
+// receives the reason. The policy is made anew after a back-off of 100 ms to 10 s. The oldest
+// configuration without ReportApplied counts as the cause of the death, and is not used again. The
+// new instance gets the newest configuration that has come after it, else the last one that was
+// applied. Without either, calls fail until another configuration comes. A picker that throws fails
+// that call with INTERNAL (signalbox_custom_pick_failures_total).
 //
 // Lifetime. The runtime copies name, parse and make, and keeps the copies until it is destroyed. A
 // configuration lives as long as a reference to it, a policy as long as its cluster needs it. A
@@ -97,8 +98,8 @@ using lb::Published;
 struct CustomLbPolicy {
   /// The last segment of the TypedStruct's type URL: "com.example.Quorum" for
   /// "type.googleapis.com/com.example.Quorum". Printable ASCII without spaces, slashes or quotes.
-  /// Three kinds of names are refused: those of signalbox's own policies and weighted_round_robin,
-  /// these names with the suffix "_experimental", and names that begin with "envoy.".
+  /// Three kinds of names are refused: those of signalbox's own policies, these names with the
+  /// suffix "_experimental", and names that begin with "envoy.".
   std::string name;
 
   /// Reads `json`, the TypedStruct's value as an object ("{}" without a value), and returns an

@@ -78,8 +78,8 @@ using lb::Pick;
 std::uint64_t next_seed();
 
 /// Whether a call fails or waits when its pick has the outcome kFail: no endpoint can be reached,
-/// or there is no valid configuration. A call with the outcome kDrop ends in any case: it has no
-/// route, a limit is reached, or a filter has ended it.
+/// or there is no valid configuration. A call with the outcome kDrop ends in any case: for example,
+/// it has no route, the control plane drops it, a limit is reached, or a filter has ended it.
 enum class OnFail : std::uint8_t {
   kReturn,
   kWait,  ///< gRPC's wait_for_ready.

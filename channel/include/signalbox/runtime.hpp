@@ -7,8 +7,8 @@
 //   auto stub = orders::v1::Orders::NewStub((*runtime)->channel("xds:///orders"));
 //
 // The bootstrap is gRPC's own: GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (the JSON
-// itself). All channels of a runtime share the connections to endpoints, and one ADS stream to each
-// xDS server.
+// itself). All channels of a runtime share one ADS stream to each xDS server. They also share a
+// connection when its address and TLS settings are equal, and with TLS also the target's authority.
 //
 // A bootstrap may name a file of xDS resources, in its field "signalbox.resources", instead of a
 // server. The file must be readable without error when the runtime starts. Afterwards the runtime
@@ -22,9 +22,9 @@
 //
 // gRPC's library shuts down once the last runtime of the process, its channels and its calls have
 // ended, unless the program itself uses gRPC. The shutdown begins soon afterwards, on a thread of
-// its own; the destructors do not wait for it. It may take up to 20 s longer while a connection to
-// a server that does not answer is being made, or an ADS stream to such a server is being closed.
-// A new runtime may be started at any time.
+// its own; the destructors do not wait for it. It may take up to 20 s longer, or a longer
+// connect_timeout of a cluster, while a connection to a server that does not answer is being made,
+// or an ADS stream to such a server is being closed. A new runtime may be started at any time.
 
 #pragma once
 
@@ -298,7 +298,7 @@ struct RuntimeOptions {
 
   /// Limits on the data from a control plane or a resource file. A resource beyond a limit is
   /// refused with the limit's name, and counted (signalbox_config_rejected_total, reason="limit").
-  /// Its last good version stays in use.
+  /// Its last good version stays in use, unless the server has the feature fail_on_data_errors.
   xds::Limits limits;
   /// The interval of pings to a silent control plane. A control plane without an answer within 20 s
   /// is lost. The interval doubles each time that the server complains: many servers allow no less
@@ -347,8 +347,8 @@ struct RuntimeOptions {
   /// True: start() leaves it as it is.
   bool detect_deadlocks = false;
 
-  /// After 10,000 endpoints have been removed, returns their memory to the system by glibc's
-  /// malloc_trim.
+  /// Each time that 10,000 subchannels (one for each address of an endpoint) have ended, returns
+  /// their memory to the system by glibc's malloc_trim.
   /// malloc_trim goes through the whole heap of the process. It runs a few times within three
   /// minutes, on a thread of its own. A thread that allocates meanwhile may wait some milliseconds.
   /// The first run sets M_TRIM_THRESHOLD to 1 MiB for the whole process (mallopt): from then on
@@ -429,8 +429,8 @@ class Runtime {
   ///   name, ResetConnectionBackoff).
   ///
   /// Callbacks run on gRPC's own threads. Interceptors run on the thread that starts the batch.
-  /// After a call has waited, they run on the runtime's thread that wakes the call: they must not
-  /// block. A call costs as much as on a grpc::Channel, plus one pick.
+  /// After a call has waited, they run on the thread of the runtime or of gRPC that ends the wait:
+  /// they must not block. A call costs as much as on a grpc::Channel, plus one pick.
   std::shared_ptr<grpc::ChannelInterface> channel(const std::string& target,
                                                   Interceptors interceptors = {});
   std::shared_ptr<grpc::ChannelInterface> channel(const std::string& target,
@@ -488,7 +488,7 @@ class Runtime {
   /// Whether calls to the target can be sent: a configuration is in use, and the channel's state is
   /// READY or IDLE. With an empty `target`: whether that holds for every target in use; true when
   /// no target is in use. nullopt: no channel or router has the target. Reads atomics, and waits
-  /// for nothing.
+  /// for no actor and no call.
   std::optional<bool> ready(const std::string& target = "") const;
 
   /// Opens a read-only admin server for users of this machine, until the runtime ends: pages for a

@@ -40,17 +40,19 @@ namespace signalbox {
 /// One address of an endpoint, which is one subchannel.
 struct AddressStatus {
   Address address;
-  /// The state of the subchannel, or the reason why a connected endpoint gets no calls (kEjected,
-  /// kUnhealthy, kDraining). nullopt: no policy uses the address, so it has no subchannel.
+  /// The state of the subchannel. Whether connected or not, an address has one of three other
+  /// states while outlier detection ejects it (kEjected), health checks find it unhealthy
+  /// (kUnhealthy), or EDS drains it (kDraining). nullopt: no policy uses the address, so it has no
+  /// subchannel.
   std::optional<EndpointState> state;
   /// The state of the connection alone: ejection and health do not change it. IDLE without a
   /// subchannel.
   ConnectivityState connectivity = ConnectivityState::kIdle;
   /// Since when `state` holds. nullopt without a subchannel.
   std::optional<WallTime> since;
-  /// Why the address is not usable: in kTransientFailure the error of the last attempt to connect,
-  /// in kEjected and kUnhealthy the reason of outlier detection or of the health check. OK: there
-  /// is no reason.
+  /// Why the address is not usable: the error of the last attempt to connect while `connectivity`
+  /// is TRANSIENT_FAILURE, else in kEjected and kUnhealthy the reason of outlier detection or of
+  /// the health check. OK: there is no reason.
   absl::Status reason;
   /// How often outlier detection has ejected the address since its subchannel began.
   std::uint32_t ejections = 0;
@@ -109,7 +111,7 @@ struct ClusterStatus {
   AggregateMode mode = AggregateMode::kPriority;  ///< Only of an aggregate.
   std::vector<ClusterName> leaves;  ///< Only of an aggregate; the preferred leaf first.
   std::string service_name;         ///< The EDS resource or the DNS name.
-  std::uint32_t max_requests = 0;   ///< The limit of concurrent calls; 0 in an aggregate.
+  std::uint32_t max_requests = 0;   ///< The limit of concurrent calls; 0 unless kEds or kDns.
   /// The index in `priorities` of the priority that carries the calls. nullopt: no priority carries
   /// calls, or the mode is kTiered.
   std::optional<std::size_t> active;
@@ -137,7 +139,8 @@ struct TargetStatus {
 /// "first", "failed", "timed out", …
 absl::string_view to_string(PriorityChangeReason reason);
 
-/// The calls of a cluster moved to another priority, or no priority carries them any more.
+/// The calls of a cluster moved to another priority, or no priority carries them any more. Or
+/// a priority carries them now, and none did before.
 struct PriorityChange {
   std::uint64_t number = 0;  ///< Rises by one with each change of the runtime; the first is 1.
   WallTime at;
@@ -151,10 +154,11 @@ struct PriorityChange {
   PriorityChangeReason reason = PriorityChangeReason::kFirst;
   /// What was wrong with the priority that calls left: the text of its failure. May be empty.
   std::string details;
-  /// How long no priority carried calls before this change; zero: one always did.
+  /// How long no priority carried calls before this change; zero: one did until this change, or
+  /// none ever did.
   Duration without{};
   /// How much of its time to connect (failover_timeout) the priority that last carried calls had
-  /// left. nullopt: that time was over, or did not run.
+  /// left. nullopt: that time was over, or did not run, or the priority was removed.
   std::optional<Duration> window_left;
 };
 
