@@ -146,7 +146,8 @@ struct LoadOptions {
   bool dry_run = false;
 };
 
-/// The measurement of `load` is not valid: calls were sent too late, or a process died.
+/// The measurement of `load` is not valid: calls were sent too late or not at all, or a process
+/// died.
 inline constexpr int kExitNotValid = 3;
 
 /// Sends calls on schedule, does the acts of a script, and prints what callers saw. Returns also
