@@ -4,7 +4,8 @@
 //
 //   main (reads the options) ─▶ [run_…(options)] ─▶ exit status
 //
-// Results go to stdout, everything else to stderr.
+// Results, and the lines in which the demo says what happens, go to stdout; everything else goes to
+// stderr.
 
 #pragma once
 

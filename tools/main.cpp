@@ -1009,7 +1009,7 @@ void add_version(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_version(line.version); });
 }
 
-// Hidden from users: the demo and the benchmarks start this command.
+// Hidden from users: the demo, the benchmarks and some tests start this command.
 void add_backend(CLI::App& app, CommandLine& line) {
   BackendOptions& options = line.backend;
   CLI::App* command = add_command(app, "backend", "One of the demo's backends", "");

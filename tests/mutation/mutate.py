@@ -112,7 +112,8 @@ class Tree:
         text = read(source)
         try:
             source.write_text(apply(mutant, text), encoding="utf-8")
-            # The mutated object is built first, to drop a mutant that does not compile at once.
+            # The mutated object is built before the test programs, so a mutant that does not
+            # compile costs little time.
             if not self.succeeds("ninja", "-C", str(self.build_folder), f"{source}^"):
                 return "no code"
             for names in programs_for(self.path, mutant.path):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// signalbox load. The calls of each side come from a process of their own; this process does the
+// signalbox load. Each side has processes of its own, which send its calls. This process does the
 // acts of the script, and judges.
 //
 //   LoadOptions ─▶ [prepare] ─▶ LoadStage: processes, control plane

@@ -146,7 +146,8 @@ struct LoadFault {
   std::string error;       ///< Why the act was not done; empty: it was done.
 };
 
-/// The results of one client: signalbox's channel, or gRPC's own channel.
+/// The results of one client: signalbox (its channel, or its Pick API for HTTP), or gRPC's own
+/// channel.
 struct LoadSide {
   std::string name;  ///< "signalbox", "grpc".
   LoadValidity validity;

@@ -83,8 +83,9 @@ absl::string_view to_string(Verb verb);
 bool needs_proxy(Verb verb);
 
 /// `has_resources`: the tool serves --resources with its own control plane. Only then can a script
-/// act on `control-plane`, and on endpoints: drain, delay, bandwidth, blackhole, reset. Errors name
-/// the file; the error of an act also has the line (YAML) and the number of the act.
+/// act on `control-plane`, and on endpoints: drain, undrain, delay, bandwidth, blackhole, reset,
+/// clear. Errors name the file; the error of an act also has the line (YAML) and the number of the
+/// act.
 absl::StatusOr<Script> parse_script(absl::string_view text,
                                     absl::string_view file_name,
                                     bool has_resources);
