@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A child process: the demo's backends and control plane, and the processes that tests start.
+// A child process: the demo's backends and control plane, the sides and commands of
+// `signalbox load`, and the processes that tests start.
 //
 //   argv, stdin ─▶ [ChildProcess] ─▶ pid, lines of its stdout, exit status
 //

@@ -10,8 +10,8 @@
 //
 // If there is a moment at which all runs were under way, the runs are aligned by their clocks, in
 // steps of a bin. Else they count as repetitions, and all begin at 0. Faults of the same name are
-// one fault: it has the earliest time, and the earliest first answer of the next priority. A run
-// that lacks a fault adds calls but no lost calls to it, and a note says so.
+// one fault: it has the earliest time at which it was done, and the earliest first answer of the
+// next priority. A run that lacks a fault adds calls but no lost calls to it, and a note says so.
 
 #pragma once
 
