@@ -309,7 +309,7 @@ class SideProcess {
   bool has_died() const { return !failure.empty(); }
 
   bool is_done = false;  // The process has ended.
-  std::string failure;   // How the process died after its first call; empty: it did not.
+  std::string failure;   // How the process died after LoadRun::go(); empty: it did not.
   std::deque<LoadSecond> seconds;
 
  private:
