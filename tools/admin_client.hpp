@@ -2,8 +2,8 @@
 //
 // admin_client — requests admin pages from a running process (Runtime::serve_admin).
 //
-//   `signalbox dump`, `signalbox explain` ─▶ [admin_get] ─▶ unix socket or loopback
-//                                                                  └▶ the runtime's pages
+//   `signalbox dump`, `explain`, `top` ─▶ [admin_get] ─┬▶ unix socket or loopback
+//   `signalbox ready` ──────────────────▶ [admin_ask] ─┘             └▶ the runtime's pages
 
 #pragma once
 

@@ -27,7 +27,7 @@ namespace signalbox::tools {
 namespace {
 
 constexpr auto kMaxWork = std::chrono::seconds(10);
-// The shutdown is limited: idle clients may never disconnect.
+// After this time, the shutdown cancels the calls in progress.
 constexpr auto kDrainTime = std::chrono::seconds(1);
 
 // The number of earlier attempts of the call, as retrying clients send it (gRFC A6).

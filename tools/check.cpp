@@ -108,7 +108,7 @@ void check_bootstrap(const std::string& text, Finding& finding) {
       "\"");
 }
 
-// A file of resources has the list "resources"; every other JSON object counts as a bootstrap.
+// A file of resources has the list "resources"; every other JSON file counts as a bootstrap.
 bool is_of_resources(const xds::Document& document) {
   return document.root.is_object() && document.root.contains("resources");
 }

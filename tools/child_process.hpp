@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A child process: the demo's backends and control plane, and the processes that tests start.
+// A child process: the demo's backends and control plane, the sides and commands of
+// `signalbox load`, and the processes that tests start.
 //
 //   argv, stdin ─▶ [ChildProcess] ─▶ pid, lines of its stdout, exit status
 //
 // posix_spawn starts the process, because it is safe beside gRPC's threads. The process has a
-// process group of its own, so that Ctrl-C reaches the parent alone. Every wait for output or for
-// the end has a limit. The destructor kills and reaps a process that still runs.
+// process group of its own, so that Ctrl-C reaches the parent alone. read_line() and wait() have a
+// time limit. The destructor kills and reaps a process that still runs.
 
 #pragma once
 
@@ -21,7 +22,7 @@
 
 namespace signalbox::tools {
 
-/// The path of the running program.
+/// The path of the running program, or "signalbox" if /proc does not tell.
 std::string own_program();
 
 /// The calling process gets SIGKILL when the thread that started it ends. Exits at once if the

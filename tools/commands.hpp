@@ -4,7 +4,8 @@
 //
 //   main (reads the options) ─▶ [run_…(options)] ─▶ exit status
 //
-// Results go to stdout, everything else to stderr.
+// Results, and the lines in which the demo says what happens, go to stdout; everything else goes to
+// stderr.
 
 #pragma once
 
@@ -146,7 +147,8 @@ struct LoadOptions {
   bool dry_run = false;
 };
 
-/// The measurement of `load` is not valid: calls were sent too late, or a process died.
+/// The measurement of `load` is not valid: calls were sent too late or not at all, or a process
+/// died.
 inline constexpr int kExitNotValid = 3;
 
 /// Sends calls on schedule, does the acts of a script, and prints what callers saw. Returns also

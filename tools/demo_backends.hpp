@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The demo's backends, one process each. They are killed and restarted by cluster.
+// The demo's backends, one process each. They are killed by cluster or by name, and started by
+// cluster.
 //
 //   DemoTopology::places ─▶ [DemoBackends] ─▶ `signalbox backend` × n ─▶ ports
-//   script: kill(cluster), start(cluster) ─▶
+//   script: kill(cluster), kill_one(name), start(cluster) ─▶
 //
 // A restarted backend listens on its former port. All backends end with this object, and also with
 // the thread that started them, in case the demo dies. Therefore only the main thread uses this
@@ -37,8 +38,8 @@ class DemoBackends {
   DemoBackends(const DemoBackends&) = delete;
   DemoBackends& operator=(const DemoBackends&) = delete;
 
-  /// Starts the backends of a cluster and waits until they are ready. `on_first` is called when the
-  /// first of them is ready.
+  /// Starts the backends of a cluster and waits until they are ready, one after the other.
+  /// `on_first` is called when the first one in the order of the places is ready.
   absl::Status start(const std::string& cluster, const std::function<void()>& on_first);
 
   /// SIGKILL to the backends of a cluster; returns when they are gone.

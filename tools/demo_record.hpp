@@ -26,8 +26,9 @@ namespace signalbox::tools {
 
 /// One act of a demo script: a change to backends or to the control plane.
 struct DemoAct {
-  std::string verb;  ///< A verb of the scripts of `signalbox load`: "kill", "restart", "mark", …
-  std::string on;    ///< The process or endpoint that the act changes: "orders-primary".
+  /// A verb of the scripts of `signalbox load` ("kill", "restart", "drain", …), or "lower".
+  std::string verb;
+  std::string on;    ///< What the act changes: a cluster, a backend, or "control-plane".
   std::string what;  ///< The act as a sentence for people.
   bool is_fault = true;
 };

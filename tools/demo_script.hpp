@@ -44,7 +44,7 @@ class Narrator {
   /// Starts the clock.
   explicit Narrator(Line line);
 
-  /// Prints a line a second until `due`, or until `holds` returns true. `holds` is called every few
+  /// Prints a line a second until `due`, or until `holds` returns true. `holds` is called every 20
   /// milliseconds. A stop signal ends the wait, and is returned; else returns nullopt.
   std::optional<int> wait_until(Clock::time_point due, const std::function<bool()>& holds = {});
 

@@ -26,9 +26,9 @@
 namespace signalbox::tools {
 namespace {
 
-// The longest wait for name look-ups and for calls that wait.
+// The longest time for which settle() picks again, because a name look-up or a call still waits.
 constexpr auto kPatience = std::chrono::seconds(10);
-// is_at_rest() waits for this many rounds, each kRound long.
+// is_at_rest() waits for at most so many rounds, each kRound long.
 constexpr int kRounds = 30;
 constexpr auto kRound = std::chrono::milliseconds(10);
 

@@ -20,8 +20,8 @@ inline constexpr std::size_t kPageColours = 12;  ///< The number of CSS classes 
 /// Escapes text for HTML content and double-quoted attributes.
 std::string escape_html(absl::string_view text);
 
-/// Everything up to `</head>`. `title`: escaped. `style`: the page's own CSS, after the common CSS.
-/// `more`: further elements, such as a Content-Security-Policy.
+/// Everything up to `</head>`. `title`: the caller has escaped it. `style`: the page's own CSS,
+/// after the common CSS. `more`: further elements, such as a Content-Security-Policy.
 std::string html_head(absl::string_view title,
                       absl::string_view style,
                       absl::string_view more = "");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // signalbox: reads the command line and runs one subcommand. Exit status: 0 all went well, 1 it
-// ran and failed, 2 it could not be run as asked.
+// ran and failed, 2 it could not be run as asked. demo and load have further ones.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -1009,7 +1009,7 @@ void add_version(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_version(line.version); });
 }
 
-// Hidden from users: the demo starts this command.
+// Hidden from users: the demo, the benchmarks and some tests start this command.
 void add_backend(CLI::App& app, CommandLine& line) {
   BackendOptions& options = line.backend;
   CLI::App* command = add_command(app, "backend", "One of the demo's backends", "");

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kEndpointsOnPage = 200;
 
-// Parts of a bar also show their percentages, because colours alone do not tell the shares.
+// Parts of 5 % or more also show their percentages, because colours alone do not tell the shares.
 constexpr absl::string_view kStyle = R"(
 .answer { display: grid; grid-template-columns: 11rem 1fr; align-items: center; gap: .75rem;
   margin: .3rem 0; }
@@ -55,8 +55,7 @@ std::string label_of(absl::string_view label, CallShare share) {
   return share * 5 < kAllCalls * 2 ? absl::StrCat("<em>", text, "</em>") : text;
 }
 
-// One part of a bar, with its percentage. `label` is shown before the percentage if the part is
-// wide enough for both.
+// One part of a bar. It shows its percentage, and `label` before that, if it is wide enough.
 std::string part_of_stack(absl::string_view classes,
                           const std::string& name,
                           CallShare share,

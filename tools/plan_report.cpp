@@ -102,7 +102,7 @@ std::string cells(const PlannedShares& shares, const PlanView& view) {
   return text;
 }
 
-// The number of terminal columns. Every character in the texts of a report takes one column.
+// The number of terminal columns. Every character counts as one column.
 std::size_t width(absl::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));

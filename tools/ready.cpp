@@ -20,8 +20,9 @@ int fail(absl::string_view why, int status) {
   return status;
 }
 
-// A process that accepts the connection and gives no answer is not ready. Every other failure, such
-// as an address where nothing listens, means that the question could not be asked.
+// UNAVAILABLE: the process gives no answer in time, or none that can be read, so it is not ready.
+// The other errors, such as that of an address where nothing listens, mean that the question could
+// not be asked.
 int fail(const absl::Status& status) {
   return fail(status.message(), absl::IsUnavailable(status) ? kExitFailed : kExitUsage);
 }

@@ -20,7 +20,8 @@
 namespace signalbox::tools {
 namespace {
 
-// Says nothing when a demo has started this process, because the demo prints its own report.
+// Says nothing when another command, such as the demo, has started this process (--parent), because
+// that command prints its own report.
 void say_what_is_served(const ServeOptions& options, std::size_t resources) {
   if (options.parent > 0) return;
   say("serve", absl::StrCat(options.resources, ": ", resources, " resources"), LogLevel::kInfo);

@@ -91,8 +91,8 @@ bool asks_for_help(const CLI::App& app) {
   });
 }
 
-// Reads the file of --config. from_config() returns the file's values for the chosen command,
-// without those that a variable of the environment replaces.
+// Reads the file of --config. from_config() returns the file's values for the chosen command or
+// part and for all commands, without those that a variable of the environment replaces.
 class ConfigFile final : public CLI::ConfigTOML {
  public:
   explicit ConfigFile(const CLI::App& app) : app_(app) {}

@@ -28,7 +28,8 @@ std::optional<int> wait_for_stop(std::chrono::nanoseconds at_most);
 /// takes the signal. -1 on failure.
 int open_stop_descriptor();
 
-/// Takes one signal from a descriptor of open_stop_descriptor(); nothing if none has come.
+/// Takes one signal from a signal descriptor, such as that of open_stop_descriptor(); nothing if
+/// none has come.
 std::optional<int> take_signal(int descriptor);
 
 /// The terminals that stdin, stdout and stderr are connected to when the object is made.

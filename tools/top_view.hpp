@@ -92,7 +92,8 @@ std::vector<std::string> top_screen(const TopFrame& frame,
                                     std::size_t columns,
                                     std::size_t rows);
 
-/// A line of `name=value` pairs for each cluster, and one for each failover since the last frame.
+/// A line of `name=value` pairs for each of the frame's rows, and one for each failover since the
+/// step before.
 std::string top_lines(const TopFrame& frame);
 
 }  // namespace signalbox::tools

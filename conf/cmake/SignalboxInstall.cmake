@@ -2,11 +2,13 @@
 # The files that `cmake --install` installs. All of them are relocatable:
 #
 #   bin/signalbox                       the command
-#   lib/libsignalbox_*.a                the static library of each folder, not joined into one (decision 19)
+#   lib/libsignalbox_*.a                the static libraries of all folders but tools/, not joined
+#                                       into one (decision 19)
 #   lib/cmake/signalbox, lib/pkgconfig  for find_package(signalbox CONFIG) and pkg-config --static
 #   include/signalbox-M.N/signalbox/    the public headers and the headers that they include: see
 #                                       install_headers.cmake
-#   share/doc/signalbox                 the documents, and all files that they link to or name
+#   share/doc/signalbox                 the documents, all files that they link to, and some
+#                                       configurations from conf/
 #
 # Each file belongs to the component tools or dev. SignalboxPackages makes a package of each
 # component.

@@ -34,8 +34,8 @@ if(SIGNALBOX_SANITIZER)
   add_link_options(-fsanitize=${SIGNALBOX_SANITIZER})
 endif()
 
-# GCC collects garbage when its heap exceeds 100 MB, and a precompiled header alone is that large.
-# No source needs more than 1 GB.
+# By default GCC collects garbage when its heap exceeds about 128 MB, and a precompiled header alone
+# is about that large. The option raises this limit to 1 GB (its unit is KiB).
 add_compile_options("$<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000>")
 
 # Static libraries are compiled with -fPIC, so that shared libraries can contain them. The compiler
@@ -59,7 +59,7 @@ if(SIGNALBOX_HARDENING)
       add_compile_options("${flag}")
     endif()
   endforeach()
-  # _FORTIFY_SOURCE has no effect without optimisation.
+  # _FORTIFY_SOURCE needs an optimised build, so debug builds are left out.
   add_compile_options("$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
   add_link_options(-Wl,-z,relro -Wl,-z,now)
 endif()
@@ -86,12 +86,13 @@ function(signalbox_library name)
   target_link_libraries(signalbox_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:signalbox::warnings>)
 endfunction()
 
-# The unit and spec tests, for `./run check`. signalbox_test adds each of them by its label.
+# The unit and spec tests in C++, for `./run check`. signalbox_test adds each of them by its label.
 add_custom_target(signalbox_unit_spec)
 
-# signalbox_test(NAME LABEL label [PCH name] SOURCES ... LIBS ...): one Catch2 program; its label is
-# the kind of test. PCH is test or test_grpc. The default is test_grpc for e2e, interop and stress,
-# and test for other labels.
+# signalbox_test(NAME LABEL label [PCH name] [TIMEOUT seconds] SOURCES ... LIBS ...): one Catch2
+# program; its label is the kind of test. PCH is test or test_grpc. The default is test_grpc for
+# e2e, interop and stress, and test for other labels. TIMEOUT is 300 by default; a build with a
+# sanitizer has four times as long.
 function(signalbox_test name)
   cmake_parse_arguments(ARG "" "LABEL;PCH;TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT ARG_TIMEOUT)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the public headers and exactly those headers of signalbox that they include. All of them
 # are installed below signalbox/, so that they cannot be confused with lb/ or messages/ of another
-# project. Their includes are rewritten: "lb/pick/router.hpp" becomes "signalbox/lb/router.hpp".
+# project. Their includes are rewritten: "lb/pick/router.hpp" becomes
+# "signalbox/lb/pick/router.hpp".
 #
-#   channel/include/signalbox/*.hpp ──▶ signalbox/*.hpp        lb/pick/router.hpp ──▶ signalbox/lb/router.hpp
+#   channel/include/signalbox/*.hpp ──▶ signalbox/*.hpp
+#   lb/pick/router.hpp ───────────────▶ signalbox/lb/pick/router.hpp
 #
 # `cmake --install` runs this script with three variables: source, staging, and destination. The
 # destination is relative to the prefix.

@@ -4,7 +4,7 @@
 #
 #   DEBFULLNAME, DEBEMAIL    the maintainer, as for Debian's devscripts
 #   SOURCE_DATE_EPOCH        the time of all files and of the changelog; by default the time of the
-#                            last commit
+#                            last commit, or without git that of CHANGELOG.md
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH conf)
 cmake_path(GET conf PARENT_PATH CPACK_SIGNALBOX_SOURCE)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Makes Debian's changelog from CHANGELOG.md. The changes of [Unreleased] and those of the packaged
-version are in one package, so they are one entry. Each older version has its own entry.
+version are in one package, so they are one entry. Each older version with a date has its own entry.
 
     ## [0.1.0] - 2026-11-26          signalbox (0.1.0-0upstream1) unstable; urgency=medium
     ### Added                 ─▶       [ Added ]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 COLUMN = 30  # The column at which CLI11 writes the descriptions of options.
 TITLE = re.compile(r"[A-Z][A-Za-z ]*:")
-# Lines that end a paragraph of the help without an empty line before them.
+# A line that begins with one of these texts begins a paragraph, even without an empty line above.
 CLOSING = ("Exit status", "Options of all commands", "Try '")
 
 

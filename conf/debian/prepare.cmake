@@ -2,7 +2,7 @@
 # Prepares the installed files for Debian packages. Each component has a folder, which cpack then
 # packs.
 #
-#   tools/usr/bin/signalbox      stripped; it writes its own man pages by --help
+#   tools/usr/bin/signalbox      stripped; its man pages are made from its --help
 #   dev/usr/lib/…/*.a            stripped
 #   usr/share/doc/PACKAGE        changelog.Debian.gz, copyright
 cmake_minimum_required(VERSION 3.25)

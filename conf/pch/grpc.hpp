@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The precompiled header of the sources that use gRPC.
+// The precompiled header of actors/io/, channel/ and the stress test: conf/pch/core.hpp, and gRPC.
 #pragma once
 
 #include <condition_variable>

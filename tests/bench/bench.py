@@ -86,8 +86,8 @@ def medians(plan: Plan, runs: list[dict]) -> list[str]:
 
 def run_pair(experiment: Experiment, pair: int, names: str) -> tuple[dict[str, Optional[dict]], list[str]]:
     """Measures both sides. Returns their numbers, and a line for each failed measurement. If one
-    side fails, both sides are measured again, because the sides of a pair must run right after each
-    other."""
+    side of a repeatable experiment fails, both sides are measured again, because the sides of a
+    pair must run right after each other. After REPEATS repetitions, the next failure is raised."""
     disturbed: list[str] = []
     while True:
         try:

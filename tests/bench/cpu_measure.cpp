@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures the CPU time of the client's process (all threads) per call, at a rate of calls that is
-// the same for both sides.
+// Measures the CPU time of the client's process per call, at a rate of calls that is the same for
+// both sides. All threads count, but not the time that the load spends waiting until calls are due.
 #include <atomic>
 #include <fstream>
 #include <map>
@@ -40,8 +40,9 @@ MachineTime machine_time() {
   return time;
 }
 
-// The failed calls, by status code: their number, and the error text of the first. Only the load's
-// thread counts; the counts are read after the load has ended. So there is no lock.
+// The failed calls, by status code: their number, and the error text of the first. Only the thread
+// that takes the load's answers counts; the counts are read after the load has ended. So there is
+// no lock.
 class Failures {
  public:
   void count(const AnsweredCall& call) {
@@ -85,7 +86,7 @@ Measured measure_cpu(const MeasureOptions& options, Side& side) {
   std::atomic<bool> is_measuring = false;
   Failures failures;
   std::atomic<std::uint64_t> answered = 0;
-  // Only the load's thread adds latencies, so there is no lock.
+  // Only the thread that takes the load's answers adds latencies, so there is no lock.
   std::vector<std::int64_t> latencies_ns;
   double cpu = 0;
   double waiting = 0;

@@ -153,7 +153,7 @@ class EdsUpdateTest(unittest.TestCase):
 
 
 class Disturbed(Experiment):
-    """Fails the given number of times, always at the second side of a pair."""
+    """Fails the given number of times, always when the peer is measured."""
 
     def __init__(self, failures: int, is_repeatable: bool = True) -> None:
         self.failures, self.is_repeatable, self.sides = failures, is_repeatable, []

@@ -2,7 +2,7 @@
 """How a pair is measured. An Experiment has its own World, and runs one side at a time in it. One
 experiment yields the numbers of one or more rows.
 
-    with Experiment: prepare(world) ─▶ run("ours"), run("peer"), run("peer"), run("ours") … ─▶ dicts of numbers"""
+    World ─▶ prepare(world) ─▶ run("ours"), run("peer"), run("peer"), run("ours") … ─▶ dicts of numbers"""
 
 import math
 import random
@@ -83,8 +83,8 @@ class Calls(Experiment):
 
 
 class ManyRoutes(Calls):
-    """Picks among 10,000 routes; each call matches another route. The peer is signalbox with a
-    single route, so the ratio is the cost of the routes."""
+    """Picks among 10,000 routes; each pick's path matches one of them, chosen at random. The peer
+    is signalbox with a single route, so the ratio is the cost of the routes."""
 
     ROUTES = 10_000  # Including the route of the calls.
 
@@ -127,7 +127,7 @@ class Sessions(Calls):
 
 class Tiered(Calls):
     """Picks in tiered mode, which first draws a cluster and a priority. The peer is signalbox with
-    a plain cluster of the same endpoints, so the ratio is the cost of the draw and of the
+    a plain cluster of all the healthy endpoints, so the ratio is the cost of the draw and of the
     aggregate. Enough endpoints of the first cluster are UNHEALTHY that about an eighth of the calls
     goes to the second cluster."""
 
@@ -156,7 +156,8 @@ class Tiered(Calls):
 
 
 class CallsAtRate(Calls):
-    """Calls at a fixed rate, at which each side leaves at least a fifth of the machine idle."""
+    """Calls at a fixed rate. prepare() chooses it so that the side with the dearer calls leaves
+    about a fifth of the machine idle."""
 
     # Calls accumulate while the machine stalls. The default limit of 1,024 calls in flight (A32)
     # would then fail calls, but this row does not measure the limit.
@@ -392,7 +393,7 @@ class ManyTargets(Experiment):
     def run(self, side: str, pair: int) -> dict:
         seen = self._world.measure(side, "many_targets", targets=self.TARGETS, target="xds:///bench0")
         # The line makes the control plane set the same resources again, and print the number of
-        # requests that it has received.
+        # requests that the client's stream has sent.
         self._plane.write_line()
         return {**seen, "requests": self._plane.read(START_SECONDS)["requests"]}
 

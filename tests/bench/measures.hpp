@@ -5,8 +5,8 @@
 //
 //   client.cpp (options) ─▶ [measure_…(options, side)] ─▶ JSON ─▶ bench.py: the rows
 //
-// Each function makes the same calls on signalbox's side and on gRPC's side: same generated stub,
-// same payload.
+// A function that measures both sides makes the same calls on signalbox's side and on gRPC's side:
+// same generated stub, same payload.
 
 #pragma once
 
@@ -81,9 +81,10 @@ Measured measure_queued(const MeasureOptions& options, Side& side);
 /// measurement: `connected_mb`, the memory of this process before the first update.
 Measured measure_eds_update(const MeasureOptions& options, Side& side);
 
-/// Measures a start. Results since the side was made: `first_answer_ms`, the time until the first
-/// call was answered; `connected_ms`, the time until all endpoints were connected; `cpu_s`, the CPU
-/// time of this process.
+/// Measures a start. Results: `first_answer_ms`, the time from the making of the side until the
+/// first call was answered; `connected_ms`, the time from the making of the side until all
+/// endpoints were connected; `cpu_s`, the CPU time of this process so far, without that of counting
+/// the connections.
 Measured measure_cold_start(const MeasureOptions& options, Side& side);
 
 /// Opens many targets at once, and calls each. `answered_ms`: the time until the last call was

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Times a whole pick and the end of its receipt (lb::Pick): snapshot, route, cluster, the cluster's
-// limit of calls, and round_robin over n endpoints. A pick takes three references and counts the
-// call once. The run with two threads shows whether threads write to one cache line. cold_pick
-// times the pick without the end of its receipt, after other work that has replaced the contents of
-// the processor's caches.
+// limit of calls, and round_robin over n endpoints. A pick takes references to the cluster and the
+// connection, and counts the call against the limit. The run with two threads shows whether threads
+// write to one cache line. cold_pick times the pick without the end of its receipt, after other
+// work that has replaced the contents of the processor's caches.
 
 #include <cstddef>
 #include <memory>
@@ -29,8 +29,9 @@ PickerPtr limited(const ClusterName& name, const PickerPtr& child) {
   return lb::make_cluster_impl_picker(child, std::move(rules));
 }
 
-// A router with two clusters. Above a leaf policy's picker, a policy tree has only the two pickers
-// that are made here: cluster_manager's, and cluster_impl's for each cluster.
+// A router with two clusters. In the policy tree of plain clusters, a call passes only two pickers
+// above a leaf policy's picker. Both are made here: cluster_manager's, and cluster_impl's for each
+// cluster.
 std::unique_ptr<testing::RouterFixture> world_with(std::size_t endpoints) {
   auto world = std::make_unique<testing::RouterFixture>();
   const ClusterName orders("orders");

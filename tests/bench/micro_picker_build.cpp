@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times one change to a round_robin policy with n connected endpoints, until it has built its next
-// picker.
+// Times changes to a round_robin policy with n connected endpoints, with the building of the next
+// picker after each change.
 
 #include <benchmark/benchmark.h>
 

@@ -8,9 +8,8 @@
 //
 // C-core calls both functions through its symbol table, so a library that is loaded first can
 // replace them and call the originals. A sample is the sum of a call's route and its pick, both on
-// the thread that made the call. Calls that had to wait for a configuration or a connection give no
-// sample. C-core locks its mutexes outside of these functions, so samples do not include the
-// locking.
+// the thread that made the call. A call that had to wait for a connection gives no sample. C-core
+// locks its channel's mutexes outside of these functions, so samples do not include that locking.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>

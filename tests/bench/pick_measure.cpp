@@ -60,7 +60,8 @@ std::vector<std::string> paths_of(std::size_t routes) {
   return paths;
 }
 
-// Begins one session for each endpoint, and returns the cookies; none without options.sessions.
+// Picks without a cookie until each endpoint has a session, at most 100 times for each endpoint.
+// Returns the sessions' cookies; none without options.sessions.
 absl::StatusOr<std::vector<std::string>> begin_sessions(const MeasureOptions& options,
                                                         const Router& router) {
   std::set<std::string> cookies;

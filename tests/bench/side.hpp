@@ -5,7 +5,8 @@
 //
 //   GRPC_XDS_BOOTSTRAP ─▶ [Side] ─▶ grpc::ChannelInterface ─▶ the same generated stub
 //
-// Both sides read the same bootstrap and have their default options, as for a user.
+// Both sides read the same bootstrap and have their default options, as for a user. Only the detail
+// of signalbox's metrics can be changed (counts_calls).
 
 #pragma once
 

@@ -67,7 +67,7 @@ class SmokeTest(unittest.TestCase):
             driver.send_signal(signal.SIGINT)
             driver.stderr.read()
             self.assertEqual(driver.wait(30), 130)
-        # The driver may have started processes just before its own end. The kernel ends these.
+        # The kernel ends what the driver did not end, a moment after the driver's own end.
         deadline = time.monotonic() + 30
         while any(map(is_running, children)) and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -22,7 +22,8 @@
 
 namespace signalbox::bench {
 
-/// The counter's value once all earlier instructions have been executed.
+/// On x86-64, the counter's value once all earlier instructions have been executed. Elsewhere, the
+/// steady clock.
 inline std::uint64_t ticks_now() {
 #if defined(__x86_64__)
   unsigned core = 0;

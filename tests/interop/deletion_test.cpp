@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An independent control plane deletes all resources and adds them again. update_test has deletions
-// of single listeners and clusters.
+// An independent control plane deletes all resources or a cluster's endpoints, and adds them again.
+// update_test has deletions of single listeners and clusters.
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 

@@ -45,7 +45,7 @@ TEST_CASE("interop: an aggregate fails over when its primary is killed, and back
   const std::vector<std::string> ready{"cluster=\"primary\"", "state=\"ready\""};
   REQUIRE(eventually([&] { return metric(*runtime, "signalbox_endpoints", ready) == 2.0; }));
 
-  // The primary still has one of its two endpoints.
+  // After the first kill the primary still has one of its two endpoints, so calls stay there.
   const std::size_t messages = plane.wire().messages.size();
   Traffic traffic(channel, 2);
   first.process.send_signal(SIGKILL);

@@ -46,8 +46,9 @@ def programs_in(root: Path, folder: str) -> dict[str, list[str]]:
 
 
 def programs_for(root: Path, path: str) -> list[list[str]]:
-    """The test programs that cover a source, in two rounds. The programs that include its header
-    come first. The second round has all others that link it."""
+    """The test programs for a source, in two rounds. The programs that include its header come
+    first. The second round has the other unit tests of its layer, the other spec tests, and the
+    scenarios (for lb) or some fuzz targets (for xds)."""
     layer = path.split("/")[0]
     programs = {**programs_in(root, f"tests/unit/{layer}"), **programs_in(root, "tests/spec")}
     header = path.removesuffix(".cpp") + ".hpp"
@@ -111,7 +112,8 @@ class Tree:
         text = read(source)
         try:
             source.write_text(apply(mutant, text), encoding="utf-8")
-            # The mutated object is built first, to drop a mutant that does not compile at once.
+            # The mutated object is built before the test programs, so a mutant that does not
+            # compile costs little time.
             if not self.succeeds("ninja", "-C", str(self.build_folder), f"{source}^"):
                 return "no code"
             for names in programs_for(self.path, mutant.path):

@@ -40,7 +40,7 @@ def now() -> str:
 
 
 def commit_of(root: Path) -> str:
-    """The commit, and a hash of uncommitted changes, if there are any."""
+    """The commit, and a hash of the uncommitted changes to tracked files, if there are any."""
     def git(*words: str) -> bytes:
         return subprocess.run(["git", "-C", root, *words], check=True, capture_output=True).stdout
 

@@ -246,8 +246,8 @@ class PackageTest(unittest.TestCase):
         self.shop_over_http(source / "build/http_client")
 
     def collect_spans(self, traced_call: Path, endpoint: str, world: dict[str, str]) -> None:
-        """Checks the spans of one call, as the example sends them to a collector (gRFCs A72,
-        A121)."""
+        """Checks the spans of a call that succeeds, and of a call that fails, as the example sends
+        them to a collector (gRFCs A72, A121)."""
         with Collector() as collector:
             method = "consumer.v1.Hello/Greet"
             self.assertEqual(["OK"], results(run(traced_call, collector.url, "xds:///hello", f"/{method}", **world)))

@@ -66,7 +66,7 @@ class Shell:
 
     def __exit__(self, *_: object) -> None:
         try:
-            os.killpg(self.bash.pid, signal.SIGKILL)  # The process group has no other process.
+            os.killpg(self.bash.pid, signal.SIGKILL)  # The group has only bash and its processes.
         except ProcessLookupError:
             pass
         self.bash.stdin.close()

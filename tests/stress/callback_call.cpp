@@ -10,7 +10,7 @@
 namespace signalbox::stress {
 namespace {
 
-// A reactor that deletes itself when gRPC is done with it (OnDone).
+// A reactor that owns itself until gRPC is done with it (OnDone).
 template <typename Reactor>
 class SelfOwned : public Reactor, public CallBody {
  public:

@@ -19,7 +19,7 @@ constexpr std::size_t kEnough = 50;
 // The deadline may be earlier by 1/200 of the slack: by 150 ms with a slack of 30 s.
 constexpr int kEarlyPartOfSlack = 200;
 
-// A call may still end because of a backend's stop for this long after the stop.
+// A call that begins at most this long after a backend's stop may still end because of the stop.
 constexpr milliseconds kAftermath{1'000};
 
 std::string name_of(grpc::StatusCode code) {

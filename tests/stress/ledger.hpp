@@ -3,7 +3,7 @@
 // Ledger — every call is entered when it begins and removed when it ends. A broken rule is kept as
 // a sentence.
 //
-//   calls ─▶ begin, end ─▶ [Ledger] ─▶ overdue(), broken(), totals()
+//   calls ─▶ begin, end ─▶ [Ledger] ─▶ find_overdue(), broken(), totals()
 //
 // Rules
 //   L1  A call ends once, and no later than its deadline plus a generous slack.

@@ -5,8 +5,8 @@
 //
 //   signalbox_stress --seconds N [--seed S] [--slack-seconds S]
 //
-// Exit status 0: every rule held (ledger.hpp, picks.hpp). The seed decides the plan; how threads
-// interleave it cannot.
+// Exit status 0: every rule held (ledger.hpp, picks.hpp). The seed decides the plan, but not how
+// the threads interleave.
 
 #include <atomic>
 #include <condition_variable>
@@ -84,7 +84,8 @@ void Stress::add_thread(Work work) {
   });
 }
 
-// Threads that start calls wait here while too many calls are open; open calls end by themselves.
+// Threads that start asynchronous calls wait here while too many calls are open; open calls end by
+// themselves.
 void Stress::make_room() const {
   while (!ending_ && ledger_.open() > kOpenCalls)
     ledger_.wait_for_room(kOpenCalls);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PickUser — a data plane without gRPC. It picks, waits, picks again, and keeps its picks, some of
-// them longer than the runtime lives. It reports every call that it started.
+// them longer than the runtime lives. It reports the start and the end of every call to the router.
 //
 // Rules
 //   P1  A pick that is kComplete has a connection and a cluster; other picks have no connection.
@@ -27,7 +27,7 @@ class PickUser {
  public:
   PickUser(Ledger& ledger, std::uint64_t seed) : ledger_(ledger), random_(seed) {}
 
-  /// Makes one call.
+  /// Picks for one call, up to four times, and starts the call if a pick is complete.
   void call(const RouterPtr& router);
 
   /// Call it after all runtimes have ended. Ends the kept picks, and checks that each callback was

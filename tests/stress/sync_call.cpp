@@ -24,7 +24,8 @@ void unary(CallBody& body, Load::Stub& stub) {
   body.end(status);
 }
 
-// The answer of a client-streaming call is whole when its one reply has come.
+// If the call sends no message, the server has no text to repeat. The expected text is then put
+// into its reply.
 void collect(CallBody& body, Load::Stub& stub) {
   Reply reply;
   const auto stream = stub.Collect(&body.context, &reply);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random configurations: listeners and routes of all targets over clusters that come and go.
+// Random configurations: listeners and routes of targets, and clusters. From one configuration to
+// the next, listeners and clusters come and go.
 
 #pragma once
 

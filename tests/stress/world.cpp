@@ -124,7 +124,8 @@ RouterPtr World::router(Random& random) {
   return life.routers[random() % life.routers.size()];
 }
 
-// Replaces a target's channel. Now and then no channel or router of the target exists for a moment.
+// Replaces the channel and the router of one of a runtime's targets. Now and then the world holds
+// neither of the target for a moment.
 void World::renew_channel() {
   ++events_["channels renewed"];
   Life& life = some_life(random_);

@@ -6,7 +6,8 @@ sentence of more than forty words.
     *.proto *.py *.cmake, CMakeLists.txt ─▶ comments ──────────┤
     *.md                         ─▶ text without code ─────────┴▶ pronoun | long sentence ─▶ less what words.txt allows
 
-The README.md of a product folder follows the rules of code. Other documents may speak of people.
+The README.md of a product folder follows the rules of code. Other documents may use some of the
+pronouns (PRONOUN), because they also speak of people.
 words.txt has the allowed number of findings, by file and kind. The number must be exact, so it
 shrinks with every correction. A file without findings must not be in the list."""
 
@@ -20,7 +21,7 @@ PRONOUN = {
     "code": re.compile(r"\b(who|whom|whose|whoever|nobody|somebody|anybody|everybody|someone|anyone)\b", re.IGNORECASE),
     "document": re.compile(r"\b(whoever|nobody|somebody|anybody|everybody)\b", re.IGNORECASE),
 }
-# Documents may speak of people. These documents may not, because they describe code.
+# These documents describe code, so they follow the rules of code.
 FOLDER_PAGE = re.compile(r"(messages|xds|lb|metrics|actors|channel|tools)/([^/]+/)*README\.md")
 ADVICE = {
     "pronoun": "name the thing: who, somebody and nobody are people",

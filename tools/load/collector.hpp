@@ -7,8 +7,8 @@
 //   lines of the parent ─▶ acts ──────┴▶ [Collector] ─▶ LoadRecorder
 //
 // A call is recorded kHold after its end, because the announcement of an act takes time to arrive.
-// The parent announces an act before it does the act, so after kHold every act that began before
-// the call's end is known.
+// The parent announces an act before it does the act. So every act that began before the call's end
+// is then known, unless its announcement took longer than kHold.
 
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CurlLoop — many HTTP transfers of libcurl on one thread, and waits that end to the nanosecond.
+// CurlLoop — many HTTP transfers of libcurl on one thread, and waits that are not rounded to
+// milliseconds.
 //
 //   add(easy) ─▶ [libcurl's multi interface] ─ sockets, timer ─▶ [epoll] ◀─ wake(), any thread
 //                        └▶ next_ended()
@@ -48,7 +49,8 @@ class CurlLoop {
   /// Ends a transfer that has not ended.
   void remove(CURL* easy);
 
-  /// Lets libcurl work until `until`, until a socket had news, or until wake().
+  /// Lets libcurl work until `until`, until a socket had news, until libcurl's own timer is due, or
+  /// until wake().
   void run(Clock::time_point until);
   /// Takes the next transfer that has ended out of the loop; nullopt: there is none.
   std::optional<Ended> next_ended();

@@ -172,7 +172,7 @@ void LoadEngine::take(Call& call) {
   ended.first_message_ns = since_start(call.first_message);
   const std::string peer = call.context->peer();
   if (call.session >= 0) {
-    // A cookie that the jar refuses is not kept; the session then moves, which is counted.
+    // A cookie that the jar refuses is not kept. If the session then moves, the move is counted.
     jar(call.session).receive(*call.context).IgnoreError();
   }
   {

@@ -4,8 +4,8 @@
 //
 //   OpenLoop ─▶ [sender thread] ─▶ generic stub ─▶ channel ─▶ [taker thread] ─▶ OpenLoop
 //
-// A completed call takes no lock and no allocation of the engine: it is one value in a ring. (gRPC
-// allocates what it needs; a call of a session has its jar's lock.)
+// When a call ends OK at an endpoint that the engine knows, the engine takes no lock of its own to
+// record the call: it is one value in a ring. A call of a session has its jar's lock.
 //
 // A server-streaming call ends with its stream, and is one call, however many messages it has.
 

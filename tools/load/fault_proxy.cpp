@@ -28,7 +28,7 @@ namespace {
 
 using Clock = Pacer::Clock;
 
-// The most bytes that wait in one direction of a connection.
+// While so many bytes wait in one direction of a connection, no more are read.
 constexpr std::size_t kMostWaiting = std::size_t{1} << 20;
 constexpr int kBacklog = 1024;
 

@@ -232,7 +232,8 @@ void HttpEngine::take(const CurlLoop::Ended& ended) {
 
 // Picks again for a call that got no connection from an endpoint which the last pick took for
 // READY. A new endpoint gets the request at once, and a failed pick ends the call. Otherwise the
-// call pauses, because signalbox will soon notice that the endpoint takes no connections.
+// call pauses, because signalbox will soon notice that the endpoint takes no connections; or it
+// ends if its deadline comes before the end of the pause.
 void HttpEngine::pick_again(Call& call) {
   {
     const SampledCpu cpu(call.number, router_cpu_ns_);
@@ -273,7 +274,7 @@ void HttpEngine::end_unpicked(Call& call) {
 }
 
 void HttpEngine::end_reached(Call& call, int code, const std::string& why) {
-  // A cookie that the jar refuses is not kept; the session then moves, which is counted.
+  // A cookie that the jar refuses is not kept. If the session then moves, the move is counted.
   if (call.begun.session >= 0 && code < kCurlErrors) {
     CookieJar& jar = this->jar(call.begun.session);
     if (!call.pick->set_cookie().empty()) jar.save(call.pick->set_cookie()).IgnoreError();

@@ -14,8 +14,9 @@
 // A request that found no connection never reached its endpoint, so it is picked again, until its
 // timeout. All other failures are the caller's: no request is sent twice.
 //
-// Every pick is told how its call ended, as grpc_code_of() has it. A route's timeout, the headers
-// that filters add, and a host name that the route asks for (auto_host_rewrite) apply.
+// If a request reached its endpoint, the pick is told how the call ended, as grpc_code_of() has it.
+// A route's timeout, the headers that filters add, and a host name that the route asks for
+// (auto_host_rewrite) apply.
 
 #pragma once
 
@@ -63,7 +64,8 @@ class HttpEngine final : public OpenLoop {
 
   void launch() override;
   void run();
-  /// Sends the calls that are due by now, and returns when the next one is due.
+  /// Sends the calls that are due by now, at most kMostAtOnce, and returns when the next one is
+  /// due.
   std::optional<Clock::time_point> send_due(std::optional<Clock::time_point> due);
   void cancel_busy();
 
@@ -85,7 +87,8 @@ class HttpEngine final : public OpenLoop {
   std::mutex mutex_;  // Guards picked_.
   std::vector<Call*> picked_;
 
-  // Only the engine's thread uses the following, or the destructor after the thread's end.
+  // Only the engine's thread uses the following, or the destructor after the thread's end. Other
+  // threads call loop_->wake() alone.
   const std::unique_ptr<CurlLoop> loop_;
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<Call*> free_;

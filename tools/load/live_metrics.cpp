@@ -23,7 +23,7 @@ using prometheus::MetricType;
 struct Sum {
   std::string side;
   LiveCounts counts;
-  std::size_t processes = 0;  // Processes that make calls.
+  std::size_t processes = 0;  // Processes that have not ended.
 };
 
 Sum total_of(const LiveMetrics::Side& side) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// signalbox load. The calls of each side come from a process of their own; this process does the
+// signalbox load. Each side has processes of its own, which send its calls. This process does the
 // acts of the script, and judges.
 //
 //   LoadOptions ─▶ [prepare] ─▶ LoadStage: processes, control plane
@@ -309,7 +309,7 @@ class SideProcess {
   bool has_died() const { return !failure.empty(); }
 
   bool is_done = false;  // The process has ended.
-  std::string failure;   // How the process died after its first call; empty: it did not.
+  std::string failure;   // How the process died after LoadRun::go(); empty: it did not.
   std::deque<LoadSecond> seconds;
 
  private:
@@ -408,8 +408,8 @@ class LoadRun {
     return absl::OkStatus();
   }
 
-  // Takes the request that a side made by reflection. FAILED_PRECONDITION if it differs from
-  // another side's request, because a comparison needs the same calls on both sides.
+  // Takes the request that a process made by reflection. FAILED_PRECONDITION if it differs from
+  // another process's request, because all processes must make the same calls.
   absl::Status take_request(const Json& json) {
     auto request = request_of_json(json);
     if (!request.ok()) return request.status();
@@ -638,7 +638,7 @@ class LoadRun {
   std::unique_ptr<channel::MetricsServer> server_;
   std::vector<std::string> names_;      // The sides.
   std::vector<SideProcess> processes_;  // The processes of all sides.
-  std::optional<Payload> reflected_;    // The request that the first process made by reflection.
+  std::optional<Payload> reflected_;    // The request that the processes made by reflection.
   Clock::time_point measured_;
   Clock::time_point end_;
   std::int64_t started_unix_ms_ = 0;

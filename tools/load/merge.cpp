@@ -47,7 +47,8 @@ absl::Status check(const Reports& reports) {
 
 // --- time ----------------------------------------------------------------------------------------
 
-// For each run, the number of bins by which it began after the first run.
+// For each run, the number of bins by which it began after the first run; 0 for all runs if they
+// are repetitions (merge.hpp).
 std::vector<std::size_t> shifts_of(const Reports& reports) {
   std::int64_t first_start = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_start = std::numeric_limits<std::int64_t>::min();
@@ -100,7 +101,7 @@ LoadConfiguration merged_configuration(const Reports& reports) {
   return merged;
 }
 
-// Adds a note for the settings that differ between the merged runs.
+// Adds a note for the settings that differ between the merged runs, and the notes of the runs.
 void note_differences(const Reports& reports, std::vector<std::string>& notes) {
   const LoadConfiguration& first = reports.front().report.configuration;
   for (const auto& [name, report] : reports) {

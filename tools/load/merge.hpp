@@ -8,10 +8,10 @@
 // are computed again from the sums.
 // Not exact: reports have only percentiles of the lateness, so the longest are taken.
 //
-// Runs that overlap in time are aligned by their clocks, in steps of a bin. Runs that do not
-// overlap are repetitions, and all begin at 0. Faults of the same name are one fault: it has the
-// earliest time, and the earliest first answer of the next priority. A run that lacks a fault adds
-// calls but no lost calls to it, and a note says so.
+// If there is a moment at which all runs were under way, the runs are aligned by their clocks, in
+// steps of a bin. Else they count as repetitions, and all begin at 0. Faults of the same name are
+// one fault: it has the earliest time at which it was done, and the earliest first answer of the
+// next priority. A run that lacks a fault adds calls but no lost calls to it, and a note says so.
 
 #pragma once
 
@@ -29,7 +29,8 @@ struct NamedReport {
   LoadReport report;
 };
 
-/// INVALID_ARGUMENT: there is no report, or the reports have different targets, methods or sides.
+/// INVALID_ARGUMENT: there is no report, the reports have different targets, methods or sides, or a
+/// threshold of theirs cannot be read.
 absl::StatusOr<LoadReport> merge_load_reports(const std::vector<NamedReport>& reports);
 
 }  // namespace signalbox::tools

@@ -4,7 +4,7 @@
 // which calls are dropped, and the facts about calls.
 //
 //   Schedule ─▶ [OpenLoop] ─ next_due() ─▶ engine ─▶ network
-//                   ▲ begin(), end() ────────┘
+//                   ▲ begin(), record() ─────┘
 //                   └ SentCall, EndedCall ─▶ rings ─▶ drain()
 //
 // The loop is open: calls are sent when they are due, whether or not earlier ones ended. A call is
@@ -168,7 +168,7 @@ class OpenLoop {
   std::atomic<bool> cancelling_ = false;
   std::atomic<bool> has_sent_all_ = false;
 
-  // Only the taker thread uses these two, but drain() also reads and empties new_endpoints_.
+  // Only the taker thread uses these two. messages() reads the counts after the end.
   EndpointNumbers endpoints_;
   MessageCounts messages_;
   std::mutex mutex_;  // Guards new_endpoints_.

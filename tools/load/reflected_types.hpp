@@ -37,8 +37,8 @@ class ReflectedTypes {
   /// Takes the bytes of the answer to question(). An error is a sentence about the server.
   absl::Status take(const std::string& answer);
 
-  /// The bytes of a FileDescriptorSet with all files, each after the files that it imports.
-  /// Precondition: question() is nullopt.
+  /// The bytes of a FileDescriptorSet with all files, each after the files that it imports. Files
+  /// that import each other in a circle have any order. Precondition: question() is nullopt.
   std::string protoset() const;
 
  private:

@@ -6,8 +6,8 @@
 //                                              ▲──────── merge of several JSON files
 //
 // Times within the run are nanoseconds since the beginning of the measured part: the warm-up is
-// before 0. Latencies are nanoseconds. A renderer rounds; the report does not. Every renderer shows
-// these numbers and computes no others, so all of them agree.
+// before 0. Latencies are nanoseconds. A renderer rounds; the report does not. Renderers derive all
+// shares, rates and percentiles that they show from these numbers, so all renderers agree.
 //
 // A call *belongs to* the moment when it was due, whenever it was sent or ended.
 
@@ -58,7 +58,8 @@ struct LoadConfiguration {
 struct LoadValidity {
   std::uint64_t scheduled = 0;  ///< Calls that were due within the measured part.
   std::uint64_t sent = 0;
-  std::uint64_t dropped = 0;  ///< Due, and never sent: too many calls were in flight.
+  /// Due, and never sent: too many calls were in flight, or the call's timeout had passed.
+  std::uint64_t dropped = 0;
   /// Lateness is the time from when a call was due until it was sent.
   std::uint64_t lateness_p50_ns = 0;
   std::uint64_t lateness_p99_ns = 0;
@@ -140,12 +141,13 @@ struct LoadFault {
   std::string verb;  ///< "kill", "mark", …
   std::string what;  ///< The act as a sentence for people.
   std::int64_t planned_ns = 0;
-  std::int64_t at_ns = 0;  ///< When the act began; planned_ns if it never began.
+  std::int64_t at_ns = 0;  ///< When the act began.
   bool is_fault = true;    ///< False: a mark, or an act that ends a fault (cont, clear).
   std::string error;       ///< Why the act was not done; empty: it was done.
 };
 
-/// The results of one client: signalbox's channel, or gRPC's own channel.
+/// The results of one client: signalbox (its channel, or its Pick API for HTTP), or gRPC's own
+/// channel.
 struct LoadSide {
   std::string name;  ///< "signalbox", "grpc".
   LoadValidity validity;
@@ -201,7 +203,7 @@ struct LoadReport {
   std::vector<LoadFault> faults;     ///< In the order of their times.
   std::vector<LoadSide> sides;       ///< signalbox first; grpc second with --compare grpc.
   std::vector<LoadThreshold> thresholds;
-  /// Facts about merged runs that a reader of the report must know.
+  /// Facts about merged runs, or about a demo, that a reader of the report must know.
   std::vector<std::string> notes;
   /// The command's exit status: exit_status_of() in thresholds.hpp, or 128 + n after signal n.
   int exit_status = 0;

@@ -3,6 +3,7 @@
 // report_files — a LoadReport in the files that the options name.
 //
 //   load, load merge: LoadReport ─▶ [write_report_files] ─▶ --html, --json, --junit, --hdr
+//   demo: LoadReport ─────────────▶ [write_report_files] ─▶ --html
 
 #pragma once
 
@@ -22,7 +23,8 @@ struct ReportFiles {
   std::string hdr;
 };
 
-/// Checks, before a run, that each file can be written. INVALID_ARGUMENT names the option.
+/// Checks, before a run, that each file can be written, and creates it if it does not exist.
+/// INVALID_ARGUMENT names the option.
 absl::Status check_report_files(const ReportFiles& files);
 
 /// Writes all files that `files` names. INTERNAL: some file could not be written completely; the

@@ -5,8 +5,8 @@
 //   LoadReport ─▶ [load_report_html] ─▶ a file for any browser, light and dark, and for paper
 //
 // The page begins with the verdict and three numbers. Charts need the page's own script, which is
-// the only one that the page's policy allows. The tables have all numbers without it. Texts of the
-// report are escaped.
+// the only one that the page's policy allows. The tables need no script. Texts of the report are
+// escaped.
 
 #pragma once
 

@@ -26,7 +26,7 @@ nlohmann::ordered_json load_report_json(const LoadReport& report);
 nlohmann::ordered_json load_side_json(const LoadSide& side);
 
 /// INVALID_ARGUMENT: the text is no report, or has another version than kLoadReportVersion. The
-/// error names the member.
+/// error names a missing member.
 absl::StatusOr<LoadReport> read_load_report(absl::string_view text);
 absl::StatusOr<LoadSide> read_load_side(absl::string_view text);
 

@@ -13,7 +13,7 @@
 namespace signalbox::tools {
 namespace {
 
-// XML 1.0 has no control characters. Messages of servers may have them.
+// XML 1.0 forbids most control characters. Messages of servers may have them.
 std::string escape_xml(absl::string_view text) {
   std::string escaped = escape_html(text);
   for (char& character : escaped) {

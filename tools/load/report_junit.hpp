@@ -2,8 +2,10 @@
 //
 // report_junit — a LoadReport for CI: --junit FILE.
 //
-//   LoadReport ─▶ [load_report_junit] ─▶ XML: a case for each threshold, and one for the validity
+//   LoadReport ─▶ [load_report_junit] ─▶ XML: test cases
 //
+// There is a case for the validity of each side, one for a run that no signal cut, one for each act
+// that was not done, and one for each threshold.
 // The suite's properties are the figures of each side; times are nanoseconds.
 
 #pragma once

@@ -53,7 +53,7 @@ std::string row(absl::string_view cells, bool is_group = false) {
 // A narrow table fits the screen of a telephone.
 enum class Width : std::uint8_t { kNarrow, kWide };
 
-// `heads`: the heading cells of one row, or several whole rows.
+// `heads`: the rows of headings.
 std::string table(absl::string_view heads, absl::string_view rows, Width width) {
   const bool is_wide = width == Width::kWide;
   const std::string text = absl::StrCat(is_wide ? "<table>" : "<table class=\"narrow\">",

@@ -54,7 +54,7 @@ double calls_of(const RatePart& part, double seconds) {
   return part.from * seconds + (part.to - part.from) / part.seconds * seconds * seconds / 2;
 }
 
-// The inverse of calls_of(). The form of the quadratic's root is exact for small slopes, too.
+// The inverse of calls_of(). This form of the quadratic's root loses no digits for small slopes.
 double seconds_of(const RatePart& part, double calls) {
   if (part.from == part.to) return calls / part.from;
   const double slope = (part.to - part.from) / part.seconds;

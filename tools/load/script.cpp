@@ -54,7 +54,7 @@ absl::Status wrong(absl::string_view place, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(place, why));
 }
 
-// A text, or a list of texts.
+// A text or a number, or a list of them.
 std::optional<std::vector<std::string>> words_of(const Json& value) {
   if (value.is_string()) return std::vector<std::string>{value.get<std::string>()};
   if (value.is_number()) return std::vector<std::string>{value.dump()};
@@ -98,7 +98,8 @@ absl::StatusOr<ScriptProcess> process_of(const Json& value) {
   return process;
 }
 
-// Checks that the processes and endpoints which an act names are ones that the script can act on.
+// Checks that the script can act on the processes that an act names, and that an act on endpoints
+// has --resources.
 class Reach {
  public:
   Reach(const Script& script, bool has_resources)

@@ -18,8 +18,8 @@
 //     - {at: 40s, exec: [kubectl, delete, pod, orders-0]}
 //     - {at: 50s, mark: version 2 takes over}
 //
-// A script can only reach processes that it has started or that a pidfile names, never a process by
-// its name. `control-plane` is the control plane that serves --resources.
+// Apart from exec, a script can only reach processes that it has started or that a pidfile names,
+// never a process by its name. `control-plane` is the control plane that serves --resources.
 
 #pragma once
 
@@ -83,8 +83,9 @@ absl::string_view to_string(Verb verb);
 bool needs_proxy(Verb verb);
 
 /// `has_resources`: the tool serves --resources with its own control plane. Only then can a script
-/// act on `control-plane`, and on endpoints: drain, delay, bandwidth, blackhole, reset. Errors name
-/// the file, the line (YAML), the act and the field.
+/// act on `control-plane`, and on endpoints: drain, undrain, delay, bandwidth, blackhole, reset,
+/// clear. Errors name the file; the error of an act also has the line (YAML) and the number of the
+/// act.
 absl::StatusOr<Script> parse_script(absl::string_view text,
                                     absl::string_view file_name,
                                     bool has_resources);

@@ -298,7 +298,7 @@ class SideRun {
   }
 
   // Gives the recorder the places of endpoints. The collector holds calls back for a moment, so the
-  // recorder knows an endpoint's place before it gets the endpoint's calls.
+  // recorder usually knows an endpoint's place before it gets the endpoint's first calls.
   void tell_places(Clock::time_point now) {
     next_places_ = now + kPlacesEvery;
     for (const auto& [address, place] : places_of(client_.runtime->status(), plan_.target)) {

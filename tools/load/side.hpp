@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process of one side: a channel, an engine, and the lines to and from its parent.
+// A process of one side: a channel (for HTTP a Router), an engine, and the lines to and from its
+// parent.
 //
-//   parent ─ side_plan lines ─▶ [run_load_side] ─┬ Runtime::channel, or gRPC's own xds:/// channel
+//   parent ─ side_plan lines ─▶ [run_load_side] ─┬ Runtime's channel or router, or gRPC's channel
 //                                                └ engine ─▶ Collector ─▶ LoadSide ─▶ a file
 
 #pragma once
@@ -11,7 +12,7 @@
 
 namespace signalbox::tools {
 
-/// Runs the process of one side, and returns its exit status. The process ends when `parent` ends,
+/// Runs a process of one side, and returns its exit status. The process ends when `parent` ends,
 /// or when stdin ends.
 int run_load_side(pid_t parent);
 

@@ -25,7 +25,7 @@
 namespace signalbox::tools {
 namespace {
 
-// A command that ends within this time is an error.
+// A process of the script that ends so soon after start() has launched it is an error.
 constexpr auto kFirstLook = std::chrono::milliseconds(300);
 constexpr int kCannotRun = 127;  // As in shells: the command cannot be run.
 

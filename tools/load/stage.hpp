@@ -7,8 +7,9 @@
 //                          ├▶ the process of a pidfile, by a pidfd
 //                          ├▶ FaultProxy in front of an endpoint
 //                          └▶ DemoControlPlane ◀─ DrainedResources
-// Everything that the stage started ends with the stage, and with the thread that started it, in
-// case the tool dies. When the stage ends, processes of pidfiles that the script stopped get
+//
+// The processes that the stage started end with the stage, and with the thread that started them,
+// in case the tool dies. When the stage ends, processes of pidfiles that the script stopped get
 // SIGCONT. Only one thread uses a stage.
 
 #pragma once

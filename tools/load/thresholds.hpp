@@ -10,15 +10,15 @@
 //
 //   figure                            without [ACT]                         with [ACT]   limit
 //   lost                              failed calls                          of that act  a number
-//   failback-errors, sessions-moved   the sum over the acts                 of that act  a number
+//   failback-errors, sessions-moved   the sum over the faults               of that act  a number
 //   recovery                          the longest of the faults             of that act  a duration
 //   first-success                     the longest, of faults that have one  of that act  a duration
 //   p50, p95, p99, p99.9, max         of answered calls, from due           –            a duration
 //   error-rate                        failed in percent of ended calls      –            5%
 //   rate                              answered calls a second               –            a number
 //
-// A --fail-if states what must not happen. A recovery or a first success that never came counts as
-// longer than every limit.
+// A --fail-if states what must not happen. A figure that could not be measured, such as a recovery
+// that never came or a latency without answered calls, counts as greater than every limit.
 
 #pragma once
 
