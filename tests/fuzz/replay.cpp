@@ -179,7 +179,7 @@ std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t m
       std::memmove(data + place + 1, data + place, size - place);
       data[place] = byte;
       return size + 1;
-    case 1:  // Erase some.
+    case 1:  // Erase a byte.
       if (size < 2 || place == size) return size;
       std::memmove(data + place, data + place + 1, size - place - 1);
       return size - 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shells, one or two at a time, in virtual time. Most tests check what a shell does when an
+// The shells, one or two at a time, in virtual time. Many tests check what a shell does when an
 // actor that it depends on dies.
 
 #include <algorithm>
