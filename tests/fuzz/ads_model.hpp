@@ -6,8 +6,9 @@
 //   what happened (watch, response, stream lost, time) ─▶ [AdsModel] ─▶ what each watcher must have
 //   each request of the client ─────────────────────────▶ [AdsModel] ─▶ abort unless it is allowed
 //
-// It is written from the gRFCs, not from xds/client, and shares no code with it. Its state is the
-// set of watched keys, and the last good content and the error of each.
+// It is written from the gRFCs, not from xds/client, and shares no code with it. Its state: for
+// each watched key the last good content, the error and the deadline; for each type the accepted
+// version and the last request; whether a stream is open, and whether the server has failed.
 //
 // Rules
 //   M1  Each response of a type that was asked for is answered with its nonce: an ACK with the
@@ -18,11 +19,12 @@
 //   M3  Streams are opened at least a second apart. While something is watched, a stream is open or
 //       will be opened (B8, A57).
 //   M4  The node is in the first request of a stream and in no other.
-//   M5  A watcher has the last good content of its resource, and an ambient error exactly while
-//       something is wrong. Without good content the watcher has the resource's error, or else the
-//       server's error (A88).
-//   M6  A resource that was requested on a live stream and is not sent for 15 s does not exist
-//       (A57). If timer_is_transient_error is set, the time is 30 s (A88).
+//   M5  A watcher has the last good content of its resource, and beside it an ambient error exactly
+//       while something is wrong. With fail_on_data_errors a refused or deleted resource loses its
+//       content. Without content the watcher has the resource's error, or else the server's (A88).
+//   M6  A resource without content that was requested on a live stream and is not sent for 15 s
+//       does not exist (A57). If timer_is_transient_error is set, it is UNAVAILABLE after 30 s
+//       (A88).
 //   M7  A request has a version only if resources of its type were watched and requested without a
 //       break since that version was received.
 
@@ -95,8 +97,8 @@ class AdsModel {
     std::set<WatcherId> watchers;
     std::optional<int> content;
     absl::StatusCode wrong = absl::StatusCode::kOk;
-    bool asked = false;  // Whether this stream was asked for the resource.
-    // This stream sent the resource, by its name, since the last request for it.
+    bool asked = false;  // Whether this stream's last request of the type names the resource.
+    // This stream sent the resource, by its name, and no later request left the name out.
     bool answered = false;
     std::optional<Instant> deadline;
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Responses for the ADS fuzzer. Their resources differ only in a number, or are invalid.
+// Responses for the ADS fuzzer. Valid resources of one type differ only in their name and a number.
 //
 //   SentResponse ─▶ [encode] ─▶ bytes ─▶ the real parser ─▶ Resource ─▶ [content_of] ─▶ the number
 

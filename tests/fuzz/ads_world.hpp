@@ -36,9 +36,11 @@ class AdsWorld {
   /// Sends bytes that are no response. The client ignores them or ends the stream.
   void respond_nonsense();
   void advance(Duration duration);
-  /// Delivers late events, which must have no effect: of cancelled timers and of an earlier stream.
+  /// Delivers late events, which must have no effect: of the timer that was cancelled last, and of
+  /// the stream before the newest.
   void disturb();
-  /// Ends the sequence of actions: time passes, a stream is opened, and all watchers leave.
+  /// Ends the sequence of actions: time passes, a stream that the client asked for is opened, and
+  /// all watchers leave.
   void end();
 
  private:

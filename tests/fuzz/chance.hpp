@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chance — a small seeded random generator (splitmix64). The same seed gives the same mutations on
+// Chance — a small seeded random generator (splitmix64). The same seed gives the same numbers on
 // any machine and in any build.
 
 #pragma once

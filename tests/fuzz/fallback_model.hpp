@@ -11,17 +11,19 @@
 // Rules
 //   F1  An authority uses its servers from the best one down to the active one, and asks each of
 //       them for all watched resources. Servers that no authority uses are disconnected.
-//   F2  An authority falls back to its next server exactly when the active one has failed and a
-//       watched resource has neither content nor error.
-//   F3  A valid resource from a better server makes that server active, wherever the resource is
-//       in the response.
+//   F2  An authority falls back to its next server exactly when the active one has failed, no
+//       better one works, and a watched resource has neither content nor error.
+//   F3  A valid watched resource from a better server makes that server active, wherever the
+//       resource is in the response.
 //   F4  When the active server has failed and a better one works, the better one becomes active.
 //   F5  Watchers learn of a server's failure while that server is active. Cached resources stay
 //       (A57, A88).
-//   F6  A resource that the active server was asked for on a live stream and does not send for
-//       15 s does not exist (A57). If the timeout is a transient error, the time is 30 s (A88).
-//       Another server's response moves no deadline; a resource or an error in it ends the wait.
-//   F7  Only the server that sent a resource, and the active server, can remove it (A88).
+//   F6  A resource without content that the active server was asked for on a live stream and does
+//       not send for 15 s does not exist (A57). If the server's timer_is_transient_error is set, it
+//       is UNAVAILABLE after 30 s (A88). Another server's response moves no deadline; a resource or
+//       an error in it ends the wait.
+//   F7  Only the server that sent a resource, and the active server, can remove it, and only with
+//       fail_on_data_errors (A88).
 //   F8  An authority without watched resources goes back to its best server. A disconnected server
 //       no longer counts as failed.
 
@@ -105,7 +107,8 @@ class FallbackModel {
     ServerId origin = 0;
     absl::StatusCode wrong = absl::StatusCode::kOk;
     std::set<ServerId> asked;  // The servers that a live stream asks for the resource.
-    // The servers that sent the resource, by its name, on live streams.
+    // The servers that sent the resource, by its name. A request without the name removes its
+    // server.
     std::set<ServerId> answered;
     std::optional<Instant> deadline;
   };

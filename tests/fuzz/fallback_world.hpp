@@ -43,9 +43,10 @@ class FallbackWorld {
   void recover(ServerId server);
   void answer(ServerId server, ResourceType type, const Answer& answer);
   void advance(Duration duration);
-  /// Delivers late events, which must have no effect: of disconnected servers and cancelled timers.
+  /// Delivers late events, which must have no effect: of disconnected servers, and of the timer
+  /// that was cancelled last.
   void disturb();
-  /// Ends the sequence of actions: all watchers leave.
+  /// Ends the sequence of actions: 60 s pass, then all watchers leave.
   void end();
 
  private:

@@ -3,10 +3,11 @@
 // Any bytes as a request to the admin server. Covers the parts that signalbox itself parses: the
 // end of the headers, their flaws, the path, Host, and the queries of /explain and /stats.
 //
-//   H1  The end of the headers is just after the first empty line, and more bytes do not move it.
+//   H1  The end of the headers is just after the first empty line behind the request line, and more
+//       bytes do not move it.
 //   H2  Headers without a flaw have no NUL, no CR without LF, and at most one Host.
 //   H3  A path has no space, no query and no end of line.
-//   H4  A Host that passes is localhost or an address of the loopback, with or without a port.
+//   H4  A Host that passes begins with "localhost", "127." or "[".
 //   H5  A query of /explain is refused as INVALID_ARGUMENT, or has a target, a method and headers
 //       that gRPC takes. The text of an accepted admin address is parsed to the same address.
 //   H6  The filter of /stats is refused as INVALID_ARGUMENT, or keeps only lines of the metrics.

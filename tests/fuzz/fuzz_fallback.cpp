@@ -24,7 +24,7 @@ constexpr Duration kDurations[] = {1s, 10s, 15s, 30s};
 constexpr absl::StatusCode kWrong[] = {
     absl::StatusCode::kUnavailable, absl::StatusCode::kNotFound, absl::StatusCode::kInternal};
 
-// The server lists of the two authorities. Some lists share servers, at different places.
+// The server lists of the two authorities. Both lists of a row share servers, at different places.
 const std::array<std::vector<ServerId>, kAuthorities> kLayouts[] = {
     {{{0, 1}, {1, 0}}},
     {{{0, 1, 2}, {2}}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A virtual host and a call, both made of the bytes. RouteTable must choose the same route as
+// A virtual host and one to four calls, made of the bytes. RouteTable must choose the same route as
 // route_model, which tries the rules (gRFC A28, A63) one by one and does not use RE2.
 
 #include <optional>
@@ -40,7 +40,7 @@ std::string make_text(ByteSource& bytes, const Letters& letters) {
   return text;
 }
 
-// A pattern of letters and dots; a star may follow each of them.
+// A pattern of plain characters and dots; a star may follow each of them.
 std::string make_regex(ByteSource& bytes) {
   std::string regex;
   for (const char letter : make_text(bytes, kRegexLetters)) {
@@ -85,7 +85,7 @@ Route make_route(ByteSource& bytes) {
 
 void check_routing(ByteSource bytes) {
   VirtualHost host;
-  // Enough for many regular expressions.
+  // Up to 16 routes, so that one host can have many regular expressions.
   for (std::size_t left = 1 + bytes.below(16); left > 0; --left)
     host.routes.push_back(make_route(bytes));
   const lb::RouteTable table(host);

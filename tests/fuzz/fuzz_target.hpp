@@ -6,7 +6,7 @@
 //         │                                               │
 //         └────────▶ LLVMFuzzerCustomMutator ◀────────────┘   only in targets that define it
 //
-// A target is one source, which must define LLVMFuzzerTestOneInput. It should also define
+// One source of a target must define LLVMFuzzerTestOneInput. It should also define
 // LLVMFuzzerCustomMutator if random changes of bytes seldom make valid input. Linked with libFuzzer
 // the target searches for failures; linked with replay.cpp it is a test of its corpus.
 // SIGNALBOX_FUZZ_EXPECT aborts with a text on stderr when a condition does not hold.

@@ -185,7 +185,7 @@ void ProtoMutator::mutate_any(Any& any) {
       any.set_type_url(donors_.type_url(chance_));
       return;
     case 2: {
-      // Wraps the resource in a Resource message. A wrapped resource may be wrapped again.
+      // Wraps the Any in a Resource message. A wrapped Any may be wrapped again.
       Any wrapper;
       const Any before = any;
       any.set_type_url("type.googleapis.com/envoy.service.discovery.v3.Resource");
@@ -301,7 +301,7 @@ void ProtoMutator::add(Message& message, const Field& field) {
   }
 }
 
-// Fills a new sub-message: with a copy of a donor, or by one random change.
+// Replaces a sub-message by a copy of a donor, or makes one random change in it.
 void ProtoMutator::grow(Message& message) {
   if (depth_ >= kMaxDepth) return;
   const Message* donor =

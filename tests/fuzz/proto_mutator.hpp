@@ -7,9 +7,10 @@
 //                        donors: every message that occurs in the resource seeds, by its type
 //
 // It descends at random, also into the messages that Anys hold, and sets, clears, adds, removes,
-// copies or swaps a field. New values are those at which code branches: limits, meaningful names,
-// numbers around zero and around the ends of their range. A new sub-message is often a copy of a
-// donor, so that deep structures appear whole. Bytes that do not parse are mutated as bytes.
+// copies or swaps a field. Most new values are those at which code branches: limits, meaningful
+// names, numbers around zero and around the ends of their range. A new sub-message is often a copy
+// of a donor, so that deep structures appear whole. Bytes that do not parse are mutated as bytes in
+// half of the cases. Otherwise the part of the message that was parsed is mutated.
 
 #pragma once
 
@@ -55,7 +56,7 @@ class ProtoMutator {
 
   Chance& chance() { return chance_; }
 
-  /// Makes one change.
+  /// Makes one change, or none where the chosen field allows none.
   void mutate(Message& message);
 
  private:
@@ -79,7 +80,7 @@ class ProtoMutator {
   int depth_ = 0;
 };
 
-/// The body of an LLVMFuzzerCustomMutator: the bytes are a message of `prototype`'s type.
+/// The body of an LLVMFuzzerCustomMutator: takes the bytes for a message of `prototype`'s type.
 std::size_t mutate_bytes(const ::google::protobuf::Message& prototype,
                          const Donors& donors,
                          std::uint8_t* data,

@@ -12,8 +12,9 @@
 //   time     an input's CPU time, which does not depend on the load of the machine
 //
 // Mutations come from the target's own mutator, if there is one, and ignore coverage. They catch
-// regressions and keep the targets working; `./run fuzz` searches for new failures. The input that
-// ends the process is written to the file `crash-TARGET` in the working directory.
+// regressions and keep the targets working; `./run fuzz` searches for new failures. An input that
+// ends the process by a signal, such as SIGABRT, is written to the file `crash-TARGET` in the
+// working directory.
 
 #include <algorithm>
 #include <csignal>
@@ -52,7 +53,8 @@ constexpr long kSanitizerFactor = 8;  // Sanitizers add shadow memory, and keep 
 #else
 constexpr long kSanitizerFactor = 1;
 #endif
-// fuzz.py has the same limits for one allocation and for the process.
+// Without the factor, fuzz.py has the same numbers: 64 MB for one allocation, 512 MB for the
+// process.
 constexpr long kMostGrowthKiB = kSanitizerFactor * 64 * 1024;
 constexpr long kMostResidentKiB = kSanitizerFactor * 512 * 1024;
 // fuzz.py allows 1 s of wall-clock time. Slow builds need more.
@@ -177,7 +179,7 @@ std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t m
       std::memmove(data + place + 1, data + place, size - place);
       data[place] = byte;
       return size + 1;
-    case 1:  // Erase some.
+    case 1:  // Erase a byte.
       if (size < 2 || place == size) return size;
       std::memmove(data + place, data + place + 1, size - place - 1);
       return size - 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// child_policies — a table of every policy that can be the child of a priority. A test of behaviour
-// that all these policies share loops over the rows. A new leaf policy needs a row.
+// child_policies — a table of policies that can be the child of a priority: every leaf policy that
+// signalbox has, and some policies above a leaf policy. A test of behaviour that all these policies
+// share loops over the rows. A new leaf policy needs a row.
 
 #pragma once
 

@@ -4,9 +4,9 @@
 //
 //   CountedMemory counted; work(); counted.most(), counted.allocations()
 //
-// Exactly one source of a program may include this header, because it defines the operators.
-// Allocations of all threads count. The counts do not depend on the machine's speed, so tests can
-// bound them.
+// At most one source of a program may include this header, because it defines the operators.
+// Allocations of all threads count, but over-aligned ones do not. The counts do not depend on the
+// machine's speed, so tests can bound them.
 
 #pragma once
 

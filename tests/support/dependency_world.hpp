@@ -125,7 +125,7 @@ class DependencyWorld {
   ConfigOrigin origin;  ///< The origin of `config`.
   std::string note;     ///< The target's resolution note.
   absl::Status error;
-  StartTimer timer;  ///< The timer started last.
+  StartTimer timer;  ///< The timer started last, of more than zero length.
 
  private:
   Lines run(const DependencyEffects& effects) {

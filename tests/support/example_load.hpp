@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// example_load — the report of a load of 60 s with three faults, two clients, two clusters and
-// sessions, for tests of reports.
+// example_load — the report of a load of 60 s with three faults, one client or two, two clusters
+// and sessions, for tests of reports.
 //
-//   RecordedCall × 12,000 ─▶ LoadRecorder ─▶ [example_load] ─▶ LoadReport
+//   EndedCall × 12,000 ─▶ LoadRecorder ─▶ [example_load] ─▶ LoadReport
 //
 // All values of a call are computed from its number, so every run gives the same report. `part` and
 // `parts` choose every `parts`-th call, as if that many machines had shared the load.

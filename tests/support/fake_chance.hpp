@@ -25,12 +25,12 @@ class FakeChance {
     return mixed ^ (mixed >> 31U);
   }
 
-  /// A number in [0, bound), all equally likely. Precondition: `bound` is not 0.
+  /// A number in [0, bound), all nearly equally likely. Precondition: `bound` is not 0.
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
 
   bool percent(unsigned chance) { return below(100) < chance; }
 
-  /// A duration in [low, high], all equally likely.
+  /// A duration in [low, high], all nearly equally likely.
   Duration between(Duration low, Duration high) {
     return low + Duration(static_cast<Duration::rep>(
                      next() % static_cast<std::uint64_t>((high - low).count() + 1)));

@@ -5,8 +5,8 @@
 //   subchannel actor ─▶ connect(address) ─▶ [FakeConnector] ─▶ connected | failed, later closed
 //   world ─▶ set_state(address), reset(address) ─┘
 //
-// All answers come later, in virtual time. The connector records all attempts and connections, so
-// that tests can check invariants about them.
+// All answers come later, in virtual time. The connector knows all attempts and connections that
+// exist, so that tests can check invariants about them.
 
 #pragma once
 
@@ -50,7 +50,8 @@ class FakeConnector final : public actors::Connector {
   void reset(const Address& address);
   void all_up();
 
-  /// While `badly` is true, the backend accepts connections, and answers calls with an error.
+  /// While `badly` is true, the backend answers calls with an error. Connections are as its state
+  /// says.
   void set_answers_badly(const Address& address, bool badly) {
     if (badly) {
       bad_.insert(address);

@@ -280,7 +280,8 @@ void FakeControlPlane::respond(std::uint64_t stream, ResourceType type, bool eve
     any->set_value(stale ? served.before : served.bytes);
     expected.nack = expected.nack || !(stale ? served.before_valid : served.valid);
   }
-  // If a fault left out some resources, or sent old ones, a later response has all of them.
+  // If a fault left out some resources, or sent old ones, the server sends another response for all
+  // of them.
   if (leaves_out || faults_.fires(Fault::kResponseRepeated)) respond_later(stream, type, true);
   const bool nothing = response.resources().empty() && !is_full_state(type);
   if (nothing || (!news && !is_full_state(type)) || subscription.names.empty()) return;

@@ -68,7 +68,7 @@ class FakeControlPlane final : public actors::AdsTransport {
 
   std::size_t streams() const { return streams_.size(); }
 
-  /// A hash (FNV-1a) of all bytes that the client has sent. Equal seeds must give equal hashes.
+  /// A hash (FNV-1a) of all requests that have arrived. Equal seeds must give equal hashes.
   std::uint64_t hash_of_requests() const { return hash_; }
 
  private:

@@ -83,7 +83,7 @@ class FakeLoadServer final : public actors::AdsTransport {
     bool closed = false;
     bool has_node = false;
     bool is_read = true;  // The client has asked for its next message.
-    std::string unread;   // The newest response, if the client has not asked for it.
+    std::string unread;   // The newest response, if the client has not received it.
     Instant last_arrival;
   };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeNameLookup — resolves names to the addresses that the simulation has set. A fault can make a
-// look-up fail.
+// FakeNameLookup — resolves names to the addresses that the simulation has set. Faults can make a
+// look-up fail, or give no address, or only one of them.
 
 #pragma once
 

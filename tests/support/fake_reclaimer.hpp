@@ -45,8 +45,8 @@ class FakeReclaimer final : public actors::Reclaimer {
 
   std::size_t pending_objects() const { return objects_.size(); }
 
-  /// The simulated world ends: destroys all retired objects. A snapshot that is retired later is
-  /// destroyed at once.
+  /// The simulated world ends: destroys all retired snapshots and objects. A snapshot that is
+  /// retired later is destroyed at once.
   void end_world();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions that build the values for tests of HTTP filters: chains, overrides, faults, and filters
-// that run a function of the test.
+// Functions that build the values for tests of HTTP filters: configurations with filters, faults,
+// and filters that run a function of the test.
 
 #pragma once
 

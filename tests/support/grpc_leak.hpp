@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcLeak — while an object of this type lives, LeakSanitizer ignores new allocations. Use it only
-// for a leak in gRPC itself that a test cannot avoid.
+// GrpcLeak — while an object of this type lives, LeakSanitizer ignores new allocations of the
+// thread that made the object. Use it only for a leak in gRPC itself that a test cannot avoid.
 //
 // A call that is prepared and never started leaks its request: gRPC 1.51 keeps the serialised
 // request in the call's arena, and frees the arena without destroying what is in it.

@@ -57,7 +57,8 @@ class HttpPeer {
            ::recv(descriptor_, &byte, 1, MSG_PEEK) == 1;
   }
 
-  // Waits for at most `time`, and returns whether the server has closed the connection.
+  // Waits for at most `time`, and returns whether the server has closed the connection. False while
+  // a byte is not received.
   bool is_closed(std::chrono::milliseconds time) {
     pollfd wanted{.fd = descriptor_, .events = POLLIN, .revents = 0};
     char byte = 0;

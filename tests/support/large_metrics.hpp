@@ -25,7 +25,7 @@ struct LargeMetrics {
 };
 
 /// Every target calls every cluster. Each cluster has two priorities, and has seen calls of five
-/// codes, connections, failovers, sessions, drops and probes. Calls are also counted by endpoint.
+/// codes, connections, failovers, sessions, drops and probes. Each endpoint has counters of calls.
 inline LargeMetrics large_metrics(std::size_t targets,
                                   std::size_t clusters,
                                   std::size_t endpoints,

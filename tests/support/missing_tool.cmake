@@ -5,7 +5,7 @@
 #     signalbox_missing_tool(interop_needs_go interop "there is no `go` on PATH")
 #
 # CTest reports the test as skipped. With CI=true the test fails. Its message then must not contain
-# the word SKIPPED, because CTest reports every test that prints this word as skipped.
+# the word SKIPPED, because CTest reports this test as skipped whenever it prints the word.
 if(CMAKE_SCRIPT_MODE_FILE)
   if("$ENV{CI}" STREQUAL "true")
     message(FATAL_ERROR "${REASON}; install it and configure again")

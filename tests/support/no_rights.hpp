@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NoRights — during its lifetime this thread may read only files that every user may read. Without
-// it, a test that runs as root could read files of mode 0. A thread's rights on files are its own,
-// so other threads keep theirs.
+// NoRights — during its lifetime, a thread of root opens files with the rights of user 65534.
+// Without it, a test that runs as root could read files of mode 0. A thread's rights on files are
+// its own, so other threads keep theirs. It changes nothing for other users.
 
 #pragma once
 

@@ -59,7 +59,7 @@ class PolicyHarness {
   /// All effects since the beginning.
   const LbEffects& effects() const { return effects_; }
 
-  /// The picker published last; null before the first.
+  /// The last Publish effect, until the next step; null: there is none yet.
   const Publish* published() const;
 
   /// The outcome of a pick from the last published picker.

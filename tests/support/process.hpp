@@ -17,7 +17,8 @@
 
 namespace signalbox::test {
 
-/// The longest wait: more than any machine needs, reached only when something is broken.
+/// The default limit of a wait: more than any machine should need, so a wait that reaches it shows
+/// that something is broken.
 inline constexpr std::chrono::seconds kPatience{60};
 
 struct Finished {

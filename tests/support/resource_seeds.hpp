@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resource seeds — valid resources of all four types, as small as possible, in protobuf's text
-// format. Tables of invalid resources start from them, and so do fuzzers.
+// Resource seeds — small valid resources of all four types, in protobuf's text format. Tables of
+// invalid resources start from them, and so do the fuzzers of resources.
 //
 //   kResourceSeeds ─▶ text proto ─▶ bytes ─▶ parse_resource with all_parse_options(): valid
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions that build values for tests of routing: each makes headers, a route, a virtual host or
-// a configuration in one line.
+// Functions that build values for tests of routing: each makes a matcher, an action, a route or a
+// configuration in one line.
 
 #pragma once
 

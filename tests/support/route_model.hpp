@@ -5,9 +5,9 @@
 //   routes in order ─▶ path ─▶ every header ─▶ fraction ─▶ [expected_route]
 //
 // The model is slow and simple. Tests compare the choices of lb::RouteTable with those of the
-// model. It does not use RE2: a pattern here consists of letters, `.`, `*` behind one of them, and
-// `|` between whole alternatives. For the fraction of a route, the model calls signalbox's own
-// draw(), so that model and table choose the same route.
+// model. It does not use RE2: a pattern here consists of plain characters, `.`, `*` behind one of
+// them, and `|` between whole alternatives. For the fraction of a route, the model calls
+// signalbox's own draw_below(), so that model and table choose the same route.
 
 #pragma once
 
@@ -22,7 +22,8 @@
 
 namespace signalbox::testing {
 
-/// All values of a header as one text; nullopt: the header counts as absent.
+/// All values of a header as one text; nullopt: the header counts as absent. As in gRPC, the
+/// content-type is always application/grpc, and binary headers ("-bin") count as absent.
 inline std::optional<std::string> model_value(const TestHeaders& headers, const std::string& name) {
   if (name == "content-type") return "application/grpc";
   if (name.ends_with("-bin")) return std::nullopt;

@@ -60,7 +60,7 @@ class RouterFixture {
   std::shared_ptr<lb::SnapshotCell> cell = std::make_shared<lb::SnapshotCell>();
   lb::Router router{cell};
   lb::ClusterRefs refs;
-  bool counts_calls = true;  ///< Clusters that are published from now on have counters.
+  bool counts_calls = true;  ///< Whether clusters first published from now on have counters.
   std::uint64_t sequence = 0;
   ResolutionNotesPtr notes;  ///< The notes of snapshots published from now on.
   lb::FaultOptions faults;   ///< The fault options of snapshots published from now on.

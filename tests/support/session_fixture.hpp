@@ -169,7 +169,7 @@ struct SessionFixture : RouterFixture {
   Instant now{std::chrono::hours(1)};
   std::vector<std::string> warnings;
   std::vector<std::string> asked;   ///< The clusters of all picks.
-  std::vector<std::string> wishes;  ///< The hosts named by the cookie of each call.
+  std::vector<std::string> wishes;  ///< The cookie's hosts, of each pick of a session.
   /// The arguments of the last pick of a session. Their `hosts` dangle after the pick.
   std::optional<lb::SessionArgs> last;
 };

@@ -40,7 +40,8 @@ class TalkingSocket {
   explicit TalkingSocket(std::string says = "", std::string until = "")
       : TalkingSocket(std::vector<Turn>{{std::move(until), std::move(says)}}) {}
 
-  /// Takes the turns in order, and closes the connection after the last.
+  /// Takes the turns in order. After the last it ends the sending side, reads until the client
+  /// closes, and closes the connection.
   explicit TalkingSocket(std::vector<Turn> turns) : turns_(std::move(turns)) { listen(); }
 
   ~TalkingSocket() { close(); }
@@ -131,7 +132,7 @@ class TalkingSocket {
     }
   }
 
-  // Returns false if the connection ends before `until` comes.
+  // Returns false if the connection ends, or close() is called, before `until` comes.
   bool hear(int taken, const std::string& until, std::string& got) const {
     while (got.find(until) == std::string::npos) {
       if (!receive(taken, got)) return false;

@@ -54,8 +54,8 @@ struct TieredTree {
     return absl::StrCat(leaf, "/", priority, ".", number);
   }
 
-  /// An EDS leaf with one locality for each priority. Connections to all its hosts succeed, except
-  /// after down().
+  /// An EDS leaf with one locality for each priority that has hosts. Connections to all its hosts
+  /// succeed, except after down().
   void leaf(const std::string& name,
             const std::vector<Hosts>& priorities,
             const LbConfigPtr& policy = default_lb_policy(),

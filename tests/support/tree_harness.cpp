@@ -31,7 +31,7 @@ bool is_within(const PolicyPath& own, const std::string& path) {
 struct TreeHarness::Subchannel {
   ConnectivityState state = kIdle;
   Duration connect_timeout{};
-  Instant begun{};  ///< While CONNECTING: the start of the attempt.
+  Instant begun{};  ///< The start of the last attempt that a timer ends.
 };
 
 struct TreeHarness::Node {
@@ -386,7 +386,7 @@ void TreeHarness::run(Node& node, LbEffect& effect) {
             }
           },
           [&](Observe& it) {
-            // Left out of the log: each leaf reports this once when it starts.
+            // Left out of the log: each leaf reports it when it starts, and when its limit changes.
             if (std::holds_alternative<CircuitBreakerSet>(it.observation)) return;
             if (is_for_status(LbEffect{it})) return;
             log(to_text(it.observation));

@@ -6,7 +6,8 @@
 //   apply, up, down, advance ─▶ events, first in first out, until none is left
 //                            ─▶ log(), pick(), connections(), …
 //
-// The network: an address is silent (attempts never end) until up() or down() names it.
+// The network: an address is silent until up() or down() names it. Attempts to connect to a silent
+// address never end, unless the test has called end_attempts().
 
 #pragma once
 
@@ -42,11 +43,11 @@ class TreeHarness {
   /// The address's connections break, and attempts fail.
   void down(const std::string& address);
 
-  /// The address stops answering: its connections break, as when a keepalive finds the peer gone,
-  /// and attempts to connect never end.
+  /// The address becomes silent: its connections break, as when a keepalive finds the peer gone.
   void silence(const std::string& address);
 
-  /// From now on an attempt to a silent address fails when its cluster's connect_timeout is over.
+  /// Attempts to a silent address that begin from now on fail after their cluster's
+  /// connect_timeout.
   void end_attempts() { attempts_end_ = true; }
 
   void advance(Duration duration);
@@ -111,7 +112,8 @@ class TreeHarness {
 
   int reresolutions() const { return reresolutions_; }
 
-  /// The numbers of living objects. All should be 0 after an empty configuration.
+  /// The numbers of living objects. After an empty configuration only the root policy should be
+  /// left.
   struct Population {
     std::size_t policies = 0;
     std::size_t subchannels = 0;
@@ -131,7 +133,8 @@ class TreeHarness {
   std::size_t messages() const { return messages_; }
 
   /// The lines that were logged since the last call: policies that started or stopped, changes of
-  /// subchannels, publications of the root, and observations.
+  /// subchannels, publications and applied generations of the root, orders to watch load, and most
+  /// observations.
   std::vector<std::string> take_log();
 
  private:

@@ -7,7 +7,8 @@
 // Each priority is one string. In it a locality is zone:endpoint,endpoint, or zone*3:endpoint for a
 // locality of weight 3. An endpoint that ends in "!" is DRAINING, in "?" DEGRADED, in "-"
 // UNHEALTHY. An endpoint with several addresses has "+" between them. An endpoint's weight follows
-// "=", before its health. Unchanged parts keep their pointers, as XdsConfig promises (X3).
+// "=", before its health. Equal localities keep their pointers, and so do clusters that no function
+// has set again (XdsConfig's X3).
 
 #pragma once
 

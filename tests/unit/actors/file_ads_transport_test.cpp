@@ -265,7 +265,7 @@ TEST_CASE("file_ads_transport: what the client refuses is complained of, once fo
   client.ask(kCds, {"a", "b"}, &third, "CDS resource \"a\": bad");
   CHECK(world.complaints.next().trouble == FileTrouble::kInvalidResource);
 
-  // Once the client has accepted a version, the transport serves that version after a refusal.
+  // Once the client has accepted a version, a complaint says that the last good one is served.
   world.write(clusters({"a"}));
   const DiscoveryResponse fourth = client.response();
   client.ask(kCds, {"a", "b"}, &fourth);

@@ -68,8 +68,8 @@ std::size_t mapped_bytes() {
   return pages * 4096;
 }
 
-// False under AddressSanitizer, which watches each piece instead of pooling it, and on systems
-// without large pages. There is then nothing to test.
+// False under AddressSanitizer, where pieces are not pooled so that it can watch each of them, and
+// on systems without large pages. There is then nothing to test.
 bool is_pooled() {
 #if defined(__SANITIZE_ADDRESS__)
   return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shells, one or two at a time, in virtual time. Most tests check what a shell does when an
+// The shells, one or two at a time, in virtual time. Many tests check what a shell does when an
 // actor that it depends on dies.
 
 #include <algorithm>
@@ -77,8 +77,8 @@ class Unheard final : public PublicationListener {
   void published(std::uint64_t, ConnectivityState) override {}
 };
 
-// Throws in the first attempts to connect, which kills the subchannel actors. Later attempts wait
-// for ever.
+// Throws in the first attempts to connect, which kills the subchannel actors. Later attempts wait;
+// the test may answer the newest of them.
 class DeadlyConnector final : public Connector {
  public:
   std::unique_ptr<Attempt> connect(const Peer&, Duration, Events events) override {
@@ -123,7 +123,7 @@ class ReadyConnector final : public Connector {
   }
 };
 
-// The test sends the events of these streams.
+// The test sends the events of these streams, except that each request is written at once.
 class ScriptedTransport final : public AdsTransport {
  public:
   explicit ScriptedTransport(std::string name = "server") : name_(std::move(name)) {}
@@ -265,7 +265,7 @@ class Shells {
 
   void run() { coordinator_.run(); }
 
-  /// Advances the clock by `time` and runs what becomes due. The steps are shorter than all timers.
+  /// Advances the clock by `time`, in steps of 50 ms, and runs what becomes due after each step.
   void pass(Duration time) {
     const Duration step = std::chrono::milliseconds(50);
     for (Duration passed{}; passed < time; passed += step) {
@@ -293,7 +293,7 @@ class Shells {
     return keep(spawn_policy(system(), environment, std::move(birth)));
   }
 
-  /// Adds a holder of one subchannel that wants it connected.
+  /// Spawns a subchannel map, and a holder of one subchannel that wants it connected.
   protocol::SubchannelMapActor spawn_held_map() {
     auto map = keep(spawn_subchannel_map(system(), environment));
     hold_one_of(map);

@@ -24,7 +24,7 @@ namespace {
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 
-/// Counts the limits that a server reports.
+/// Records the limits that a server reports.
 class Hits {
  public:
   LimitHit counter() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A RuntimeStatus with targets, clusters, endpoints and changes of each kind, for tests of its
-// renderers.
+// A RuntimeStatus with one target, four clusters, endpoints in several states, and changes of
+// priorities, for tests of its renderers.
 
 #pragma once
 

@@ -51,7 +51,7 @@ bool is_nested(const std::string& html) {
   return open.empty();
 }
 
-// A status in which every text has a script, which a page must escape.
+// A status in which most texts have a script, which a page must escape.
 RuntimeStatus hostile_status() {
   const std::string evil = "<script>alert('1')</script>\"&\x01";
   RuntimeStatus status = some_status();

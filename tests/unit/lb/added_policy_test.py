@@ -85,8 +85,8 @@ LbConfigPtr parse_quorum(const Extension& /*extension*/, const Field& /*field*/)
 }
 """
 
-# Every function used in this source must work for a policy that has only its struct and its row in
-# the registry.
+# Every function used in this source must compile for a policy that has only its struct and its row
+# in the registry.
 USE = """
 #include "lb/policy_registry.hpp"
 

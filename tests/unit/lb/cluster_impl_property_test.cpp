@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Properties of drops and limits, for every configuration and every sequence of calls.
+// Properties of drops and limits, for random configurations and many calls.
 #include <array>
 #include <cmath>
 #include <vector>

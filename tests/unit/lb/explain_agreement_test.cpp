@@ -178,7 +178,7 @@ class World {
     return answer;
   }
 
-  // Everything that calls change: counts of picks and sessions, active faults, messages.
+  // Counts that calls change: of picks and sessions, of active faults, of messages.
   std::string counts() const {
     std::string text;
     for (const auto& [name, ref] : refs_) {

@@ -58,7 +58,7 @@ class ExplainFixture : public RouterFixture {
   }
 };
 
-// All counts of a cluster's picks.
+// The counts of a cluster's uses, picks and sessions.
 std::string counts_of(const lb::ClusterRef& ref) {
   std::string text = absl::StrCat(ref.use_counter().sum(), ";");
   for (std::size_t i = 0; i < kPickOutcomes; ++i)

@@ -34,7 +34,7 @@ Lines of_part(const Lines& lines, const std::string& part) {
   return found;
 }
 
-// The explanation of a call to "orders".
+// The explanation of a call to `cluster`.
 Lines explained(const TreeHarness& tree, std::uint64_t seed = 0, const char* cluster = "orders") {
   const ClusterName name(cluster);
   PickArgs args;
@@ -317,7 +317,8 @@ TEST_CASE("explain: an ejection is told also where pick_first pays no attention 
     world.tree.down("a");
     world.tree.call("orders");
   }
-  // The sweep after the one that ejects, and after the one that ends the ejection.
+  // The sweep at 10 s ejects a, and the sweep at 20 s changes nothing. A sweep in the next 40 s
+  // ends the ejection.
   world.tree.advance(22s);
   CHECK(of_part(explained(world.tree), "outlier_detection") ==
         Lines{ejected + "; for 12 s, and 18 s more; CDS orders"});

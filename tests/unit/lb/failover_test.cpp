@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Failover of whole trees, in virtual time. Whatever happens to a priority's endpoints, calls move
-// once and at the right time, and they move back.
+// Failover of whole trees, in virtual time: when and how often calls move to another priority while
+// its endpoints fail, change or come back, and when they return.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"

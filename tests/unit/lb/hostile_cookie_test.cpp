@@ -75,7 +75,7 @@ class Forger {
         return {cookie("orders.internal:80;a"), AffinityResult::kBadCookie};
       case 13:
         return {some_text(below(200)), std::nullopt};
-      case 14: {  // Envoy's cookie, cut anywhere, even before its first byte.
+      case 14: {  // Envoy's cookie, cut before the end of its address, even before its first byte.
         const std::string whole = envoys("10.0.0.2:80", 1'800'000'000);
         return {cookie(whole.substr(0, below(13))), AffinityResult::kBadCookie};
       }

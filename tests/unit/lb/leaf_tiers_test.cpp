@@ -26,7 +26,8 @@ constexpr auto kHealthyHosts = Tier::Hosts::kHealthy;
 constexpr auto kDegradedHosts = Tier::Hosts::kDegraded;
 constexpr auto kAllHosts = Tier::Hosts::kAll;
 
-/// leaf_tiers over one cluster, written as the texts of XdsWorld. Priorities are named p0, p1, …
+/// leaf_tiers over one cluster, written as the texts of XdsWorld. By default priorities are named
+/// p0, p1, …
 struct Fixture {
   XdsWorld world;
   PolicyHarness policy{make_leaf_tiers()};

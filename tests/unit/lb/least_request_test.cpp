@@ -32,7 +32,7 @@ TEST_CASE("least_request: a retry passes over the endpoints that its call has tr
     const PickResult result = leaf.published.back().picker->pick({.seed = seed, .tried = &over});
     return std::get<Complete>(result.outcome).connection->address();
   };
-  leaf.begin(seed_that_draws("bb"));  // The call on b makes the tried endpoints less busy.
+  leaf.begin(seed_that_draws("bb"));  // Of two endpoints, b has this call, so a is less busy.
   for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
     const Address to = retry(seed, tried);
     CAPTURE(seed, to.str());

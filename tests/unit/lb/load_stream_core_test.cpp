@@ -137,8 +137,8 @@ TEST_CASE("load_stream_core: a report resets the back-off", "[lb][A51]") {
   CHECK(stream.step(LoadReported{3}).empty());
   stream.now += 30s;
   CHECK(stream.closed(3) == "ended, open 4 10000ms");
-  // If a server ends each stream right after a report, the next stream begins a second after it at
-  // the earliest.
+  // If a server ends each stream right after a report, the next stream begins a second later at the
+  // earliest.
   stream.step(LoadReported{4});
   CHECK(stream.closed(4) == "ended, timer 5 1000ms");
   stream.now += 1s;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Properties of outlier detection in any history of calls, updates and time.
+// Properties of outlier detection in random histories of calls, updates and time.
 #include <map>
 #include <set>
 #include <string>

@@ -242,7 +242,7 @@ TEST_CASE("override_host: its child gets those that do not drain, and counts the
   REQUIRE(priority.localities.size() == 2);
   CHECK(addresses_of(priority.localities) == Texts{"a", "c"});
   CHECK(addresses_of(priority.unhealthy) == Texts{"b"});
-  // Unchanged localities keep their pointers through any number of updates.
+  // Unchanged localities keep their pointers through further updates.
   const std::vector<LocalityPtr> before = priority.localities;
   for (int i = 0; i < 3; ++i) {
     fixture.update();

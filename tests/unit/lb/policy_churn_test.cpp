@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Days of a whole tree: clusters come and go, priorities flap, hosts move. At the end exactly the
-// needed objects exist. Without a configuration no object exists.
+// needed objects exist. Without clusters only the root policy exists.
 #include <map>
 #include <random>
 #include <string>
@@ -47,8 +47,8 @@ class Days {
     most_.policies = std::max(most_.policies, tree_.population().policies);
   }
 
-  /// Brings all hosts up, gives each cluster endpoints, and routes to all clusters. Then an hour
-  /// passes, which is longer than any timer.
+  /// Brings all hosts up, gives each leaf endpoints, and routes to two leaves and to both
+  /// aggregates. Then an hour passes, which is longer than any timer.
   void settle() {
     for (const std::string& leaf : kLeaves)
       deal(leaf, 1);

@@ -336,7 +336,7 @@ TEST_CASE("round_robin: a configuration sent twice changes nothing", "[lb][round
   CHECK(shares(leaf, 4) == std::map<std::string, int>{{"a", 2}, {"b", 2}});
 }
 
-// A plain model: the last report of each endpoint, recounted from scratch after every event.
+// A plain model: a state of each endpoint, recounted from scratch after every event.
 TEST_CASE("round_robin: agrees with a plain recount in any history", "[lb][round_robin][A61]") {
   const Strings all{"a", "b", "c", "d", "e"};
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

@@ -22,7 +22,8 @@ namespace {
 constexpr std::size_t kMegabyte = std::size_t{1} << 20U;
 constexpr auto kRegex = TextMatcher::Kind::kRegex;
 
-// 3,000 routes with 30 patterns each; `different` is the number of distinct patterns.
+// 3,000 routes with 30 patterns of headers each, of which `different` are distinct. `in_paths`:
+// each route's path is a pattern, too.
 VirtualHost host_with_patterns(std::size_t different, bool in_paths) {
   VirtualHost host;
   std::size_t number = 0;

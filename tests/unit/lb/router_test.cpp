@@ -28,7 +28,7 @@ thread_local std::uint64_t allocations = 0;
 
 }  // namespace
 
-// All allocations of the test program count. Every form of operator new is replaced; otherwise
+// Every allocation by operator new counts. The forms that the others call are replaced; otherwise
 // memory checkers would see memory of one form freed by another.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   ++allocations;

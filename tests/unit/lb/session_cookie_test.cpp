@@ -267,8 +267,8 @@ TEST_CASE("session_cookie: of each cut of Envoy's cookie only those with the who
 
 TEST_CASE("session_cookie: a text that gRPC and Envoy would read as two hosts names none",
           "[lb][session][A55-17][A55-45]") {
-  // protobuf reads this text as a number of eight bytes, a number of two, and the beginning of a
-  // group that '<' ends.
+  // protobuf reads this text as a field with a number of eight bytes, a field with a number of one
+  // byte, and the beginning of a group that '<' ends.
   const std::string grpc = "10.0.0.1:80;";
   const std::string both = message(grpc + "<", "10.0.0.2:80");
   CHECK(read(absl::Base64Escape(both)) == std::string(said_of(CookieFlaw::kTwoForms)));

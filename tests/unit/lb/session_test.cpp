@@ -611,7 +611,7 @@ TEST_CASE_METHOD(TwoBackends,
   CHECK(absl::StartsWith(pick.set_cookie(), "s="));  // The new cookie names its cluster, too.
 }
 
-// The outcome of a call, with all counts and warnings.
+// The outcome of a call, with the counts of sessions and cookies, and the warnings.
 std::string history(TwoBackends& world, const std::string& cookie, const char* path) {
   const Pick pick = world.call(cookie, path);
   std::string told = absl::StrCat(static_cast<int>(pick.outcome()),

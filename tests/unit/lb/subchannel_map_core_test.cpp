@@ -658,7 +658,7 @@ TEST_CASE("subchannel_map: an endpoint that fails its checks is unfit, and keeps
   CHECK(map.notified.size() == 3);
   CHECK(map.notified.front().state.healthy);
   CHECK(counted(EndpointState::kReady) == 1);
-  // A result for an unknown address, or for one that is not probed, is ignored.
+  // A result for an unknown address is ignored.
   map.checked("b", "refused");
   CHECK(map.notified.empty());
 }

@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = Pacer::Clock;
 
-// A socket of a test. Every wait is a poll with a long timeout.
+// A socket of a test. A wait is a poll, by default with a long timeout.
 class Socket {
  public:
   static constexpr int kPatienceMs = 60'000;

@@ -27,8 +27,8 @@ LbConfigPtr priority(const LbConfigPtr& child) {
   return make_lb_config(config);
 }
 
-// Makers of every variant, and of variants with one field changed. No two makers make equal
-// configurations.
+// Makers of most kinds of configurations, and of configurations with one field changed. No two
+// makers make equal configurations.
 std::vector<std::function<LbConfigPtr()>> makers() {
   const ClusterName cluster("orders");
   return {

@@ -27,7 +27,7 @@ ProcessFacts some_process() {
           .most_descriptors = 1024};
 }
 
-// Instruments with a value for every metric.
+// Instruments that make every metric appear on the page.
 std::shared_ptr<Instruments> busy_instruments() {
   auto instruments = std::make_shared<Instruments>();
   const ClusterName cluster("orders \"primary\"\n");

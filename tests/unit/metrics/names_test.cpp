@@ -17,7 +17,7 @@ TEST_CASE("names: each metric has a name of its own, in Prometheus' customs", "[
   for (const MetricRow& row : kMetrics) {
     CAPTURE(std::string(row.name));
     CHECK(names.insert(std::string(row.name)).second);
-    // Every client library of Prometheus exports the metrics of its process as process_….
+    // Client libraries of Prometheus export the metrics of their process as process_….
     const bool is_of_process =
         row.metric >= Metric::kProcessCpu && row.metric <= Metric::kProcessStart;
     CHECK(absl::StartsWith(row.name, is_of_process ? "process_" : "signalbox_"));

@@ -686,8 +686,8 @@ TEST_CASE("ads session: a server that does not answer is asked ever more rarely"
     ++requests;
   }
   CHECK(requests <= 8);
-  // The last request is older than RequestTurnOptions::patience (15 s), so a later subscription
-  // does not wait for its answer.
+  // The last request is as old as RequestTurnOptions::patience (15 s), so a later subscription does
+  // not wait for its answer.
   session.now += 15s;
   names.insert("last");
   CHECK(session.subscribe(kLds, names).size() == 2);

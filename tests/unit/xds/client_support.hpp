@@ -5,7 +5,7 @@
 //   Client client;
 //   client.watch(1, cds("a"))   ▶  {"subscribe CDS [a]"}
 //
-// A line that ends in " at 1" is for server 1. A line without this end is for server 0.
+// A subscription that ends in " at 1" is for server 1. One without this end is for server 0.
 
 #pragma once
 

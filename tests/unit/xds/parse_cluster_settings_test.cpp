@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Settings of a cluster except discovery, health checks, TLS, the LB policy and the connect
-// timeout: parse_cluster, parse_health_check, parse_tls and parse_lb_policy have these.
+// Settings of a cluster except health checks, TLS and LB policies, which parse_health_check_test,
+// parse_tls_test and parse_lb_policy_test have, and except those of parse_cluster_test.
 #include <chrono>
 
 #include <catch2/catch.hpp>

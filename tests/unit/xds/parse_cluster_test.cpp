@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The LB policy and the connect timeout of a cluster. tests/spec/a37_validation_test has the
-// cluster's discovery.
+// The name, the LB policy and the connect timeout of a cluster, and the mode and the panic
+// threshold of an aggregate. tests/spec/a37_validation_test has the cluster's discovery.
 #include <chrono>
 
 #include <catch2/catch.hpp>

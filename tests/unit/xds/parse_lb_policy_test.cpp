@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LB policies that a runtime need not have, and the result in a runtime without them. The tests of
-// A42, A48, A52 and A76 in tests/spec have the configurations of these policies.
+// Configurations of LB policies, and the result in a runtime that lacks a policy. The tests of A42,
+// A48, A52 and A76 in tests/spec have more configurations.
 #include <chrono>
 #include <memory>
 #include <string>

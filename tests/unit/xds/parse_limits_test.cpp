@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every limit: a value at the limit is valid. A value beyond the limit is refused with the limit's
-// name, and counted under that name. Limits here are small; each resource's tests have the real
-// limits.
+// The limits within one resource: a value at the limit is valid. A value beyond the limit is
+// refused with the limit's name, also in the Rejection. Limits here are small; each resource's
+// tests have the real limits.
 #include <functional>
 #include <set>
 #include <string>

@@ -56,8 +56,8 @@ TEST_CASE("resource seeds: every one is valid, and equals itself alone", "[xds][
   }
 }
 
-// Whatever the bytes, the parser gives either a resource or a rejection. Most shortened seeds can
-// still be decoded, but lack fields.
+// Whatever the bytes, the parser gives either a resource or a rejection. Most shortened seeds
+// cannot be decoded; a seed that is cut between two fields can be, and lacks fields.
 TEST_CASE("resource seeds: cut short or changed in one byte, there is an answer",
           "[xds][parse][seeds]") {
   // protobuf logs texts that are not UTF-8.

@@ -149,7 +149,8 @@ Names names_of(const Fields (&table)[size]) {
   return names;
 }
 
-// Sets the field to a value other than its default. Number fields are skipped: none has a warning.
+// Sets the field so that it is serialised. Skips numbers, bools, and lists of texts or enumerators:
+// none of these fields has a warning here.
 void set_field(protobuf::Message& message, const FieldDescriptor& field) {
   const protobuf::Reflection& reflection = *message.GetReflection();
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && field.is_repeated()) {

@@ -50,7 +50,7 @@ class LogCount {
 };
 
 // The serialised message, with "BAD" in one string replaced by bytes that are not UTF-8. protobuf
-// would not write such bytes itself.
+// would log an error if it wrote such bytes itself.
 template <typename Message>
 std::string with_bad_text(const std::string& text) {
   std::string bytes = serialise<Message>(text);
