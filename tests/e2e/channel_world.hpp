@@ -344,7 +344,7 @@ inline void race_calls(Echo::Stub& stub, int calls_of_each, RaceEnds& ends) {
     caller.join();
 }
 
-/// The ways in which an application can make one unary call.
+/// Three APIs by which an application can make a unary call.
 enum class Api { kSync, kAsync, kCallback };
 
 inline std::string to_string(Api api) {

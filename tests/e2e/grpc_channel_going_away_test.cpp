@@ -2,7 +2,8 @@
 //
 // Calls that no server has processed are picked again, with or without a retry policy (A6,
 // transparent retries). Calls that a server may have processed are not. Servers also shut down
-// while streams are started, and no stream fails.
+// while streams are started; no stream fails, except with a status of the server's own
+// (kServersOwn).
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -491,8 +492,8 @@ TEST_CASE("going away: connections that grow too old under streams fail none",
   Streams streams(*world.stub, beginning);
   for (int round = 0; round < 20; ++round) {
     wait_until_it_is_going(connection);
-    // gRPC may learn of the server's death before the connector does. Until then the connector
-    // returns the dead connection.
+    // gRPC may learn of the connection's end before the connector does. Until the connector knows,
+    // it returns the ended connection.
     while (!is_ready(connection))
       connection = world.connect(server.address());
     world.publish_ready({connection});
