@@ -177,8 +177,8 @@ class ChannelWorld {
     return cell->exchange(std::move(snapshot));
   }
 
-  /// Publishes as the runtime does: puts the new snapshot in the cell, destroys the old one after
-  /// its readers, and wakes waiting calls.
+  /// Does what a runtime does to publish: puts the new snapshot in the cell, destroys the old one
+  /// after its readers, and wakes waiting calls. A runtime does not wait for the readers.
   void publish(ScriptedPicker::Script script) {
     auto old = exchange(std::move(script));
     lb::SnapshotCell::wait_for_readers();

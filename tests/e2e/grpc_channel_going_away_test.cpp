@@ -155,7 +155,8 @@ TEST_CASE("going away: a call that a server may have seen is not picked again",
 namespace {
 
 // The message is larger than the first flow-control window of a connection, which a TalkingSocket
-// never enlarges. So the write never ends. The message is smaller than retry_buffer_bytes.
+// with kSettings never enlarges. So the write never ends. The message is smaller than
+// retry_buffer_bytes.
 Manner one_large_message(bool is_corked) {
   EchoRequest request = saying("one" + std::string(100'000, 'x'));
   return {.name = is_corked ? "a large message, corked" : "a large message",
