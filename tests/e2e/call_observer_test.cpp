@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The events that a program's CallObserver gets, in their exact order, for calls through every API.
+// The events that a program's CallObserver gets, in their exact order, for drop-in calls.
 #include <chrono>
 #include <memory>
 #include <string>

@@ -177,8 +177,8 @@ class ChannelWorld {
     return cell->exchange(std::move(snapshot));
   }
 
-  /// Publishes as the runtime does: puts the new snapshot in the cell, destroys the old one after
-  /// its readers, and wakes waiting calls.
+  /// Does what a runtime does to publish: puts the new snapshot in the cell, destroys the old one
+  /// after its readers, and wakes waiting calls. A runtime does not wait for the readers.
   void publish(ScriptedPicker::Script script) {
     auto old = exchange(std::move(script));
     lb::SnapshotCell::wait_for_readers();
@@ -344,7 +344,7 @@ inline void race_calls(Echo::Stub& stub, int calls_of_each, RaceEnds& ends) {
     caller.join();
 }
 
-/// The ways in which an application can make one unary call.
+/// Three APIs by which an application can make a unary call.
 enum class Api { kSync, kAsync, kCallback };
 
 inline std::string to_string(Api api) {

@@ -4,8 +4,9 @@
 //
 //   Way (API × kind of method) × Manner (what is said, and how) ─▶ converse ─▶ Transcript
 //
-// A transcript is all that the application learns of a call. The same conversation over gRPC's own
-// channel gives the transcript that signalbox's channel must give.
+// A transcript is what the application learns of a call: replies, status, metadata and peer. The
+// same conversation over gRPC's own channel gives the transcript that signalbox's channel must
+// give.
 
 #pragma once
 
@@ -30,7 +31,7 @@ struct Transcript {
   std::string initial;  ///< Server metadata, as text.
   std::string trailing;
   std::string peer;
-  /// The application waited for the initial metadata alone, before other operations.
+  /// The initial metadata came by an operation or a callback of their own.
   bool awaited = false;
 
   std::string text(Agreement agreement) const;

@@ -102,6 +102,7 @@ class EchoService final : public Echo::Service {
   }
 
   /// The time that the last call had left until its deadline when it arrived; nullopt: no deadline.
+  /// Calls that fail by `failing` or EchoRequest::failures do not count.
   std::optional<std::chrono::system_clock::duration> time_left() const {
     const std::lock_guard lock(mutex_);
     return time_left_;
@@ -115,9 +116,9 @@ class EchoService final : public Echo::Service {
   /// unless `is_answered`.
   struct Failing {
     std::atomic<int> times{0};
-    std::atomic<int> reads{0};  ///< Messages that are read before the failure.
+    std::atomic<int> reads{0};  ///< Collect and Chat: messages read before the failure.
     std::atomic<int> status{grpc::StatusCode::UNAVAILABLE};
-    std::atomic<bool> is_answered{false};  ///< Chat only: fails after a message.
+    std::atomic<bool> is_answered{false};  ///< Chat only: fails after a reply.
     std::atomic<bool> is_held{false};      ///< The call waits for release() or its cancellation.
     std::string pushback;
   } failing;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Failover from backends that do not answer: stopped processes, and addresses that neither accept
-// nor refuse connections.
+// Failover from backends that do not answer: stopped and killed processes, addresses that neither
+// accept nor refuse connections, and a port that accepts a connection and then stays silent.
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 #include <poll.h>

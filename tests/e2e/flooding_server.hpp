@@ -63,10 +63,11 @@ class FloodingServer {
   /// The number of bytes that send() has accepted so far, over all connections.
   std::size_t sent() const { return sent_; }
 
-  /// Whether a connection was ever so full that send() accepted no more bytes.
+  /// Whether held_up() is not 0.
   bool is_held_up() const { return held_up() > 0; }
 
-  /// The number of connections that were ever so full that send() accepted no more bytes.
+  /// The number of connections that were ever so full that nothing could be sent for 20 ms. With an
+  /// empty `frame`: the number of connections that had nothing to send for 20 ms.
   int held_up() const { return held_up_; }
 
  private:

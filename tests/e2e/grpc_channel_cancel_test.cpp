@@ -47,7 +47,8 @@ class AtApplication final : public grpc::CallCredentials {
   const std::function<void()> act_;
 };
 
-// Returns when gRPC has reported the ends of all calls that were cancelled so far.
+// Gives gRPC the time to report the ends of the calls that were cancelled so far: cancels further
+// calls, and waits until their ends are reported.
 void wait_for_ends() {
   const actors::GrpcPoller::Hold poller;
   const auto channel = grpc::CreateChannel("ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Further settings of a call's context: authority, credentials, the parent call; and the channel
-// that interceptors call through. Each test makes a call that has its connection at once, and a
-// call that waits for it.
+// Further settings of a call's context: authority, deadline, credentials, the parent call; and the
+// channel that interceptors call through. Each test but the interceptors' runs with a call that has
+// its connection at once, and with a call that waits for it.
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -84,7 +84,7 @@ class Token final : public grpc::MetadataCredentialsPlugin {
   }
 };
 
-// A plug-in that has no token: the call fails with this code.
+// A plug-in that has no token, and fails with this code.
 class NoToken final : public grpc::MetadataCredentialsPlugin {
  public:
   explicit NoToken(grpc::StatusCode code) : code_(code) {}
@@ -100,8 +100,8 @@ class NoToken final : public grpc::MetadataCredentialsPlugin {
   const grpc::StatusCode code_;
 };
 
-// An interceptor that makes another call before the first call that it intercepts, on the channel
-// that gRPC gives to interceptors. Counts the calls that it intercepts.
+// An interceptor that makes another call before each call that it intercepts, on the channel that
+// gRPC gives to interceptors. Counts the calls that it intercepts.
 class Preceding final : public ClientInterceptorFactoryInterface {
  public:
   explicit Preceding(int& met, std::string& answer) : met_(met), answer_(answer) {}

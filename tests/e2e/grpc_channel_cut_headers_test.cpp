@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Response headers that break off: every header, also those that gRPC hides, cut in every way and
-// at every byte, for every kind of call. gRPC 1.51 reports such an answer as Trailers-Only. When
-// the application then asks for the headers, gRPC asserts that there were none, and the failed
-// assertion ends the process. signalbox's channel must not let that happen.
+// Response headers that break off: each header alone, also those that gRPC hides, with each ending;
+// and all headers together, cut after each byte. The kinds of call take turns. gRPC 1.51 reports
+// such an answer as Trailers-Only. When the application then asks for the headers, gRPC asserts
+// that there were none, and the failed assertion ends the process. signalbox's channel must not let
+// that happen.
 #include <algorithm>
 #include <csignal>
 #include <initializer_list>

@@ -2,7 +2,8 @@
 //
 // Calls that no server has processed are picked again, with or without a retry policy (A6,
 // transparent retries). Calls that a server may have processed are not. Servers also shut down
-// while streams are started, and no stream fails.
+// while streams are started; no stream fails, except with a status of the server's own
+// (kServersOwn).
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -154,7 +155,8 @@ TEST_CASE("going away: a call that a server may have seen is not picked again",
 namespace {
 
 // The message is larger than the first flow-control window of a connection, which a TalkingSocket
-// never enlarges. So the write never ends. The message is smaller than retry_buffer_bytes.
+// with kSettings never enlarges. So the write never ends. The message is smaller than
+// retry_buffer_bytes.
 Manner one_large_message(bool is_corked) {
   EchoRequest request = saying("one" + std::string(100'000, 'x'));
   return {.name = is_corked ? "a large message, corked" : "a large message",
@@ -491,8 +493,8 @@ TEST_CASE("going away: connections that grow too old under streams fail none",
   Streams streams(*world.stub, beginning);
   for (int round = 0; round < 20; ++round) {
     wait_until_it_is_going(connection);
-    // gRPC may learn of the server's death before the connector does. Until then the connector
-    // returns the dead connection.
+    // gRPC may learn of the connection's end before the connector does. Until the connector knows,
+    // it returns the ended connection.
     while (!is_ready(connection))
       connection = world.connect(server.address());
     world.publish_ready({connection});

@@ -78,7 +78,7 @@ TEST_CASE("retried_call, streams: is made again until it succeeds, and only its 
   }
 }
 
-// A proxy copies received metadata into its own calls, also grpc-previous-rpc-attempts.
+// A proxy may copy received metadata into its own calls, also grpc-previous-rpc-attempts.
 TEST_CASE("retried_call, streams: the server hears how often it was tried, from nobody else",
           "[channel][retry][A6]") {
   Manner manner = three_messages(/*corked=*/false);

@@ -110,7 +110,7 @@ std::string failover(const std::string& primary, const std::string& secondary) {
 struct HttpLoad {
   TemporaryFolder folder;
 
-  // --max-lateness: see load_test.cpp.
+  // --max-lateness: see load_command.hpp.
   Finished run(const std::string& url,
                const std::string& resources,
                const std::vector<std::string>& more) const {

@@ -75,7 +75,7 @@ bool is_side(pid_t child) {
 // The values of a page of metrics, by name and labels.
 using Samples = std::map<std::string, double>;
 
-// The values at /metrics; none if the server has ended.
+// The values of the metrics signalbox_load_* at /metrics; none if the server has ended.
 Samples scrape(int port) {
   channel::HttpPeer peer(port);
   if (!peer.is_connected()) return {};

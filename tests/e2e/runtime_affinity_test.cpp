@@ -323,7 +323,7 @@ TEST_CASE("sessions: of a tiered aggregate stay on their host, whatever the draw
     CHECK_THAT(*told, Contains(b.address));
   }
 
-  // Now leaf "a" gets all calls without a session; sessions on leaf "b" stay.
+  // Now the leaf "primary" (backend a) gets all calls without a session; sessions on b stay.
   world.plane->update(resources(hosts_yaml("primary", {{a.address}})));
   REQUIRE(eventually([&] { return others(world.channel, 60) == Hosts{"a"}; }));
   CHECK(sessions.at("b")->call(20) == Hosts{"b"});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two leaves of one aggregate cluster with a policy each. Calls with one value of the header
-// x-session have one hash: ring_hash keeps them on one backend, round_robin spreads them (gRFC
-// A75).
+// Which policy the leaves of an aggregate cluster have (gRFC A75), and by which name they are
+// measured. Calls with one value of the header x-session have one hash: ring_hash keeps them on one
+// backend, round_robin spreads them.
 #include <cstdlib>
 #include <set>
 
@@ -17,7 +17,7 @@ namespace {
 
 const char kSwitch[] = "GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT";
 
-// Sets an environment variable of this process during this object's life.
+// Sets kSwitch in this process's environment during this object's life; null: leaves it unset.
 class AggregatePolicySwitch {
  public:
   explicit AggregatePolicySwitch(const char* value) {
@@ -70,7 +70,7 @@ constexpr Expected kCases[] = {
 
 }  // namespace
 
-// Metrics of calls below an aggregate name the leaf, not the route's cluster (gRFC A89).
+// Metrics of endpoints and connections below an aggregate name the leaf, not the route's cluster.
 TEST_CASE("runtime: what is measured below an aggregate has the leaf's name",
           "[e2e][runtime][A75-52]") {
   const BackendProcess backend("leaf");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Many targets at once: the control plane gets few requests, and no call fails because the control
-// plane is slow.
+// plane is slow. And a runtime ends soon although its control plane floods it with frames.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -59,9 +59,9 @@ TEST_CASE(
 
 TEST_CASE("runtime: it ends soon, whatever the control plane floods it with",
           "[e2e][runtime][S11]") {
-  // The runtime's end waits for the calls of the ADS transport as long as the constant says.
-  // Closing a socket can take the kernel 15 to 20 s, for which ~Runtime must not wait. kSoon lies
-  // between.
+  // The runtime's end waits for the calls of the ADS transport, at most as long as the constant
+  // says. Closing a socket can take the kernel 15 to 20 s, for which ~Runtime must not wait. kSoon
+  // lies between.
   STATIC_REQUIRE(actors::kMostWaitForCalls <= 2s);
   constexpr auto kSoon = 10s;
   const std::string frame = GENERATE(http2_ping(), http2_settings(), std::string());

@@ -101,7 +101,7 @@ TEST_CASE("runtime: the channels of a runtime share one stream, and runtimes do 
     REQUIRE(record.open_streams() == 2);
     CHECK(record.streams[0].node_id == "first");
     CHECK(record.streams[1].node_id == "second");
-    // The targets' metrics do not mix.
+    // The runtimes' metrics do not mix.
     CHECK(metric(*first, "signalbox_rpcs_completed_total") == 3.0);
     CHECK(metric(*second, "signalbox_rpcs_completed_total") == 1.0);
   }

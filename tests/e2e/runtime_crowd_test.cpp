@@ -2,7 +2,7 @@
 //
 // Calls go on, /ready is answered, and memory is bounded, while crowds ask a runtime for its pages.
 //
-//   10,000 scrapers, clients that never read, one dump after another ─▶ admin pages ─▶ Runtime
+//   a crowd of scrapers, clients that never read, one dump after another ─▶ admin pages ─▶ Runtime
 //                                                   Traffic ─▶ calls ─▶ BackendProcess ◀─┘
 //
 // The test measures the memory of its own process, so it is a program of its own.

@@ -48,7 +48,8 @@ std::string request_for(int seconds) {
 
 // --- backends -------------------------------------------------------------------
 
-/// Reports its load on streams, and adds a report and another value to the trailers of its calls.
+/// Reports its load on streams (kReporting only), and adds a report and another value to the
+/// trailers of its calls.
 class Backend {
  public:
   enum class Kind { kReporting, kWithoutService };
@@ -210,7 +211,8 @@ class Backend {
 
 // --- the world ------------------------------------------------------------------
 
-// A cluster with weighted_round_robin. A weight counts at once, without a blackout.
+// A cluster with weighted_round_robin. A weight counts from the next update of the weights on (each
+// 0.1 s), without a blackout.
 std::string weighted_yaml(const std::string& name, const std::string& oob) {
   return cluster_yaml(
       name,

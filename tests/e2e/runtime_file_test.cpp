@@ -19,7 +19,7 @@ namespace {
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 
-// A bootstrap that names a resource file beside it, and the runtime's log about the file.
+// A bootstrap that names a resource file beside it, and the runtime's log.
 struct World {
   explicit World(const std::string& yaml) {
     write(yaml);

@@ -132,9 +132,10 @@ struct World {
     }
   }
 
-  // As call_many(), but by the Pick API, which gets the endpoint's report from the test. `item`:
-  // the report as text, "cpu=0.8 foo=1". gRPC's C++ API hides the trailer with an endpoint's
-  // report.
+  // Picks for `times` calls by the Pick API, and ends each pick with the endpoint's report, which
+  // comes from the test. Nothing is sent, and `succeeded` and `failed` stay. `item`: the report as
+  // text, "cpu=0.8 foo=1"; calls fail if it begins with "fail". gRPC's C++ API hides the trailer
+  // with an endpoint's report.
   void report_many(int times, const std::string& item) {
     LoadReport report;
     std::vector<LoadMetric> metrics;
@@ -399,7 +400,8 @@ TEST_CASE("load reports: drops by category, and those of the circuit breaker wit
   REQUIRE(eventually([&] { return backend.held() == 1; }));
   CHECK(call_one() == "circuit breaker");
   CHECK(call_one() == "circuit breaker");
-  // A cluster with a call in progress is reported, although no call has ended.
+  // A cluster with a call in progress is reported, also when no call has ended since the last
+  // report.
   CHECK(eventually([&] { return world.server.books("c").in_progress == 1; }));
   const std::uint64_t lb = seen["\"lb\""];
   const std::uint64_t throttle = seen["\"throttle\""];

@@ -306,7 +306,8 @@ TEST_CASE("runtime: the options of retries", "[e2e][runtime][retry][A6]") {
     const auto runtime = start_runtime(std::move(options));
     const auto one = runtime->channel("xds:///orders");
     const auto other = runtime->channel("xds:///orders");
-    // Retry tokens of "one": 4, 3, 2. With 2 of 4 left the second failure is not retried.
+    // The failures on "one" take the target's retry tokens from 4 to 3, then to 2. With 2 of 4 left
+    // the second failure is not retried.
     CHECK_FALSE(echo(one, failing(9)).status.ok());
     CHECK(server.service().calls == 2);
     CHECK_FALSE(echo(other, failing(1)).status.ok());

@@ -19,7 +19,7 @@ using Catch::Matchers::Contains;
 const char kPathVariable[] = "GRPC_XDS_BOOTSTRAP";
 const char kTextVariable[] = "GRPC_XDS_BOOTSTRAP_CONFIG";
 
-// Sets an environment variable of this process during this object's life.
+// Sets the bootstrap variables during this object's life, except those with a null value.
 class Environment {
  public:
   Environment(const char* path, const char* text) {

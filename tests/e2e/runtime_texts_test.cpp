@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The whole error text of a failing call: a row for each way to fail. All texts have one form
-// (lb/pick/router.hpp): the target, the cluster and the node once each, and no more than a reader
-// needs.
+// (lb/pick/router.hpp): the target first, then the call's cluster if it is known; the node last.
 #include <string>
 #include <vector>
 
@@ -27,7 +26,7 @@ std::string routed(const std::string& cluster) {
   return listener_yaml("orders", "routes") + routes_yaml("routes", cluster);
 }
 
-// All routes of one virtual host.
+// The route configuration `routes` with one virtual host, which has this domain and this route.
 std::string routes_of(const std::string& domain, const std::string& route) {
   return absl::StrCat(
       "  - {\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration, name: "
@@ -228,7 +227,7 @@ TEST_CASE("runtime: the whole text of a call that fails, for each way to fail",
     INFO(row.name);
     const auto plane = start_plane(row.yaml);
     RuntimeOptions options = impatient(plane->address());
-    // In rows where the call's deadline should end the wait, the resource timer is made longer.
+    // In `hurried` rows the call's deadline must end the wait, so the resource timer is longer.
     if (row.options.timeout == hurried.timeout) options.resource_timeout = kPatience;
     const auto runtime = start_runtime(std::move(options));
     const auto channel = runtime->channel("xds:///orders");

@@ -79,7 +79,7 @@ struct World {
 };
 
 /// An EDS resource. Priority i has a healthy host, backends[first + i], with percents[i] of the
-/// weight, and an UNHEALTHY host with the rest.
+/// weight, and an UNHEALTHY host with the rest. A host without weight is left out.
 std::string weighted_yaml(const std::string& service,
                           const std::vector<int>& percents,
                           const std::vector<std::unique_ptr<BackendProcess>>& backends,
@@ -198,8 +198,8 @@ TEST_CASE("runtime: real calls are spread as in the document's table",
   backends.reserve(names.size());
   for (const std::string& name : names)
     backends.push_back(std::make_unique<BackendProcess>(name));
-  // The percentages are weights: in each priority one endpoint answers, and EDS marks another one
-  // UNHEALTHY.
+  // The percentages are weights: in each priority one endpoint answers (none at 0 %), and EDS marks
+  // another one UNHEALTHY (none at 100 %).
   const auto endpoints = [&](const Row& row) {
     return weighted_yaml("primary", row.primary, backends, 0) +
            weighted_yaml("secondary", row.secondary, backends, row.primary.size());

@@ -51,7 +51,7 @@ std::string tls_yaml(const std::string& names = "",
       "}}}");
 }
 
-// A control plane, and a runtime with a certificate provider that reads files of a folder.
+// A control plane, and a runtime with two certificate providers that read files of a folder.
 class TlsWorld {
  public:
   TlsWorld() {

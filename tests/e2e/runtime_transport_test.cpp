@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Endpoints that speak no gRPC: picked by applications with connections of their own.
+// EndpointTransport::kTcp: applications with connections of their own pick endpoints, which need
+// not speak gRPC.
 #include "tests/e2e/attempt_record.hpp"
 #include "tests/e2e/runtime_world.hpp"
 

@@ -47,7 +47,8 @@ std::string listener_yaml(const std::string& name,
 std::string routes_yaml(const std::string& name,
                         const std::string& cluster,
                         const std::string& more = "");
-/// An EDS cluster with round robin. `more`: further fields, each preceded by a comma.
+/// An EDS cluster; with round robin, if `more` names no policy. `more`: further fields, each
+/// preceded by a comma.
 std::string cluster_yaml(const std::string& name,
                          const std::string& service = "",
                          const std::string& more = "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions of a ChannelWorld: the filter on the route, and a picker that keeps calls on hosts.
+// Sessions of a ChannelWorld: the filter on the route, and a picker that begins sessions.
 
 #pragma once
 

@@ -97,7 +97,7 @@ class OurSide {
 
   json count(const json& command) {
     const Router& router = router_of(command.at("target"));
-    // These picks are not counted. They start every priority that has a load.
+    // These picks are not counted. They start the priorities that they are drawn to.
     for (int i = 0; i < kSettlingPicks; ++i)
       ended(router, ++seed_);
     std::map<std::string, int> backends;

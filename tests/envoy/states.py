@@ -60,8 +60,8 @@ def document(number: int, primary: tuple, secondary: tuple) -> State:
     return State(f"document_{number}", (primary, secondary))
 
 
-# The tables of Envoy's documentation of aggregate clusters, row by row, with the fewest hosts that
-# the percentages allow.
+# The tables of Envoy's documentation of aggregate clusters, row by row. Most priorities have ten
+# hosts; some percentages need 4 or 100.
 DOCUMENT = (
     document(1, tens(10, 10, 10), tens(10, 10)),
     document(2, (*percent(72), *tens(10, 10)), tens(10, 10)),

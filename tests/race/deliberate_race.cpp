@@ -5,8 +5,8 @@
 //   deliberate_race none              what the runtime does: no report
 //   deliberate_race free_early        the old snapshot is destroyed without waiting for readers
 //   deliberate_race write_published   a snapshot is changed after it was published
-//   deliberate_race destroy_used      an object is destroyed, but not by the thread that saw that
-//                                     it is not used
+//   deliberate_race destroy_used      an object is destroyed by a thread that has not asked whether
+//                                     the object is in use
 //
 // ThreadSanitizer must report the last three although the cell has annotations. The threads take
 // turns by relaxed atomics, which order no memory access. So an access that the cell does not order

@@ -41,7 +41,7 @@ class World {
     selector_ = lb::make_config_selector(config, clusters_);
   }
 
-  // Publishes a new tree; each time one endpoint disconnects or reconnects.
+  // Disconnects or reconnects one endpoint, and publishes the tree's picker.
   void publish() {
     const std::string address(1, static_cast<char>('a' + turn_ % 7));
     turn_ / 7 % 2 == 0 ? tree_.up(address) : tree_.down(address);

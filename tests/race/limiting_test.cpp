@@ -34,8 +34,9 @@ void raise(std::atomic<std::int64_t>& highest, std::int64_t seen) {
 
 }  // namespace
 
-// Threads take slots of the limit and give them back, in bursts that begin on one thread and end on
-// another. One atomic number counts the taken slots beside the limit's own count.
+// Threads take slots of the limit and give slots back, in bursts. A slot that one thread took,
+// another thread may give back. One atomic number counts the taken slots beside the limit's own
+// count.
 TEST_CASE("request_limit: is kept under threads, and nothing is lost",
           "[lb][cluster_impl][race][A32][A37-29]") {
   const std::uint32_t most = GENERATE(1U, 5U, 130U, 400U);

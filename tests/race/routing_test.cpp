@@ -167,7 +167,7 @@ TEST_CASE("router: what a pick holds lives as long as the pick, S1", "[lb][route
   }
   for (int i = 1; i < kPublications; ++i) {
     world->publish();
-    // Publications are at most 64 ahead of the reclaimer, as in a runtime.
+    // Publications are at most 64 ahead of the reclaimer, so that old snapshots do not pile up.
     while (world->reclaimed() < i - 64)
       std::this_thread::yield();
   }
@@ -208,8 +208,8 @@ TEST_CASE("router: a pick outlives cell, clusters and reclaimer", "[lb][router][
   for (std::thread& thread : threads)
     thread.join();
   CHECK(broken == 0);
-  // The reclaimer outlives a world. The publication of the process's next runtime makes it destroy
-  // what is left.
+  // A thread of the process destroys what the picks held longer than their world lived. The next
+  // runtime of the process publishes meanwhile.
   World next;
   next.publish();
 }

@@ -213,7 +213,7 @@ TEST_CASE("sessions: picks, marks and snapshots, beside each other",
   });
   for (int i = 1; i < kPublications; ++i) {
     world.publish();
-    // Publications are at most 64 ahead of the reclaimer, as in a runtime.
+    // Publications are at most 64 ahead of the reclaimer, so that old snapshots do not pile up.
     while (world.reclaimed() < i - 64)
       std::this_thread::yield();
   }

@@ -87,8 +87,8 @@ TEST_CASE("wait_list: no publication is missed, and its end wakes all", "[channe
   CHECK(waiting->size() == 0);
 }
 
-// Each waiter waits for one publication. Every other waiter is cancelled, perhaps during the call
-// of its callback.
+// Each waiter waits for one publication. Every other waiter gets a cancel(), perhaps during or
+// after the call of its callback.
 TEST_CASE("once_waiter: calls once or is cancelled, never both, and is never forgotten",
           "[channel][race]") {
   const auto cell = std::make_shared<lb::SnapshotCell>();

@@ -5,8 +5,8 @@
 //   Instruments::collect ─▶ [books] ◀─ model: stage, fakes, calls, topology
 //
 // The metrics are compared when the world is at rest, and after its end. Several policy trees may
-// lead to one cluster. Each of them writes the cluster's signalbox_priority_active, and the value
-// written last stays. The metric is therefore compared only for clusters to which one tree leads.
+// lead to one cluster. Its signalbox_priority_active then shows the worst of their priorities. The
+// metric is therefore compared only for clusters to which one tree leads.
 
 #pragma once
 
@@ -40,14 +40,14 @@ class Books {
   /// The value of each series. Keys: the values of all its labels.
   std::map<metrics::LabelValues, double> series(metrics::Metric metric) const;
 
-  /// The value of each series. Keys: the value of its label at index `place`.
+  /// The sums over the series that share a value of the label at index `place`. Keys: these values.
   std::map<std::string, double> by_label(metrics::Metric metric, std::size_t place) const;
 
  private:
   std::vector<metrics::Family> families_;
 };
 
-/// Checks that the gauges of actors, subchannels, connections, endpoints and resources equal the
+/// Checks that the gauges of policies, subchannels, connections, endpoints and resources equal the
 /// numbers of such objects that exist in the simulated world.
 void gauges_are_what_lives(const Books& books,
                            const Setting& setting,
@@ -59,15 +59,16 @@ void deaths_are_those_that_happened(const Books& books,
                                     const Stage& stage,
                                     FakeComplaints& complaints);
 
-/// Checks that signalbox_priority_active names the priority in use (A56), for each cluster that is
-/// a node of exactly one policy tree.
+/// Checks that signalbox_priority_active names the priority in use (A56), for routed clusters that
+/// are not tiered and for the leaves that serve them. Only nodes of exactly one policy tree are
+/// checked.
 void active_priorities_are_the_best(const Books& books,
                                     const Topology& topology,
                                     FakeComplaints& complaints);
 
 /// Checks aggregates in tiered mode: signalbox_tier_load_percent has the loads that the model
-/// computes, and all hosts of a tier with a load are connected (ENV-14, ENV-25). Hosts of policies
-/// that do not connect to all hosts are left out.
+/// computes, and all hosts of a tier with a load are connected (ENV-14, ENV-25). The second check
+/// leaves out hosts of DNS leaves, and of policies that do not connect to all hosts.
 void loads_are_of_a_hundred(const Books& books,
                             const Setting& setting,
                             const Topology& topology,

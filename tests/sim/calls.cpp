@@ -156,7 +156,7 @@ void Calls::end(std::uint64_t number, CallState how) {
   setting_.reclaimer->sweep();
 }
 
-// Reports the backend's answer to the call's trackers.
+// Ends a running call with the backend's answer, or with its deadline, and counts the end.
 void Calls::end_receipt(Call& call, CallState how) {
   constexpr int kDeadlineExceeded = 4;
   constexpr int kUnavailable = 14;
@@ -222,7 +222,7 @@ void Calls::start_slow_read(const std::string& path, Duration pause, Duration ho
   setting_.clock.after(pause, [this, number, hold] { finish_slow_read(number, hold); });
 }
 
-// Does the steps of Router::pick one by one. Any time may pass between two of them.
+// Does the steps of Router::pick that follow the reading of the snapshot, which was some time ago.
 void Calls::finish_slow_read(std::uint64_t number, Duration hold) {
   SlowRead& read = slow_reads_.at(number);
   const lb::Snapshot* current = &*lb::SnapshotCell::Reader(*cell_);

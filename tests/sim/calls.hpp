@@ -68,7 +68,7 @@ struct SlowRead {
 
 class Calls {
  public:
-  /// `target`: the target of the calls, for the trace.
+  /// `target`: the target of the calls, for the trace and the complaints.
   Calls(Setting& setting, std::string target, std::shared_ptr<lb::SnapshotCell> cell)
       : setting_(setting),
         target_(std::move(target)),

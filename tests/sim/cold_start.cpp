@@ -72,7 +72,7 @@ class SlowControlPlane final : public actors::AdsTransport {
     SlowControlPlane& to;
   };
 
-  // Reads a request. An ACK that names no new resource gets no response.
+  // Reads a request. An ACK that names the same resources as the request before gets no response.
   void read(const std::string& bytes) {
     ++requests_;
     events_->written();

@@ -109,7 +109,8 @@ void Faults::kill_somebody(FakeChance& dice) {
 
 // --- backends ---------------------------------------------------------------
 
-// Strikes one host, or every host of a cluster. A struck host may recover.
+// Strikes one host, every host of a cluster, or the hosts of several clusters. A struck host may
+// recover.
 void Faults::strike_backend(Fault fault, FakeChance& dice) {
   if (fault == Fault::kBackendFlaps) return flap(any_host(dice), 5);
   if (fault == Fault::kSwizzleClog) return swizzle_clog(dice);

@@ -28,10 +28,12 @@ class Faults {
 
   void begin();
 
-  /// Kills an actor of any kind.
+  /// Draws a kind of actor, and kills an actor of that kind if one lives. Never the supervisor, a
+  /// load reporter or a health checker.
   void kill_somebody(FakeChance& dice);
 
-  /// Stops all faults and repairs their damage.
+  /// Stops all faults, closes silent streams, and brings all backends up. Spoilt resources stay as
+  /// they are until the world sends good ones.
   void end();
 
  private:

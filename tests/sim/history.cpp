@@ -154,7 +154,8 @@ void change_health(ClusterModel& cluster, FakeChance& chance) {
   host->*status = !(host->*status);
 }
 
-// A whole priority becomes unhealthy or healthy again. This causes panic where a threshold is set.
+// A whole priority becomes unhealthy or healthy again. This may cause panic where a threshold is
+// set.
 void change_all_health(ClusterModel& cluster, FakeChance& chance) {
   PriorityModel& priority = cluster.priorities[chance.below(cluster.priorities.size())];
   const bool unhealthy = chance.percent(60);

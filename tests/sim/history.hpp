@@ -19,21 +19,21 @@ namespace signalbox::sim {
 
 using testing::FakeChance;
 
-/// A first topology: one target or two, routes to a few clusters of every kind.
+/// A first topology: one target or two, routes to a few clusters of random kinds.
 Topology make_topology(FakeChance& chance);
 
 /// The resources that a mutation touched: names of clusters, or "" for listeners and routes.
 std::set<std::string> mutate(Topology& topology, FakeChance& chance);
 
-/// Adds every cluster that a route or an aggregate names, except kGhost. Gives every target a
-/// virtual host.
+/// Adds every cluster that is missing and that can be reached from a route, except kGhost. Gives
+/// every target a virtual host.
 void complete(Topology& topology);
 
 /// Does complete(), and makes a small change to every leaf, so that each policy gets an update.
 void touch_everything(Topology& topology);
 
-/// Shortens the idle timeouts, so that every host that only sessions keep is released within ten
-/// minutes.
+/// Shortens the idle timeouts to ten minutes at most, so that every host that only sessions keep is
+/// released soon after ten minutes.
 void shorten_idle_timeouts(Topology& topology);
 
 /// Gives every locality of every leaf a new name. So every host moves to another locality of its

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kPaths[] = {"/a/x", "/b/x", "/c/x"};
 constexpr std::uint64_t kDraws = 12;
 
-// Every cluster that the selector can choose, found by calling it.
+// The clusters that the selector chooses for some draws of each path.
 std::set<ClusterName> choices_of(const lb::ConfigSelector& selector) {
   std::set<ClusterName> names;
   for (const char* path : kPaths) {

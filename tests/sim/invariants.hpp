@@ -18,8 +18,8 @@
 
 namespace signalbox::sim {
 
-/// The numbers of a target's newest published snapshot. Those of the next snapshot must not be
-/// lower.
+/// The numbers of a target's newest published snapshot. The next snapshot must have a higher
+/// sequence, and its generation must not be lower.
 struct LastPublished {
   std::uint64_t sequence = 0;
   Generation generation = 0;

@@ -5,7 +5,7 @@
 //   signalbox_sim --seeds N [--seed S] [--faults a,b,c] [--trace] [--verbose] [--twice]
 //                 [--pinned FILE] [--jobs N] [--fresh REVISION] [--brief] [--cold-start TARGETS]
 //
-// --twice: runs each seed again in a new process; the hashes must agree.
+// --twice: runs each seed again, here and in a new process; the hashes must agree.
 // --fresh: the first seed is computed from this text, usually a revision's name. Each revision has
 // its own seeds, which are always the same, so its failures can be reproduced.
 // --cold-start: runs no worlds. Opens this many targets at once against a slow control plane.

@@ -25,9 +25,9 @@ void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target, const 
 
 /// Checks each policy by many picks. A policy that spreads calls reaches every host. A policy that
 /// picks one host stays with it. Equal hashes go to the same host. No pick fails or is queued, and
-/// as many are dropped as EDS says. A tiered aggregate is checked in another way: only hosts of
-/// tiers with a load get calls. Precondition: all hosts are up, and ask_by_hash() ran some seconds
-/// ago.
+/// about as many are dropped as EDS says. A tiered aggregate is checked in another way: only hosts
+/// of tiers with a load get calls. Clusters that no host can serve are left out. Precondition: all
+/// hosts are up, and ask_by_hash() ran some seconds ago.
 void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   const TargetModel& target,
                                   const Topology& topology,

@@ -13,7 +13,7 @@
 namespace signalbox::sim {
 
 /// A37-15: the client is subscribed to exactly the listeners, their routes, all clusters reached
-/// from the routes, and the endpoints of the leaves.
+/// from the routes, and the endpoints of the EDS clusters among these.
 void subscribed_is_what_can_be_reached(const Setting& setting,
                                        const Topology& topology,
                                        FakeComplaints& complaints);
@@ -46,14 +46,14 @@ void no_note_is_left_of_a_lost_control_plane(const lb::Snapshot& snapshot,
                                              FakeComplaints& complaints);
 
 /// Checks that exactly the needed subchannels and attempts to connect exist. Topology and
-/// PolicyRow::connects say which are needed.
+/// PolicyRow::connects say which are needed. Hosts that may serve tiered aggregates are left out.
 void connections_are_those_that_are_needed(const Setting& setting,
                                            const Topology& topology,
                                            FakeComplaints& complaints);
 
 /// Checks that hosts which moved kept their connections. `before`: the open connections before the
-/// move. Connections of policies that connect only when a call asks may be lost, because no call
-/// has asked since the move.
+/// move. Only EDS clusters with a policy that connects to all hosts are checked. Other policies may
+/// lose a connection.
 void hosts_that_move_keep_their_connections(
     const std::map<Address, std::set<std::uint64_t>>& before,
     const Setting& setting,

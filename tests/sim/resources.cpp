@@ -121,7 +121,7 @@ void set_affinity(const ClusterModel& model, Cluster& cluster) {
 }
 
 // Writes the aggregate's own mode of spreading calls and its own panic threshold, if the model sets
-// them (D1, ENV-31).
+// them (ENV-31).
 void set_spread(const ClusterModel& model, Cluster& cluster) {
   if (model.mode) {
     auto& ours = (*cluster.mutable_metadata()->mutable_filter_metadata())["signalbox"];

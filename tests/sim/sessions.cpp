@@ -46,8 +46,8 @@ std::string text_of(const std::set<Address>& hosts) {
       hosts, " ", [](std::string* out, const Address& host) { out->append(host.str()); });
 }
 
-// Whether the leaf is a DNS cluster. Then the model cannot tell which host gets calls: all
-// addresses of the DNS name are one endpoint, and any of them may be connected.
+// Whether the leaf is a DNS cluster, or unknown. Then the model cannot tell which host gets calls:
+// all addresses of a DNS name are one endpoint, and any of them may be connected.
 bool is_of_a_name(const std::string& leaf, const Topology& topology) {
   const auto found = topology.clusters.find(leaf);
   return found == topology.clusters.end() || found->second.kind == ClusterKind::kDns;

@@ -62,8 +62,8 @@ Shrunk shrink(std::uint64_t seed, const Outcome& failed) {
   for (const auto& [fault, count] : failed.fired)
     fired.insert(fault);
   Shrinker shrinker(seed, sentence_of(failed));
-  // The search begins with the faults that fired. Other faults of the menu made no difference,
-  // since each fault has its own dice.
+  // The search begins with the faults that fired, because each fault has its own dice. If the seed
+  // does not break with these alone, the search begins with the whole menu.
   Menu menu = shrinker.still_breaks(fired) ? fired : failed.menu;
   while (!shrinker.tired() && shrinker.take_some_off(menu)) {
   }

@@ -33,7 +33,7 @@ const Message* content_of(const caf::type_erased_tuple& message) {
 // exception.
 constexpr caf::exit_reason kKilled = caf::exit_reason::unreachable;
 
-// The most time that may pass, with the fault kMessagesLate, before a waiting message is handled.
+// With the fault kMessagesLate: the most time by which one step may go on while messages wait.
 constexpr Duration kLate = std::chrono::milliseconds(200);
 
 constexpr Duration kBetweenSweeps = std::chrono::seconds(5);
@@ -316,8 +316,8 @@ void Stage::starve_somebody(Duration duration, FakeChance& dice) {
   if (kinds.empty()) return;
   auto kind = kinds.begin();
   std::advance(kind, static_cast<std::ptrdiff_t>(dice.below(kinds.size())));
-  // Half of the time the oldest actor of the kind. It is the highest in the tree, and gets the most
-  // messages.
+  // Half of the time the oldest actor of the kind. It is usually the highest in the tree, and gets
+  // the most messages.
   const std::size_t among = dice.percent(50) ? 1 : kind->second.size();
   starved_ = kind->second[dice.below(among)];
   starved_until_ = clock_.now() + duration;

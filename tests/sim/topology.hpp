@@ -103,7 +103,7 @@ struct Place {
   unsigned percent = 100;  ///< The share of the cluster's calls.
 };
 
-/// "10.1.2.3:80": the address of a host of the cluster.
+/// The address of a host of the cluster: "10.0.2.4:80" for host 3 of cluster c2.
 Address address_of(const std::string& cluster, int host);
 
 /// cluster_name(3) is "c3", and number_of("c3") is 3.

@@ -85,7 +85,7 @@ class Pool {
 
   void start() { start(workers_.emplace_back(Worker{-1, shared<std::atomic<std::size_t>>()})); }
 
-  // Reaps workers that have ended. False: no worker is left.
+  // Reaps workers that have ended, and replaces those that crashed. False: no worker is left.
   bool reap(const std::function<void(std::size_t, const std::string&)>& crashed);
 
   Tally tally() const { return {board_->passed, board_->failed}; }

@@ -259,9 +259,9 @@ bool World::eject_somebody(Channel& channel, const TargetModel& target) {
   return setting_.complaints.empty();
 }
 
-// Kills actors that have applied their whole configuration. Each must restart with exactly that
-// configuration, and with the updates that were sent before the restart. Some calls run until the
-// end, although their routes may be removed meanwhile.
+// Kills up to three actors that have applied their whole configuration. Each must restart with
+// exactly that configuration, and with the updates that were sent before the restart. Calls of two
+// minutes run meanwhile, although their routes may be removed.
 void World::encore() {
   for (const Channel& channel : channels_) {
     for (const char* path : kPaths) {
@@ -416,7 +416,7 @@ void World::change_soon() {
   setting_.clock.after(setting_.chance.between(milliseconds(50), milliseconds(2500)), [this] {
     if (!in_turmoil_) return;
     change(setting_.chance);
-    // Makes the next change at once, while the policies have not applied this one completely.
+    // Makes another change within 20 ms: perhaps before the policies have applied this one.
     if (setting_.faults.fires(Fault::kConfigOvertaken)) {
       FakeChance& dice = setting_.faults.dice(Fault::kConfigOvertaken);
       setting_.clock.after(dice.between(Duration::zero(), milliseconds(20)),

@@ -50,7 +50,7 @@ struct Outcome {
 
 /// The paths of calls. Every route of a topology matches one of them.
 inline constexpr const char* kPaths[] = {"/a/x", "/b/x", "/c/x"};
-/// The number of clients with a session, for each channel.
+/// The number of clients that keep their cookies, for each channel.
 inline constexpr std::size_t kClients = 6;
 
 class World {

@@ -91,14 +91,14 @@ void World::day_hour() {
   needs_.nobody_is_kept_for_nothing(wished, topology_, setting_, setting_.complaints);
 }
 
-// Changes the configuration, makes a host fail for a while, and kills actors.
+// At random: changes the configuration, makes a host fail for a while, kills an actor.
 void World::trouble_somebody() {
   FakeChance& chance = setting_.chance;
   const std::size_t changes = chance.below(4);
   for (std::size_t i = 0; i < changes; ++i)
     change(chance);
   if (chance.percent(40)) {
-    // The host of a client's session, if its cookie names one.
+    // The host of a client's session; a random host if the client has no such cookie.
     const auto& clients = channels_[chance.below(channels_.size())].calls->clients();
     const auto client =
         std::next(clients.begin(), static_cast<std::ptrdiff_t>(chance.below(kClients)));

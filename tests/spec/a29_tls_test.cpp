@@ -2,8 +2,8 @@
 //
 // gRFC A29, the client's part, in the document's order: a cluster's transport_socket, the
 // bootstrap's certificate providers, and the check of the names in a server's certificate.
-// tests/e2e/runtime_tls_test has the handshakes, and shows that no connection is in plaintext.
-// tests/unit/actors/cluster_credentials_test has certificate files that change.
+// tests/e2e/runtime_tls_test has the handshakes, and shows that a cluster with TLS sends no call in
+// plaintext. tests/unit/actors/cluster_credentials_test has certificate files that change.
 
 #include <chrono>
 #include <string>

@@ -254,8 +254,9 @@ SCENARIO("A55: the policy stands above the cluster's priorities", "[spec][lb][A5
   CHECK(std::ranges::count(policies, path + "/child priority") == 1);
 }
 
-// A case is a random list of changes, each of which adds or removes one of eight endpoints. After
-// each change the sessions of all present endpoints are visited.
+// A case is a random list of changes, each of which adds or removes one of eight endpoints. The
+// last endpoint is not removed. After each change a call is made for each session that began before
+// the change, if its endpoint is present.
 TEST_CASE("A55: one endpoint more or less moves no other endpoint's sessions",
           "[spec][lb][A55-44]") {
   const auto spec = [](const std::set<int>& hosts) {

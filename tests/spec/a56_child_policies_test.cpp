@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A56 with each real policy as the child of three priorities, for all combinations of their
-// hosts' states.
+// gRFC A56 with each real policy as the child of priorities, and for all combinations of the states
+// of three priorities' hosts.
 
 #include <algorithm>
 #include <map>

@@ -118,7 +118,8 @@ class WrrHarness {
 
   using Report = void (WrrHarness::*)(const std::string& name, const LoadReport& report);
 
-  // Makes the reports every second for this time.
+  // Makes the reports at once and after each second, until `time` has passed. Then one more second
+  // passes.
   void report_for(Duration time,
                   const std::map<std::string, LoadReport>& reports,
                   Report how = &WrrHarness::report) {
