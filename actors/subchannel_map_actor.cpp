@@ -192,7 +192,8 @@ struct MapState {
   std::uint64_t awaited_number = 0;
   std::map<Holder, SubchannelObserver> holders;
   std::shared_ptr<const void> in_metrics;
-  // The values that this map last set in the metrics, by priority.
+  // The counts that this subchannel map reported last to the metrics, by priority. Key nullopt: the
+  // addresses that no priority has.
   std::map<std::optional<std::uint32_t>, EndpointsCounted> counted;
   std::optional<SessionsHeld> sessions;  // The values that this map last set in the metrics.
   SweeperActor sweeper;                  // Null: no sessions are kept, or the sweeper died.

@@ -53,7 +53,8 @@ struct OutlierDetection {
   Duration interval = std::chrono::seconds(10);
   Duration base_ejection_time = std::chrono::seconds(30);
   Duration max_ejection_time = std::chrono::seconds(300);  ///< At least base_ejection_time.
-  /// The most endpoints that are ejected at a time. One endpoint may be ejected whatever the limit.
+  /// In percent of the endpoints: another endpoint may be ejected while the ejected share is below
+  /// this limit, or while none is ejected. See may_eject() in lb/tree/outlier_rules.hpp.
   std::uint32_t max_ejection_percent = 10;
   std::optional<SuccessRate> success_rate;
   std::optional<FailurePercentage> failure_percentage;

@@ -235,7 +235,8 @@ struct SubchannelSettings {
 struct ServeSubchannels {
   SubchannelSettings settings;
   Generation generation = 0;
-  /// The cluster's endpoints; the metrics show their priorities. Null: none are known.
+  /// The cluster's endpoints. Metrics count an address in the first priority that has it. Null: no
+  /// endpoints are known.
   EndpointsPtr endpoints = nullptr;
 };
 

@@ -36,7 +36,7 @@ std::string to_bytes(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-// The answer to a call of a method other than kMethod.
+// The answer to a call of a method that is neither kMethod nor one of OtherMethods.
 class Refusal final : public grpc::ServerGenericBidiReactor {
  public:
   explicit Refusal(const std::string& method) {

@@ -2,7 +2,9 @@
 //
 // The control-plane drill's report: a table at the end, and the same data as JSON.
 //
-//   CallLog, DrillLog ─▶ DrillResult ─▶ [table | to_json | why_failed] ─▶ stdout, --json FILE
+//   CallLog, DrillLog ─▶ DrillResult ─┬▶ [table] ──────▶ stdout
+//                                     ├▶ [to_json] ────▶ --json FILE
+//                                     └▶ [why_failed] ─▶ stderr, exit status
 
 #pragma once
 

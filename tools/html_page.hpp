@@ -4,8 +4,9 @@
 //
 //   title, style of the page ─▶ [html_head] ─▶ plan_html, load/report_html
 //
-// A page is one file, light or dark as the reader's system is. Colour-blind readers can tell the
-// colours c0 to c11 apart.
+// A page is one file, light or dark as the reader's system is. The colours c0 to c4, c7 and c9 are
+// from Okabe and Ito's palette, which is made for colour-blind readers. These readers may confuse
+// others of the twelve, such as c5 with c0, or c11 with c6.
 
 #pragma once
 

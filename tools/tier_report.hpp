@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tiered drill's report: a table at the end, and the same data as JSON.
+// The report of `signalbox demo --drill tiered`: a table at the end, and its data as JSON. Only the
+// JSON says when the loads of a step were in effect (settled_ms).
 //
-//   CallLog, TierLog ─▶ TierResult ─▶ [table | to_json | why_failed] ─▶ stdout, --json FILE
+//   CallLog, TierLog ─▶ TierResult ─┬▶ [table] ──────▶ stdout
+//                                   ├▶ [to_json] ────▶ --json FILE
+//                                   └▶ [why_failed] ─▶ stderr, exit status
 
 #pragma once
 

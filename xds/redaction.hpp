@@ -5,10 +5,12 @@
 //   resource ─▶ JSON ─▶ [redact] ─▶ dump
 //
 // A secret is recognised by the name of its member, at any depth. Names are used because the Struct
-// of an extension has no known schema. Spelling does not matter: private_key, privateKey and
-// Private-Key are one name.
+// of an extension has no known schema. Case, '_' and '-' do not matter: private_key, privateKey and
+// Private-Key are one name. The value of a header is recognised by the header's name:
+// {"name": "authorization", "exact_match": "Bearer …"}.
 //
-// Source: the fields that the xDS API marks as sensitive (udpa.annotations.sensitive).
+// Source: the fields that the xDS API marks as sensitive (udpa.annotations.sensitive), and other
+// usual names of secrets.
 
 #pragma once
 

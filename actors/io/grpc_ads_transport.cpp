@@ -49,9 +49,9 @@ class KeepaliveTime {
 
   int milliseconds() const { return milliseconds_; }
 
-  // Doubles the interval after a server's complaint of too many pings. `pinged` is the interval of
-  // the stream that got the complaint. If the interval is longer than `pinged` by now, nothing
-  // changes: another stream's complaint has doubled it.
+  // Doubles the interval, up to kLongest, after a server's complaint of too many pings. `pinged` is
+  // the interval of the stream that got the complaint. If the interval is longer than `pinged` by
+  // now, nothing changes: another stream's complaint has doubled it.
   void double_of(int pinged) {
     milliseconds_.compare_exchange_strong(pinged, std::min(pinged, kLongest / 2) * 2);
   }

@@ -76,7 +76,8 @@ class HttpServer {
   /// or when its connection is closed.
   std::atomic<std::size_t>& waiting_bytes() { return waiting_bytes_; }
 
-  /// A client has read nothing for idle_seconds, and its connection is closed.
+  /// Reports AdminLimit::kHttpIdle: the HTTP library closes a connection, because its client has
+  /// read nothing for idle_seconds. Closes nothing itself.
   void idled() const { options_.hit(AdminLimit::kHttpIdle); }
 
  private:

@@ -114,9 +114,9 @@ class Attempts {
   /// Whether ended() was called for the attempt.
   bool has_ended() const { return ended_; }
 
-  /// Records that the attempt has ended. Returns the delay before the next attempt; nullopt: no
-  /// attempt follows, and the call ends with `status`. The arguments are the fields of
-  /// EndedAttempt.
+  /// Records that the attempt has ended with `status`. Returns the delay before the next attempt;
+  /// nullopt: no attempt follows. Then, if the connection broke off, target and endpoint are added
+  /// to the text of `status`. The arguments are the fields of EndedAttempt.
   [[gnu::hot]] std::optional<Duration> ended(grpc::Status& status,
                                              std::optional<std::size_t> request_bytes,
                                              bool is_wanted = true,

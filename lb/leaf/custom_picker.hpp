@@ -18,8 +18,8 @@
 
 namespace signalbox::lb {
 
-/// `failures`: counts picks that failed because of an error in the user's picker; null: they are
-/// not counted.
+/// `failures`: counts picks that failed because the user's picker threw or returned an invalid
+/// result; null: they are not counted.
 PickerPtr make_custom_picker(std::string policy,
                              PickerPtr own,
                              std::shared_ptr<const StripedCounters<1>> failures);

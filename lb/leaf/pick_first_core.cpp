@@ -18,7 +18,8 @@ namespace {
 
 const char kTimer[] = "attempt/";
 
-// The status when every address has failed. With a single address it is the address's own error.
+// The status when every address has failed. With a single address it is `last_error` unchanged:
+// the address's own error, unless an address that a new list has left out failed later.
 absl::Status all_failed(std::size_t addresses, const absl::Status& last_error) {
   if (addresses == 1) return last_error;
   return absl::UnavailableError(absl::StrCat(

@@ -22,7 +22,7 @@ class FilteredCall final : public FilterCall {
   FilteredCall(const PickArgs& args, Selection& selection, const SessionTerms& sessions)
       : args_(args), selection_(selection), sessions_(sessions), headers_(args.headers, nullptr) {}
 
-  /// Runs the filter. Returns whether a filter has ended the call.
+  /// Runs the filter. Returns true if it has ended the call; no later filter runs then.
   template <typename Sink>
   bool ask(const CallFilter& filter, std::uint64_t position, const Sink& sink) {
     position_ = position;

@@ -37,9 +37,9 @@ void PriorityWatch::record(const PriorityConfig& config,
   carrier_ = Carrier{config.priorities[*carrying], *carrying, config.priorities};
 }
 
-// Reports PriorityMoved if another priority is active now than in the last report, or none is.
-// `failover`: why calls moved from the priority that last carried calls to another one; nullopt:
-// they did not move.
+// Reports PriorityMoved if the active priority has changed since the last report. "None is active"
+// counts as a value, so a change from none or to none is reported, too. `failover`: why calls moved
+// from the priority that last carried calls to another one; nullopt: they did not move.
 void PriorityWatch::tell_move(const PrioritiesSeen& now,
                               std::optional<FailoverReason> failover,
                               Instant at,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tracked, Use — a call's hold on an object, without a shared reference count.
+// Tracked, Use — a call's hold on an object. It is counted in a striped counter, not in a reference
+// count that all calls would write.
 //
 //   pick ─▶ Use (move-only) ─▶ kept by the call ─▶ ~Use
 //
-// Policies, pickers and selectors own a Tracked object through shared_ptr. Once no snapshot can
-// reach the object, no new Use can begin. After its last owner has released the object, Retirement
-// destroys it when in_use() is false. So the object of a Use outlives picker, policy and snapshot.
+// Policies, pickers and selectors own a Tracked object through a shared_ptr of make_tracked(). Once
+// no snapshot can reach the object, no new Use can begin. When its last owner releases the object,
+// the shared_ptr passes it to Retirement, which destroys it when in_use() is false. So a Use keeps
+// its object alive even if picker, policy and snapshot are gone.
 
 #pragma once
 

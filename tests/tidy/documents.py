@@ -166,7 +166,7 @@ def check_terms(path: str, text: str, texts: dict[str, str]) -> Iterator[Finding
     for number, term in enumerate(text.splitlines(), 1):
         if not term.strip() or term.startswith("#"):
             continue
-        # A word that begins like the term counts: "policies" for "policy", "sealed" for "seal".
+        # A header may have another form of the term: "policies" for "policy", "sealed" for "seal".
         if term not in explained:
             yield number, f"the glossary of {GLOSSARY} has no row for '{term}'", "add one, or use the field's word instead"
         elif not re.search(rf"\b{re.escape(term.removesuffix('y'))}", said, re.IGNORECASE):

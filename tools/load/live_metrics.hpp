@@ -4,7 +4,8 @@
 //
 //   LiveCounts of each process, acts ─▶ [LiveMetrics] ─ text() ─▶ MetricsServer, GET /metrics
 //
-// docs/load.md lists the metrics. Their names never change, because dashboards depend on them.
+// Acts are the steps of the load's script, such as killing a process. docs/load.md lists the verbs
+// of a script, and the metrics. The metrics' names never change, because dashboards depend on them.
 // Thread-safe: the load's thread updates the values, and the HTTP server's thread reads them.
 
 #pragma once

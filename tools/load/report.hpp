@@ -126,8 +126,8 @@ struct LoadFaultFigures {
   std::uint64_t lost = 0;  ///< Calls that failed because of the fault.
   /// The time from the fault to the first call that a worse priority answered; nullopt: none did.
   std::optional<std::int64_t> first_success_ns;
-  /// The time from the fault until the calls had recovered; nullopt: they did not in this run.
-  /// fault_analysis.hpp has the rule.
+  /// The time from the fault until the calls had recovered, by the rule in fault_analysis.hpp.
+  /// nullopt: they did not, or the run cannot show it (Unrecovered has the reasons).
   std::optional<std::int64_t> recovery_ns;
   /// The p99 of the 5 s before the fault; 0: no call ended OK in them.
   std::uint64_t baseline_p99_ns = 0;

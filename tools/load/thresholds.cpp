@@ -91,8 +91,8 @@ std::optional<double> of_act(const std::string& figure, const LoadFaultFigures& 
 }
 
 // The threshold's figure over all faults: the sum if it is a count, the longest if it is a time.
-// Faults without a failover have no first success and are left out; nullopt if no fault has one. If
-// one fault has no recovery, the recovery of all is nullopt.
+// first-success leaves out faults without a first success, and is nullopt if no fault has one.
+// recovery is nullopt if one fault or more has no recovery.
 std::optional<double> of_acts(const Threshold& threshold,
                               const LoadReport& report,
                               const LoadSide& side) {

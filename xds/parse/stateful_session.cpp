@@ -27,8 +27,8 @@ bool is_token_character(char c) {
          kSeparators.find(c) == absl::string_view::npos;
 }
 
-// RFC 6265's path-value: no control characters, no ';'. Characters beyond ASCII are refused too,
-// because user agents treat them differently.
+// RFC 6265's path-value: ASCII without control characters and ';'. User agents differ in how they
+// treat characters beyond ASCII.
 bool is_path_character(char c) {
   return absl::ascii_isprint(static_cast<unsigned char>(c)) && c != ';';
 }

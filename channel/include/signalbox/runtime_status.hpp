@@ -37,7 +37,7 @@
 
 namespace signalbox {
 
-/// One address of an endpoint, which is one subchannel.
+/// One address of an endpoint. The address has one subchannel, or none.
 struct AddressStatus {
   Address address;
   /// The state of the subchannel. Whether connected or not, an address has one of three other

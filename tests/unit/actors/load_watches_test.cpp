@@ -66,7 +66,7 @@ TEST_CASE("load_watches: watches what the newest order has, and the new before t
     CHECK(streams.take() == Texts{"end a 10s"});
     watches.set(&streams, {2s, {b}});
     CHECK(streams.take() == Texts{"begin b 2s", "end b 10s"});
-    // The endpoint has another connection.
+    // Endpoint b has a new connection in place of the old one.
     const WatchLoad::Entry again{entry("b").connection, b.listener};
     watches.set(&streams, {2s, {again}});
     CHECK(streams.take() == Texts{"begin b 2s", "end b 2s"});

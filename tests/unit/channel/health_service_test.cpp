@@ -32,7 +32,7 @@ std::optional<bool> ready_of(const Readiness& targets, const std::string& name) 
   return found == targets.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// A Watch that is read by its test.
+/// A call of Health/Watch. It reads a message only when the test calls is_admitted().
 class HealthWatch {
  public:
   explicit HealthWatch(const std::shared_ptr<grpc::Channel>& channel)

@@ -9,7 +9,7 @@
 namespace signalbox::lb {
 namespace {
 
-// Records the pages that the pool has taken.
+// Records the memory that the pool has taken and not given back: address and size of each piece.
 class Pages final : public std::pmr::memory_resource {
  public:
   std::map<void*, std::size_t> in_use;
