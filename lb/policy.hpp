@@ -53,8 +53,8 @@ struct PolicyOptions {
   /// How long an attempt has before the next address is tried too (A61).
   Duration connection_attempt_delay = std::chrono::milliseconds(250);
   /// The shortest time between two pickers of a leaf policy, if picks by the older one do no harm
-  /// meanwhile (lb/leaf/picker_pace.hpp). 0: a picker at the end of each burst of events. Runtimes
-  /// set 5 ms.
+  /// meanwhile (lb/leaf/picker_pace.hpp). 0: after the end of a burst of events, a picker waits
+  /// only if pickers cost much time. Runtimes set 5 ms.
   Duration picker_interval = Duration::zero();
   /// True: pick_first's shuffle and the tables of ring_hash and maglev weigh endpoints by A113's
   /// rule. False: pick_first shuffles evenly, and ring_hash and maglev use WeightRule::kProduct.
@@ -110,7 +110,8 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  /// Consumes one event. Never blocks; throws only when an invariant is broken.
+  /// Consumes one event. Never blocks; throws only when an invariant is broken. A policy of the
+  /// program's own may also throw an exception of its own.
   virtual LbEffects step(const LbEvent& event, Instant now) = 0;
 };
 

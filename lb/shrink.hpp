@@ -5,7 +5,7 @@
 //   table of 100,000 entries ─▶ erase all but two ─▶ shrink_if_sparse ─▶ table of two
 //
 // A hash table of abseil keeps its memory when entries are erased. The subchannel map of a cluster
-// that once had 100,000 endpoints would keep 22 MB for as long as the map lives.
+// that once had 100,000 endpoints would keep megabytes for as long as the map lives.
 
 #pragma once
 

@@ -108,8 +108,9 @@ std::optional<Instant> now_of(const PickTrace& trace);
 /// drawn by the seed (messages/explanation.hpp). From a TimedTrace; for any other trace kAsTheyAre.
 Turns turns_of(const PickTrace& trace);
 
-/// A trace that adds names to the sources of steps and passes the steps on to `to`. Pickers name
-/// only the type of a resource: "CDS" becomes "CDS orders", "EDS" becomes "EDS orders-endpoints".
+/// A trace that adds names to the sources of steps and passes the steps on to `to`. Pickers below
+/// cluster_impl name only the type of a resource: "CDS" becomes "CDS orders", "EDS" becomes "EDS
+/// orders-endpoints".
 /// `service`: the name in EDS; empty for LOGICAL_DNS, where endpoints come from CDS. All arguments
 /// are borrowed.
 TimedTrace cluster_trace(PickTrace& to, const std::string& cluster, const std::string& service);

@@ -8,8 +8,8 @@
 // This file defines "healthy". Envoy judges a host by health checks and outlier detection; a client
 // also knows whether it can connect (ENV-24). An endpoint is healthy when
 //   - EDS says HEALTHY or UNKNOWN, and
-//   - no judge (outlier detection, health checks) finds it unfit; a judge finds an endpoint unfit
-//     only if it finds each address unfit to which the policy holds a subchannel, and
+//   - the judges (outlier detection, health checks) do not find it unfit; they find an endpoint
+//     unfit only if they find each address unfit to which the policy holds a subchannel, and
 //   - it is reachable. It is unreachable from the moment when all of its addresses have failed
 //     until it is READY. This condition applies only with PolicyOptions::unreachable_is_unhealthy.
 // DEGRADED endpoints are counted apart. UNHEALTHY and TIMEOUT endpoints count only in the total. An

@@ -9,7 +9,7 @@
 // divisions round down, and the remainder goes to the first priority with a healthy score above 0,
 // else to the first with a degraded score above 0.
 //
-// Pure. Loads are computed when health changes, never by a pick.
+// Pure. Loads are computed when leaves report or for a plan, never by a pick.
 //
 // Source: Envoy's "Aggregate Cluster" and "Priority levels" (ENV-7 … 17).
 

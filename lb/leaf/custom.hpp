@@ -23,8 +23,9 @@
 //   I4  It acquires no address that it holds. It releases and connects only addresses that it
 //       holds.
 //   I5  It starts no child that runs. It updates, stops and tells to leave IDLE only children that
-//       run. A child keeps its kind of policy. No child is of a kind that belongs above a cluster,
-//       such as cluster_manager or cds.
+//       run. A child keeps its kind of policy. No child is cluster_manager, cds, tiered, or a
+//       policy of which a cluster has one: outlier_detection, cluster_impl, override_host,
+//       leaf_tiers.
 //   I6  It returns none of these effects: ServeSubchannels, SettleSubchannels, CloseSubchannels,
 //       SetEndpointHealth, TrackEndpoints, KeepSessions, WatchLoad, Observe. It starts no timer
 //       with a negative delay.
@@ -43,8 +44,8 @@ namespace signalbox::lb {
 /// A policy as the user registered it.
 struct CustomPolicy {
   std::function<std::unique_ptr<Policy>(const CustomConfig& config, PolicyContext context)> make;
-  /// Counts picks that failed because of an error in the policy's picker; null: they are not
-  /// counted.
+  /// Counts picks that failed because the policy's picker threw or returned an invalid result;
+  /// null: they are not counted.
   std::shared_ptr<const StripedCounters<1>> pick_failures = nullptr;
 };
 

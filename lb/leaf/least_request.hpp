@@ -2,7 +2,7 @@
 //
 // least_request — the least busy of a few endpoints, drawn at random (gRFC A48).
 //
-//   parent ─▶ [least_request] ─▶ subchannel map, one hold per address
+//   parent ─▶ [least_request] ─▶ subchannel map, at most one hold per address
 //
 // The policy connects its endpoints and reports its state as round_robin does (petiole.hpp). Each
 // pick draws choice_count (2 to 10) READY endpoints, perhaps one of them twice. The call goes to

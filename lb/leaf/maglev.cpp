@@ -124,8 +124,8 @@ class Maglev final : public Petiole {
       endpoints().let_count(at, table_->has_slot(at));  // Without a slot, no pick reaches it (I2).
   }
 
-  // If an endpoint has become READY, calls may go to other endpoints a little longer, so the new
-  // picker may wait.
+  // If an endpoint has become READY, its calls may wait or go to other endpoints a little longer,
+  // so the new picker may wait.
   PickerPace::Need need_of(const EndpointSet::Changes& changes) const override {
     if (changes.list) return PickerPace::Need::kNow;
     const auto least = changes.states ? PickerPace::Need::kMayWait : PickerPace::Need::kNone;

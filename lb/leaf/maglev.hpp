@@ -2,7 +2,7 @@
 //
 // maglev — calls with the same hash go to the same endpoint, by Envoy's Maglev table.
 //
-//   parent ─▶ [maglev: MaglevTable] ─▶ subchannel map, one hold per address
+//   parent ─▶ [maglev: MaglevTable] ─▶ subchannel map, at most one hold per address
 //
 //   hash of a call: by its route's hash policies (A42); random, if they give none
 //

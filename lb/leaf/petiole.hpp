@@ -3,7 +3,7 @@
 // Petiole — the base class of leaf policies with a pick_first per endpoint (gRFC A61). It decides
 // when the policy publishes a state or a picker. ("Petiole" is the gRFC's word for such a policy.)
 //
-//   parent ─▶ ConfigUpdated ─▶ [Petiole: EndpointSet] ─▶ subchannel map, one hold per address
+//   parent ─▶ ConfigUpdated ─▶ [Petiole: EndpointSet] ─▶ subchannel map, ≤ 1 hold per address
 //   parent ◀─ Publish ◀──────────┘   │
 //             ReportApplied          └▶ the policy itself: its state, its picker
 //

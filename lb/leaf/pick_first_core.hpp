@@ -60,7 +60,8 @@ class PickFirst {
   enum class WhenLost : std::uint8_t { kGoIdle, kReconnect };
   /// kReported: an unhealthy endpoint is reported as TRANSIENT_FAILURE, so that a policy of many
   /// endpoints leaves it out. kIgnored: health changes nothing. That is for the policy pick_first,
-  /// which has no other endpoint, and for UNHEALTHY endpoints that get calls in panic (ENV-17).
+  /// which has one connection at most, and for UNHEALTHY endpoints that get calls in panic
+  /// (ENV-17).
   enum class Health : std::uint8_t { kReported, kIgnored };
 
   explicit PickFirst(WhenLost when_lost,

@@ -2,7 +2,7 @@
 //
 // random — each call goes to a READY endpoint that is drawn at random (Envoy's policy `random`).
 //
-//   parent ─▶ [random] ─▶ subchannel map, one hold per address
+//   parent ─▶ [random] ─▶ subchannel map, at most one hold per address
 //
 // The policy connects its endpoints and reports its state as round_robin does (petiole.hpp). The
 // draw is computed from the call's seed, so a pick writes no memory that other picks read. As in

@@ -2,7 +2,7 @@
 //
 // ring_hash — calls with the same hash go to the same endpoint (gRFC A42, A61, A76).
 //
-//   parent ─▶ [ring_hash: HashRing] ─▶ subchannel map, one hold per address; none while IDLE
+//   parent ─▶ [ring_hash: HashRing] ─▶ subchannel map, at most one hold per address
 //
 //   hash of a call: of its request_hash_header, if one is configured, else its route's hash
 //                   └▶ random, if the call has no such header or the route gives no hash
@@ -19,7 +19,7 @@
 //
 // An endpoint is connected when a pick or IdleExitRequested needs it. Exception: while some
 // endpoint has failed, and none is READY or CONNECTING, the policy connects an IDLE endpoint by
-// itself. So it leaves TRANSIENT_FAILURE even if no pick comes.
+// itself. So it can leave TRANSIENT_FAILURE even if no pick comes.
 //
 // Invariants
 //   I1  The first rule that fits sets the policy's state (A42). READY if any endpoint is READY.

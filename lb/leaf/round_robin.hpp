@@ -3,7 +3,7 @@
 // round_robin — calls go to all READY endpoints in turn. Each endpoint has a PickFirst of its own
 // (gRFC A61).
 //
-//   parent ─▶ [round_robin] ─▶ subchannel map, one hold per address
+//   parent ─▶ [round_robin] ─▶ subchannel map, at most one hold per address
 //
 // The policy uses all endpoints that it is given, of all localities and priorities. It connects
 // every endpoint at once, and again as soon as the endpoint goes IDLE. An endpoint of several

@@ -63,8 +63,8 @@ class StrideScheduler {
   /// The scaled weight, from 1 to kFullWeight.
   std::uint32_t weight(std::size_t endpoint) const { return weights_[endpoint]; }
 
-  /// Whether the weights of endpoints count. Else fewer than two are known, and all weigh alike but
-  /// for the factors.
+  /// Whether the weights of endpoints count. Else fewer than two are known, or they are too small
+  /// to compute with, and all weigh alike but for the factors.
   bool has_weights() const { return has_weights_; }
 
   friend bool operator==(const StrideScheduler&, const StrideScheduler&) = default;

@@ -42,8 +42,9 @@ class Warmth {
                           const EndpointSet& endpoints,
                           Instant now);
 
-  /// Whether the READY endpoints, and the times since when they are READY, are those from which the
-  /// factors were computed. False if all factors are equal, because then the times are not kept.
+  /// Whether the factors fit the READY endpoints: their number, and the times since when they are
+  /// READY, are those from which the factors were computed. False if all factors are equal, because
+  /// then the times are not kept.
   bool is_of(const EndpointSet& endpoints) const;
 
   /// Whether factors differ, so that picks must weigh endpoints. Equal factors change no share.

@@ -3,7 +3,7 @@
 // weighted_round_robin — endpoints take turns by weights from their own load reports (gRFCs A58,
 // A114).
 //
-//   parent ─▶ [weighted_round_robin] ─▶ subchannel map, one hold per address
+//   parent ─▶ [weighted_round_robin] ─▶ subchannel map, at most one hold per address
 //              │    ▲
 //              │    └─ EndpointWeight ◀─ load reports (endpoint_weight.hpp): at the ends of calls,
 //              │                         or on streams that WatchLoad asks for

@@ -66,8 +66,9 @@ FilterVerdict apply_filters(const PickArgs& args,
                             Selection& selection,
                             const SessionTerms& sessions);
 
-/// As apply_filters(), for an explanation. `trace` receives what each filter decided, without the
-/// values of headers.
+/// As apply_filters(), for an explanation. `trace` receives what each filter decided. Headers that
+/// a filter adds are shown without their values. But a fault filter's steps show the delay, status
+/// and percentage that it reads from the call's headers.
 FilterVerdict explain_filters(const PickArgs& args,
                               Selection& selection,
                               const SessionTerms& sessions,

@@ -133,8 +133,8 @@ class RouteTable {
   std::uint32_t first_of(const Group& group, Asked& call, const Sink& sink) const;
 
   std::vector<Entry> entries_;
-  // The indexes, used when there are more than kFewRoutes routes: `in_any_case_` has the paths with
-  // ignore_case, `as_written_` all others.
+  // The indexes, used when there are more than kFewRoutes routes: `in_any_case_` has the exact
+  // paths and prefixes with ignore_case, `as_written_` all others.
   PathIndex as_written_;
   PathIndex in_any_case_;
 };

@@ -8,7 +8,8 @@
 // kMostCookies.
 //
 // Each call of a session runs this code, and a function elsewhere in memory would cost a cache
-// miss. So the code for the usual case is in this header, is short, and calls nothing.
+// miss. So the code for the usual case is in this header, is short, and calls nothing but the
+// HeaderSource.
 //
 // Source: RFC 6265 (5.1.4, 5.4).
 

@@ -29,8 +29,9 @@ struct SessionArgs : SessionHint {
   /// is unread.
   bool strict = false;
   Instant now{};  ///< The time of the pick, for SessionMark.
-  /// The hash of an unsealed cookie's text, by which Seats finds most hosts. Default: no such
-  /// cookie.
+  /// The hash of an unsealed cookie's text, by which Seats finds most hosts. Default: Seats are not
+  /// searched, because there is no usable cookie, the target seals its cookies, or the pick tries
+  /// other hosts than the cookie's.
   CookieKey key{};
   /// Where Seats::find() begins its search for `key`. Null: not computed yet.
   const Seat* seat = nullptr;

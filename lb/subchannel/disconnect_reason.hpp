@@ -16,9 +16,9 @@ inline constexpr char kSubchannelShutdown[] = "subchannel shutdown";
 inline constexpr char kUnknownReason[] = "unknown";
 
 /// Finds the reason in an error text of gRPC or of the operating system: "GOAWAY " with the name of
-/// HTTP/2's error code, "connection reset", "connection timed out", "connection aborted", "socket
-/// error" or kUnknownReason. Returns a constant. A text that is one of these reasons already yields
-/// itself.
+/// HTTP/2's error code ("UNKNOWN" for other codes), "connection reset", "connection timed out",
+/// "connection aborted", "socket error" or kUnknownReason. Returns a constant. A text that is one
+/// of these reasons already yields itself.
 const char* disconnect_reason(absl::string_view error);
 
 }  // namespace signalbox::lb

@@ -16,7 +16,8 @@
 //   K2  The endpoint is unfit while any check finds it unfit; the first such check, in the
 //       configured order, gives the reason. ReportHealth is returned when every check has a verdict
 //       or one check finds the endpoint unfit, and then each time that the endpoint becomes fit or
-//       unfit. A new reason alone is not reported.
+//       unfit. As long as a check has no verdict, no ReportHealth says that the endpoint is fit. A
+//       new reason alone is not reported.
 //   K3  A check has at most one probe under way. When a probe ends, a pause begins: the interval,
 //       plus a random time up to interval_jitter, plus a random time up to interval_jitter_percent
 //       of the interval. The next probe begins after the pause. The first probe begins within

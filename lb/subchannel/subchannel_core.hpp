@@ -20,8 +20,9 @@
 // Invariants
 //   B1  Each change of state is reported by exactly one NotifyState.
 //   B2  The n-th failed attempt in a row is followed by a back-off of min(initial·multiplierⁿ⁻¹,
-//       max), changed at random by up to the fraction `jitter`. The back-off is counted from the
-//       *beginning* of the attempt, as in gRPC. After a successful connection n is 1 again.
+//       max), changed at random by up to the fraction `jitter`, except as B5 says. The back-off is
+//       counted from the *beginning* of the attempt, as in gRPC. After a successful connection n is
+//       1 again.
 //   B3  The connection of a Connected is dropped once, by DropConnection: at once if the attempt is
 //       not awaited any more, else when the connection closes.
 //   B4  A ConnectRequested during Backoff is ignored. A holder that still wants a connection

@@ -39,8 +39,9 @@
 //   I7  A connection is secured as the newest TLS settings say (A29). When the TLS settings change,
 //       every subchannel is replaced by an IDLE one. Calls on the old connections run to their end.
 //   I8  An attempt may use short back-offs (ConnectRequested::may_hurry) while fewer than
-//       kMostInHurry addresses are CONNECTING or in TRANSIENT_FAILURE. So the loss of thousands of
-//       addresses does not cause thousands of quick attempts.
+//       kMostInHurry addresses are CONNECTING or in TRANSIENT_FAILURE (ejected, unhealthy and
+//       DRAINING ones do not count). So the loss of thousands of addresses does not cause thousands
+//       of quick attempts.
 //   I9  One holder, the keeper, may keep sessions on the addresses of a table (KeepSessions). The
 //       keeper learns every change of these addresses, before the other holders, and without a hold
 //       too. It holds only addresses of the table, and only while no other holder does (A75-25).

@@ -17,8 +17,9 @@
 //   I1  One counter for each {cluster, EDS service name} counts the calls in flight of all policies
 //       and channels that share PolicyOptions::request_limits.
 //   I2  A new limit, or a new share of dropped calls, applies from the publication of its picker.
-//   I3  When no calls are dropped, a child's picker that never completes a pick is published
-//       unchanged, because there is no call to limit.
+//   I3  When no calls are dropped, a child's picker that is known to complete no pick
+//       (never_completes() in pick/pickers.hpp) is published unchanged, because there is no call to
+//       limit.
 
 #pragma once
 

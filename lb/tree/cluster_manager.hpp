@@ -10,8 +10,9 @@
 //       cluster has a picker that queues, so no child need have answered (A31-18).
 //   M2  A retiring cluster (only earlier calls refer to it) drops each call that it would fail. A
 //       failed wait_for_ready call would wait, and keep the cluster for ever (A31-17).
-//   M3  A change of the aggregated state is published at once. Changes of pickers alone wait for
-//       the end of a burst of events (RebuildSoon).
+//   M3  A configuration, or a change of the aggregated state, is published at once. Other reports
+//       of children wait for the end of a burst of events (RebuildSoon), or for an earlier
+//       publication.
 
 #pragma once
 

@@ -13,9 +13,9 @@
 //
 // Invariants
 //   L1  Each tier of LeafTiersConfig::tiers that has endpoints has a running child, which connects
-//       (ENV-25). When LeafTiersConfig::tiers no longer has the tier, its child runs on for
-//       kPriorityRetention (15 minutes). When the tier has no endpoints any more, its child is
-//       stopped.
+//       as its policy does (ENV-25): ring_hash, for example, only when a call comes. When
+//       LeafTiersConfig::tiers no longer has the tier, its child runs on for kPriorityRetention (15
+//       minutes). When the tier has no endpoints any more, its child is stopped.
 //   L2  Children are named after their priority (PriorityNames), not after its number. So the hosts
 //       of a priority that moves keep their connections.
 //   L3  The HostReport has a row for each priority. The child of a running tier, kAll excepted,
@@ -28,9 +28,9 @@
 //       UNHEALTHY, so that EndpointSet uses them whatever their health (its I3).
 //
 // The policy's state is the best state of the children of LeafTiersConfig::tiers: READY, else
-// CONNECTING, else IDLE, else TRANSIENT_FAILURE. A cluster without endpoints is in
-// TRANSIENT_FAILURE. If it has endpoints, but none of these tiers has a child, the state is
-// CONNECTING.
+// CONNECTING, else IDLE, else TRANSIENT_FAILURE. A cluster that has only DRAINING endpoints, or
+// none, is in TRANSIENT_FAILURE. If it has others, but none of these tiers has a child, the state
+// is CONNECTING.
 
 #pragma once
 

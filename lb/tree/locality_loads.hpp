@@ -6,11 +6,11 @@
 //                                                    │             endpoint's locality
 //                    LoadBook ◀─ ClusterCounts ◀─────┘                └▶ LocalityCounts
 //
-// Immutable. A cluster without lrs_server has no LocalityLoads, so its calls count nothing.
+// Immutable. A cluster without lrs_server has no LocalityLoads, so its calls are not counted here.
 //
 // Pickers of the previous endpoints may still complete picks. The previous endpoints' localities
-// are therefore kept until the next change. A call to any other locality counts in a locality
-// without a name.
+// are therefore kept until the next change, if counts and metrics stay the same. A call to any
+// other locality counts in a locality without a name.
 //
 // Source: gRFC A27, A64, A85.
 

@@ -12,9 +12,10 @@
 // endpoints of all priorities together (A75-2, A75-3). An ejected endpoint keeps its connection,
 // and is reported as unhealthy (A61). Policies that choose among endpoints leave it out, unless its
 // priority is in panic (leaf_tiers). pick_first as the cluster's own policy continues to use it,
-// because it has no other endpoint.
+// because pick_first ignores health.
 //
-// To each complete pick, the policy's picker adds a tracker that counts the calls of the endpoint.
+// To each complete pick of an endpoint that it judges, the policy's picker adds a tracker that
+// counts the endpoint's calls.
 // While neither success_rate nor failure_percentage is configured, no timer runs, no endpoint is
 // ejected, and the child's picker is published unchanged.
 //

@@ -48,8 +48,8 @@ class PassThrough : public Policy {
   /// nothing has changed.
   virtual PickerPtr show(const PickerPtr& picker) { return picker; }
 
-  /// Publishes the result of show(), unless it has been published. Only after the first
-  /// configuration.
+  /// Publishes the child's state with the result of show(), unless both are as published last.
+  /// Precondition: a configuration has arrived.
   void publish(LbEffects& effects);
 
   /// The newest generation that the child has applied; 0: none yet.

@@ -75,7 +75,7 @@ class ChoiceNote final : public PickNote {
   }
 
   /// Whether the notes differ at most in the texts of failures. Such a difference is not worth a
-  /// publication, because these texts change with every attempt to connect.
+  /// publication, because these texts may change with every attempt to connect.
   bool is_like(const ChoiceNote& other) const {
     const auto same = [](const Considered& a, const Considered& b) {
       return *a.name == *b.name && a.state == b.state && a.window_ends == b.window_ends;
@@ -182,8 +182,8 @@ class PriorityPolicy final : public Policy {
       options_.keep_removed_priorities ? deactivate(name, effects) : destroy(name, effects);
   }
 
-  // Stops children with an ended retention (Life::expired). They were kept while a configuration
-  // was pending, because the choice for it might have needed them.
+  // Stops children with an ended retention (Life::expired). While a configuration is pending, they
+  // are kept, because the choice for it may need them.
   void drop_expired(LbEffects& effects) {
     std::vector<ChildName> expired;
     for (const auto& [name, life] : lives_) {

@@ -28,11 +28,11 @@
 //   P4  A child that a configuration no longer names is stopped as soon as the policy has chosen
 //       among the named children (A115). With PolicyOptions::keep_removed_priorities the child is
 //       deactivated instead.
-//   P5  A configuration is half applied until every living child has answered it. Meanwhile the
-//       policy chooses, starts and stops no child; it records states, and failover windows run. It
-//       publishes only reports of the child in use, and only while that child is READY or IDLE. If
-//       configurations arrive, the newest waits. If a child's retention ends, the child is stopped
-//       after the next choice, unless that choice needs it.
+//   P5  A configuration is half applied until every living child that it names has answered it.
+//       Meanwhile the policy chooses, starts and stops no child; it records states, and failover
+//       windows run. It publishes only reports of the child in use, and only while that child is
+//       READY or IDLE. If configurations arrive, the newest waits. If a child's retention ends, the
+//       child is stopped after the next choice, unless that choice needs it.
 //   P6  A configuration is half applied for at most one failover_timeout. Then the policy chooses
 //       without the missing answers. It never waits for a dead child.
 //   P7  While the chosen child is usable, the next PolicyOptions::standby_priorities children below

@@ -37,9 +37,10 @@ void PriorityWatch::record(const PriorityConfig& config,
   carrier_ = Carrier{config.priorities[*carrying], *carrying, config.priorities};
 }
 
-// Reports PriorityMoved if the active priority has changed since the last report. "None is active"
-// counts as a value, so a change from none or to none is reported, too. `failover`: why calls moved
-// from the priority that last carried calls to another one; nullopt: they did not move.
+// Reports PriorityMoved if the index of the active priority has changed since the last report.
+// "None is active" counts as a value, so a change from none or to none is reported, too.
+// `failover`: why calls moved from the priority that last carried calls to another one; nullopt:
+// they did not move, or they moved to a new child in the same position.
 void PriorityWatch::tell_move(const PrioritiesSeen& now,
                               std::optional<FailoverReason> failover,
                               Instant at,
@@ -67,7 +68,8 @@ void PriorityWatch::tell_move(const PrioritiesSeen& now,
     }
     return PriorityChangeReason::kReconfigured;
   }();
-  // Calls left the priority that last carried calls, even if no priority has carried calls since.
+  // The priority that the calls left. If none carried calls for a time, it is the last one that did
+  // before that time.
   const ChildName& left = carrier_ ? carrier_->child : move.from_name;
   const auto found = std::ranges::find(now.priorities, left, &PrioritySeen::name);
   const bool is_left = found != now.priorities.end() && left != move.to_name;

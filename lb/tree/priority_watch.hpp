@@ -21,7 +21,7 @@ namespace signalbox::lb {
 class PriorityWatch {
  public:
   /// Records a choice. `seen`: one entry for each of `config.priorities`, in order. `carrying`: the
-  /// index of the chosen child; nullopt: that child cannot carry calls.
+  /// index of the chosen child; nullopt: that child cannot carry calls, or there is none.
   void record(const PriorityConfig& config,
               std::vector<PrioritySeen> seen,
               std::optional<std::size_t> carrying,

@@ -5,9 +5,9 @@
 //   parent ─▶ [random_subsetting: choose_subset] ─▶ the child policy, with subset_size endpoints
 //
 // The subset is the endpoints with the lowest hashes: XXH64 of the first address, with the policy's
-// own seed (rendezvous hashing). Different clients have different seeds, so together they use all
-// endpoints alike. If the list gains or loses one endpoint, at most one endpoint of a subset
-// changes.
+// own seed (rendezvous hashing). Different clients have different seeds, so many clients together
+// use all endpoints about equally. If the list gains or loses one endpoint, at most one endpoint of
+// a subset changes.
 //
 // Invariants
 //   I1  With at most subset_size endpoints the child gets the list itself.

@@ -56,7 +56,7 @@ struct TieredParts {
   friend bool operator==(const TieredParts&, const TieredParts&) = default;
 };
 
-/// Whether any leaf's picker has hosts for sessions.
+/// Whether any leaf's picker has a session_hint(), that is, may have hosts for sessions.
 bool have_sessions(const std::vector<PickerPtr>& leaves);
 
 PickerPtr make_tiered_picker(TieredParts parts);

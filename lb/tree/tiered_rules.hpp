@@ -4,7 +4,7 @@
 //
 //   HostReports, leaf by leaf ─▶ [plan_tiers: linearise, priority_loads] ─▶ loads, tiers to connect
 //
-// Pure. Called when health changes, never by a pick.
+// Pure. Called when a leaf has reported or the list of leaves has changed, never by a pick.
 
 #pragma once
 
@@ -48,7 +48,7 @@ struct TierPlan {
   /// The tiers to connect, by leaf: each tier with a load (ENV-25), and, in the order of the draws,
   /// each tier until the health scores of the tiers before it sum to 100. A tier without a load is
   /// connected because otherwise it would stay unknown that it has become healthy again. In a
-  /// priority in panic, all hosts but DRAINING ones are connected.
+  /// priority with a load that is in panic, all hosts but DRAINING ones are connected.
   std::vector<TierSet> connected;
 
   friend bool operator==(const TierPlan&, const TierPlan&) = default;

@@ -226,8 +226,8 @@ class WeightedTarget final : public Policy {
         [&](const ChildName& name, const Child&) { children_.exit_idle(name, effects); });
   }
 
-  // Publishes state, picker and HostReport. Makes a new picker or HostReport only if a child has
-  // changed.
+  // Publishes state, picker and HostReport. Makes a new picker or HostReport only if a child or the
+  // configuration has changed.
   void publish(LbEffects& effects) {
     const ConnectivityState state = children_.aggregate();
     if (std::exchange(dirty_, false) || shown_ == nullptr) shown_ = picker_of(state);
@@ -285,7 +285,8 @@ class WeightedTarget final : public Policy {
   }
 
   // The picker when one target gets all calls. If other targets take no part, explanations say so.
-  // Returns the same picker again while the child's picker and the targets are the same.
+  // Returns the same picker again while the child's picker, the configuration, and the states and
+  // statuses of the targets are the same.
   PickerPtr only(const PickerPtr& picker, TargetStatesPtr targets) {
     if (targets->out.empty()) return picker;
     if (only_ != picker || *only_targets_ != *targets) {

@@ -12,8 +12,9 @@
 // Invariants
 //   W1  A child that reports IDLE is told to connect (ExitIdleChild), because it may get no calls
 //       that would make it connect.
-//   W2  A change of the aggregated state is published at once. Changes of pickers alone wait for
-//       the end of a burst of events (RebuildSoon).
+//   W2  A configuration, or a change of the aggregated state, is published at once. Other reports
+//       of children wait for the end of a burst of events (RebuildSoon), or for an earlier
+//       publication.
 //   W3  The policy's HostReport is the sum of its children's. A child without a HostReport counts
 //       as hosts_of() says (health/host_count.hpp).
 
