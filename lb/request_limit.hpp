@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RequestLimit — counts the calls in flight of one cluster, from all its policies and channels.
-// RequestLimits — one RequestLimit for each {cluster, EDS service} of the process (gRFC A32, A37).
+// RequestLimit — counts the calls in flight of one cluster, from all policies and channels that
+// share it. (Fault filters count active faults with one, too.)
+// RequestLimits — one RequestLimit for each {cluster, EDS service} (gRFC A32, A37). Usually the
+// whole process has one RequestLimits.
 //
 //   cluster_impl ─▶ RequestLimits::of ─▶ [RequestLimit] ◀─ RequestGate ◀─ router: enter, ended
 //

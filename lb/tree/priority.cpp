@@ -312,9 +312,9 @@ class PriorityPolicy final : public Policy {
     return explained_picker_;
   }
 
-  // `picker`, with note_ for explanations. While the child is not READY, picks also say for which
-  // priority the call waits or why it fails. For a READY child that is left out, so that its picks
-  // cost no more.
+  // `picker`, with note_ for explanations. While the child is not READY, the result of a pick also
+  // has the number of the priority for which the call waits or that made it fail. For a READY child
+  // that is left out, so that its picks cost no more.
   PickerPtr placed(ConnectivityState state, const PickerPtr& picker) {
     if (state == ConnectivityState::kReady) return explained(picker);
     if (placed_of_ != picker || placed_at_ != place_) {
