@@ -39,8 +39,8 @@ class CustomPicker final : public Picker {
     return decide(args, Silent{});
   }
 
-  // If the user's picker does not override explain(), this makes a real pick, with all side
-  // effects.
+  // If the user's picker does not override explain(), this calls its pick(), with the side effects
+  // that pick() has.
   PickResult explain(const PickArgs& args, PickTrace& trace) const override {
     const Telling sink{trace};
     PickResult result = decide(args, sink);

@@ -55,8 +55,8 @@ std::vector<Builder> builders_of(const std::vector<HashItem>& items, std::uint32
 }
 
 // The first round after `round` in which an endpoint with `taken` slots may take another:
-// round × weight ≥ taken × heaviest. So an endpoint of half the heaviest weight takes a slot every
-// other round.
+// round × weight ≥ taken × heaviest. So an endpoint of half the heaviest weight takes a slot about
+// every other round.
 std::uint64_t next_round(std::uint64_t round, const Builder& builder, std::uint64_t heaviest) {
   if (builder.weight == heaviest) return round + 1;
   const Wide wanted = (Wide{builder.taken} * heaviest + builder.weight - 1) / builder.weight;

@@ -234,10 +234,10 @@ class Router {
 
   /// What pick() would answer now, with each decision, its reason, and the resource or option that
   /// sets it. If a filter delays the call, the explanation continues as if the delay were over.
-  /// Takes no lock; allocates. Has no side effects: it counts nothing, sends no ask, and advances
-  /// no round-robin position. It holds connections and clusters only while it runs. Filters and
-  /// pickers of the program's own that do not override explain() may have side effects. `now`: for
-  /// durations in the steps.
+  /// Takes a lock only where pick() does; allocates. Has no side effects: it counts nothing, sends
+  /// no ask, and advances no round-robin position. It holds connections and clusters only while it
+  /// runs. Filters and pickers of the program's own that do not override explain() may have side
+  /// effects. `now`: for durations in the steps.
   Explanation explain(const CallArgs& call, Instant now, Turns turns = Turns::kAsTheyAre) const;
 
   /// The number of the newest snapshot; see Pick::sequence().

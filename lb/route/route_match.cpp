@@ -220,9 +220,9 @@ std::optional<std::size_t> RouteTable::find(const PickArgs& args, const Sink& si
   return std::nullopt;
 }
 
-// Tries all candidates in the order of their positions. The index has a group at the position of
-// its first route, but a later route of the group may be the one that matches. Then candidates
-// before that later route are tried first.
+// Tries the candidates in the order of their positions, until one matches. The index has a group at
+// the position of its first route, but a later route of the group may be the one that matches. Then
+// the candidates before that later route are tried before it is chosen.
 template <typename Sink>
 std::optional<std::size_t> RouteTable::find_in_index(Asked& call, const Sink& sink) const {
   Candidates found;

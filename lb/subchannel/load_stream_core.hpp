@@ -52,7 +52,7 @@ class LoadStreamCore {
   LoadStreamEffects step(const LoadStreamEvent& event, Instant now);
 
   /// Whether the endpoint has answered UNIMPLEMENTED. Then no further stream is opened on this
-  /// connection (L2).
+  /// connection (L2). False again once the connection is lost.
   bool is_refused() const { return std::holds_alternative<Refused>(state_); }
 
   bool is_watched() const { return !periods_.empty(); }

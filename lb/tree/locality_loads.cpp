@@ -8,7 +8,7 @@
 namespace signalbox::lb {
 namespace {
 
-// This many localities at most are found by pointer, further ones by name.
+// This many locality objects at most are found by pointer, further ones by name.
 constexpr std::size_t kMostByPointer = 8;
 
 using Utilization = LocalityCounts::Utilization;

@@ -307,7 +307,7 @@ class WeightedTarget final : public Policy {
   PickerPtr only_;
   TargetStatesPtr only_targets_;
   PickerPtr explained_only_;
-  bool dirty_ = false;       ///< A child's newest picker or state is not published yet.
+  bool dirty_ = false;       ///< A child's newest picker or state, or config_, is not published.
   bool miscounted_ = false;  ///< A child's newest count of hosts is not published yet.
   bool rebuild_ordered_ = false;
 };
