@@ -119,7 +119,7 @@ class EndpointSet {
     /// The READY members that count (their order aside), or data of one of them that a pick reads.
     bool ready = false;
     /// The last picker is wrong about a READY member: the member is no longer READY or no longer a
-    /// member, or has another connection, configuration or tracker.
+    /// member, or its connection, configuration or tracker was replaced.
     bool stale = false;
     bool failure = false;  ///< last_failure() returns another status.
     /// A PickFirst requests re-resolution: it failed at all its addresses, or lost its connection.

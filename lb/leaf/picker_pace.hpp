@@ -15,7 +15,7 @@
 //   an endpoint is READY beside other READY ones     goes to another READY endpoint      kMayWait
 //   another text of a failure, still all failed      fails with the text before          kMayWait
 //   a READY endpoint is lost, unfit or removed       goes to a dead or unfit endpoint    kNow
-//   a READY endpoint has another connection          goes to a dead connection           kNow
+//   the connection of a READY endpoint is replaced   goes to a dead connection           kNow
 //   the configuration, or data of a READY endpoint   follows the old configuration       kNow
 //   an endpoint for which calls wait (ring_hash)     waits                               kNow
 //

@@ -35,7 +35,8 @@ struct EnvoyCookie {
 /// Reads a cookie in Envoy's form; nullopt: the text is no protobuf message.
 std::optional<EnvoyCookie> read_envoy_cookie(absl::string_view text);
 
-/// Writes into `text`, which keeps its memory. An `expires` of 0 and an empty cluster are left out.
+/// Writes the message into `text`, which keeps its memory, without `expires` if that is 0, and
+/// without the cluster if that is empty.
 void write_envoy_cookie(absl::string_view address,
                         absl::string_view cluster,
                         std::uint64_t expires,

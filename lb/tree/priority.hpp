@@ -36,9 +36,9 @@
 //   P6  A configuration is half applied for at most one failover_timeout. Then the policy chooses
 //       without the missing answers. It never waits for a dead child.
 //   P7  While the chosen child is usable, the next PolicyOptions::standby_priorities children below
-//       it are active; of an aggregate, the next leaf. While a child that lost its connections is
-//       within its failover window, the first READY one of its standbys carries the calls
-//       (priority_rules.hpp).
+//       it are active; among the leaves of an aggregate at most one, the next. While a child that
+//       lost its connections is within its failover window, the first READY one of its standbys
+//       carries the calls (priority_rules.hpp).
 
 #pragma once
 
