@@ -13,10 +13,10 @@
 // Thread-safe. A pick takes no lock, except liburcu's at the first pick of a thread. A complete
 // pick usually allocates nothing. It may allocate when a filter changes the call, when a header is
 // joined, rewritten or matched by a regular expression, or for the cookie of a session. The pick of
-// a routed call is counted in the CallStats of the aggregate's leaf that was chosen for the call,
-// even if the call waits or fails there. If no leaf was chosen, the pick is counted in the
-// CallStats of the route's cluster. The router sends the asks of pickers (such as "connect this
-// address"), and never waits for an answer.
+// a routed call is counted in the CallStats of the aggregate's leaf that the picker names
+// (PickResult::leaf), else in those of the route's cluster. A pick that waits or fails may name a
+// leaf, too. The router sends the asks of pickers (such as "connect this address"), and never waits
+// for an answer.
 //
 // The texts of all failures have one form, in which nothing is said twice:
 //
