@@ -118,7 +118,8 @@ enum class EndpointState : std::uint8_t {
   kConnecting,
   kIdle,
   kTransientFailure,
-  kDraining,  ///< DRAINING in EDS: only calls of sessions go to the endpoint.
+  /// DRAINING in EDS, so only calls of sessions go to the endpoint; neither ejected nor unhealthy.
+  kDraining,
   kEjected,   ///< By outlier detection.
   kUnhealthy  ///< Found unhealthy by health checks, and not ejected.
 };
@@ -205,11 +206,11 @@ struct SessionsHeld {
   friend bool operator==(const SessionsHeld&, const SessionsHeld&) = default;
 };
 
-/// The map released subchannels that it had held for sessions, because no session used them for
-/// idle_timeout.
+/// The map looked through the subchannels that it holds only for sessions, and released those that
+/// no session had used for idle_timeout.
 struct SessionsSwept {
   ClusterName cluster;
-  std::uint64_t released = 0;
+  std::uint64_t released = 0;  ///< May be 0.
 
   friend bool operator==(const SessionsSwept&, const SessionsSwept&) = default;
 };

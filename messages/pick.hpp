@@ -6,8 +6,9 @@
 //   router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, send the ask
 //
 // Pickers are immutable, because any thread reads them, concurrently and inside a read section of
-// the snapshot cell. Pointers in a PickResult are valid until that section ends. A pick changes
-// only two kinds of data, all of them atomics. In the picker: the next position of a rotation, and
+// the snapshot cell. Pointers in a PickResult are valid until that section ends. A pick may decode
+// the cookie in its own call's session (PickArgs::session). Of the data that picks share, it
+// changes only two kinds, all of them atomics. In the picker: the next position of a rotation, and
 // flags that say that a request to the policy (PickAsk) was already sent. A stale value of these
 // two is harmless, so these atomics are relaxed. Outside the picker: counters of calls
 // (messages/counting), and the time when a session last used a host (SessionMark).
@@ -258,8 +259,8 @@ class Picker {
     return pick(args);
   }
 
-  /// Called by any thread, concurrently. Takes no lock, and allocates nothing when the outcome is
-  /// Complete.
+  /// Called by any thread, concurrently. Takes no lock. When the outcome is Complete, it allocates
+  /// nothing, except to decode a session's cookie or to join several values of a hashed header.
   virtual PickResult pick(const PickArgs& args) const = 0;
 };
 

@@ -16,7 +16,7 @@ namespace signalbox::actors {
 namespace {
 
 // Whether gRPC takes the roots from the system, where the verdict on a certificate looks for them.
-// These variables of gRPC name other places.
+// Each of these variables of gRPC can make gRPC look elsewhere.
 bool has_system_roots() {
   static constexpr std::array kVariables{"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
                                          "GRPC_NOT_USE_SYSTEM_SSL_ROOTS",
