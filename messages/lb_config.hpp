@@ -297,7 +297,7 @@ struct WeightedRoundRobinConfig {
   /// "mem_utilization", "named_metrics.queue", … A name that no endpoint reports has no effect.
   std::vector<std::string> metric_names_for_computing_utilization = {};
   /// How often endpoints report their load, each on a stream of its own (enable_oob_load_report).
-  /// nullopt: reports come with responses.
+  /// nullopt: reports come with responses. Only the Pick API can read these.
   std::optional<Duration> oob_reporting_period = std::nullopt;
   /// Scales the weights of endpoints that became READY lately (A100). nullopt: no weight is scaled.
   std::optional<SlowStart> slow_start = std::nullopt;

@@ -23,8 +23,9 @@
 
 namespace signalbox {
 
-/// Endpoints report their load in the responses of calls (A51). These are the values that signalbox
-/// passes on in its load reports to the control plane (A64, A85).
+/// Endpoints report their load in the responses of calls (A51), which only the Pick API can read.
+/// These are the values that signalbox passes on in its load reports to the control plane (A64,
+/// A85).
 struct LoadMetricChoice {
   bool cpu_utilization = false;
   bool mem_utilization = false;

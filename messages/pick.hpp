@@ -37,8 +37,9 @@
 
 namespace signalbox {
 
-/// An established connection to one address: the result of a complete pick. A connector (actors/io)
-/// makes it. A data plane casts a Connection to the derived type that its connector makes.
+/// An established connection to one address: the result of a complete pick. A Connector makes it
+/// (actors/io/connector.hpp). A data plane casts a Connection to the derived type that its
+/// connector makes.
 class Connection : public Tracked {
  public:
   explicit Connection(Address address) : address_(std::move(address)) {}
@@ -51,8 +52,8 @@ class Connection : public Tracked {
 
 using ConnectionPtr = std::shared_ptr<const Connection>;
 
-/// The endpoint that a connection leads to. The policies above the leaf policy read it. The leaf's
-/// picker owns it. Successive pickers may share one object.
+/// The endpoint that a connection leads to. The policies above the leaf policy and the router read
+/// it. The leaf's picker owns it. Successive pickers may share one object.
 struct ChosenEndpoint {
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
@@ -99,7 +100,7 @@ struct PickArgs {
   const ClusterName* cluster = nullptr;  ///< Chosen by the config selector.
   std::uint64_t seed = 0;                ///< The source of the call's draws; see draw().
   /// The hash by which ring_hash and maglev choose the endpoint, from the route's hash policies
-  /// (A42); nullopt: these policies draw a hash.
+  /// (A42); nullopt: these policies draw a hash. A ring_hash with a request_hash_header ignores it.
   std::optional<std::uint64_t> hash = std::nullopt;
   /// The probable position of `cluster` among all clusters in order of name. It saves
   /// cluster_manager's picker a search. The picker checks it, because it may be outdated.
@@ -248,7 +249,7 @@ class Picker {
 
   /// A table from session cookies to endpoints (lb/session/seats). With it, a call's endpoint is
   /// looked up before the call's route is known. The table lives as long as the picker. Null: the
-  /// picker has no endpoints for sessions.
+  /// picker has no endpoints for sessions, or has no single table for all of them.
   virtual const SessionHint* session_hint() const { return nullptr; }
 
   /// Returns the result that pick() would return, and reports each step to `trace`. It may
