@@ -44,7 +44,7 @@ struct AdsStreamOpened {
   std::uint64_t stream = 0;
 };
 
-/// A response came. The transport reads the next response only after ReadNext.
+/// A response came. The transport passes on the next response only after ReadNext.
 struct AdsBytesReceived {
   std::uint64_t stream = 0;
   std::string bytes;  ///< One serialised DiscoveryResponse.
@@ -86,8 +86,8 @@ struct SendBytes {
   std::string bytes;  ///< One serialised DiscoveryRequest.
 };
 
-/// The last response is decoded, so the transport may read the next response. Until then flow
-/// control stops the server.
+/// The last response is decoded, so the transport may pass on the next response. It reads at most
+/// one response ahead, and then flow control stops the server (T5 of actors/io/ads_transport.hpp).
 struct ReadNext {
   std::uint64_t stream = 0;
 };
