@@ -22,9 +22,10 @@
 
 namespace signalbox {
 
-/// The priority that carries the cluster's calls now; -1: none. A cluster may be in several policy
-/// trees, and each tree has its own policy that chooses the priority. `before` is the priority that
-/// the policy reported last. The policy's actor sets it, and the core leaves it empty.
+/// The priority that carries the cluster's calls now; -1: none. A cluster may be in the policy
+/// trees of several targets, and several times in one tree (on its own and below aggregates). Each
+/// time it has a policy of its own that chooses the priority. `before` is the priority that the
+/// policy reported last. The policy's actor sets it, and the core leaves it empty.
 struct PriorityActive {
   ClusterName cluster;
   int priority = -1;
@@ -128,8 +129,8 @@ inline constexpr std::size_t kEndpointStates = 7;
 using EndpointCounts = std::array<std::int64_t, kEndpointStates>;
 
 /// The number of subchannels of one subchannel map in each state, in one priority. A cluster may
-/// have several maps, one in each tree that leads to it. The metric is the sum over the maps, so
-/// each map reports its counts and its previous counts.
+/// have several maps (see PriorityActive). The metric is the sum over the maps, so each map reports
+/// its counts and its previous counts.
 struct EndpointsCounted {
   ClusterName cluster;
   EndpointCounts by_state{};

@@ -236,7 +236,7 @@ class Instruments final : public DropCounters, public EndpointCounters {
   std::map<ClusterName, std::map<std::string, EndpointCounts>> endpoints_;
   /// Subchannels that are held only for sessions, summed over the cluster's subchannel maps.
   std::map<ClusterName, std::int64_t> sessions_held_;
-  /// How many policy trees use each priority of a cluster; -1: the tree has no usable priority.
+  /// How many policies use each priority of a cluster; -1: the policy has no usable priority.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;
   std::map<std::string, std::shared_ptr<const ActorStats>> actor_stats_;
   mutable std::vector<std::shared_ptr<const WatchedCertificates>> certificates_;

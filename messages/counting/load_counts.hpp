@@ -32,7 +32,7 @@
 
 namespace signalbox {
 
-/// Everything that was ever counted for a locality.
+/// Everything that one LocalityCounts has counted.
 struct LocalityTotals {
   std::int64_t issued = 0;
   std::int64_t succeeded = 0;
