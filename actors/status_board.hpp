@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StatusBoard — where actors publish what operators may see of them.
+// status_board — where actors publish what operators may see of them.
 //
 //   channel, policy, subchannel_map ─ a piece with each change ─▶ [TargetBoard] ─▶ pieces()
 //                        policy ─ PriorityMoved ─▶ [ChangeLog] ─▶ last()     └▶ Runtime::status
