@@ -144,7 +144,9 @@ struct ResponseRefused {
 enum class StreamEnd : std::uint8_t {
   kOk,          ///< The stream ended with the status OK after a response.
   kNoResponse,  ///< The stream ended before a usable response.
-  kError,       ///< It ended with another status after one, or was closed for a bad response.
+  /// The stream ended with another status after a response, or signalbox closed it for a bad
+  /// response.
+  kError,
 };
 
 /// A stream has ended: the server or the network ended it, or signalbox ended it for a bad
