@@ -4,7 +4,7 @@
 //
 //   Observation, an xDS event ─▶ [log_events] ─▶ LogLine ─▶ Environment::log
 //
-// Pure functions. Most observations are for the metrics alone and have no line.
+// Pure functions. Most observations have no line.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StatusBoard — where actors publish what operators may see of them.
+// status_board — where actors publish what operators may see of them.
 //
 //   channel, policy, subchannel_map ─ a piece with each change ─▶ [TargetBoard] ─▶ pieces()
 //                        policy ─ PriorityMoved ─▶ [ChangeLog] ─▶ last()     └▶ Runtime::status
@@ -10,7 +10,7 @@
 // present state of one subject: a subchannel, a cluster's priorities, a load in tiered mode.
 // Publishing replaces one piece, and its cost does not grow with the number of endpoints. A reader
 // copies pieces. An actor waits for a reader at most while the reader copies one shard of a table,
-// or the list of the target's priorities and loads.
+// the list of the target's priorities and loads, or the last changes.
 //
 // Thread-safe. A board outlives the actors of its target: a restarted actor replaces the piece of
 // the actor that died.
@@ -105,7 +105,7 @@ struct ClusterPlace {
   friend auto operator<=>(const ClusterPlace&, const ClusterPlace&) = default;
 };
 
-/// The pieces of one target at one moment.
+/// The pieces of one target. The subchannels are copied shard by shard, after all other pieces.
 struct TargetPieces {
   /// The configuration that the policies got last; its config and xds are null before the first.
   ConfigUpdated applied;

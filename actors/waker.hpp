@@ -24,7 +24,7 @@ class Waker {
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
 
-  /// Thread-safe; never runs the job on the calling thread.
+  /// Thread-safe. The job does not run inside this call.
   void post(std::function<void()> job);
 
  private:

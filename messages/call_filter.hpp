@@ -65,9 +65,10 @@ class FilterCall {
   /// filter fills. Returns null when an earlier filter has begun a session.
   virtual SessionHint* begin_session() = 0;
 
-  /// Adds a header to the call. Returns false, and adds nothing, when gRPC would not take the
-  /// header. gRPC takes a name of lower-case letters, digits, '-', '_' and '.' that does not begin
-  /// with "grpc-". The value is printable ASCII, or any bytes when the name ends with "-bin".
+  /// Adds a header to the call. Returns false, and adds nothing, when the name begins with "grpc-",
+  /// which is reserved for gRPC, or when gRPC would not take the header (header_rules.hpp). gRPC
+  /// takes names of lower-case letters, digits, '-', '_' and '.'. It takes values of printable
+  /// ASCII, or any bytes when the name ends with "-bin".
   virtual bool add_header(std::string name, std::string value) = 0;
 };
 

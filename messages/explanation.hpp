@@ -4,7 +4,8 @@
 //
 //   lb::Router::explain(call) ─▶ [Explanation] ─▶ signalbox explain, the admin socket, the program
 //
-// An Explanation has verdicts on a cookie, never the cookie. It has names of headers, never values.
+// An Explanation has verdicts on cookies, and names of headers. It quotes no cookie and no value of
+// a header, with the exceptions that xds/explanation_json.hpp lists.
 
 #pragma once
 

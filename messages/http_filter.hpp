@@ -37,7 +37,7 @@ struct RouterFilter {
 struct SessionCookie {
   std::string name;  ///< An RFC 6265 token, never empty.
   std::string path;  ///< Empty: all paths. No control characters, no ';', ASCII.
-  Duration ttl{};    ///< Sent to the client as Max-Age when > 0; signalbox never enforces it.
+  Duration ttl{};    ///< Sent to the client as Max-Age when > 0; the filter never enforces it.
 
   friend bool operator==(const SessionCookie&, const SessionCookie&) = default;
 };

@@ -3,7 +3,8 @@
 // Identities and time, as strong types: a ClusterName is never mistaken for a ChildName.
 //
 // All are plain values, copyable and ordered; names are also hashable (absl). Time is an argument
-// of the cores (`Instant now`): xds/ and lb/ read no clock.
+// of the cores (`Instant now`): xds/ and lb/ read no clock. Only lb/session gets clocks, as
+// functions.
 
 #pragma once
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SIGNALBOX_INVARIANT — checks a condition that a correct program always meets. A broken invariant
-// throws BrokenInvariant, the only exception of the cores. An actor ends when its core throws. Its
-// death is counted, and its parent restarts it. The check is always on; pick() does not use it.
+// throws BrokenInvariant, the only exception that signalbox's cores throw by themselves. An actor
+// ends when its core throws. Its death is counted, and its parent restarts it. The check is always
+// on; pick() does not use it.
 
 #pragma once
 

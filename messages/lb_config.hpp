@@ -6,12 +6,12 @@
 //
 // A policy is one struct and one row of the variant. The struct has the policy's name, and says
 // when two configurations are equal in meaning: member by member, children included (Deep). The
-// struct of a policy of endpoints also has the rule by which plans spread calls (kSpread); the rule
-// of pick_first depends on its settings, and is in lb/health/spread.
+// struct of a policy of endpoints also has the rule by which plans spread calls (kSpread); the
+// rules of pick_first and random_subsetting depend on their settings, and are in lb/health/spread.
 //
 // A configuration contains the configurations of its children. The endpoints are not part of it:
 // they come in the same ConfigUpdated, and each child gets only the endpoints that it may use, its
-// slice. A policy's name is the name in the gRFCs, without the parts xds_ and _experimental.
+// slice. A policy of the gRFCs has its name there, without the parts xds_ and _experimental.
 
 #pragma once
 
@@ -297,7 +297,7 @@ struct WeightedRoundRobinConfig {
   /// "mem_utilization", "named_metrics.queue", … A name that no endpoint reports has no effect.
   std::vector<std::string> metric_names_for_computing_utilization = {};
   /// How often endpoints report their load, each on a stream of its own (enable_oob_load_report).
-  /// nullopt: reports come with responses.
+  /// nullopt: reports come with responses. Only the Pick API can read these.
   std::optional<Duration> oob_reporting_period = std::nullopt;
   /// Scales the weights of endpoints that became READY lately (A100). nullopt: no weight is scaled.
   std::optional<SlowStart> slow_start = std::nullopt;

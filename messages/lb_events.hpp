@@ -104,8 +104,8 @@ struct ChildAskedReresolution {
   ChildName child;
 };
 
-/// The connection or the health of an address changed, or a policy acquired the address. All
-/// policies that hold the address get its changes in the same order.
+/// The connection, the health or the tracker of an address changed, or a policy acquired the
+/// address. All policies that hold the address get its changes in the same order.
 struct SubchannelStateChanged {
   Address address;
   ConnectivityState state = ConnectivityState::kIdle;  ///< Independent of `healthy`.

@@ -53,9 +53,9 @@ struct SettleLoad {
 /// A report has been sent to the server. Only metrics use this effect.
 struct LoadReportSent {};
 
-/// A remark for the log: the server asks for a report that it cannot have, or does not read
-/// reports, or the session failed. The session returns the same text again only after many other
-/// texts, or, for the text of a failure, after a response from the server.
+/// A remark for the log, for example that the server asks for a report that it cannot have, or that
+/// the session failed. The session returns the same text again only after many other texts, or, for
+/// the text of a failure, after a response from the server.
 struct LoadServerNoted {
   std::string text;
 };

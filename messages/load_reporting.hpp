@@ -23,8 +23,9 @@
 
 namespace signalbox {
 
-/// Endpoints report their load in the responses of calls (A51). These are the values that signalbox
-/// passes on in its load reports to the control plane (A64, A85).
+/// Endpoints report their load in the responses of calls (A51), which only the Pick API can read.
+/// These are the values that signalbox passes on in its load reports to the control plane (A64,
+/// A85).
 struct LoadMetricChoice {
   bool cpu_utilization = false;
   bool mem_utilization = false;
@@ -82,7 +83,7 @@ struct ClusterLoad {
   ClusterName cluster;
   std::string service = {};  ///< The EDS service name; empty for LOGICAL_DNS.
   Duration interval{};       ///< The time in which the calls were counted.
-  /// Calls that were dropped, by category of drop_overload.
+  /// Calls that were dropped, by category of EDS drop_overloads.
   std::map<std::string, std::uint64_t> drops = {};
   /// Calls beyond the limit of concurrent calls. They have no category (A32).
   std::uint64_t breaker_drops = 0;

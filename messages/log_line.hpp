@@ -18,8 +18,8 @@ namespace signalbox {
 enum class LogLevel : std::uint8_t {
   kInfo,     ///< A change that was asked for, or that mends something.
   kNotice,   ///< An event that an operator waits for: a target is served for the first time.
-  kWarning,  ///< Calls still work, though something is not as it should be.
-  kError,    ///< Something that was asked for is not done.
+  kWarning,  ///< Something is not as it should be. Most such faults leave calls working.
+  kError,    ///< The program or signalbox has a fault, or something asked for is not done.
 };
 
 /// `info`, `notice`, `warning` or `error`.
@@ -27,15 +27,17 @@ absl::string_view to_string(LogLevel level);
 
 /// The kinds of events. Each kind has a rate limit of its own.
 enum class LogKind : std::uint8_t {
-  kConfigApplied,  ///< Calls of a target follow another configuration from now on.
+  /// Calls of a target follow another configuration from now on, or the target is served for the
+  /// first time.
+  kConfigApplied,
   kConfigRefused,  ///< A resource, a response or a resource file is not used.
-  kControlPlane,   ///< A control plane was lost, or is back.
+  kControlPlane,   ///< A control plane was lost or is back, or load reports to it have a fault.
   kPriority,       ///< The priority that carries a cluster's calls has changed.
   kEjection,       ///< Outlier detection has ejected endpoints.
   kCertificate,    ///< A certificate or key file is bad.
   kSession,        ///< The key file of session cookies is bad, or a client's cookie cannot be used.
   kSecurity,       ///< A setting is less safe than it could be.
-  kActor,          ///< An actor died of an error and is restarted.
+  kActor,          ///< A policy's actor died of an exception.
   kCallObserver,   ///< The program's observer of calls threw an exception.
   kEndpointLoad,   ///< An endpoint does not report its load on a stream, as it should.
 };

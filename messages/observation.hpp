@@ -22,9 +22,10 @@
 
 namespace signalbox {
 
-/// The priority that carries the cluster's calls now; -1: none. A cluster may be in several policy
-/// trees, and each tree has its own policy that chooses the priority. `before` is the priority that
-/// the policy reported last. The policy's actor sets it, and the core leaves it empty.
+/// The priority that carries the cluster's calls now; -1: none. A cluster may be in the policy
+/// trees of several targets, and several times in one tree (on its own and below aggregates). Each
+/// time it has a policy of its own that chooses the priority. `before` is the priority that the
+/// policy reported last. The policy's actor sets it, and the core leaves it empty.
 struct PriorityActive {
   ClusterName cluster;
   int priority = -1;
@@ -118,7 +119,8 @@ enum class EndpointState : std::uint8_t {
   kConnecting,
   kIdle,
   kTransientFailure,
-  kDraining,  ///< DRAINING in EDS: only calls of sessions go to the endpoint.
+  /// DRAINING in EDS, so only calls of sessions go to the endpoint; neither ejected nor unhealthy.
+  kDraining,
   kEjected,   ///< By outlier detection.
   kUnhealthy  ///< Found unhealthy by health checks, and not ejected.
 };
@@ -127,8 +129,8 @@ inline constexpr std::size_t kEndpointStates = 7;
 using EndpointCounts = std::array<std::int64_t, kEndpointStates>;
 
 /// The number of subchannels of one subchannel map in each state, in one priority. A cluster may
-/// have several maps, one in each tree that leads to it. The metric is the sum over the maps, so
-/// each map reports its counts and its previous counts.
+/// have several maps (see PriorityActive). The metric is the sum over the maps, so each map reports
+/// its counts and its previous counts.
 struct EndpointsCounted {
   ClusterName cluster;
   EndpointCounts by_state{};
@@ -205,11 +207,11 @@ struct SessionsHeld {
   friend bool operator==(const SessionsHeld&, const SessionsHeld&) = default;
 };
 
-/// The map released subchannels that it had held for sessions, because no session used them for
-/// idle_timeout.
+/// The map looked through the subchannels that it holds only for sessions, and released those that
+/// no session had used for idle_timeout.
 struct SessionsSwept {
   ClusterName cluster;
-  std::uint64_t released = 0;
+  std::uint64_t released = 0;  ///< May be 0.
 
   friend bool operator==(const SessionsSwept&, const SessionsSwept&) = default;
 };

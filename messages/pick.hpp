@@ -6,8 +6,9 @@
 //   router ─▶ Picker::pick(PickArgs) ─▶ PickResult ─▶ router: take the references, send the ask
 //
 // Pickers are immutable, because any thread reads them, concurrently and inside a read section of
-// the snapshot cell. Pointers in a PickResult are valid until that section ends. A pick changes
-// only two kinds of data, all of them atomics. In the picker: the next position of a rotation, and
+// the snapshot cell. Pointers in a PickResult are valid until that section ends. A pick may decode
+// the cookie in its own call's session (PickArgs::session). Of the data that picks share, it
+// changes only two kinds, all of them atomics. In the picker: the next position of a rotation, and
 // flags that say that a request to the policy (PickAsk) was already sent. A stale value of these
 // two is harmless, so these atomics are relaxed. Outside the picker: counters of calls
 // (messages/counting), and the time when a session last used a host (SessionMark).
@@ -36,8 +37,9 @@
 
 namespace signalbox {
 
-/// An established connection to one address: the result of a complete pick. A connector (actors/io)
-/// makes it. A data plane casts a Connection to the derived type that its connector makes.
+/// An established connection to one address: the result of a complete pick. A Connector makes it
+/// (actors/io/connector.hpp). A data plane casts a Connection to the derived type that its
+/// connector makes.
 class Connection : public Tracked {
  public:
   explicit Connection(Address address) : address_(std::move(address)) {}
@@ -50,8 +52,8 @@ class Connection : public Tracked {
 
 using ConnectionPtr = std::shared_ptr<const Connection>;
 
-/// The endpoint that a connection leads to. The policies above the leaf policy read it. The leaf's
-/// picker owns it. Successive pickers may share one object.
+/// The endpoint that a connection leads to. The policies above the leaf policy and the router read
+/// it. The leaf's picker owns it. Successive pickers may share one object.
 struct ChosenEndpoint {
   LocalityPtr locality;
   const Endpoint* endpoint = nullptr;  ///< Points into `locality`.
@@ -98,7 +100,7 @@ struct PickArgs {
   const ClusterName* cluster = nullptr;  ///< Chosen by the config selector.
   std::uint64_t seed = 0;                ///< The source of the call's draws; see draw().
   /// The hash by which ring_hash and maglev choose the endpoint, from the route's hash policies
-  /// (A42); nullopt: these policies draw a hash.
+  /// (A42); nullopt: these policies draw a hash. A ring_hash with a request_hash_header ignores it.
   std::optional<std::uint64_t> hash = std::nullopt;
   /// The probable position of `cluster` among all clusters in order of name. It saves
   /// cluster_manager's picker a search. The picker checks it, because it may be outdated.
@@ -247,7 +249,7 @@ class Picker {
 
   /// A table from session cookies to endpoints (lb/session/seats). With it, a call's endpoint is
   /// looked up before the call's route is known. The table lives as long as the picker. Null: the
-  /// picker has no endpoints for sessions.
+  /// picker has no endpoints for sessions, or has no single table for all of them.
   virtual const SessionHint* session_hint() const { return nullptr; }
 
   /// Returns the result that pick() would return, and reports each step to `trace`. It may
@@ -258,8 +260,8 @@ class Picker {
     return pick(args);
   }
 
-  /// Called by any thread, concurrently. Takes no lock, and allocates nothing when the outcome is
-  /// Complete.
+  /// Called by any thread, concurrently. Takes no lock. When the outcome is Complete, it allocates
+  /// nothing, except to decode a session's cookie or to join several values of a hashed header.
   virtual PickResult pick(const PickArgs& args) const = 0;
 };
 

@@ -44,7 +44,8 @@ using Resource = std::variant<std::shared_ptr<const Listener>,
                               std::shared_ptr<const Cluster>,
                               EndpointsPtr>;
 
-/// Why a resource was refused; the label `reason` of signalbox_config_rejected_total.
+/// Why a resource or a response was refused: three of the values of the label `reason` of
+/// signalbox_config_rejected_total.
 enum class RejectionReason : std::uint8_t { kParse, kSemantic, kLimit };
 inline constexpr std::size_t kRejectionReasons = 3;
 

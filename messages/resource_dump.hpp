@@ -43,8 +43,8 @@ enum class ResourceStatus : std::uint8_t {
 /// "REQUESTED", "DOES_NOT_EXIST", … as in the API.
 absl::string_view to_string(ResourceStatus status);
 
-/// The fault of a resource: its last version was refused, the server reported an error, or nothing
-/// came in time.
+/// The fault of a resource: its last version was refused, the server deleted it or reported an
+/// error, nothing came in time, or its name has no valid authority.
 struct ResourceFailure {
   std::string details;
   std::string version;  ///< The version of the refused response; empty: none was refused.

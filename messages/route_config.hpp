@@ -70,8 +70,8 @@ struct WeightedCluster {
 
 /// When a failed call is tried again (A44). `retry_on` is never empty.
 struct RetryPolicy {
-  /// In ascending order, each once: CANCELLED, DEADLINE_EXCEEDED, INTERNAL, RESOURCE_EXHAUSTED,
-  /// UNAVAILABLE.
+  /// Some of CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL and UNAVAILABLE, in this
+  /// order, each at most once.
   std::vector<absl::StatusCode> retry_on;
   std::uint32_t max_attempts = 2;  ///< 2 to 5; the first attempt counts too.
   /// At least 1 ms; doubles with each retry, up to max_interval.

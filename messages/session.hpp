@@ -10,7 +10,8 @@
 //                          └▶ Affinity ─▶ lb/session
 //   override_host ─▶ SessionMarks ─▶ subchannel map: lately used hosts keep their connections
 //
-// Only lb/session can read a SessionHint. All other code passes it on.
+// Only lb/session knows the types behind a SessionHint. override_host and tiered read one by
+// functions of lb/session. All other code passes it on.
 //
 // Source: gRFC A55 (stateful session affinity), A60 (cluster in the cookie), A61 (several
 // addresses), A75 (idle_timeout).
@@ -30,7 +31,7 @@
 
 namespace signalbox {
 
-/// The base of types that only lb/session can read. Each place with a pointer to a SessionHint
+/// The base of types that only lb/session defines. Each place with a pointer to a SessionHint
 /// always points to the same derived type: PickArgs::session, for example, always points to a
 /// SessionArgs. lb/session has one function for each place that casts its pointers. SessionHint is
 /// empty, so a cast costs nothing. The pointer never owns its object.

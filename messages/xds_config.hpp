@@ -5,15 +5,15 @@
 //   dependency manager ─▶ [XdsConfig] ─▶ channel: config selector and policy tree
 //
 // Invariants
-//   X1  Every cluster that the virtual host names, every cluster that calls still refer to, and
-//       every leaf of an aggregate has an entry. The entry of an unusable cluster holds its error.
-//       The error can make only the aggregates above the cluster unusable (MissingLeaf of
-//       xds/depend), and no other cluster.
+//   X1  Every cluster that the virtual host can send calls to (named_clusters), every cluster that
+//       calls still refer to, and every leaf of these aggregates has an entry. The entry of an
+//       unusable cluster holds its error. The error can make only the aggregates above the cluster
+//       unusable (MissingLeaf of xds/depend), and no other cluster.
 //   X2  An aggregate's leaves are flattened, depth-first, without duplicates.
 //   X3  A part that did not change since the last XdsConfig is the same pointer.
 //
 // ResolutionNotes are sent with the configuration. They hold the texts that are added to the errors
-// of failed calls while the configuration is outdated.
+// of failed calls: the node's ID, and the faults that may make the configuration outdated.
 
 #pragma once
 
@@ -79,9 +79,9 @@ struct ConfigOrigin {
   std::optional<Instant> response_at;
 };
 
-/// Errors that leave the configuration valid. They appear only in the error texts of failed calls
-/// (gRFC A88). They are not in XdsConfig, so that a note can change while the configuration stays
-/// the same.
+/// The node's ID, and errors that leave the configuration valid (gRFC A88). They appear only in the
+/// error texts of failed calls. They are not in XdsConfig, so that a note can change while the
+/// configuration stays the same.
 struct ResolutionNotes {
   std::string node;    ///< "node ID: n"; empty: the node has none.
   std::string target;  ///< The fault of listener and routes; empty: none.

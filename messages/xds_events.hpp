@@ -44,7 +44,7 @@ struct AdsStreamOpened {
   std::uint64_t stream = 0;
 };
 
-/// A response came. The transport reads the next response only after ReadNext.
+/// A response came. The transport passes on the next response only after ReadNext.
 struct AdsBytesReceived {
   std::uint64_t stream = 0;
   std::string bytes;  ///< One serialised DiscoveryResponse.
@@ -86,8 +86,8 @@ struct SendBytes {
   std::string bytes;  ///< One serialised DiscoveryRequest.
 };
 
-/// The last response is decoded, so the transport may read the next response. Until then flow
-/// control stops the server.
+/// The last response is decoded, so the transport may pass on the next response. It reads at most
+/// one response ahead, and then flow control stops the server (T5 of actors/io/ads_transport.hpp).
 struct ReadNext {
   std::uint64_t stream = 0;
 };
@@ -142,9 +142,11 @@ struct ResponseRefused {
 };
 
 enum class StreamEnd : std::uint8_t {
-  kOk,          ///< The server closed the stream after a response.
+  kOk,          ///< The stream ended with the status OK after a response.
   kNoResponse,  ///< The stream ended before a usable response.
-  kError,       ///< The stream broke after a response, or signalbox closed it for a bad response.
+  /// The stream ended with another status after a response, or signalbox closed it for a bad
+  /// response.
+  kError,
 };
 
 /// A stream has ended: the server or the network ended it, or signalbox ended it for a bad

@@ -374,8 +374,8 @@ void Instruments::forget_priority(const ClusterName& cluster, int reported) {
   move_priority(cluster, reported, std::nullopt);
 }
 
-// The policy trees of several targets may use the cluster, each with another priority. The gauge
-// shows the worst of these priorities, so that operators notice it: -1 if a tree has no usable
+// Several policies may choose the cluster's priority (PriorityActive), each another one. The gauge
+// shows the worst of these priorities, so that operators notice it: -1 if a policy has no usable
 // priority, else the highest number in use.
 void Instruments::move_priority(const ClusterName& cluster,
                                 std::optional<int> from,

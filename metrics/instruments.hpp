@@ -60,7 +60,7 @@ class Instruments final : public DropCounters, public EndpointCounters {
   /// Returns the counters of this target's calls that `cluster` takes. `aggregate`: the cluster of
   /// the route, if that is an aggregate and `cluster` its leaf; else empty. Repeated calls return
   /// the same object until the cluster is forgotten (see hold_cluster()). Beyond kMaxSeries
-  /// objects, new clusters share the object of "other". Null: calls are not counted.
+  /// objects, new targets and clusters share the object of "other". Null: calls are not counted.
   std::shared_ptr<const CallStats> call_stats(absl::string_view target,
                                               const ClusterName& cluster,
                                               const ClusterName& aggregate = {});
@@ -153,8 +153,10 @@ class Instruments final : public DropCounters, public EndpointCounters {
 
   /// Returns a hold on the cluster, which an actor keeps as long as it uses the cluster. A cluster
   /// may have several holds. When the last hold ends, the gauges of the cluster's priority,
-  /// endpoints and sessions end. The cluster is forgotten kRetention later, with all its other
-  /// series, unless it is held again. The holds must not outlive this Instruments.
+  /// endpoints and sessions end. Unless the cluster is held again, the first collect() or
+  /// hold_cluster() that looks kRetention later or after that forgets it: its other series end,
+  /// except counters that a call or a policy still holds. The holds must not outlive this
+  /// Instruments.
   std::shared_ptr<const void> hold_cluster(const ClusterName& cluster);
 
   /// Sets the gauge of the load of one priority of one leaf (tiered mode) as long as the returned
@@ -163,7 +165,9 @@ class Instruments final : public DropCounters, public EndpointCounters {
   /// Precondition: `load` has a percentage.
   std::shared_ptr<const void> hold_load(const TierLoad& load);
 
-  /// Everything to export, now. Also forgets clusters that have had no hold for kRetention.
+  /// The metrics to export, now; those of the process are not among them (metrics/process). Also
+  /// forgets clusters that have had no hold for kRetention, and begins a new maximum for each
+  /// actor kind's mailbox.
   std::vector<Family> collect() const;
 
   /// How long the series of a cluster without a hold stay: one or two scrapes must see its last
@@ -218,8 +222,9 @@ class Instruments final : public DropCounters, public EndpointCounters {
   mutable std::map<ClusterName, EndpointCallsPtr> other_endpoints_;
   mutable std::map<std::string, Instant> gone_;  ///< Clusters without a hold, and since when.
   mutable Instant swept_{};                      ///< When forget_gone() last ran.
-  /// The cluster's limit of concurrent calls (CallGate), once for each policy that serves the
-  /// cluster. The policy and its pickers own the gate: when all of them are gone, it has expired.
+  /// The cluster's limits of concurrent calls, the newest last: the CallGate of each policy that
+  /// serves the cluster, and earlier gates of these policies. A policy and its pickers own a gate:
+  /// when none of them has it any more, it has expired.
   mutable std::map<ClusterName, std::vector<std::weak_ptr<const CallGate>>> gates_;
   std::map<ClusterName, std::size_t> cluster_holders_;
   /// For each gauge of a load (keys: its labels): the percentages of the living objects of
@@ -231,7 +236,7 @@ class Instruments final : public DropCounters, public EndpointCounters {
   std::map<ClusterName, std::map<std::string, EndpointCounts>> endpoints_;
   /// Subchannels that are held only for sessions, summed over the cluster's subchannel maps.
   std::map<ClusterName, std::int64_t> sessions_held_;
-  /// How many policy trees use each priority of a cluster; -1: the tree has no usable priority.
+  /// How many policies use each priority of a cluster; -1: the policy has no usable priority.
   std::map<ClusterName, std::map<int, std::size_t>> priorities_;
   std::map<std::string, std::shared_ptr<const ActorStats>> actor_stats_;
   mutable std::vector<std::shared_ptr<const WatchedCertificates>> certificates_;

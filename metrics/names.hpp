@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every metric that signalbox exports: its name, kind, labels and help, in one table.
+// Every metric that a runtime exports: its name, kind, labels and help, in one table.
 //
 //   instruments ─▶ a row here and its label values ─▶ exporter ─▶ Prometheus
 //
 // Dashboards and alerts depend on the names, so a name never changes. A label is free text
-// (Label::free_text) when its values come from configuration. A metric with such a label has a
-// limited number of series (metrics/series.hpp).
+// (Label::free_text) when the number of its values is open, such as names from the configuration. A
+// metric with such a label has a limited number of series (metrics/series.hpp).
 
 #pragma once
 
@@ -125,7 +125,8 @@ struct MetricRow {
 inline constexpr Label kTarget{"target", true};
 inline constexpr Label kCluster{"cluster", true};
 /// The label of the route's cluster when that is an aggregate; the label `cluster` then has the
-/// leaf that took the call. Empty: the route's cluster is no aggregate, and `cluster` has it.
+/// leaf that the pick chose. Empty: `cluster` has the route's cluster. That is no aggregate, or the
+/// pick came to no leaf.
 inline constexpr Label kAggregate{"aggregate", true, true};
 inline constexpr Label kServer{"xds_server", true};
 inline constexpr Label kActor{"actor", false};
@@ -477,8 +478,8 @@ inline constexpr std::array kMetrics{
               {Label{"limit"}},
               "Requests, streams and connections of the admin pages, /metrics and the gRPC admin "
               "services that a limit refused or ended."},
-    // The standard names that all Prometheus clients use for a process. metrics/process.cpp makes
-    // these metrics.
+    // The names that Prometheus recommends to its client libraries for the metrics of a process.
+    // metrics/process.cpp makes these metrics.
     MetricRow{Metric::kProcessCpu,
               MetricKind::kCounter,
               "process_cpu_seconds_total",

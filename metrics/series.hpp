@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SeriesTable — the values of all metrics that are updated off the path of calls, now and then.
+// SeriesTable — the values of most metrics that are updated off the path of calls.
 //
 //   instruments ─▶ add, set, record ─▶ [SeriesTable] ─▶ collect ─▶ exporter
 //
@@ -60,7 +60,7 @@ class SeriesTable {
   void set(Metric metric, LabelValues labels, double value);
   /// Exports a counter with 0 before its first event, because rate() and increase() of Prometheus
   /// do not see the event that creates a series. Does nothing if the series exists, or if the
-  /// metric has kMaxSeries / 2 series.
+  /// metric has kMaxSeries / 2 series or more.
   void begin(Metric metric, LabelValues labels);
   /// Puts the value into its bucket: seconds or bytes, as the metric's name says.
   void record(Metric metric, LabelValues labels, double amount);

@@ -7,7 +7,8 @@
 //
 // An attempt costs CPU time and memory while it is being made. Ten thousand attempts at once would
 // use up both, and each attempt would exceed its time limit. An attempt to an address that does not
-// answer only waits, at no cost: after `slow_after` it no longer delays other attempts.
+// answer only waits, and uses no CPU time. So after `slow_after` it no longer delays other
+// attempts.
 //
 // Invariants
 //   T1  At most `at_once` attempts that began less than `slow_after` ago are being made.

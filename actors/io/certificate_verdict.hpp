@@ -5,7 +5,8 @@
 //   the server's chain, our roots, in PEM ─▶ [certificate_verdict] ─▶ "the server's certificate
 //                                                                      expired 2020-02-01 …"
 //
-// The verdict is a text and nothing else: gRPC alone decides which certificates are trusted.
+// The verdict is a text and nothing else: it has no part in the decision which certificates are
+// trusted.
 
 #pragma once
 

@@ -263,7 +263,7 @@ void FileServer::complain_when_due() {
 // stays the same.
 void FileServer::report_nack(const xds::Nack& nack) {
   if (!reported_.insert(nack.detail).second) return;
-  // A NACK without a version says that the client has not accepted any resource of this type yet.
+  // A NACK without a version: the client has no accepted response of this type.
   const char* const meanwhile =
       nack.version.empty() ? "; it is not used" : "; the last good one is still served";
   options_.complain(FileTrouble::kInvalidResource,

@@ -44,7 +44,8 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
   // --- channels -----------------------------------------------------------
 
   /// Makes a call with the context's settings. The context does not know the call yet. `authority`
-  /// is used when the context has none. When both are empty, the channel's authority is used.
+  /// is used when the context has none. When both are empty, the call has the authority that the
+  /// channel adds, if it adds one.
   static grpc_call* make_call(grpc_channel* channel,
                               const char* method,
                               const ClientContext& context,

@@ -34,7 +34,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// gRPC 1.51's text for a GOAWAY with the code ENHANCE_YOUR_CALM and the text too_many_pings.
+// The status text with which a server of gRPC's C core ends its streams when it gets too many
+// pings. It also sends a GOAWAY with too_many_pings, a word that no status message gets.
 const char kTooManyPings[] = "Too many pings";
 
 // The beginning of gRPC 1.51's text for a connection that was not made.

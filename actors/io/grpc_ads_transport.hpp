@@ -11,8 +11,9 @@
 // for credentials anew, so it uses changed certificates (A65).
 //
 // Keepalive pings find a server that vanished without closing the connection. Its stream is closed
-// after keepalive_time + keepalive_timeout. A server may complain of too many pings (a GOAWAY with
-// too_many_pings). That stream ends, and later streams of the transport ping half as often (A8).
+// after keepalive_time + keepalive_timeout. A server may complain of too many pings, and end the
+// stream. If the stream's status then has the text that servers of gRPC's C core write, later
+// streams of the transport ping half as often (A8).
 
 #pragma once
 

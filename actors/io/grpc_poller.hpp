@@ -56,8 +56,8 @@ class GrpcPoller {
     virtual void done(bool ok) = 0;
   };
 
-  /// Keeps the poller's completion queues, and with them gRPC, alive. Each grpc::Channel of
-  /// signalbox has a Hold, so a call needs none.
+  /// Keeps the poller's completion queues, and with them gRPC, alive. Each drop-in channel has a
+  /// Hold (channel/grpc/call_binder), so its calls need none.
   class Hold {
    public:
     /// Takes a hold on the process's poller. If there is no poller, makes one.

@@ -39,7 +39,7 @@ Question question_of(const HealthProber::Target& target, const HealthCheck& chec
   Question question{xds::health_request(grpc.service_name),
                     grpc.authority,
                     std::min<Duration>(check.timeout, std::chrono::hours(24))};
-  // The cluster's name is used only if it is a valid authority.
+  // The cluster's name is used only if it can be the value of a header: printable ASCII.
   if (question.authority.empty() && is_header_value("", target.cluster.str()))
     question.authority = target.cluster.str();
   return question;

@@ -42,7 +42,7 @@ class HealthProber {
   struct Target {
     Peer peer;
     /// The endpoint's cluster. HTTP and gRPC probes use its name as the host if the check has no
-    /// host and the name is valid as a host.
+    /// host and the name is printable ASCII.
     ClusterName cluster;
   };
 
@@ -57,7 +57,8 @@ class HealthProber {
     virtual ~Probe() = default;
 
     /// Begins a probe. `answer` gets the outcome. Precondition: no other probe of this object is in
-    /// progress. Never blocks.
+    /// progress. Does not wait for the outcome, but may wait for a running callback of its attempt
+    /// to connect.
     virtual void begin(Answer answer) = 0;
   };
 

@@ -30,9 +30,10 @@ class SealKeyFile final : private SocketLoop::Handler {
   /// is bad. It never has the file's content.
   using Complain = std::function<void(const std::string& text)>;
 
-  /// Reads the file, and follows its changes from now on. Returns an error if the file is bad; the
-  /// error names the file, and the line if one is bad. Returns RESOURCE_EXHAUSTED if no file
-  /// descriptor is free. `warn` is called like `complain`; unset: no warnings.
+  /// Reads the file, and follows its changes from now on. Returns an error if the file is bad or
+  /// cannot be watched; the error names the file, and the line if one is bad. Returns
+  /// RESOURCE_EXHAUSTED if the file is too long, or if no file descriptor is left for this object's
+  /// thread. `warn` is called like `complain`; unset: no warnings.
   static absl::StatusOr<std::unique_ptr<SealKeyFile>> start(const std::string& path,
                                                             Complain complain,
                                                             Complain warn = nullptr);

@@ -104,7 +104,7 @@ Verdict judge_http(const HealthCheck::Http& check, absl::string_view received) {
 
 std::string http_request(const HealthCheck::Http& check, const HealthProber::Target& target) {
   std::string host = check.host;
-  // The cluster's name is used only if it is a valid host.
+  // The cluster's name is used only if it can be the value of a header: printable ASCII.
   if (host.empty() && is_header_value("host", target.cluster.str())) host = target.cluster.str();
   if (host.empty()) host = target.peer.address.str();
   return absl::StrCat("GET ",

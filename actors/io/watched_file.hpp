@@ -9,8 +9,8 @@
 // be missing for a while. After any event on the path, the text decides whether the file has
 // changed.
 //
-// inotify reports only changes made on this machine. A file of a network file system is read at the
-// start; of changes by other machines only read_again() takes notice.
+// inotify reports only changes made on this machine. After a change by another machine (a network
+// file system) there is no event, so only read_again() is sure to find it.
 
 #pragma once
 
@@ -49,7 +49,8 @@ class WatchedFile {
   /// The text as it was last read.
   const std::string& text() const { return text_; }
 
-  /// The descriptor to poll: it is readable after an event. read_change() may replace it.
+  /// The descriptor to poll: it is readable after an event. read_change() and read_again() may
+  /// replace it.
   int descriptor() const { return descriptor_; }
 
   /// False: the file could not be watched, for example because the system had no watches left. The

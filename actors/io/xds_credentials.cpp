@@ -15,8 +15,9 @@
 namespace signalbox::actors {
 namespace {
 
-// Whether gRPC takes the roots from the system, where the verdict on a certificate looks for them.
-// These variables of gRPC name other places.
+// Whether the environment lets gRPC take the roots from the system, where the verdict on a
+// certificate looks for them. Each of these variables of gRPC can make gRPC look elsewhere. So can
+// grpc_set_ssl_roots_override_callback(), which this function does not see.
 bool has_system_roots() {
   static constexpr std::array kVariables{"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
                                          "GRPC_NOT_USE_SYSTEM_SSL_ROOTS",

@@ -20,8 +20,9 @@ class DumpReply;
 
 namespace signalbox::protocol {
 
-/// Tells a parent that the back-off of a dead child is over: the child may be restarted. `what` is
-/// the parent's name for the child. A subchannel map also sends this message to itself when a timer
+/// Tells a parent that the back-off of a dead child is over: the child may be restarted. The
+/// xds_client waits in the same way after it has stopped an ads_stream. `what` is the parent's name
+/// for the child. A subchannel map also sends this message to itself when a timer
 /// of a subchannel is due.
 struct RestartDue {
   std::string what;

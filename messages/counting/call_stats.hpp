@@ -29,8 +29,9 @@ enum class RetryResult : std::uint8_t {
   kTooLate,     ///< The next attempt would begin after the call's deadline.
 };
 inline constexpr std::size_t kRetryResults = 7;
-/// Why the response to a session's call sets a cookie. kNew: the call had no cookie of the session.
-/// kMoved: the call had one, which is replaced.
+/// Why the response to a session's call sets a cookie. kNew: the call had no cookie that names a
+/// host. kMoved: the call had one, which names other hosts or another cluster. A cookie that is
+/// only sealed anew is not counted.
 enum class CookieSet : std::uint8_t { kNew, kMoved };
 inline constexpr std::size_t kCookieSets = 2;
 /// What became of an endpoint's load report (A51), if something in signalbox wanted one.

@@ -37,7 +37,7 @@ struct CallEnd {
   /// about the endpoint.
   std::optional<int> code;
   /// The load that the endpoint reported in this response (A51). Valid only during ended(). Null:
-  /// the endpoint reported none.
+  /// the endpoint reported none, or the call is one of the drop-in channel, which cannot read it.
   const LoadReport* load = nullptr;
   Instant now{};  ///< The time of the call's end; set only with `load`.
 };

@@ -43,7 +43,7 @@ struct DelayType {
   friend bool operator==(const DelayType&, const DelayType&) = default;
 };
 
-/// "p0:connecting": the priority, then gRPC's word (A121).
+/// "p0:connecting": the priority, then gRPC's word (A121). Without a priority only the word.
 std::string to_string(const DelayType& type);
 
 class CallerStats {

@@ -123,7 +123,7 @@ class LoadBook {
  private:
   struct Entry {
     std::shared_ptr<const ClusterCounts> counts;
-    Instant since;  // The end of the last settled reading.
+    Instant since;  // The end of the last settled reading; before the first: when it was made.
     bool is_in_reading = false;
     bool was_unused = false;  // No policy and no call held its counts at the last reading.
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Striped counters — counting from many threads without sharing a cache line.
+// Striped counters — counting from many threads; each of the first eight writes cache lines of its
+// own.
 //
 //   data-plane threads ─▶ add() on the stripe of the calling thread ─▶ sum() by the collector
 //

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StripedHistogram — how often durations fell between bounds, counted from many threads without
-// sharing a cache line.
+// StripedHistogram — how often durations fell between bounds, counted from many threads.
 //
 //   data-plane threads ─▶ record() on the stripe of the calling thread ─▶ counts() by the collector
 //

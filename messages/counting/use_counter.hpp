@@ -13,10 +13,10 @@
 // line every eighth time. A thread that calls any of a thousand connections touches two pages. A
 // counter costs 136 bytes.
 //
-// take() and give_back() are as costly as an allocation: thread-safe, lock-free, never on the path
-// of a pick. take() tries the block that was used last, and then every block. If no counter is
-// free, it tries no block and makes a new one. Blocks are never freed, so their number is about
-// that of the busiest moment.
+// take() and give_back() are as costly as an allocation, thread-safe, and never on the path of a
+// pick. take() tries the block that was used last, and then every block. If no counter is free, it
+// tries no block and allocates a new one; otherwise neither function takes a lock. Blocks are never
+// freed, so their number is about that of the busiest moment.
 
 #pragma once
 
