@@ -9,7 +9,8 @@
 //   identity  the provider of the client's certificate; may be absent
 //
 // Providers must be instances of the bootstrap's certificate_providers. Other sources of
-// certificates (inline, SDS) are not used, and are errors where a provider is needed. Checks that
+// certificates (inline, SDS) are never used. They are errors if neither a provider nor, for roots,
+// the system's roots are named beside them. Checks that
 // signalbox cannot make are errors too, except typed name matchers beside match_subject_alt_names,
 // which are ignored. A text with a NUL is an error, because names in certificates have been forged
 // with NULs.
