@@ -4,8 +4,8 @@
 //
 //   RuntimeOptions ─▶ [check_options] ─▶ Runtime::start
 //
-// The bootstrap, session_cookies, and the custom policies and filters are checked elsewhere, by the
-// parts that read them.
+// The content of the bootstrap, session_cookies, and the custom policies and filters are checked
+// elsewhere, by the parts that read them.
 
 #pragma once
 

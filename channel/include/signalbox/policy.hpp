@@ -97,7 +97,7 @@ using lb::Published;
 /// One custom policy, to be registered in RuntimeOptions::lb_policies. No field may be empty.
 struct CustomLbPolicy {
   /// The last segment of the TypedStruct's type URL: "com.example.Quorum" for
-  /// "type.googleapis.com/com.example.Quorum". Printable ASCII without spaces, slashes or quotes.
+  /// "type.googleapis.com/com.example.Quorum". Printable ASCII without spaces, '/', '\' and '"'.
   /// Three kinds of names are refused: those of signalbox's own policies, these names with the
   /// suffix "_experimental", and names that begin with "envoy.".
   std::string name;

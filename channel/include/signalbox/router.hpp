@@ -94,7 +94,7 @@ class Registration {
   explicit Registration(std::weak_ptr<channel::OnceWaiter> waiter) : waiter_(std::move(waiter)) {}
 
   /// True: the callback has not run and never will. False: it has run, is running now, or was
-  /// cancelled before.
+  /// cancelled before, or there was no callback to wait for.
   bool cancel() const;
 
  private:

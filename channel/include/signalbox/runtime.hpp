@@ -463,9 +463,9 @@ class Runtime {
   /// Explains where a call would go and why, as JSON (xds/explanation_json.hpp). `target`: a target
   /// that a channel or a router of this runtime has. `method`: "/package.Service/Method".
   /// `headers`: the call's headers, cookies included, with names in lower case. The JSON does not
-  /// quote them; xds/explanation_json.hpp names the exceptions. `seed`: the number from which the
-  /// call's random choices are computed; unset: any. INVALID_ARGUMENT: no channel or router has the
-  /// target; the error lists the targets in use.
+  /// quote their values; xds/explanation_json.hpp names the exceptions. `seed`: the number from
+  /// which the call's random choices are computed; unset: any. INVALID_ARGUMENT: no channel or
+  /// router has the target; the error lists the targets in use.
   absl::StatusOr<std::string> explain_json(
       const std::string& target,
       const std::string& method,
