@@ -97,7 +97,7 @@ void ClientCore::fall_back(Authority& authority) {
 }
 
 // A71: a valid watched resource from a better server makes that server active. This is done before
-// any resource of the response is used, so all of them come from the active server.
+// any resource of the response is used, so each valid one comes from its authority's active server.
 void ClientCore::return_by(const Response& response) {
   const auto is_better = [&](const auto& named) {
     return named.second.uses(response.server) && named.second.active() != response.server;

@@ -45,9 +45,11 @@
 // time may use it.
 //
 // Thread-safe: one Router serves all threads. A Router may outlive its runtime; then every pick
-// fails UNAVAILABLE. pick() and repick() take no lock. A complete pick allocates nothing. It takes
-// a tenth of a microsecond when its data are in the CPU's cache, whatever the number of endpoints.
-// Each route that is tried before the matching route adds 6 ns. Picks that wait or fail allocate.
+// fails UNAVAILABLE. pick() and repick() take no lock, except liburcu's at the first pick of a
+// thread. A complete pick usually allocates nothing: lb/pick/router.hpp names the exceptions. It
+// takes a tenth of a microsecond when its data are in the CPU's cache, whatever the number of
+// endpoints. Each route that is tried before the matching route adds 6 ns. Picks that wait or fail
+// allocate.
 //
 // An endpoint can be picked once it is READY. RuntimeOptions::transport says when that is: by
 // default, when signalbox's gRPC connection to the endpoint is established; with kTcp, for data
