@@ -125,7 +125,7 @@ void ClientCore::return_to(ServerId server, Authority& authority) {
   update_timers(authority);
 }
 
-// The error of the active server, with the errors of the servers before it (K6).
+// The error of the active server, with the errors of the servers before it (K6 of client_core.hpp).
 absl::Status ClientCore::error_of(const Authority& authority) const {
   if (servers_[authority.active()].status.ok()) return absl::OkStatus();
   std::string text;

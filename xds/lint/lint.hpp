@@ -2,7 +2,7 @@
 //
 // lint — warns of probable mistakes in a file of resources that are each valid.
 //
-//   parse_resources_text ─▶ [lint] ─▶ warnings ─▶ `signalbox check`
+//   read_resources ─▶ [lint] ─▶ warnings ─▶ `signalbox check`
 //
 // Two checks, one source file each:
 //   unread_fields  fields that are set, that signalbox does not read, and that change the behaviour

@@ -317,7 +317,7 @@ struct RuntimeOptions {
   std::vector<CustomHttpFilter> http_filters;
 
   /// Sees the program's calls, for an exporter of traces: attempts, delays and their reasons. See
-  /// call_observer.hpp for threads and rules, and examples/opentelemetry. Null: none, at no cost.
+  /// call_observer.hpp for threads, rules and costs, and examples/opentelemetry. Null: none.
   std::shared_ptr<CallObserver> call_observer;
 
   LatencyBuckets latency_buckets = LatencyBuckets::kShort;
