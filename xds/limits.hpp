@@ -61,7 +61,8 @@ struct Limits {
   std::size_t max_any_nesting = kMaxAnyNesting;
   /// Nested load_balancing_policy messages (A52).
   std::size_t max_lb_policy_nesting = kMaxLbPolicyNesting;
-  /// Health checks of one cluster. Each check is run against each endpoint of the cluster.
+  /// Health checks of one cluster. Each check is run against each endpoint of the cluster that is
+  /// probed.
   std::size_t max_health_checks = kMaxHealthChecks;
   /// Resources in one response, or in one resource file.
   std::size_t max_resources = kMaxResources;

@@ -70,7 +70,8 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// Returns the handler's response, or 503 while clients have too many bytes left to read.
+  /// Returns the handler's response, or 503 if clients would then have more than kMaxWaitingBytes
+  /// of responses left to read. A single response may be larger.
   AdminResponse respond(AdminRequest request);
 
   /// The bytes of all responses that have not ended. A response ends when all of it has been sent,

@@ -75,7 +75,8 @@
 
 namespace signalbox::channel {
 
-/// The only batch of a unary call's first attempt.
+/// The first batch of a unary call's first attempt. It is the only batch if the stub also receives
+/// everything in it: is_whole().
 struct UnaryBatch {
   grpc::ByteBuffer request;
   /// The batch; null: unknown, because an interceptor answers the call instead of a server, or has

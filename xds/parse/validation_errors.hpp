@@ -116,7 +116,8 @@ class ValidationErrors {
   std::size_t count_ = 0;
 };
 
-/// `"text"` for an error message: long texts are shortened, unprintable characters escaped.
+/// `"text"` for an error message. Long texts are shortened. Control characters, quotes, backslashes
+/// and, in a text that is not UTF-8, all bytes beyond ASCII are escaped.
 std::string in_quotes(absl::string_view text);
 
 }  // namespace signalbox::xds
