@@ -4,8 +4,8 @@
 //
 //   RuntimeOptions ─▶ [check_options] ─▶ Runtime::start
 //
-// The bootstrap, session_cookies, and the custom policies and filters are checked elsewhere, by the
-// parts that read them.
+// The content of the bootstrap, session_cookies, and the custom policies and filters are checked
+// elsewhere, by the parts that read them.
 
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace signalbox::channel {
 
-/// Checks the other options that can be invalid. INVALID_ARGUMENT names one invalid option, the
-/// rule, and the value that was found.
+/// Checks the other options that can be invalid. INVALID_ARGUMENT names one of the invalid options
+/// and its fault.
 absl::Status check_options(const RuntimeOptions& options);
 
 /// Checks a default authority. INVALID_ARGUMENT if it is no valid value of the header :authority.

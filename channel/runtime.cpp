@@ -331,8 +331,8 @@ ParseOptionsPtr lasting_parse_options(const RuntimeOptions& options,
   return lasting;
 }
 
-// Called for each response of a control plane, because the environment variables that change the
-// parser's rules are read each time (A75-8).
+// Called for each response of a control plane and for each plan, because the environment variables
+// that change the parser's rules are read each time (A75-8).
 xds::ParseOptions parse_options(const xds::ParseOptions& lasting, bool trusted_server) {
   return xds::parse_options_from(
       [](const char* name) { return std::getenv(name); }, trusted_server, lasting);

@@ -78,7 +78,8 @@ class Target final : public ConnectivitySource, public std::enable_shared_from_t
     return port_ == nullptr ? nullptr : port_->status.get();
   }
 
-  /// The channel actor has published a snapshot; never blocks.
+  /// The channel actor has published a snapshot. Takes locks for a moment only, and waits for
+  /// nothing else.
   void published(ConnectivityState state);
 
   // The functions of ConnectivitySource.

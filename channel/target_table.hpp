@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TargetTable — the targets of a runtime that channels and routers hold, by name.
+// TargetTable — the targets of a runtime that are in use, by name: a channel, a router or one of
+// their calls holds the target.
 //
 //   Runtime::channel, router ─▶ find_or_make() ─▶ [TargetTable] ─┬▶ in_use() ─▶ status, dump
 //                                                                └▶ ready(), readiness() ─▶ /ready
@@ -33,14 +34,14 @@ class TargetTable {
   /// Returns the target of this name, or else the target that `make` returns, which must be open.
   std::shared_ptr<Target> find_or_make(const std::string& name, Make make);
 
-  /// The targets that a channel or a router holds, in the order of their names.
+  /// The targets in use, in the order of their names.
   std::vector<std::pair<std::string, std::shared_ptr<Target>>> in_use() const;
 
   /// Whether calls of the target can be sent; with an empty `name`, whether those of every target
-  /// can. nullopt: no channel and no router holds the target.
+  /// in use can. nullopt: the target is not in use.
   std::optional<bool> ready(absl::string_view name) const;
 
-  /// Whether calls can be sent, for each target that a channel or a router holds.
+  /// Whether calls can be sent, for each target in use.
   std::map<std::string, bool> readiness() const;
 
  private:

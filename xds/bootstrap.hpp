@@ -124,8 +124,8 @@ struct BootstrapEnvironment {
 
 using BootstrapSource = std::variant<BootstrapFile, BootstrapText, BootstrapEnvironment>;
 
-/// INVALID_ARGUMENT: the text is no valid bootstrap. Every error text begins with `source_name`: a
-/// path, or the name of a variable.
+/// INVALID_ARGUMENT: the text is no valid bootstrap. Every error text begins with `source_name`,
+/// such as a path or the name of a variable.
 absl::StatusOr<Bootstrap> parse_bootstrap(absl::string_view json_text,
                                           absl::string_view source_name);
 

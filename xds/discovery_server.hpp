@@ -12,8 +12,8 @@
 // client. A change is pushed to the streams that want one of the changed names. A stream's first
 // request of a type is answered, and so is a later request with a new name. There is no answer if
 // none of the new names exists, unless the type is listeners or clusters, or the server reports
-// absent resources (see the constructor). record() keeps a history of the clients' requests, for
-// tests.
+// absent resources (see the constructor). record() is a history of the clients' requests, for tests
+// and for the shells: file_ads_transport reports NACKs from it.
 //
 // Invariants
 //   D1  A response has every resource of its type that the stream wants and the server has.

@@ -109,7 +109,7 @@ class JsonCounter final : public nlohmann::json_sax<json> {
 };
 
 // Counts the values of YAML documents without storing them. If there are too many values, it skips
-// the rest of the input: yaml-cpp has no other way to stop parsing.
+// the rest of the input, because yaml-cpp has no function that stops its parser.
 class CountingHandler final : public YAML::EventHandler {
  public:
   using Mark = YAML::Mark;

@@ -10,7 +10,8 @@
 //    "address": "ip:port", "delay_seconds": 0, "status": {"code": "UNAVAILABLE", "message": "…"},
 //    "steps": [{"part": "…", "decision": "…", "reason": "…", "source": "…"}, …]}
 //
-// Strings without a value are "". The JSON quotes no header and no cookie, with these exceptions:
+// Strings without a value are "". The JSON has names of headers. It quotes no value of a header and
+// no cookie, with these exceptions:
 // - It has the numbers that the fault filter takes from headers: delay, percentage and status.
 // - It has those addresses of a cookie that are endpoints of the cluster.
 // - A filter or a policy of the program's own may quote what it reads.

@@ -61,12 +61,14 @@ struct Limits {
   std::size_t max_any_nesting = kMaxAnyNesting;
   /// Nested load_balancing_policy messages (A52).
   std::size_t max_lb_policy_nesting = kMaxLbPolicyNesting;
-  /// Health checks of one cluster. Each check is run against each endpoint of the cluster.
+  /// Health checks of one cluster. Each check is run against each endpoint of the cluster that is
+  /// probed.
   std::size_t max_health_checks = kMaxHealthChecks;
   /// Resources in one response, or in one resource file.
   std::size_t max_resources = kMaxResources;
-  /// Memory of all decoded messages of one response, in bytes. It is estimated before the messages
-  /// are decoded. A plain endpoint takes some 400 bytes.
+  /// Memory of all decoded resources of one response together, in bytes. A message inside an Any
+  /// counts here by its bytes alone; once decoded, each such message has the same limit on its own.
+  /// The memory is estimated before anything is decoded. A plain endpoint takes some 400 bytes.
   std::size_t max_decoded_memory = kMaxDecodedMemory;
   /// Different RE2 patterns in one response.
   std::size_t max_regexes = kMaxRegexes;

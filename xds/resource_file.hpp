@@ -17,9 +17,10 @@
 // in every Any. YAML may use anchors and aliases. A field that signalbox's messages lack is an
 // error, so that misspelt fields are found.
 //
-// The first sixteen errors of a file are reported together; further errors are only counted. Each
-// error names the file, the line (YAML), the index of the resource, and the field. Resources are
-// validated by xds/parse, as the resources of a server are, and not here.
+// Each resource has at most one error here. The first sixteen errors of a file's resources are
+// reported together; further errors are only counted. Each of them names the file, the line (YAML),
+// the index of the resource, and the field if one is at fault. xds/parse validates the resources
+// later, as it validates the resources of a server.
 
 #pragma once
 

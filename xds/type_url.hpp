@@ -7,7 +7,7 @@
 //        │  ▼
 //   type.googleapis.com/envoy.config.cluster.v3.Cluster     in an Any, on the wire or in a file
 //
-// The other files of xds/ build and split type URLs by these functions. The type resolver applies
+// Files of xds/ build and split type URLs by these functions. The type resolver applies
 // this conversion inside protobuf's JSON conversion, so that `@type` has the API's spelling at any
 // depth. The spelling with the prefix (`signalbox.envoy…`) is refused.
 

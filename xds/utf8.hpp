@@ -5,7 +5,7 @@
 //
 //   bytes ─▶ decode, refused ─▶ [find_bad_text] ─▶ "eds_cluster_config.service_name" ─▶ NACK
 //
-// The search runs only after protobuf has refused a message, so valid messages cost nothing.
+// The search runs only after a message was refused, so valid messages cost nothing.
 // Invalid bytes inside an Any are found when the Any is decoded.
 //
 // Source: protobuf's language guide (a string field must be UTF-8).

@@ -5,10 +5,10 @@
 //   listening socket ─▶ HttpDoor ─┬ any path ──────▶ [slow lane] ─┐
 //                                 └ the quick path ▶ [quick lane] ┴▶ handler(AdminRequest)
 //
-// The server has three threads, which sleep while there are no requests: the HttpDoor's, and one
-// for each lane. A lane answers one request after another, so a long response delays only the
-// requests of its own lane. Without a quick path there is only the slow lane. The destructor cuts
-// off open connections, and waits for handlers that are running.
+// The server has a thread for the HttpDoor and one for each lane: three threads, or two without a
+// quick path, because there is only the slow lane then. They sleep while there are no requests. A
+// lane answers one request after another, so a long response delays only the requests of its own
+// lane. The destructor cuts off open connections, and waits for handlers that are running.
 //
 // Limits of one server, beside those of its HttpDoor: each lane has at most kMaxConnections
 // connections at a time, and a further connection gets 503. A request larger than
@@ -49,7 +49,8 @@ class HttpServer {
   static constexpr std::size_t kMaxConnectionBytes = HttpDoor::kLongestHeaders;
   static constexpr std::size_t kMaxWaitingBytes = std::size_t{64} << 20U;
 
-  /// Sent with every response: a browser runs no script, and loads nothing from elsewhere.
+  /// Sent with every response to a handled request, but not when the HttpDoor or the HTTP library
+  /// refuses a request: a browser runs no script, and loads nothing from elsewhere.
   static constexpr char kContentSecurityPolicy[] =
       "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
       "frame-ancestors 'none'";
@@ -69,7 +70,8 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// Returns the handler's response, or 503 while clients have too many bytes left to read.
+  /// Returns the handler's response, or 503 if clients would then have more than kMaxWaitingBytes
+  /// of responses left to read. A single response may be larger.
   AdminResponse respond(AdminRequest request);
 
   /// The bytes of all responses that have not ended. A response ends when all of it has been sent,

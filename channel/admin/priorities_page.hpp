@@ -21,7 +21,7 @@
 
 namespace signalbox::channel {
 
-/// A time in which one priority carried the calls.
+/// A time in which the same priority carried the calls, or no priority did.
 struct TimelineSegment {
   WallTime begin;
   WallTime end;

@@ -64,7 +64,7 @@ std::string locality_text(const LocalityName& name) {
   return text.empty() ? "–" : text;
 }
 
-// "endpoint", "3 endpoints".
+// "1 endpoint", "3 endpoints".
 std::string count(std::size_t number, absl::string_view noun) {
   return absl::StrCat(number, " ", noun, number == 1 ? "" : "s");
 }

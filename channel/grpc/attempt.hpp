@@ -72,7 +72,8 @@ class AttemptedCall : public grpc::internal::CallHook {
   /// Whether the application has cancelled the context.
   virtual bool is_cancelled() const = 0;
 
-  /// The call waits with this intent's pick, for this reason. Called again when the reason changes.
+  /// The call waits with this intent's pick, for this reason. Called again after each later pick
+  /// with which the call still waits, for the same reason or another.
   virtual void waits(const CallBinder& binder,
                      const CallIntent& intent,
                      DelayType type,

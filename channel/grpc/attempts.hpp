@@ -9,7 +9,7 @@
 //
 // Serves unary calls and streams alike. Attempts holds the attempt's lb::Pick from the binding to
 // the status (D1 of grpc_channel.hpp), counts the attempt in the cluster's CallStats and the call
-// in its CallRecord, and adds the session's cookie to the server's response (D5).
+// in its CallRecord, and adds the session's cookie to the server's response (D5 there).
 
 #pragma once
 

@@ -171,7 +171,7 @@ class CallBinder final : public grpc::internal::CallHook,
   bool is_callback_cq(const grpc::CompletionQueue* cq) const { return cq == callback_cq_; }
 
   /// The queue of the callback API. Its first use starts threads of gRPC, which wait for events on
-  /// the sockets of the whole process. These threads then also take the responses of all other
+  /// the sockets of the whole process. These threads can then also take the responses of other
   /// calls, before the threads that wait for these responses. So only calls of the callback API may
   /// use this queue.
   grpc::CompletionQueue* callback_cq();

@@ -90,7 +90,7 @@ class CallInterceptor final : public grpc::experimental::Interceptor, public Att
   /// The waiting call that replaces this one if the connection died before the first batch.
   std::shared_ptr<QueuedCall> queued_;
   Filler filler_{*this};
-  UnaryBatch unary_;  ///< A unary call's only batch, while no attempt has failed.
+  UnaryBatch unary_;  ///< A unary call's first batch, while no attempt has failed.
   std::shared_ptr<RetriedCall> owned_retried_;
   /// Null while no RetriedCall is needed: the call has had no attempt, or the call is unary, one
   /// batch is the whole call, and no second attempt has followed.

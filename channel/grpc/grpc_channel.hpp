@@ -11,8 +11,8 @@
 //   D1  A picked call holds its lb::Pick until the call ends, and no longer.
 //   D2  A call that certainly never reached a connection is picked again instead of failed, up to
 //       100 times (lb::RetryState::kMostUnsent), unless its request is too large to be kept. A call
-//       that its route's retry policy covers is made again after a back-off, until the server has
-//       responded.
+//       that its route's retry policy covers is made again after a back-off, as often as the policy
+//       allows, but not once the server has responded.
 //   D3  A call's interceptors are made once, in the application's context, and see each step of the
 //       call once, whether or not the call waits, and however often it is picked.
 //   D4  The channel may be destroyed while calls run or wait; these calls go on. Once the wait list

@@ -75,7 +75,8 @@
 
 namespace signalbox::channel {
 
-/// The only batch of a unary call's first attempt.
+/// The first batch of a unary call's first attempt. It is the only batch if the stub also receives
+/// everything in it: is_whole().
 struct UnaryBatch {
   grpc::ByteBuffer request;
   /// The batch; null: unknown, because an interceptor answers the call instead of a server, or has
@@ -165,7 +166,8 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
 
   std::mutex mutex_;  ///< Guards the members below.
   /// True: the call is settled, no batch is left in batches_, and the application still receives
-  /// the headers itself. So fill() and intercept() have nothing to do, and take no lock.
+  /// the headers itself. So fill() only passes the batch to the current call, intercept() has
+  /// nothing to do, and neither takes a lock.
   std::atomic<bool> is_quiet_{false};
   State state_ = State::kOpen;
   Step step_ = Step::kHeaders;

@@ -52,8 +52,8 @@ class TracedCall {
     return tracing == nullptr ? nullptr : begin_traced(tracing, method, context, at);
   }
 
-  /// If the call was started and has not ended, the application has given it up: tells the observer
-  /// that the call ends CANCELLED.
+  /// A call that was started and has not ended counts as given up by the application: tells the
+  /// observer that the call ends CANCELLED.
   ~TracedCall();
   TracedCall(const TracedCall&) = delete;
   TracedCall& operator=(const TracedCall&) = delete;

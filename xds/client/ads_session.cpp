@@ -322,8 +322,8 @@ void AdsSession::send(Live& live,
     const bool adds = !std::ranges::includes(asked.names, names);
     asked.change = adds ? RequestTurn::Change::kAdds : RequestTurn::Change::kRemoves;
   }
-  // S6: since the last request and the last accepted response, there was a time when no name was
-  // wanted. So this request must have no version.
+  // S6: since the last request, or since the last accepted response if that came later, there was a
+  // moment when no name was wanted. So this request must have no version.
   if (asked.was_empty && !names.empty()) versions_.erase(type);
   DiscoveryRequest request;
   request.type = type;

@@ -124,8 +124,8 @@ class AdsSession {
     // Names that the client gave up in requests that the server may ignore, because they were made
     // while a response was being decoded and may have an old nonce (S10).
     std::set<std::string> unseen;
-    // Whether at some time since the last request and the last accepted response no name was wanted
-    // (S6).
+    // Whether no name was wanted at some moment since the later of two events: the last request was
+    // made, the last response was accepted (S6).
     bool was_empty = false;
     std::string nonce;
     std::optional<Refused> refused;

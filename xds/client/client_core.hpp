@@ -14,9 +14,9 @@
 // unnamed authority, which has the bootstrap's own servers. An authority uses its first server. It
 // uses the next server too if the active server has failed and a watched resource has neither a
 // value nor an error yet (A71). The client returns to a better server when that server sends a
-// valid resource, or when the active server has failed and the better server is reachable. The
-// client then leaves the servers after the better one. Authorities with the same server share its
-// stream.
+// valid resource, when the active server has failed and the better server is reachable, or when no
+// resource of the authority is watched any more. The client then leaves the servers after the
+// better one. Authorities with the same server share its stream.
 //
 // Invariants
 //   K1  A resource is subscribed to once at each server that its authority uses, however many

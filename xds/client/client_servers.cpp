@@ -97,7 +97,7 @@ void ClientCore::fall_back(Authority& authority) {
 }
 
 // A71: a valid watched resource from a better server makes that server active. This is done before
-// any resource of the response is used, so all of them come from the active server.
+// any resource of the response is used, so each valid one comes from its authority's active server.
 void ClientCore::return_by(const Response& response) {
   const auto is_better = [&](const auto& named) {
     return named.second.uses(response.server) && named.second.active() != response.server;
@@ -125,7 +125,7 @@ void ClientCore::return_to(ServerId server, Authority& authority) {
   update_timers(authority);
 }
 
-// The error of the active server, with the errors of the servers before it (K6).
+// The error of the active server, with the errors of the servers before it (K6 of client_core.hpp).
 absl::Status ClientCore::error_of(const Authority& authority) const {
   if (servers_[authority.active()].status.ok()) return absl::OkStatus();
   std::string text;

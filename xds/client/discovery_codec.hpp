@@ -5,7 +5,7 @@
 //   ads_session ─▶ DiscoveryRequest ─▶ bytes        bytes ─▶ ResponseDecoder ─▶ ads_session
 //
 // The decoder is injected (decode_in_parts of xds/parse, or a test's own), so that AdsSession
-// does not depend on resource types.
+// does not depend on the parsers of resources.
 
 #pragma once
 

@@ -5,7 +5,7 @@
 //   client_core ─▶ [ResourceCache]
 //
 // Invariants
-//   C1  Between two steps of the client, exactly the watched resources have an entry.
+//   C1  Between two steps of the client, the watched resources have an entry, and no others have.
 //   C2  A resource without a value and without an error is awaited.
 //   C3  Keys are canonical (resource_name.hpp): all spellings of one name share an entry.
 //   C4  The time to visit the resources of one authority grows with their number. The time to count

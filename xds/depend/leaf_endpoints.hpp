@@ -5,7 +5,7 @@
 //   EDS resource ─┐
 //   DNS answer ───┴▶ [leaf_endpoints] ─▶ XdsConfig
 //
-// A locality that is unchanged since the previous generation keeps its pointer. If nothing has
+// A locality that is equal to one of the previous Endpoints keeps its pointer. If nothing has
 // changed, the whole Endpoints keeps its pointer (X3 of messages/xds_config.hpp).
 //
 // Source: gRFC A37 (A37-20, A37-25), A61 (all addresses of a name are one endpoint).

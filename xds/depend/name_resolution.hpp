@@ -56,7 +56,7 @@ class NameResolution {
   /// The last successful answer; null: there was none.
   const EndpointsPtr& endpoints() const { return endpoints_; }
 
-  /// The error of the last look-up; empty: it succeeded, or the first look-up still runs.
+  /// The error of the last look-up that has ended; empty: it succeeded, or none has ended.
   const std::string& error() const { return error_; }
 
  private:

@@ -77,7 +77,7 @@ class WatchedResources {
   const Watched<Listener>& listener() const { return listener_; }
 
   /// The name of the watched RDS resource. Empty: no RDS resource is named, because the listener
-  /// has inline routes, is for servers, or is missing.
+  /// has inline routes, is for servers, or has no value.
   const std::string& route_name() const { return route_name_; }
 
   const Watched<RouteConfig>& route_config() const { return route_config_; }

@@ -2,12 +2,13 @@
 //
 // lint — warns of probable mistakes in a file of resources that are each valid.
 //
-//   parse_resources_text ─▶ [lint] ─▶ warnings ─▶ `signalbox check`
+//   read_resources ─▶ [lint] ─▶ warnings ─▶ `signalbox check`
 //
 // Two checks, one source file each:
 //   unread_fields  fields that are set, that signalbox does not read, and that change the behaviour
 //                  of Envoy; values that signalbox does not act on
-//   loose_ends     names without a resource, clusters without endpoints, domains without a target
+//   loose_ends     names without a resource, resources without a user, endpoints that get no calls,
+//                  domains without a target, session cookies without a route
 //
 // The file is assumed to be the complete configuration, as with the bootstrap's
 // "signalbox.resources". A warning never refuses a resource: it says what will happen to calls.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds references between the resources of a file that lead nowhere, and route configurations that
-// no listener uses.
+// Finds references between the resources of a file that lead nowhere, route configurations that no
+// listener uses, and endpoints that can get no calls.
 //
 //   listener ─▶ routes ─▶ cluster ─▶ leaves ─▶ endpoints
 //      │           └─ domains must match a target, which is the name of a listener

@@ -182,7 +182,7 @@ void look_at_tls_checks(const ClusterProto& cluster,
 }
 
 // The one endpoint of a LOGICAL_DNS cluster is the address alone (gRFC A37). Weights, the locality,
-// its priority and metadata are left out here: with one endpoint they change nothing in Envoy
+// its priority and metadata cause no warning: with one endpoint they change nothing in Envoy
 // either.
 void look_at_dns_endpoint(const ClusterProto& cluster,
                           const std::string& path,

@@ -74,7 +74,8 @@ void write(const ClusterLoad& load, endpoint::ClusterStats& stats) {
     write(locality, *stats.add_upstream_locality_stats());
 }
 
-// Refuses a response with names that would take much more memory than its bytes.
+// Refuses a response with more than kMostLoadClusters names. Decoded names can take much more
+// memory than their bytes, so they are counted before the response is decoded.
 absl::Status check_size(absl::string_view bytes) {
   WireReader reader(bytes);
   std::size_t names = 0;
@@ -90,8 +91,8 @@ absl::Status check_size(absl::string_view bytes) {
                                                    "send_all_clusters"));
 }
 
-// The interval that the server asks for, which the caller limits. Extreme values are lowered to
-// twice kLongestInterval, so that the conversion cannot overflow.
+// The interval that the server asks for, which the caller limits. Its seconds are clamped to twice
+// kLongestInterval, positive or negative, so that the conversion cannot overflow.
 Duration interval_of(const LoadStatsResponse& message) {
   const auto& asked = message.load_reporting_interval();
   constexpr std::int64_t most = 2 * (kLongestInterval / std::chrono::seconds(1));

@@ -33,7 +33,8 @@ struct LoadOrder {
 
 struct DecodedLoadOrder {
   LoadOrder order;
-  /// The parts of the response that are not obeyed, and what is done instead.
+  /// Remarks: parts of the response that are not obeyed, with what is done instead; and that the
+  /// response asks for no load.
   std::vector<std::string> notes = {};
 };
 

@@ -137,8 +137,8 @@ void LrsSession::leave(StreamPace::Ending ending, Instant now) {
   state_ = Waiting{start_timer("reopen", pace_.closed(ending, now))};
 }
 
-// Closes the stream: no cluster in use has its load reported to this server, and either all load is
-// reported or the server has not answered.
+// Closes the stream: no cluster in use has its load reported to this server, and either all load
+// that the server asked for is reported, or the server has not answered.
 void LrsSession::rest(const Live& live) {
   effects_.emplace_back(CloseStream{live.stream});
   state_ = Idle{};
@@ -167,7 +167,7 @@ void LrsSession::schedule(Live& live, Instant now) {
   live.timer = start_timer("report", std::max(due - now, Duration::zero()));
 }
 
-// The timer has elapsed: a report is due, or the server has not answered for a while.
+// Begins the report that is due, or checks a server that has not answered for a while.
 void LrsSession::look(Live& live, Instant /*now*/) {
   if (!live.order) {
     effects_.emplace_back(ReadLoad{std::nullopt});

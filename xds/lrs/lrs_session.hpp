@@ -29,8 +29,8 @@
 //       counts are not reported again, when the transport has written its report. There is no
 //       answer to a report, so "written" is the best that can be known. A stream that ends before
 //       leaves the reading unsettled, and the next report of the next stream has its counts.
-//   R5  A report without counts is sent once after a report with counts, or as the first report of
-//       a stream. Further reports without counts are not sent.
+//   R5  While a cluster is in use, a report without counts is sent once after a report with counts,
+//       or as the first report of a stream. Further reports without counts are not sent.
 //   R6  Streams are opened as far apart as those of ADS (StreamPace).
 //   R7  A response that cannot be read ends the stream.
 //
@@ -88,7 +88,7 @@ class LrsSession {
     std::variant<Nothing, FirstRequest, Report> unwritten = FirstRequest{};
     bool is_due = false;     // A report is due, and an unwritten request is in its way (R3).
     bool was_empty = false;  // The last report had no counts (R5).
-    Instant reported_at;     // When the last reading came, or the stream opened.
+    Instant reported_at;     // When the last reading for a report came, or the stream opened.
     TimerId timer = {};
   };
 
@@ -123,7 +123,8 @@ class LrsSession {
   State state_;
   std::uint64_t streams_ = 0;
   std::uint64_t timers_ = 0;
-  // The notes that were reported. An equal note is not reported again.
+  // The notes that were reported; cleared when there are kMostTold of them. A note that is equal to
+  // one of these is not reported again.
   std::set<std::string> told_;
   // The last failure since the last response. The next response removes it from told_, so that the
   // same failure is reported again if it comes back.

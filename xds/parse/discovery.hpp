@@ -18,11 +18,10 @@
 
 namespace signalbox::xds {
 
-/// Sets `cluster.discovery` to the kind that the cluster's type asks for, and adds an error at each
-/// field that is missing or invalid. Errors: an unknown type, EDS from a source other than ADS or
-/// self, LOGICAL_DNS without exactly one endpoint, and an aggregate without clusters or with more
-/// than max_clusters. `cluster.discovery` has no meaning if there is an error. `top` is the
-/// cluster's field.
+/// Sets `cluster.discovery` to the kind that the cluster's type asks for, or adds an error at a
+/// field that is missing or invalid. Errors are, for example: an unknown type, EDS from a source
+/// other than ADS or self, LOGICAL_DNS without exactly one endpoint, an aggregate without clusters.
+/// `cluster.discovery` has no meaning if there is an error. `top` is the cluster's field.
 void parse_discovery(const envoy::config::cluster::v3::Cluster& proto,
                      Cluster& cluster,
                      const Field& top);

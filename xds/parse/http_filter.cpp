@@ -249,7 +249,7 @@ FilterOverrides parse_filter_overrides(
     const ::google::protobuf::Map<std::string, ::google::protobuf::Any>& overrides,
     const Field& parent) {
   FilterOverrides parsed;
-  // protobuf's map order differs between two parses of the same bytes. Sorting keeps errors equal.
+  // protobuf's map order may differ between two parses of equal bytes. Sorting keeps errors equal.
   std::map<absl::string_view, const ::google::protobuf::Any*> in_order;
   for (const auto& [name, config] : overrides)
     in_order.emplace(name, &config);

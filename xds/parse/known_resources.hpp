@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KnownResources — the last response of each type, so that repeated resources are not parsed again.
+// KnownResources — the valid resources of the last response of each type, so that repeated
+// resources are not parsed again.
 //
 //   ResponseParser ─▶ find(bytes) ─▶ the resource as it was parsed, by the same pointer
 //                  ─▶ keep(response)
 //
 // A response often has all requested resources of its type, though only one of a thousand has
-// changed. Equal bytes mean an equal resource. An unchanged resource therefore costs one look-up,
-// and the code that uses the parsed resource recognises it by its pointer.
+// changed. Equal bytes mean an equal resource. An unchanged resource is therefore weighed and
+// looked up, but not parsed. Code that uses the parsed resource recognises it by its pointer.
 //
 // Invariants
 //   R1  Only valid resources are kept. An invalid resource is parsed again, and its error is

@@ -64,7 +64,7 @@ LbConfigPtr leaf(const Extension& extension, std::size_t, const Field& field) {
   return parse(extension, field);
 }
 
-// The registry (A52): a row for each policy that a cluster may name.
+// The registry (A52): a row for each built-in policy that a cluster may name by an Envoy message.
 struct KnownPolicy {
   absl::string_view type;
   absl::string_view name;  ///< The name in ParseOptions::lb_policies.

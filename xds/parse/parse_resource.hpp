@@ -5,8 +5,8 @@
 //   Any of a response ───────▶ [parse_resource] ─▶ ReceivedResource ─▶ ResponseParser
 //   Any of a resource file ──▶ [parse_resource] ─▶ ReceivedResource
 //
-// An invalid resource does not affect other resources: all valid resources of a response are used,
-// even if the response is NACKed (A46).
+// All valid resources of a response are used, even if the response is NACKed because of other
+// resources (A46).
 //
 // Source: gRFC A27, A46; the xDS transport protocol (Resource wrapper, error_detail).
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RegexBudget — compiles each pattern of one response once, and limits all patterns together.
+// RegexBudget — compiles each pattern of one response at most once, and limits all patterns
+// together.
 //
 //   parse_regex ─▶ [RegexBudget::judge] ─▶ valid, or the error of the pattern
 //

@@ -3,7 +3,7 @@
 // ResponseParser — parses one DiscoveryResponse part by part.
 //
 //   bytes ─▶ [ResponseParser] ─▶ go_on() … go_on() ─▶ DecodedResponse ─▶ ads_session
-//              │  the envelope is read as views: unparsed entries cost no objects
+//              │  the envelope is read as views: protobuf makes no objects of unparsed entries
 //              └▶ parse_resource, one resource after the other
 //
 // A response of many megabytes takes seconds to parse. The caller can do other work between two

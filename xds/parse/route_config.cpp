@@ -24,7 +24,7 @@ using RouteProto = envoy::config::route::v3::Route;
 using VirtualHostProto = envoy::config::route::v3::VirtualHost;
 using envoy::config::route::v3::RouteConfiguration;
 
-// "*", "*.suffix", "prefix.*" or a whole name: one star at most, at one end.
+// "*", "*suffix", "prefix*" or a whole name: one star at most, at one end.
 bool is_domain_pattern(absl::string_view domain) {
   const std::size_t star = domain.find('*');
   if (star == absl::string_view::npos) return !domain.empty();

@@ -9,10 +9,15 @@
 //   identity  the provider of the client's certificate; may be absent
 //
 // Providers must be instances of the bootstrap's certificate_providers. Other sources of
-// certificates (inline, SDS) are not used, and are errors where a provider is needed. Checks that
-// signalbox cannot make are errors too, except typed name matchers beside match_subject_alt_names,
-// which are ignored. A text with a NUL is an error, because names in certificates have been forged
-// with NULs.
+// certificates (inline, SDS) are never used. They are errors if neither a provider nor, for roots,
+// the system's roots are named beside them.
+//
+// These fields ask for something that signalbox does not support, and are errors:
+// verify_certificate_spki, verify_certificate_hash, require_signed_certificate_timestamp, crl,
+// custom_validator_config, tls_params, custom_handshaker, and match_typed_subject_alt_names without
+// match_subject_alt_names. Typed matchers beside match_subject_alt_names are ignored.
+//
+// A text with a NUL is an error, because names in certificates have been forged with NULs.
 //
 // Source: gRFC A29 (CommonTlsContext), A82 (system roots).
 

@@ -9,9 +9,9 @@
 //                                  must not bypass its proxy                              (A86)
 //   anything else                  an error: plaintext must not replace another transport
 //
-// Fields of CommonTlsContext without a meaning in gRPC are ignored. Fields that demand a check or a
-// setting that signalbox does not support are errors, so that connections are not less safe than
-// configured; tls.hpp names an exception.
+// tls.hpp lists the fields of CommonTlsContext that demand a check or a setting that signalbox does
+// not support. They are errors, so that connections are not less safe than configured. Other fields
+// without a meaning in gRPC are ignored.
 //
 // Source: gRFC A29, A82 (system roots), A86.
 

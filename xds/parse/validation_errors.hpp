@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ValidationErrors — collects all errors of one resource, each with the path of its field.
+// ValidationErrors — collects the errors of one resource, each with the path of its field. The
+// first kMaxListedErrors errors are listed; further errors are counted.
 //
 //   parser ─▶ errors.at("load_assignment").add("must be set") ─▶ status ─▶ NACK
 //
-// A Field is a place in the resource. Parsers create it as an argument or a local, at no cost until
-// an error is added. It refers to its parent and to its name, so both must outlive it. For that
-// reason at() on a temporary does not compile. A path of several steps is given as one name:
-// at("load_assignment.endpoints"). A Field also gives access to the ParseOptions.
+// A Field is a place in the resource. Parsers create it as an argument or a local. Its path becomes
+// a text only when an error is added. It refers to its parent and to its name, so both must outlive
+// it. For that reason at() on a temporary does not compile. A path of several steps is given as one
+// name: at("load_assignment.endpoints"). A Field also gives access to the ParseOptions.
 
 #pragma once
 
@@ -115,7 +116,8 @@ class ValidationErrors {
   std::size_t count_ = 0;
 };
 
-/// `"text"` for an error message: long texts are shortened, unprintable characters escaped.
+/// `"text"` for an error message. Long texts are shortened. Control characters, quotes, backslashes
+/// and, in a text that is not UTF-8, all bytes beyond ASCII are escaped.
 std::string in_quotes(absl::string_view text);
 
 }  // namespace signalbox::xds

@@ -52,9 +52,8 @@ std::string why_undecodable(absl::string_view what,
                             absl::string_view bytes,
                             const ::google::protobuf::Descriptor& type);
 
-/// Refuses a resource, because decode() could not decode its bytes as `what`. `partial` is the
-/// message that decode() left. `name` is the resource's name in it, or empty if it could not be
-/// read.
+/// Refuses a resource, because its bytes are not `what`. `partial` is a message of the expected
+/// type; only its type is used. `name` is the resource's name, or empty if it could not be read.
 ReceivedResource undecodable(absl::string_view type,
                              absl::string_view what,
                              absl::string_view bytes,

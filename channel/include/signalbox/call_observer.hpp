@@ -19,7 +19,8 @@
 //   - The picked connection may die before the call is sent. The attempt then goes on, with another
 //     delay.
 //   - A CallTrace is destroyed without call_ended() if its call was never started, or if an
-//     interceptor of the program answered the call.
+//     interceptor of the program answered a call that had not waited. If such a call had waited, it
+//     ends CANCELLED here, whatever the interceptor's answer is.
 //
 // Channels report every call, made with any of gRPC's APIs. The Pick API reports the picks of
 // pick_until() and pick_async() that have to wait, each as a call without attempts: the program

@@ -72,7 +72,7 @@ struct CustomHttpFilter {
   using Parse = std::function<absl::StatusOr<CallFilterPtr>(const RawFilterConfig& config)>;
 
   /// The full name of the configuration's type: "com.example.Tenant" for
-  /// "type.googleapis.com/com.example.Tenant". Printable ASCII without spaces, slashes or quotes.
+  /// "type.googleapis.com/com.example.Tenant". Printable ASCII without spaces, '/', '\' and '"'.
   /// The API's own prefixes are refused ("envoy.", "xds.", "udpa.", "google.protobuf.").
   std::string type;
 

@@ -13,8 +13,8 @@
 //   a file or a text of resources ─▶ plan_file, plan_text ─┐
 //   a running Runtime ─────────────▶ Runtime::plan ────────┴▶ Plan (messages/plan.hpp)
 //
-// Shares follow from the resources and the request's assumptions (PlanAssumptions: assumed healths,
-// dead endpoints) alone. A plan leaves out what only a running process knows: ejected endpoints,
+// Shares follow from the resources and the request (its PlanAssumptions: assumed healths, dead
+// endpoints; its mode). A plan leaves out what only a running process knows: ejected endpoints,
 // lost connections and sessions. It also leaves out drops and limits. Names of LOGICAL_DNS clusters
 // are not resolved: each name is one endpoint.
 //

@@ -10,9 +10,9 @@
 //
 // The interface is that of signalbox's own policies: lb/policy.hpp has a policy's obligations (P1
 // to P3), messages/lb_events.hpp its events and effects. A custom policy takes the place that
-// round_robin would have: below a priority, or below wrr_locality when wrr_locality's configuration
-// names it. It gets the endpoints of its priority or locality: ConfigUpdated::endpoints, which is
-// never null. docs/custom_policy.md has a complete example.
+// round_robin would have: below a priority, or below a policy that names it in its configuration,
+// such as wrr_locality. It gets the endpoints of that place, such as those of its locality:
+// ConfigUpdated::endpoints, which is never null. docs/custom_policy.md has a complete example.
 //
 // A policy may have child policies of any type that a cluster can name, custom ones included: for
 // example StartChild with make_lb_config(RoundRobinConfig{}). ChildSet (lb/child_set.hpp) meets the
@@ -97,7 +97,7 @@ using lb::Published;
 /// One custom policy, to be registered in RuntimeOptions::lb_policies. No field may be empty.
 struct CustomLbPolicy {
   /// The last segment of the TypedStruct's type URL: "com.example.Quorum" for
-  /// "type.googleapis.com/com.example.Quorum". Printable ASCII without spaces, slashes or quotes.
+  /// "type.googleapis.com/com.example.Quorum". Printable ASCII without spaces, '/', '\' and '"'.
   /// Three kinds of names are refused: those of signalbox's own policies, these names with the
   /// suffix "_experimental", and names that begin with "envoy.".
   std::string name;

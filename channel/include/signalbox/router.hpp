@@ -45,9 +45,11 @@
 // time may use it.
 //
 // Thread-safe: one Router serves all threads. A Router may outlive its runtime; then every pick
-// fails UNAVAILABLE. pick() and repick() take no lock. A complete pick allocates nothing. It takes
-// a tenth of a microsecond when its data are in the CPU's cache, whatever the number of endpoints.
-// Each route that is tried before the matching route adds 6 ns. Picks that wait or fail allocate.
+// fails UNAVAILABLE. pick() and repick() take no lock, except liburcu's at the first pick of a
+// thread. A complete pick usually allocates nothing: lb/pick/router.hpp names the exceptions. It
+// takes a tenth of a microsecond when its data are in the CPU's cache, whatever the number of
+// endpoints. Each route that is tried before the matching route adds 6 ns. Picks that wait or fail
+// allocate.
 //
 // An endpoint can be picked once it is READY. RuntimeOptions::transport says when that is: by
 // default, when signalbox's gRPC connection to the endpoint is established; with kTcp, for data
@@ -94,7 +96,7 @@ class Registration {
   explicit Registration(std::weak_ptr<channel::OnceWaiter> waiter) : waiter_(std::move(waiter)) {}
 
   /// True: the callback has not run and never will. False: it has run, is running now, or was
-  /// cancelled before.
+  /// cancelled before, or there was no callback to wait for.
   bool cancel() const;
 
  private:

@@ -260,9 +260,10 @@ struct RuntimeOptions {
   /// Also pings connections without calls.
   bool keepalive_without_calls = false;
 
-  /// The most bytes of a request that are kept for retries, until the server has responded. For
-  /// routes with a retry policy (gRFC A44). The messages of a stream are one request. A call with a
-  /// larger request is not retried: signalbox_retries_total counts it as too_large.
+  /// The most bytes of a request that are kept for retries, until the server has responded. The
+  /// messages of a stream are one request. A call with a larger request is not retried by its
+  /// route's retry policy (gRFC A44): signalbox_retries_total counts it as too_large. A stream with
+  /// a larger request is not picked again either: see channel().
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
   /// True: a retry avoids the endpoints that the call has tried, while there are others. The
   /// choice of a locality, round_robin, weighted_round_robin, random and least_request avoid them.
@@ -317,7 +318,7 @@ struct RuntimeOptions {
   std::vector<CustomHttpFilter> http_filters;
 
   /// Sees the program's calls, for an exporter of traces: attempts, delays and their reasons. See
-  /// call_observer.hpp for threads and rules, and examples/opentelemetry. Null: none, at no cost.
+  /// call_observer.hpp for threads, rules and costs, and examples/opentelemetry. Null: none.
   std::shared_ptr<CallObserver> call_observer;
 
   LatencyBuckets latency_buckets = LatencyBuckets::kShort;
@@ -409,10 +410,11 @@ class Runtime {
   /// - A call that no server has processed is picked again at once. Its connection died before the
   ///   call was sent, or the server's GOAWAY excluded it, or the server refused it with
   ///   REFUSED_STREAM (only once per call). Other failed calls are retried as their route's retry
-  ///   policy says. Both rules hold for unary calls and for streams, until the server has responded
-  ///   or more than retry_buffer_bytes were sent. When a stream that sends its headers together
-  ///   with its first message (corked) fails, gRPC may not say whether a server has seen it; the
-  ///   stream then counts as processed.
+  ///   policy says. Both rules hold for unary calls and for streams, until the server has
+  ///   responded. After more than retry_buffer_bytes were sent, no policy retries the call. A
+  ///   stream is then not picked again either, and neither is a unary call that reads its headers
+  ///   separately. When a stream that sends its headers together with its first message (corked)
+  ///   fails, gRPC may not say whether a server has seen it; the stream then counts as processed.
   /// - When a call fails because its connection breaks off, its status names target, cluster and
   ///   endpoint before gRPC's reason.
   /// - A call does not wait for a retry that would begin after its deadline: the call ends at once,
@@ -463,9 +465,9 @@ class Runtime {
   /// Explains where a call would go and why, as JSON (xds/explanation_json.hpp). `target`: a target
   /// that a channel or a router of this runtime has. `method`: "/package.Service/Method".
   /// `headers`: the call's headers, cookies included, with names in lower case. The JSON does not
-  /// quote them; xds/explanation_json.hpp names the exceptions. `seed`: the number from which the
-  /// call's random choices are computed; unset: any. INVALID_ARGUMENT: no channel or router has the
-  /// target; the error lists the targets in use.
+  /// quote their values; xds/explanation_json.hpp names the exceptions. `seed`: the number from
+  /// which the call's random choices are computed; unset: any. INVALID_ARGUMENT: no channel or
+  /// router has the target; the error lists the targets in use.
   absl::StatusOr<std::string> explain_json(
       const std::string& target,
       const std::string& method,

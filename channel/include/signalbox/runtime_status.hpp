@@ -105,8 +105,8 @@ struct ClusterStatus {
   ClusterName name;
   ClusterName aggregate;  ///< The aggregate above this leaf; empty: there is none.
   ClusterKind kind = ClusterKind::kEds;
-  /// Why the cluster has no valid configuration (kFailed), or why a leaf has no endpoints yet; else
-  /// OK.
+  /// Why the cluster has no valid configuration (kFailed), or why a leaf's endpoints are unknown;
+  /// else OK.
   absl::Status failure;
   AggregateMode mode = AggregateMode::kPriority;  ///< Only of an aggregate.
   std::vector<ClusterName> leaves;  ///< Only of an aggregate; the preferred leaf first.
