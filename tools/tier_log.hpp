@@ -33,7 +33,7 @@ struct TierStep {
   std::optional<CallTime> settled;  ///< From here on the client uses the computed loads.
   std::uint64_t calls = 0;          ///< Measured calls, all of them answered.
   std::map<std::string, std::uint64_t> per_cluster;
-  std::uint64_t failed = 0;  ///< Failed calls that ended within the step, measured or not.
+  std::uint64_t failed = 0;  ///< Failed calls that ended in the step, before or after `settled`.
 
   /// The percentage of the step's measured calls that each cluster answered, for every cluster with
   /// a computed load; 0 if no call was measured.
