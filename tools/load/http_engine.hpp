@@ -88,7 +88,7 @@ class HttpEngine final : public OpenLoop {
   std::vector<Call*> picked_;
 
   // Only the engine's thread uses the following, or the destructor after the thread's end. Other
-  // threads call loop_->wake() alone.
+  // threads only read thread_id_, which is set before the first pick, and call loop_->wake().
   const std::unique_ptr<CurlLoop> loop_;
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<Call*> free_;

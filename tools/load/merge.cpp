@@ -74,7 +74,7 @@ std::int64_t ns_of(std::size_t bins) {
 
 // --- configuration -------------------------------------------------------------------------------
 
-// The rates of the runs in one text: "2 × 200 + 100".
+// The rates of the runs in one text: "100 + 2 × 200".
 std::string rates_of(const Reports& reports) {
   std::map<std::string, int> counts;
   for (const auto& [name, report] : reports)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoadRecorder — adds the calls of one side up to a LoadSide.
+// LoadRecorder — adds the calls of one process of a side up to a LoadSide.
 //
-//   sender, taker ─ rings ─▶ collector thread ─▶ [LoadRecorder] ─▶ LoadSide
-//                                                   └▶ take_second() ─▶ live line
+//   sender, taker ─ rings ─▶ Collector ─▶ [LoadRecorder] ─▶ LoadSide
+//                                            └▶ take_second() ─▶ live line
 //
 // One thread uses a recorder. Ended calls and acts come in the order of their times. Calls that
 // were due before 0 belong to the warm-up and are left out.

@@ -8,7 +8,7 @@
 //
 // The members have the names of the structs' fields. Histograms have their buckets, so nothing is
 // lost: reading a report that was written gives an equal one. Members that are not known are
-// ignored, and optional values are null.
+// ignored. An optional without a value is null.
 
 #pragma once
 
