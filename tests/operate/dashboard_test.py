@@ -4,9 +4,9 @@
 and rules.
 
 The first demo kills backends, its route retries, and it runs again until a call has waited for an
-endpoint. The second demo kills its control plane. The load calls one backend. The environment variables SIGNALBOX, PROMTOOL and PROMETHEUS name the
-programs. Without promtool and Prometheus the test prints a line that begins with SKIPPED; with
-CI=true it fails."""
+endpoint. The second demo kills its control plane. The load calls one backend. The environment
+variables SIGNALBOX, PROMTOOL and PROMETHEUS name the programs. Without promtool and Prometheus the
+test prints a line that begins with SKIPPED; with CI=true it fails."""
 
 import json
 import os
