@@ -24,7 +24,8 @@
 
 namespace signalbox::tools {
 
-/// Where an endpoint is. Places are ordered by their ranks: a worse priority has a higher rank.
+/// Where an endpoint is. A place that the runtime tries later has a higher rank: a later cluster of
+/// an aggregate, or a worse priority of the same cluster.
 struct RankedPlace {
   LoadPlace place;
   std::optional<std::uint32_t> rank;
