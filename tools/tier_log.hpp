@@ -9,8 +9,8 @@
 //     the client notices   calls that begin and end here are measured
 //
 // A measured share passes if it differs from the computed share by at most 5 standard deviations,
-// computed for random draws of as many calls. By chance alone, less than one share in a million
-// differs more.
+// computed for random draws of as many calls. If the calls are many, chance alone makes less than
+// one share in a million differ more.
 //
 // Not thread-safe: the owner guards it with a mutex.
 
