@@ -71,7 +71,8 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A file that cannot be read counts as empty; gRPC then refuses to listen.
+// A file that cannot be read counts as empty. gRPC refuses to listen without a certificate or a
+// key. It accepts no client's certificate without a CA.
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const BackendOptions& options) {
   if (options.certificate.empty()) return grpc::InsecureServerCredentials();
   grpc::SslServerCredentialsOptions tls;

@@ -47,7 +47,7 @@ struct FinishedCall {
   bool is_of_session = false;   ///< A call of DemoSession, which the load's schedule does not have.
   std::string peer;             ///< gRPC's name of the peer: see address_of_peer().
   std::string cluster;          ///< The cluster that answered; empty without an answer.
-  std::string error;            ///< gRPC's code and message of a failure.
+  std::string error;            ///< Why the call failed; empty: it did not.
 };
 
 /// Counts of the calls that ended since the start, or in an interval. Only `failed` includes calls

@@ -228,7 +228,7 @@ bool ChildProcess::pump(Deadline deadline) {
   if (ready == 0) return false;
   if (fds[0].revents != 0) output_.read_some();
   if (fds[1].revents != 0) errors_.read_some();
-  // The process's last output is read before the process is reaped.
+  // Output is read first: the process is reaped when poll() finds its end and no output.
   if (fds[0].revents == 0 && fds[1].revents == 0 && fds[2].revents != 0) reap();
   return true;
 }

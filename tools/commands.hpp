@@ -135,7 +135,7 @@ struct LoadOptions {
   std::uint64_t sessions = 0;
   std::int64_t max_in_flight = 10'000;
   std::uint64_t processes = 1;  ///< Processes of each side, which share its calls.
-  /// A bootstrap file. Empty: the environment names the file, unless `resources` is set.
+  /// A bootstrap file. Empty: the environment gives the bootstrap, unless `resources` is set.
   std::string bootstrap;
   std::string resources;  ///< A file of resources, served by a control plane of this command.
   std::string script;

@@ -38,7 +38,7 @@ class DemoBackends {
   DemoBackends(const DemoBackends&) = delete;
   DemoBackends& operator=(const DemoBackends&) = delete;
 
-  /// Starts the backends of a cluster and waits until they are ready, one after the other.
+  /// Starts all backends of a cluster, and then waits until each of them is ready.
   /// `on_first` is called when the first one in the order of the places is ready.
   absl::Status start(const std::string& cluster, const std::function<void()>& on_first);
 

@@ -56,7 +56,7 @@ class DemoSession {
   const std::function<void(const FinishedCall&)> on_finished_;
   CookieJar jar_;
 
-  mutable std::mutex mutex_;  // Guards all below.
+  mutable std::mutex mutex_;  // Guards the members below, except thread_.
   std::condition_variable changed_;
   bool stopping_ = false;
   bool settled_ = false;

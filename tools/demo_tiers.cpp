@@ -32,7 +32,7 @@ namespace {
 
 using Clock = Narrator::Clock;
 using Loads = std::map<std::string, double>;
-// Why a step ended early: a stop signal or an error. std::monostate: it did not.
+// What ends the drill in a step: a stop signal or an error. std::monostate: nothing.
 using Interruption = std::variant<std::monostate, int, absl::Status>;
 
 constexpr auto kSettleTime = std::chrono::seconds(15);

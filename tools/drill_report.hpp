@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The control-plane drill's report: a table at the end, and the same data as JSON.
+// The control-plane drill's report: a table at the end, and its data as JSON. Only the JSON names
+// the cluster that each phase puts first (brings).
 //
 //   CallLog, DrillLog ─▶ DrillResult ─┬▶ [table] ──────▶ stdout
 //                                     ├▶ [to_json] ────▶ --json FILE

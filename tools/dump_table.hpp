@@ -24,7 +24,7 @@
 namespace signalbox::tools {
 
 /// The whole text of the table. `dump`: the JSON of /config_dump. AGE is the time until `now`. A
-/// member of `dump` that is missing or not a string counts as empty.
+/// text of `dump` that is missing or not a string counts as empty.
 std::string dump_table(const nlohmann::json& dump, absl::Time now);
 
 }  // namespace signalbox::tools

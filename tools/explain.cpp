@@ -54,8 +54,8 @@ absl::StatusOr<std::string> ask_process(const ExplainOptions& options) {
                        std::chrono::duration<double>(options.timeout_seconds)));
 }
 
-// The bootstrap gives the node, the authorities and the certificate providers. Its servers are left
-// out, because all resources come from the file.
+// The bootstrap gives the node, the listeners' names and the certificate providers. Its servers are
+// left out, because all resources come from the file.
 absl::StatusOr<std::string> bootstrap_of(const ExplainOptions& options) {
   auto bootstrap = nlohmann::json::object();
   if (!options.bootstrap.empty()) {
@@ -126,7 +126,8 @@ bool is_at_rest(const Runtime& runtime, const Router& router, const Pick& pick) 
   return connecting(runtime) == 0;
 }
 
-// Picks until the runtime is at rest, because picks make policies create children and connect.
+// Picks until the runtime is at rest and the pick does not wait, because picks make policies create
+// children and connect. Gives up after kPatience.
 void settle(const Runtime& runtime, const Router& router, const CallArgs& call) {
   const auto deadline = Router::Clock::now() + kPatience;
   Pick pick = router.pick(call);
@@ -138,8 +139,8 @@ void settle(const Runtime& runtime, const Router& router, const CallArgs& call) 
   }
 }
 
-// Explains with a runtime of its own, which takes all endpoints for connected. The runtime has one
-// thread, so the order of its work depends on nothing but its messages.
+// Explains with a runtime of its own, which takes all endpoints for connected. Its scheduler has
+// one thread, so its policies never run in parallel.
 absl::StatusOr<std::string> ask_file(const ExplainOptions& options) {
   const auto bootstrap_json = bootstrap_of(options);
   if (!bootstrap_json.ok()) return bootstrap_json.status();

@@ -22,7 +22,7 @@
 
 namespace signalbox::tools {
 
-/// The whole text. `explanation`: the JSON of /explain. A member that is missing or not a string
+/// The whole text. `explanation`: the JSON of /explain. A text that is missing or not a string
 /// counts as empty.
 std::string explain_text(const nlohmann::json& explanation);
 

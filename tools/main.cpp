@@ -1037,7 +1037,7 @@ void add_backend(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_backend(line.backend); });
 }
 
-// The first option that no command has; empty if all are known.
+// The first option that the chosen command does not have; empty if all are known.
 std::string unknown_option(const CLI::App& app) {
   for (const std::string& word : app.remaining(true)) {
     if (word.size() > 1 && word[0] == '-') return word;

@@ -11,7 +11,7 @@
 namespace signalbox::tools {
 
 /// Returns `127.0.0.1:40001` for gRPC's `ipv4:127.0.0.1:40001`, and for `ipv4:///127.0.0.1:40001`,
-/// which gRPC says after a connection broke. Names of Unix sockets stay as they are. Empty: the
+/// which gRPC says after a connection broke. Names of Unix sockets keep their `unix:`. Empty: the
 /// peer is no endpoint.
 std::string address_of_peer(const std::string& peer);
 

@@ -17,8 +17,8 @@
 
 namespace signalbox::tools {
 
-/// Each text is CLUSTER/PRIORITY=PERCENT. INVALID_ARGUMENT names the option and the text: for a
-/// text of another form, a percentage above 100, and a priority that one option names twice.
+/// Each text is CLUSTER/PRIORITY=PERCENT. INVALID_ARGUMENT names the option, and the text that has
+/// another form or more than 100 percent, or the priority that the option names twice.
 absl::StatusOr<std::vector<AssumedHealth>> read_health(const std::vector<std::string>& healthy,
                                                        const std::vector<std::string>& degraded);
 

@@ -94,8 +94,9 @@ bool a_zone_dies(const Plan& plan) {
   return false;
 }
 
-// The leaf's part of a bar, divided by zone, so that readers see which calls a dead zone loses. A
-// locality has one segment over all priorities. Every second segment is lighter.
+// The leaf's part of a bar, divided by locality, so that readers see which calls a dead locality
+// loses. A locality that has calls has one segment over all priorities. The segments of every
+// second locality are lighter.
 std::string zones_of_stack(const PlannedLeaf& leaf, std::size_t index, lb::PlanAnswer answer) {
   std::vector<std::pair<std::string, CallShare>> zones;
   for (const PlannedPriority& priority : leaf.priorities) {
@@ -177,7 +178,8 @@ std::string bar_of(absl::string_view classes, CallShare share) {
                    "<div class=\"", classes, "\" style=\"width:", css_percent(share), "\"></div>");
 }
 
-// The bar of `then` has the colour of the row's cluster; the bar of `now` is grey.
+// The bar of `then` has the colour of the row's cluster, or that of failing calls. The bar of `now`
+// is grey.
 std::string cells(const PlanRow& row, const PlanView& view) {
   const PlannedShares& shares = row.shares;
   const std::string then_class = row.leaf.has_value() ? colour(*row.leaf) : "failing";

@@ -5,7 +5,8 @@
 //   Plan, PlanView ─▶ [plan_html] ─▶ a file for any browser, light and dark
 //
 // The page begins with a bar for each answer (a mode, now or then). A bar has a part for each leaf
-// cluster, or for each locality of the leaf clusters if the assumptions take a whole locality down.
+// cluster with calls, and one for failing calls. If all endpoints of a locality are assumed to be
+// down, every leaf cluster has a part for each locality instead.
 // Below the bars are the summary and the tree; a long locality shows only its first endpoints.
 // Names come from resources, and are escaped.
 

@@ -30,7 +30,7 @@ std::string change(const std::string& now, const std::string& then) {
 }
 
 // "50 × 1.4 = 70": the percentage of healthy hosts, EDS's overprovisioning factor, the score. The
-// text is only the score if the factor changes nothing.
+// text is only the score if the score equals the percentage.
 std::string score_text(const PlannedHealth& health) {
   if (health.healthy_hosts == health.healthy * kPercent) return absl::StrCat(health.healthy);
   const std::uint64_t product =

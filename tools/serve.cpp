@@ -61,8 +61,8 @@ bool ends(int signal, const Terminals& terminals) {
   return signal != SIGHUP || terminals.has_closed();
 }
 
-// Serves changes of the file until a stop signal comes. A file that could not be watched is tried
-// again every second.
+// Serves changes of the file until a signal comes that ends() the command. A file that could not be
+// watched is tried again every second.
 void follow(const ServeOptions& options, actors::WatchedFile& file, ControlPlane& plane, int stop) {
   constexpr int kForever = -1;
   constexpr int kRetryMs = 1'000;

@@ -22,9 +22,9 @@
 
 namespace signalbox::tools {
 
-/// Adds --config, and a name in the environment for every option. Hidden commands and options get
-/// none. Preconditions: all commands and options have been added, and options that a command does
-/// not know fall through to `app`.
+/// Adds --config, and a name in the environment for every option. Hidden commands and options,
+/// --help and --version get none. Preconditions: all commands and options have been added, and
+/// options that a command does not know fall through to `app`.
 void add_settings(CLI::App& app);
 
 /// The place of the value that `error` (of CLI11) complains of: " (from NAME in the environment)"

@@ -9,8 +9,8 @@
 //     the client notices   calls that begin and end here are measured
 //
 // A measured share passes if it differs from the computed share by at most 5 standard deviations,
-// computed for random draws of as many calls. By chance alone, less than one share in a million
-// differs more.
+// computed for random draws of as many calls. If the calls are many, chance alone makes less than
+// one share in a million differ more.
 //
 // Not thread-safe: the owner guards it with a mutex.
 
@@ -33,7 +33,7 @@ struct TierStep {
   std::optional<CallTime> settled;  ///< From here on the client uses the computed loads.
   std::uint64_t calls = 0;          ///< Measured calls, all of them answered.
   std::map<std::string, std::uint64_t> per_cluster;
-  std::uint64_t failed = 0;  ///< Failed calls that ended within the step, measured or not.
+  std::uint64_t failed = 0;  ///< Failed calls that ended in the step, before or after `settled`.
 
   /// The percentage of the step's measured calls that each cluster answered, for every cluster with
   /// a computed load; 0 if no call was measured.

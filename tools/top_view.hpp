@@ -29,7 +29,7 @@ struct TopCalls {
   std::optional<double> per_second;     ///< Calls that were started; nullopt: no rates.
   std::optional<double> error_percent;  ///< The failed share of the calls that ended.
   std::optional<double> active;         ///< Calls in flight now; nullopt: calls are not counted.
-  /// Median time of the attempts that ended; nullopt: none ended.
+  /// Median time of the attempts that ended; nullopt: none ended, or no rates.
   std::optional<double> p50_seconds;
   std::optional<double> p99_seconds;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The precompiled header of actors/: conf/pch/core.hpp, and CAF.
+// The precompiled header of actors/ and of the tests' fakes: conf/pch/core.hpp, and CAF.
 #pragma once
 
 #include "conf/pch/core.hpp"

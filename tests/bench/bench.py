@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./run bench: measures signalbox ("ours") and the peer (gRPC's own xds:/// channel) in turn.
+"""./run bench: measures signalbox ("ours") and the peer in turn. The peer is gRPC's own xds:///
+channel. In some rows it is signalbox with another setting, or a promised limit.
 
     rows ─▶ for each experiment: a world; pairs of runs (ours, peer, peer, ours, …) ─▶ Comparison ─▶ table, JSON
 

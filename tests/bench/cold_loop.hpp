@@ -6,8 +6,8 @@
 //   other work ─▶ ready() ─▶ timed() ─▶ other work … ─▶ p50_ns
 //
 // The other work stands in for a call and the rest of the program. It writes to 8 MiB of memory:
-// more than most second-level caches hold. These are 2,048 pages of 4 KiB, so it also replaces most
-// entries of the processor's TLB.
+// more than most second-level caches hold. If the system gives it pages of 4 KiB, these are 2,048
+// pages, so the other work also replaces most entries of the processor's TLB.
 
 #pragma once
 

@@ -29,9 +29,9 @@ PickerPtr limited(const ClusterName& name, const PickerPtr& child) {
   return lb::make_cluster_impl_picker(child, std::move(rules));
 }
 
-// A router with two clusters. In the policy tree of plain clusters, a call passes only two pickers
-// above a leaf policy's picker. Both are made here: cluster_manager's, and cluster_impl's for each
-// cluster.
+// A router with two clusters. If a cluster has one locality, and no feature adds a picker, a call
+// passes two pickers above the leaf policy's. Both are made here: cluster_manager's, and
+// cluster_impl's for each cluster.
 std::unique_ptr<testing::RouterFixture> world_with(std::size_t endpoints) {
   auto world = std::make_unique<testing::RouterFixture>();
   const ClusterName orders("orders");

@@ -126,7 +126,7 @@ TEST_CASE("interop: a client that is there before its control plane waits for it
   Calls waiting(channel);
   waiting.start(5, {.wait_for_ready = true});
   plane.start();
-  // The control plane is connected and has no snapshot yet.
+  // The client has reached the control plane, which has no snapshot yet.
   REQUIRE(plane.wait_for(
       [](const Wire& wire) { return wire.requests(xds::kListenerTypeUrl).size() == 1; }));
   CHECK(waiting.running() == 5);

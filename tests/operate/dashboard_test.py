@@ -3,10 +3,10 @@
 """A real Prometheus with the history of two demos and a load must answer each query of the dashboard
 and rules.
 
-The first demo kills backends, and its route retries. The second demo kills its control plane. The
-load calls one backend. The environment variables SIGNALBOX, PROMTOOL and PROMETHEUS name the
-programs. Without promtool and Prometheus the test prints a line that begins with SKIPPED; with
-CI=true it fails."""
+The first demo kills backends, its route retries, and it runs again until a call has waited for an
+endpoint. The second demo kills its control plane. The load calls one backend. The environment
+variables SIGNALBOX, PROMTOOL and PROMETHEUS name the programs. Without promtool and Prometheus the
+test prints a line that begins with SKIPPED; with CI=true it fails."""
 
 import json
 import os

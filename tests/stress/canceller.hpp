@@ -24,8 +24,8 @@ class Canceller {
   Canceller(const Canceller&) = delete;
   Canceller& operator=(const Canceller&) = delete;
 
-  /// Cancels the context at `when`. `keep`: keeps the context alive until then, even if its call
-  /// has ended.
+  /// Cancels the context at `when`, if the context and this object still exist then. `keep`: keeps
+  /// the context alive until then, even if its call has ended.
   void cancel_at(Clock::time_point when, std::shared_ptr<grpc::ClientContext> context, bool keep);
 
  private:

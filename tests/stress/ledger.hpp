@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ledger — every call is entered when it begins and removed when it ends. A broken rule is kept as
-// a sentence.
+// Ledger — every call is entered when it begins and removed when it ends. Each broken rule is kept
+// as a sentence, up to 50 of them.
 //
 //   calls ─▶ begin, end ─▶ [Ledger] ─▶ find_overdue(), broken(), totals()
 //
 // Rules
 //   L1  A call ends once, and no later than its deadline plus a generous slack.
-//   L2  A status has a reason: OK comes with the whole answer, CANCELLED after a cancellation or a
-//       backend's stop, DEADLINE_EXCEEDED after the deadline or the route's timeout, another code
-//       if the server was asked for it. UNAVAILABLE is always allowed.
+//   L2  A status has a reason: OK comes with the whole answer; CANCELLED if the plan cancels the
+//       call, or if a backend stopped during the call or in the second before; DEADLINE_EXCEEDED
+//       after the deadline or the route's timeout, or 1/200 of the slack earlier; another code if
+//       the server was asked for it. UNAVAILABLE is always allowed.
 
 #pragma once
 

@@ -2,7 +2,7 @@
 """The house rules for documents:
 
 - Links lead to existing files and headings.
-- README.md stays short, and a decision has at most twenty lines.
+- README.md and CONTRIBUTING.md stay short, and a decision has at most twenty lines with text.
 - docs/configure.md names every xDS field.
 - The glossary has the terms of the public headers.
 - The README.md of a folder names the folder's headers.

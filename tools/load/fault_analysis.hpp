@@ -18,9 +18,10 @@
 //   first answer.
 // - A session has *moved* when it is answered by another endpoint than before. It is counted once
 //   for the last fault that began before that answer.
-// - The *baseline* is the p99 of the calls that were due in the 5 s before the fault. A fault has
-//   *recovered* at the first bin from which on, for 5 s, 99 % of the calls ended OK within 1.2 ×
-//   the baseline. The limit is at least 1 ms above the baseline: a valid measurement is no finer.
+// - The *baseline* is the p99 of the calls that were due in the 5 s before the fault and ended OK.
+//   A fault has *recovered* at the first bin from which on, for 5 s, 99 % of the calls ended OK
+//   within 1.2 × the baseline. The limit is at least 1 ms above the baseline: a valid measurement
+//   is no finer.
 
 #pragma once
 
@@ -80,7 +81,7 @@ class FaultAnalysis {
   std::deque<std::int64_t> recent_failures_;
 };
 
-/// The p99 of the calls that were due in the 5 s before `at_ns`; 0: none ended OK.
+/// The p99 of the calls that were due in the 5 s before `at_ns` and ended OK; 0: none did.
 std::uint64_t baseline_of(const std::vector<LoadBin>& bins, std::int64_t at_ns);
 
 /// Why a fault has no recovery.

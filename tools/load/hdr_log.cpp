@@ -20,7 +20,7 @@ namespace {
 // Version 2 of the encoding: counts as ZigZag LEB128.
 constexpr std::uint32_t kCookie = 0x1c849313;
 constexpr std::uint32_t kCompressedCookie = 0x1c849314;  // The V2 encoding, compressed by zlib.
-// Significant decimal digits: two digits give 128 sub-buckets.
+// Significant decimal digits. Two digits cut each power of two from 256 on into 128 buckets.
 constexpr std::uint32_t kDigits = 2;
 constexpr std::size_t kBinsInSecond = 1'000'000'000 / kLoadBinNs;
 

@@ -12,11 +12,11 @@
 // wait end on threads of the runtime, which wake the engine's.
 //
 // A request that found no connection never reached its endpoint, so it is picked again, until its
-// timeout. All other failures are the caller's: no request is sent twice.
+// timeout or until a pick fails. All other failures end the call: no request is sent twice.
 //
 // If a request reached its endpoint, the pick is told how the call ended, as grpc_code_of() has it.
 // A route's timeout, the headers that filters add, and a host name that the route asks for
-// (auto_host_rewrite) apply.
+// (auto_host_rewrite) apply. The user's own `host` header comes before the route's.
 
 #pragma once
 
@@ -88,7 +88,7 @@ class HttpEngine final : public OpenLoop {
   std::vector<Call*> picked_;
 
   // Only the engine's thread uses the following, or the destructor after the thread's end. Other
-  // threads call loop_->wake() alone.
+  // threads only read thread_id_, which is set before the first pick, and call loop_->wake().
   const std::unique_ptr<CurlLoop> loop_;
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<Call*> free_;

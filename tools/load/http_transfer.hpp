@@ -36,8 +36,8 @@ class HttpTransfer {
   HttpTransfer& operator=(const HttpTransfer&) = delete;
 
   /// Prepares the next request. `address`: "127.0.0.1:80", "[::1]:80". `host`: another Host than
-  /// the request's, or empty. `more`: headers of this request alone; a `cookie` is added to that of
-  /// the transfer's headers.
+  /// the request's, or empty; ignored if the transfer's headers have a `host`. `more`: headers of
+  /// this request alone; a `cookie` is added to that of the transfer's headers.
   void prepare(absl::string_view address,
                std::chrono::milliseconds timeout,
                const std::string& host,

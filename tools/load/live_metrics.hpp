@@ -34,8 +34,8 @@ class LiveMetrics {
     std::vector<Process> processes;
   };
 
-  /// Every side has its series from the beginning, with counts of 0. The series of a failure's code
-  /// comes with the first call that ends so.
+  /// Every side has its series from the beginning, with counts of 0. The series of a code other
+  /// than OK comes with the first call that ends so.
   LiveMetrics(const std::vector<std::string>& sides, std::size_t processes);
 
   /// Replaces the counts of a process. Precondition: both indexes are in range.

@@ -54,7 +54,7 @@ using std::chrono::nanoseconds;
 
 // The time between two looks at the lines of the sides.
 constexpr milliseconds kRound{20};
-// The time from the line "go" to the first call.
+// The time from the line "go" to the beginning of the schedule, or more with --start-at.
 constexpr milliseconds kHeadStart{200};
 // Added to the durations that the user asked for.
 constexpr auto kPatience = std::chrono::seconds(10);
@@ -570,7 +570,7 @@ class LoadRun {
     }
   }
 
-  // The names of the acts that were done within a second; 1 is the first.
+  // The names of the acts that began within a second; 1 is the first.
   std::vector<std::string> acts_of(std::int64_t second) const {
     std::vector<std::string> acts;
     acts.reserve(faults_.size());

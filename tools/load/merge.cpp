@@ -74,7 +74,7 @@ std::int64_t ns_of(std::size_t bins) {
 
 // --- configuration -------------------------------------------------------------------------------
 
-// The rates of the runs in one text: "2 × 200 + 100".
+// The rates of the runs in one text: "100 + 2 × 200".
 std::string rates_of(const Reports& reports) {
   std::map<std::string, int> counts;
   for (const auto& [name, report] : reports)
@@ -227,7 +227,7 @@ void add_validity(LoadValidity& to, const LoadValidity& from, const std::string&
 
 void add_side(LoadSide& to, const LoadSide& from, std::size_t shift, const std::string& name) {
   const auto sent = static_cast<double>(from.validity.sent);
-  to.cpu_per_call_ns += sent * from.cpu_per_call_ns;  // Divided by all calls at the end.
+  to.cpu_per_call_ns += sent * from.cpu_per_call_ns;  // Divided by all sent calls later.
   to.engine_cpu_per_call_ns += sent * from.engine_cpu_per_call_ns;
   add_validity(to.validity, from.validity, name);
   to.ok += from.ok;

@@ -6,12 +6,13 @@
 //
 // Exact: histograms, bins and counts are added. Percentiles, baselines, recoveries and thresholds
 // are computed again from the sums.
-// Not exact: reports have only percentiles of the lateness, so the longest are taken.
+// Not exact: reports have only percentiles of the lateness, so the longest are taken. Each report
+// has only its 20 most frequent error messages.
 //
 // If there is a moment at which all runs were under way, the runs are aligned by their clocks, in
 // steps of a bin. Else they count as repetitions, and all begin at 0. Faults of the same name are
 // one fault: it has the earliest time at which it was done, and the earliest first answer of the
-// next priority. A run that lacks a fault adds calls but no lost calls to it, and a note says so.
+// next priority. A run that lacks a fault adds no lost calls to it, and a note says so.
 
 #pragma once
 

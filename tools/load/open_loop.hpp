@@ -96,7 +96,8 @@ class OpenLoop {
   };
 
   /// Adds the CPU time of a part of a thread's work to a sum. Reading a thread's CPU clock is a
-  /// system call, so only one part in kSampleEvery is measured, and counts so often.
+  /// system call, so only one part in kSampleEvery is measured, and its time counts kSampleEvery
+  /// times.
   class SampledCpu {
    public:
     SampledCpu(std::uint64_t number, std::atomic<std::int64_t>& sum);

@@ -24,7 +24,7 @@ absl::Status wrong(absl::string_view why) {
   return absl::InvalidArgumentError(why);
 }
 
-// Collects the descriptor pool's errors, which protobuf would otherwise log.
+// Keeps the first of the descriptor pool's errors, which protobuf would otherwise log.
 class Complaints final : public pb::DescriptorPool::ErrorCollector {
  public:
   void AddError(const std::string& file,
@@ -70,7 +70,7 @@ absl::StatusOr<const pb::MethodDescriptor*> find_method(const pb::DescriptorPool
 }
 
 // protobuf adds a line of the JSON around the error, and a line with a ^ below the place. One line
-// says the same: the message, the byte, and the text from there.
+// says the same: the message, the byte if only one place of the JSON fits, and the text from there.
 std::string json_error(absl::string_view message, absl::string_view json) {
   const std::vector<absl::string_view> lines = absl::StrSplit(message, '\n');
   const auto caret = lines.back().find('^');

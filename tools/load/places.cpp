@@ -9,8 +9,8 @@
 namespace signalbox::tools {
 namespace {
 
-// The rank of a place is the cluster's index × kMostPriorities + the priority. EDS has at most 128
-// priorities.
+// The rank of a place is the cluster's index × kMostPriorities + the priority. EDS allows no
+// priority above 128.
 constexpr std::uint32_t kMostPriorities = 1000;
 
 // The leaf's index in its aggregate's list of clusters; 0 without an aggregate.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoadRecorder — adds the calls of one side up to a LoadSide.
+// LoadRecorder — adds the calls of one process of a side up to a LoadSide.
 //
-//   sender, taker ─ rings ─▶ collector thread ─▶ [LoadRecorder] ─▶ LoadSide
-//                                                   └▶ take_second() ─▶ live line
+//   sender, taker ─ rings ─▶ Collector ─▶ [LoadRecorder] ─▶ LoadSide
+//                                            └▶ take_second() ─▶ live line
 //
 // One thread uses a recorder. Ended calls and acts come in the order of their times. Calls that
 // were due before 0 belong to the warm-up and are left out.
@@ -24,7 +24,8 @@
 
 namespace signalbox::tools {
 
-/// Where an endpoint is. Places are ordered by their ranks: a worse priority has a higher rank.
+/// Where an endpoint is. A place that the runtime tries later has a higher rank: a later cluster of
+/// an aggregate, or a worse priority of the same cluster.
 struct RankedPlace {
   LoadPlace place;
   std::optional<std::uint32_t> rank;

@@ -47,7 +47,7 @@ class ReflectedTypes {
 
   std::string service_;
   std::map<std::string, google::protobuf::FileDescriptorProto> files_;  // By name.
-  std::map<std::string, std::string> missing_;  // Files that are imported, and a file that does.
+  std::map<std::string, std::string> missing_;  // Each missing file, and a file that imports it.
   std::size_t bytes_ = 0;
 };
 

@@ -184,8 +184,8 @@ struct LoadThreshold {
   std::string text;   ///< As it was given: "recovery>1s".
   std::string side;   ///< Always the signalbox side: thresholds judge no other.
   std::string fault;  ///< The fault that the threshold names; empty: the whole run.
-  /// The measured value in the threshold's unit: calls, percent, or nanoseconds. nullopt: the event
-  /// never happened, which counts as longer than every limit.
+  /// The measured value in `unit`. nullopt: it could not be measured, such as a recovery that never
+  /// came; it counts as greater than every limit.
   std::optional<double> measured;
   double limit = 0;
   std::string unit;  ///< "calls", "%", "ns", "/s".

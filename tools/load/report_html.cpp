@@ -176,7 +176,7 @@ std::string chart(const LoadReport& report,
       "</div></div>\n");
 }
 
-// With two sides, each row has one chart per side. With one side, each row has two charts.
+// On a wide screen a row has two charts. With two sides, these are one kind's charts, one per side.
 std::string charts(const LoadReport& report) {
   std::string text = "<div class=\"charts\">\n";
   for (const auto& [title, kind] : {std::pair{"Calls a second", "rate"},

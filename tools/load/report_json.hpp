@@ -6,9 +6,10 @@
 //   JSON text ─▶ [read_load_report] ─▶ LoadReport, for `load merge`
 //   LoadSide ◀─▶ JSON: how a generator's process hands its side over
 //
-// The members have the names of the structs' fields. Histograms have their buckets, so nothing is
-// lost: reading a report that was written gives an equal one. Members that are not known are
-// ignored, and optional values are null.
+// The members have the names of the structs' fields. Histograms have their buckets, so reading a
+// report that was written gives an equal one. Only bytes of a status message that are not UTF-8 are
+// lost: a file has U+FFFD instead. Members that are not known are ignored. An optional without a
+// value is null.
 
 #pragma once
 

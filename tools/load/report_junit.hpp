@@ -4,8 +4,8 @@
 //
 //   LoadReport ─▶ [load_report_junit] ─▶ XML: test cases
 //
-// There is a case for the validity of each side, one for a run that no signal cut, one for each act
-// that was not done, and one for each threshold.
+// There is a case for the validity of each side, one that fails if a signal cut the run, one for
+// each act that was not done, and one for each threshold.
 // The suite's properties are the figures of each side; times are nanoseconds.
 
 #pragma once

@@ -37,7 +37,7 @@ inline constexpr const char* kGrpcSide = "grpc";
 struct SidePlan {
   std::string side;  ///< kSignalboxSide or kGrpcSide.
   std::string target;
-  std::string bootstrap;  ///< The bootstrap's JSON; empty: the environment names it.
+  std::string bootstrap;  ///< The bootstrap's JSON; empty: the environment gives it.
   CallPlan calls;
   std::optional<HttpRequest> http;  ///< Set: HTTP requests in place of gRPC calls.
   /// With --reflection, the request as JSON: the side asks the target for the method's types, and

@@ -3,7 +3,7 @@
 // An HTTP/1.1 client that routes with the Pick API: a data plane with connections of its own.
 //
 //   a path on stdin ─▶ Router::pick_until ─▶ GET to the picked address ─▶ "STATUS BODY" on stdout
-//                          ▲                        │ nobody takes the connection: pick again
+//                          ▲                        │ no connection: pick again
 //                          └────────────────────────┘
 //
 // All requests belong to one session, with a cookie jar, until the line "new" on stdin begins
