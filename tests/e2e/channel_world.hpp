@@ -178,7 +178,7 @@ class ChannelWorld {
   }
 
   /// Does what a runtime does to publish: puts the new snapshot in the cell, destroys the old one
-  /// after its readers, and wakes waiting calls. A runtime does not wait for the readers.
+  /// after its readers, and wakes waiting calls. Unlike a runtime it waits for the readers.
   void publish(ScriptedPicker::Script script) {
     auto old = exchange(std::move(script));
     lb::SnapshotCell::wait_for_readers();

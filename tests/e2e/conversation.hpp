@@ -42,7 +42,8 @@ struct Manner {
   std::string name;
   std::vector<EchoRequest> requests;
   std::function<void(grpc::ClientContext&)> prepare;  ///< May be empty.
-  /// The first message goes out together with the metadata, where the API can do that.
+  /// The first message goes out together with the metadata, and the last one together with the end
+  /// of the writes, where the API can do that.
   bool corked = false;
   Agreement agreement = Agreement::kAll;
   bool is_interrupted = false;  ///< Another thread calls TryCancel() once the server has the call.

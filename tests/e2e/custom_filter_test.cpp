@@ -26,7 +26,7 @@ std::string canary_yaml() {
   std::ifstream file(SIGNALBOX_EXAMPLE_FILTER_YAML);
   std::stringstream text;
   text << file.rdbuf();
-  // The file has the whole field, with the example as its only entry.
+  // The field has two entries: the example's, and the router.
   std::string entry = text.str();
   REQUIRE(absl::StrContains(entry, "http_filters:\n  - "));
   return entry;

@@ -17,7 +17,7 @@ namespace signalbox::test {
 namespace {
 
 // Sets the environment variable kSwitch during this object's life. A runtime reads it with each
-// response.
+// response of a trusted server.
 class RewriteSwitch {
  public:
   explicit RewriteSwitch(const char* value) { ::setenv(kSwitch, value, 1); }

@@ -36,8 +36,8 @@ class FailingBackend {
   std::unique_ptr<grpc::Server> server_ = start_server(service_, address_);
 };
 
-/// Ejects an endpoint that fails more than half of its calls, if it had at least five of them in an
-/// interval. At most one of three endpoints is ejected.
+/// Ejects an endpoint that fails more than half of its calls in an interval in which at least three
+/// endpoints had at least five calls each. At most one of three endpoints is ejected.
 std::string detecting(const std::string& base_ejection_time) {
   return absl::StrCat(
       ", outlier_detection: {interval: 0.5s, base_ejection_time: ",

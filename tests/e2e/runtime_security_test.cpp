@@ -28,7 +28,7 @@ std::vector<std::string> told_at_start(const std::string& bootstrap) {
   return *told;
 }
 
-// The bootstrap for `server`, with the credentials `tls`.
+// The bootstrap for `server`, with credentials of the type `tls` that have this config.
 std::string tls_bootstrap(const std::string& server, const std::string& config) {
   return absl::StrReplaceAll(
       bootstrap_for(server),

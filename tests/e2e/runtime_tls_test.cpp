@@ -495,7 +495,7 @@ nlohmann::json certs_of(Runtime& runtime) {
   return nlohmann::json::parse(*page)["certificates"];
 }
 
-// Whether `end` lies within the next day. The certificates of tests are valid for one day.
+// Whether `end` lies within the next day. The certificates of tests end a day after they are made.
 bool is_within_a_day(const std::optional<WallTime>& end) {
   const WallTime now = std::chrono::system_clock::now();
   return end && *end > now && *end <= now + std::chrono::hours(24);

@@ -13,8 +13,8 @@
 //
 // Mutations come from the target's own mutator, if there is one, and ignore coverage. They catch
 // regressions and keep the targets working; `./run fuzz` searches for new failures. An input that
-// ends the process by a signal, such as SIGABRT, is written to the file `crash-TARGET` in the
-// working directory.
+// ends the process by a signal of kSignals, such as SIGABRT, is written to the file `crash-TARGET`
+// in the working directory.
 
 #include <algorithm>
 #include <csignal>

@@ -208,8 +208,8 @@ TEST_CASE("router: a pick outlives cell, clusters and reclaimer", "[lb][router][
   for (std::thread& thread : threads)
     thread.join();
   CHECK(broken == 0);
-  // A thread of the process destroys what the picks held longer than their world lived. The next
-  // runtime of the process publishes meanwhile.
+  // The picks outlived their world. A thread of the process destroys what they held, while the next
+  // runtime of the process publishes.
   World next;
   next.publish();
 }

@@ -36,8 +36,8 @@ void touch_everything(Topology& topology);
 /// released soon after ten minutes.
 void shorten_idle_timeouts(Topology& topology);
 
-/// Gives every locality of every leaf a new name. So every host moves to another locality of its
-/// priority.
+/// Gives every locality of every EDS leaf a new name. So every host of these leaves moves to
+/// another locality of its priority.
 void move_all_hosts(Topology& topology);
 
 }  // namespace signalbox::sim

@@ -34,8 +34,8 @@ void sequence_and_generation_never_fall(const lb::Snapshot& snapshot,
                                         LastPublished& last,
                                         FakeComplaints& complaints);
 
-/// Every cluster is in the snapshot's policy tree to which a call, or a slow reader (calls.hpp),
-/// holds an lb::ClusterRef (A31-15).
+/// A31-15: if a call, or a slow reader (calls.hpp), holds an lb::ClusterRef to a cluster, the
+/// cluster is in the snapshot's policy tree.
 void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
                                      const Calls& calls,
                                      FakeComplaints& complaints);

@@ -20,8 +20,8 @@ void subscribed_is_what_can_be_reached(const Setting& setting,
 
 void every_response_was_answered(const Setting& setting, FakeComplaints& complaints);
 
-/// A56: calls never go to a lower priority while a higher one is usable. This also checks that the
-/// last valid configuration is in use, because no other configuration leads to these hosts.
+/// A56: calls never go to a lower priority while a higher one is usable. This also shows that the
+/// last valid configuration is in use, unless an older one leads to the same hosts.
 void calls_go_to_the_best_hosts(const Calls& calls,
                                 const TargetModel& target,
                                 const Topology& topology,
@@ -52,8 +52,8 @@ void connections_are_those_that_are_needed(const Setting& setting,
                                            FakeComplaints& complaints);
 
 /// Checks that hosts which moved kept their connections. `before`: the open connections before the
-/// move. Only EDS clusters with a policy that connects to all hosts are checked. Other policies may
-/// lose a connection.
+/// move. Only EDS clusters with a policy that connects to all hosts are checked, and none that
+/// tiered aggregates use: the others may lose a connection.
 void hosts_that_move_keep_their_connections(
     const std::map<Address, std::set<std::uint64_t>>& before,
     const Setting& setting,

@@ -6,7 +6,7 @@
 //   calm:    faults end, all resources are changed a little and sent again, time passes
 //   day:     hours of sessions: hosts move, drain, leave, fail; actors die; then all is quiet again
 //   drains:  under load, hosts of sessions are drained and removed
-//   encore:  actors die while no fault is active; the configuration changes before they restart
+//   encore:  actors die while no fault is active; the configuration changes about when they restart
 //   end:     the supervisor is stopped; nothing may be left
 //
 // One seed decides everything: order of actors, delays, history, faults.

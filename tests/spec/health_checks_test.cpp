@@ -5,7 +5,7 @@
 //
 // Not here:
 //   - The requests of probes by HTTP, gRPC and TCP: health_prober_test, over real sockets.
-//   - Every setting out of range: parse_health_check_test.
+//   - Settings that are refused: parse_health_check_test.
 //   - Fields that signalbox does not read (decision 62): no_traffic_interval, unhealthy_interval,
 //     the *_edge_interval fields, reuse_connection, tls_options, alt_port.
 //

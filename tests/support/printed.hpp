@@ -4,8 +4,8 @@
 //
 //   CHECK(state == kReady) ─▶ Catch2 ─▶ [operator<<] ─▶ to_string() ─▶ "IDLE == READY"
 //
-// Every test that compares these types must include this header. Without it Catch2 shows "{?}". If
-// only some sources of a program include it, the linker chooses one form for the whole program.
+// Every test that compares these types must include this header. Without it Catch2 shows numbers.
+// If only some sources of a program include it, the linker chooses one form for the whole program.
 
 #pragma once
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resource seeds — small valid resources of all four types, in protobuf's text format. Tables of
-// invalid resources start from them, and so do the fuzzers of resources.
+// Resource seeds — small valid resources of all four types, in protobuf's text format. Fuzzers of
+// resources begin with them, and a test cuts and changes their bytes.
 //
 //   kResourceSeeds ─▶ text proto ─▶ bytes ─▶ parse_resource with all_parse_options(): valid
 //
 // Type URLs in Anys have Envoy's package names ("envoy.…"), not those of signalbox's own copies of
-// the messages. Together the seeds have every extension that the parser reads. A new extension
-// needs a seed.
+// the messages. Together the seeds have many of the extensions that the parser reads, but not all:
+// most LB policies are missing.
 
 #pragma once
 

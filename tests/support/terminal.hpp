@@ -39,8 +39,8 @@ class TerminalProgram {
   /// Closes the terminal, as its window does. The program gets SIGHUP.
   void hang_up();
 
-  /// Reads what the program writes until the condition holds for all of it; false: it did not hold
-  /// in time.
+  /// Reads what the program writes until the condition holds for all bytes read so far; false: it
+  /// did not hold in time.
   bool eventually_shows(const std::function<bool(const std::string& shown)>& holds);
 
   /// All bytes that were read so far.

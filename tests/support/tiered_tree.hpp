@@ -22,8 +22,9 @@
 
 namespace signalbox::test {
 
-/// A hundred seeds. The policy tiered draws a number from 0 to 99 for each call, and each of these
-/// seeds draws another number. So one call with each seed shows each tier's exact share in percent.
+/// A hundred seeds. The policy tiered draws a number from 0 to 99 for each call, and no two of
+/// these seeds draw the same number. So one call with each seed shows each tier's exact share in
+/// percent.
 inline const std::vector<std::uint64_t>& seeds_of_all_draws() {
   static const auto seeds = [] {
     std::map<std::uint64_t, std::uint64_t> found;

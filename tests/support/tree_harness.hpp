@@ -64,7 +64,7 @@ class TreeHarness {
   std::string pick(const std::string& cluster, std::uint64_t seed = 0, Hash hash = std::nullopt);
 
   /// As pick(), for a call of a session: "complete a (hit)". `cookie` is the client's list of
-  /// hosts. The answer's list replaces it.
+  /// hosts. If the answer has a list, that list replaces it.
   std::string visit(const std::string& cluster, std::string& cookie, std::uint64_t seed = 0);
 
   /// A call that was begun. It runs only if its pick completed and its circuit breaker has room.
@@ -97,7 +97,7 @@ class TreeHarness {
   /// While `badly` is true, calls to the address fail. Connections to it stay.
   void answer_badly(const std::string& address, bool badly = true);
 
-  /// The different results of 200 picks of `cluster`, each with another seed, sorted. A complete
+  /// The different results of 200 picks of `cluster` with 200 different seeds, sorted. A complete
   /// pick gives its address; any other pick gives the text of pick().
   std::vector<std::string> reached(const std::string& cluster);
 

@@ -2,7 +2,8 @@
 //
 // judge_reach() decides whether a server can have processed a call that failed. It decides from
 // gRPC's error text, from the number of trailer entries, and from how far the call got
-// (CallFacts). The tables here have facts and the decision.
+// (CallFacts). Where these leave it open, it asks whether the connection leaves READY. The tables
+// here have facts and the decision.
 // tests/e2e/grpc_channel_going_away_test.cpp makes gRPC produce such facts.
 #include "actors/io/call_reach.hpp"
 

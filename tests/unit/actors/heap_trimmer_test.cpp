@@ -94,7 +94,7 @@ bool is_resident(const void* place) {
   return result == 0 && (resident & 1) != 0;  // An unmapped page gives ENOMEM.
 }
 
-// The writes are volatile because the compiler would drop plain writes that precede free().
+// The writes are volatile because the compiler may drop plain writes that precede free().
 void* filled(std::size_t size) {
   void* const block = std::malloc(size);
   auto* const bytes = static_cast<volatile char*>(block);

@@ -155,8 +155,8 @@ void ready(PolicyHarness& policy) {
                                 policy.generation()});
 }
 
-/// The router's part after a pick: passes the gate and tracks the call. `text` is the answer of the
-/// pick, or the refusal of the gate.
+/// A pick, and the router's part after it: the call passes the gate and is tracked. `text` is the
+/// answer of the pick, or the refusal of the gate.
 struct Call {
   explicit Call(const PolicyHarness& policy, std::uint64_t seed = 1) {
     PickArgs args;

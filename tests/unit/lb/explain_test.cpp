@@ -437,8 +437,8 @@ TEST_CASE("explain: a session's host is not marked as used, and not asked for", 
   testing::StepLog log;
   CHECK_FALSE(picker->explain(args_of(unheld), log.trace).ask);
   CHECK(picker->pick(args_of(unheld)).ask);
-  // An address that only the cookie has is secret, as all metadata of a call is, so no text tells
-  // it.
+  // A cookie may be sealed. So an address that only the cookie has is a secret, which the errors of
+  // a pick and of an explanation do not contain.
   const lb::SessionArgs strict{.hosts = "secret:1", .strict = true, .now = Instant(1s)};
   const auto refused_with = [](const PickResult& result) {
     return std::string(std::get<Drop>(result.outcome).status.message());

@@ -43,7 +43,7 @@ class CheckHarness {
   void take(const HealthCheckEffects& effects) {
     for (const HealthCheckEffect& effect : effects) {
       if (const auto* start = std::get_if<StartProbe>(&effect)) {
-        // K3: a check has at most one probe under way.
+        // K3 of health_check_core.hpp: a check has at most one probe under way.
         CHECK_FALSE(probing.at(start->check).has_value());
         probing[start->check] = start->number;
       }

@@ -169,7 +169,7 @@ TEST_CASE("leaf_tiers: a call whose tier is not there goes to the nearest",
   }
   CHECK(fixture.pick(Tier{1, kDegradedHosts}) == "fail UNAVAILABLE: p1-degraded");
   CHECK(fixture.pick(Tier{1, kHealthyHosts}) == "fail UNAVAILABLE: p1-degraded");
-  // This tier is not running, but may start soon, so the pick waits.
+  // This tier has endpoints, but is not running. It may start soon, so the pick waits.
   CHECK(fixture.pick(Tier{1, kAllHosts}) == "queue");
   CHECK(fixture.pick(Tier{9, kHealthyHosts}) == "fail UNAVAILABLE: p0");
   CHECK(fixture.pick(std::nullopt) == "fail UNAVAILABLE: p0");

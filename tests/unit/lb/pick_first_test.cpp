@@ -26,7 +26,7 @@ LeafHarness pick_first(bool shuffled = false, std::uint64_t seed = 1) {
       make_leaf(PickFirstConfig{shuffled}, PolicyContext{PolicyPath{"p"}, seed, kAsks}));
 }
 
-// A policy that tried `addresses` and is READY on the last.
+// A policy with these addresses. All of them were IDLE, and now the last one is READY.
 LeafHarness ready_on(const Strings& addresses) {
   LeafHarness leaf = pick_first();
   leaf.update(addresses);

@@ -6,7 +6,8 @@
 //   the same events ─▶ [PriorityModel] ─▶ which children run, which timers, what is published
 //
 // Beyond the documents: a configuration reaches children by messages. It is half applied until each
-// child has answered or is dead, or ten seconds are over. While a configuration is half applied:
+// running child that it names has answered or died, or ten seconds are over. While a configuration
+// is half applied:
 //   - newer configurations wait, and only the newest is kept;
 //   - children that are due for deletion stay until the next choice;
 //   - reports of the child in use are published if the child is READY or IDLE.

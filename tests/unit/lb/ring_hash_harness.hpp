@@ -26,7 +26,7 @@
 
 namespace signalbox::lb {
 
-/// The ring's items from `hash` on, each once. All names have one weight.
+/// The ring's items from `hash` on, each once. All names have the same weight.
 inline std::vector<std::string> order_from(const std::vector<std::string>& names,
                                            std::uint64_t hash,
                                            HashRing::Sizes sizes = {}) {

@@ -80,7 +80,7 @@ using namespace signalbox::testing;
 constexpr std::size_t kRoutes = 1000;
 
 // The automaton of the pattern doubles its states with each of the 18 letters that it counts, so
-// its states fill whatever memory the pattern may use.
+// its states would need more memory than the pattern may use.
 std::string greedy(std::size_t number) {
   return absl::StrCat("(", number, ")?(a|b)*a(a|b){18}");
 }

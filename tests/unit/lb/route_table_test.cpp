@@ -164,7 +164,7 @@ inline void showValue(const signalbox::Route&, std::ostream& os) {
 
 namespace signalbox::lb {
 
-// RapidCheck makes tables and calls; each table routes all of the calls.
+// RapidCheck makes the tables, and for each table the calls that it routes.
 TEST_CASE("route_table: chooses the route that the rules choose", "[lb][route_match][A28][A63]") {
   constexpr int kTables = 1'500;
   constexpr int kCalls = 40;

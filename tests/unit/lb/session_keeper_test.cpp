@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The subchannel map's keeper of sessions (I9): the connections that are held for sessions, and for
-// how long.
+// The subchannel map's keeper of sessions (I9 in subchannel_map_core.hpp): the connections that are
+// held for sessions, and for how long.
 
 #include <map>
 #include <set>

@@ -374,7 +374,7 @@ TEST_CASE_METHOD(SessionFixture,
                       CHECK(call.add_header(name, value));
                   }));
   };
-  // Long enough to reallocate the headers: memory of the first header is then overwritten.
+  // So many headers that their list is reallocated: the first header then moves to other memory.
   const std::vector<std::pair<std::string, std::string>> many(20, {"x-more", std::string(64, 'x')});
   publish(with_filters(all_to(to("a")),
                        {adds("before", {{"cookie", "s=" + base64("1.1.1.1:1")}}),

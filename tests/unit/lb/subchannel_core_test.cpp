@@ -58,8 +58,8 @@ std::vector<Effect> all(const SubchannelEffects& effects) {
   return found;
 }
 
-// A subchannel in `state`. Attempt 1 is over. Attempt 2 is the present one, except in IDLE, where
-// it has not begun.
+// A subchannel in `state`. The connection of attempt 1 has closed. Attempt 2 is the newest one,
+// except in IDLE, where it has not begun.
 SubchannelCore in_state(ConnectivityState state) {
   SubchannelCore core(options());
   core.step(ConnectRequested{}, {});
@@ -117,7 +117,7 @@ TEST_CASE("subchannel: every state and every event", "[lb][subchannel][A61]") {
       const SubchannelEffects effects = core.step(row.event, {});
       CHECK(core.state() == row.to);
 
-      // B1: the state is told exactly when it has changed.
+      // B1 of subchannel_core.hpp: the state is told exactly when it has changed.
       const auto told = all<NotifyState>(effects);
       REQUIRE(told.size() == (row.from == row.to ? 0 : 1));
       if (!told.empty()) {
@@ -128,7 +128,8 @@ TEST_CASE("subchannel: every state and every event", "[lb][subchannel][A61]") {
         CHECK(state.status.ok() == (row.to != kFailed));
         CHECK(state.healthy);
       }
-      // B3: a connection is dropped once, when it closes or is not awaited any more.
+      // B3 of subchannel_core.hpp: a connection is dropped once, when it closes or is not awaited
+      // any more.
       const auto drops = all<DropConnection>(effects);
       REQUIRE(drops.size() == (row.dropped.has_value() ? 1 : 0));
       if (row.dropped.has_value()) CHECK(drops.front().attempt == *row.dropped);
@@ -163,7 +164,7 @@ TEST_CASE("subchannel: attempts and losses are observed under the cluster", "[lb
   CHECK(seen(core.step(closed(2), {})) == Observation{ConnectionLost{cluster, "connection reset"}});
 }
 
-// Fails one attempt, begun and ended at `now`. Returns the back-off after it.
+// Fails one attempt, begun and ended at `now`. Ends the back-off after it, and returns its length.
 Duration fail_once(SubchannelCore& core, Instant now, bool may_hurry = false) {
   const std::uint64_t attempt =
       all<OpenConnection>(core.step(ConnectRequested{may_hurry}, now)).front().attempt;

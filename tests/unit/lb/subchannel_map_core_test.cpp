@@ -839,7 +839,8 @@ TEST_CASE("subchannel_map: tells which addresses come and go, and not which move
 
 // --- a small obvious model ---
 
-// A model of the map's holds: a list. Every question is answered by a search of the whole list.
+// A plain model of the map's holds: a list, which is searched as a whole. Two small maps have the
+// addresses that linger without a hold, and the newest incarnation of each holder.
 struct Model {
   struct Hold {
     std::string path;

@@ -24,7 +24,7 @@ EndedCall session_call(std::int64_t ended_ms, std::int32_t session, std::uint32_
   return made;
 }
 
-// Bins of 10 calls each. The calls of bin i take latency_ms[i]; 0: they fail.
+// Bins of 10 calls each. The calls of bin i take latency_ms[i]; 0: none of them ends OK.
 std::vector<LoadBin> bins_of(const std::vector<std::uint64_t>& latency_ms) {
   std::vector<LoadBin> bins;
   for (const std::uint64_t latency : latency_ms) {

@@ -46,7 +46,8 @@ class Socket {
     return ::poll(&wanted, 1, within_ms) == 1;
   }
 
-  // The bytes read; "" at the end of the stream; "reset" if the connection was reset.
+  // The bytes read; "" at the end of the stream; "reset" if the connection was reset; "error" after
+  // any other error.
   std::string read() const {
     REQUIRE(is_readable());
     std::array<char, 100> bytes;

@@ -43,9 +43,9 @@ TEST_CASE("drill_log: the longest back-off follows from how long the server was 
     std::chrono::nanoseconds away, longest;
   };
 
-  // The first wait is 1 s, and each further wait is 1.6 times as long; each is then changed by up
-  // to ± 20 %. `longest` is the longest wait that can begin within the time `away`, if all waits
-  // before it were as short as possible.
+  // The first wait is 1 s, and each further wait is 1.6 times as long, but at most 120 s. Each is
+  // then changed by up to ± 20 %. `longest` is the longest wait that can begin within the time
+  // `away`, if all waits before it were as short as possible.
   const auto row = GENERATE(values<Row>({
       {0s, 1200ms},
       {799ms, 1200ms},

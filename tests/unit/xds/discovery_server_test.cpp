@@ -40,7 +40,7 @@ DiscoveryResponse only(const OutgoingResponses& responses) {
   return response;
 }
 
-// A client on one stream that acknowledges as a real client does.
+// A client on one stream. ack() sends the request by which a real client accepts a response.
 struct Client {
   DiscoveryServer& server;
   StreamId stream = server.open_stream();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Settings of health checks that are out of range. tests/spec/health_checks_test has the others.
+// Settings of health checks that are refused. tests/spec/health_checks_test has the others.
 #include <string>
 
 #include <catch2/catch.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The limits within one resource: a value at the limit is valid. A value beyond the limit is
-// refused with the limit's name, also in the Rejection. Limits here are small; each resource's
-// tests have the real limits.
+// The limits of resources and of responses: a value at the limit is valid. A value beyond the limit
+// is refused with the limit's name, also in the Rejection. Limits here are small; other tests use
+// the real ones.
 #include <functional>
 #include <set>
 #include <string>
@@ -214,7 +214,7 @@ TEST_CASE("limits: what goes beyond is refused by the limit's name, and nothing 
 }
 
 // A pattern's memory is known only after it is compiled: the pattern that goes beyond the limit is
-// valid, and the next one is refused.
+// valid, and the next pattern that differs from all before it is refused.
 TEST_CASE("limits: the patterns of a response share one memory", "[xds][parse][limits]") {
   const auto patterns = [](const std::vector<std::string>& texts) {
     std::string routes;

@@ -126,7 +126,7 @@ constexpr Fields kNeedNoWarning[] = {
     {"config.core.v3.EnvoyInternalAddress", "server_listener_name endpoint_id"},
     {"config.core.v3.PathConfigSource", "path"},
     {"config.core.v3.Pipe", "path"},
-    // Only version 3 of the API exists.
+    // signalbox has only version 3 of the API.
     {"config.core.v3.ConfigSource", "resource_api_version"},
     {"config.core.v3.SelfConfigSource", "transport_api_version"},
     // Data for logs and filters.

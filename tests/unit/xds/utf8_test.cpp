@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strings that are not UTF-8: the error names the resource and the field, nothing is logged, and
-// valid resources are not affected.
+// Strings that are not UTF-8: the error names the field, and the resource if its name could be
+// read. Nothing is logged, and valid resources are not affected.
 #include "xds/utf8.hpp"
 
 #include <cstddef>
@@ -181,7 +181,7 @@ TEST_CASE("utf8: bytes that are no message at all are looked through safely", "[
                             type)
                   .has_value());  // The bytes end within the name.
   CHECK_FALSE(find_bad_text("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", type).has_value());
-  // The search does not look into a group (a wire type of protobuf).
+  // The search ends at a group (a wire type of protobuf), and at a tag of 0.
   CHECK_FALSE(find_bad_text("\x0b\x0c\x0a\x01\xff", type).has_value());
   CHECK_FALSE(find_bad_text(std::string("\x00\x0a\x01\xff", 4), type).has_value());
   // Values of the other wire types before the name are passed over.
