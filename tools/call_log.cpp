@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "messages/invariant.hpp"
-#include "tools/peer.hpp"
+#include "tools/load/peer.hpp"
 
 namespace signalbox::tools {
 namespace {

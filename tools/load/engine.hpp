@@ -4,8 +4,10 @@
 //
 //   OpenLoop ─▶ [sender thread] ─▶ generic stub ─▶ channel ─▶ [taker thread] ─▶ OpenLoop
 //
-// A completed call takes no lock and no allocation of the engine: it is one value in a ring. (gRPC
-// allocates what it needs; a call of a session has its jar's lock.)
+// A completed call takes no lock and no allocation of the engine: it is one value in a ring. The
+// exceptions are the first call that reaches an endpoint and the first call that fails with a
+// message, and the lock of its jar for a call of a session. gRPC allocates what it needs, which
+// includes the names of a peer and the message of a status.
 //
 // A server-streaming call ends with its stream, and is one call, however many messages it has.
 
@@ -15,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -30,7 +33,11 @@ namespace signalbox::tools {
 
 class LoadEngine final : public OpenLoop {
  public:
-  LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel, CallPlan plan);
+  /// `requests`: the calls take turns with these, in place of `plan.request.bytes`. Empty: every
+  /// call has that one.
+  LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel,
+             CallPlan plan,
+             const std::vector<std::string>& requests = {});
   /// Cancels the calls in flight.
   ~LoadEngine() override;
 
@@ -51,7 +58,7 @@ class LoadEngine final : public OpenLoop {
 
   const std::shared_ptr<grpc::ChannelInterface> channel_;
   grpc::GenericStub stub_;
-  const grpc::ByteBuffer request_;
+  const std::vector<grpc::ByteBuffer> requests_;
   grpc::CompletionQueue queue_;
 
   Ring<Call*, kPlaces> free_;

@@ -291,7 +291,7 @@ void HttpEngine::end_reached(Call& call, int code, const std::string& why) {
 void HttpEngine::end(Call& call, int code, std::uint32_t endpoint, const std::string& why) {
   EndedCall ended = ended_call(call.begun, code);
   ended.endpoint = endpoint;
-  if (is_failure(code)) add_message(absl::StrCat(code_key(code), ": ", why));
+  if (is_failure(code)) ended.message = message_of(code_key(code), why);
   record(ended);
   call.state = Call::State::kFree;
   call.pick.reset();
