@@ -328,6 +328,7 @@ class EdsUpdate(Experiment):
         *many, spare = resources.loopback(ENDPOINTS, self._port)
         changed = [*many]
         changed[len(many) // 2] = spare
+        self._addresses = [f"{host}:{port}" for host, port in seen]
         self._plane = world.serve_in_turn([
             resources.route_to("bench") + resources.weighted_cluster("bench", [(1, those), (self.WEIGHT, [one])])
             for those, one in [(many, seen[0]), (changed, seen[1])]])
@@ -338,7 +339,7 @@ class EdsUpdate(Experiment):
         if self._is_changed:
             self._change()  # Every client starts with the first set of endpoints.
         client = self._world.start_client(side, "eds_update", rate=self.RATE, endpoints=ENDPOINTS - 1, port=self._port,
-                                          updates=self.UPDATES)
+                                          updates=self.UPDATES, addresses=",".join(self._addresses))
         set_ns = []
         for _ in range(self.UPDATES):
             client.read(CLIENT_SECONDS)
@@ -484,7 +485,8 @@ class Failover(Experiment):
         return port
 
     def run(self, side: str, pair: int) -> dict:
-        client = self._world.start_client(side, "failover", rate=self.RATE, endpoints=len(self.PRIMARY))
+        client = self._world.start_client(side, "failover", rate=self.RATE,
+                                          addresses=",".join(self._primary_addresses))
         client.read(CLIENT_SECONDS)
         # How long the primary is away decides at which point of the client's back-off the primary
         # returns. This time is random, and equal for both sides of a pair.
