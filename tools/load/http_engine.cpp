@@ -117,6 +117,7 @@ void HttpEngine::run() {
   auto due = next_due();
   for (std::uint64_t round = 0;; ++round) {
     due = send_due(due);
+    take_picked();
     if (!due && !has_sent_all()) note_all_sent();
     if (round % kClockEvery == 0) thread_cpu_ns_ = thread_cpu().count();
     if (is_cancelling() && has_sent_all()) cancel_busy();
@@ -128,7 +129,6 @@ void HttpEngine::run() {
     while (const auto ended = loop_->next_ended())
       take(*ended);
     resume();
-    take_picked();
   }
   thread_cpu_ns_ = thread_cpu().count();
 }
@@ -148,7 +148,6 @@ std::optional<HttpEngine::Clock::time_point> HttpEngine::send_due(
     }
     due = next_due();
   }
-  take_picked();
   return due;
 }
 

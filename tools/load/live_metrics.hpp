@@ -33,8 +33,9 @@ class LiveMetrics {
     std::vector<Process> processes;
   };
 
-  /// Every side has its series from the beginning, with values of 0.
-  LiveMetrics(const std::vector<std::string>& sides, std::size_t processes);
+  /// Every side has its series from the beginning, with values of 0. `is_http`: the calls have no
+  /// gRPC codes, so there is no series of OK.
+  LiveMetrics(const std::vector<std::string>& sides, std::size_t processes, bool is_http);
 
   /// Replaces the counts of a process. Precondition: both indexes are in range.
   void set(std::size_t side, std::size_t process, LiveCounts counts);
@@ -52,6 +53,7 @@ class LiveMetrics {
     double unix_seconds;
   };
 
+  const bool is_http_;
   mutable std::mutex mutex_;
   std::vector<Side> sides_;
   std::vector<Act> acts_;
