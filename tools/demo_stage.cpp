@@ -89,7 +89,7 @@ absl::Status DemoStage::serve_metrics() {
     return {port.status().code(),
             absl::StrCat("--metrics ", options_.metrics, ": ", port.status().message())};
   const std::string host = options_.metrics.substr(0, options_.metrics.rfind(':'));
-  std::cout << "metrics on http://" << host << ":" << *port << "/metrics" << std::endl;
+  std::cout << "metrics on http://" << host << ":" << *port << "/metrics" << "\n" << std::flush;
   return absl::OkStatus();
 }
 
@@ -97,7 +97,7 @@ absl::Status DemoStage::serve_admin() {
   if (options_.admin.empty()) return absl::OkStatus();
   const auto address = runtime_->serve_admin(options_.admin);
   if (!address.ok()) return address.status();
-  std::cout << "admin pages on " << *address << std::endl;
+  std::cout << "admin pages on " << *address << "\n" << std::flush;
   return absl::OkStatus();
 }
 
@@ -120,7 +120,8 @@ absl::Status DemoStage::serve_grpc_admin() {
             << (loopback == nullptr ? channel::to_string(*address)
                                     : channel::to_string(channel::LoopbackAddress{
                                           loopback->ip, static_cast<std::uint16_t>(port)}))
-            << std::endl;
+            << "\n"
+            << std::flush;
   return absl::OkStatus();
 }
 

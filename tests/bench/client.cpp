@@ -79,7 +79,7 @@ int run(int argc, char** argv) {
               << measured.status().message() << "\n";
     return 1;
   }
-  std::cout << measured->dump() << std::endl;
+  std::cout << measured->dump() << "\n" << std::flush;
   return 0;
 }
 

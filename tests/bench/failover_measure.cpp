@@ -91,7 +91,7 @@ Measured measure_failover(const MeasureOptions& options, Side& side) {
       return absl::DeadlineExceededError("not every primary backend has answered");
     }
     std::this_thread::sleep_for(kSettleTime);
-    std::cout << R"({"ready":true})" << std::endl;
+    std::cout << R"({"ready":true})" << "\n" << std::flush;
     if (!witness.wait_for_failback()) {
       return absl::DeadlineExceededError("no failover and failback: " + witness.result().dump());
     }

@@ -24,7 +24,7 @@ Measured measure_outage(const MeasureOptions& options, Side& side) {
       ++calls;
       if (!call.ok) ++failed;
     });
-    std::cout << R"({"ready":true})" << std::endl;
+    std::cout << R"({"ready":true})" << "\n" << std::flush;
     std::this_thread::sleep_for(options.length);
   }
   return nlohmann::json{{"calls", calls.load()}, {"failed", failed.load()}};

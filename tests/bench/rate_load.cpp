@@ -23,6 +23,7 @@ std::unique_ptr<tools::EngineRun> start_load(const Side& side,
                                              const RateLoad& load,
                                              std::function<void(const tools::NamedCall&)> see) {
   std::vector<std::string> requests;
+  requests.reserve(load.work.size());
   for (const std::chrono::microseconds work : load.work)
     requests.push_back(request_of(work));
   tools::CallPlan plan;

@@ -120,7 +120,7 @@ Measured measure_eds_update(const MeasureOptions& options, Side& side) {
     first.expect(options.addresses[update % 2 == 0 ? 1 : 0]);
     const auto since = Clock::now();
     const double before = cpu_seconds();
-    std::cout << R"({"ready":true})" << std::endl;
+    std::cout << R"({"ready":true})" << "\n" << std::flush;
     served_ns.push_back(first.wait());
     if (served_ns.back() == 0) {
       return absl::DeadlineExceededError(absl::StrCat(

@@ -28,6 +28,7 @@ std::vector<grpc::ByteBuffer> buffers_of(const std::vector<std::string>& request
                                          const std::string& only_request) {
   if (requests.empty()) return {buffer_of(only_request)};
   std::vector<grpc::ByteBuffer> buffers;
+  buffers.reserve(requests.size());
   for (const std::string& request : requests)
     buffers.push_back(buffer_of(request));
   return buffers;
