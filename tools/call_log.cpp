@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "messages/invariant.hpp"
-#include "tools/peer.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -40,7 +39,8 @@ void CallLog::add(const FinishedCall& call) {
   } else if (in_flight && call.code == kUnavailable) {
     ++failed_in_flight_;
   } else if (++failed_other_ == 1) {
-    first_other_error_ = absl::StrCat(call.error, " (peer ", call.peer, ")");
+    first_other_error_ =
+        absl::StrCat(call.error, " (endpoint ", call.address.empty() ? "none" : call.address, ")");
   }
 }
 
@@ -74,10 +74,9 @@ std::optional<std::chrono::nanoseconds> CallLog::failback() const {
 }
 
 bool CallLog::was_in_flight_at_a_kill(const FinishedCall& call) const {
-  const std::string address = address_of_peer(call.peer);
   return std::any_of(kills_.begin(), kills_.end(), [&](const Kill& kill) {
     const bool began_in_time = !kill.ended || call.started <= *kill.ended + kNoticeTime;
-    return began_in_time && call.ended >= kill.begun && kill.addresses.contains(address);
+    return began_in_time && call.ended >= kill.begun && kill.addresses.contains(call.address);
   });
 }
 

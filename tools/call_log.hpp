@@ -7,8 +7,8 @@
 //   script ─▶ kill_begins, kill_ended, primary_back ─▶
 //
 // The rule. A call was *in flight at a kill* if
-//   – its peer, as gRPC names it, is one of the killed backends: the call had been bound to a
-//     connection to that backend, and
+//   – its endpoint is one of the killed backends: the call had been bound to a connection to that
+//     backend, and
 //   – it began at most kNoticeTime after the killed processes were gone (a client learns
 //     that its connection is closed only when it reads from the socket), and
 //   – it ended after the first signal was sent.
@@ -42,12 +42,11 @@ struct FinishedCall {
   CallTime started;  ///< The time at which the call was handed to the channel.
   CallTime ended;
   bool ok = false;
-  int code = 0;                 ///< gRPC's status code.
-  bool is_closed_loop = false;  ///< A closed loop would have sent it, too; see load/engine.hpp.
-  bool is_of_session = false;   ///< A call of DemoSession, which the load's schedule does not have.
-  std::string peer;             ///< gRPC's name of the peer: see address_of_peer().
-  std::string cluster;          ///< The cluster that answered; empty without an answer.
-  std::string error;            ///< Why the call failed; empty: it did not.
+  int code = 0;                ///< gRPC's status code.
+  bool is_of_session = false;  ///< A call of DemoSession, which the load's schedule does not have.
+  std::string address;         ///< The endpoint's, `127.0.0.11:40000`; empty: it reached none.
+  std::string cluster;         ///< The cluster that answered; empty without an answer.
+  std::string error;           ///< gRPC's code and message of a failure.
 };
 
 /// Counts of the calls that ended since the start, or in an interval. Only `failed` includes calls

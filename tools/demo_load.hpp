@@ -1,82 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The demo's load: calls sent on schedule, whether or not earlier calls have been answered.
+// The calls of the demo's load, for the engine of `signalbox load`.
 //
-//   schedule (rps) ─▶ [DemoLoad] ─▶ generated stub ─▶ drop-in channel
-//                          └─▶ FinishedCall, one for each call, from gRPC's threads
-//
-// Open loop: a late answer delays no later call. One thread sends, through the callback API.
+//   rate, seed ─▶ [demo_calls, demo_requests] ─▶ LoadEngine ─▶ drop-in channel
+//                                                    └─▶ EngineRun ─▶ [finished_call] ─▶ CallLog
 
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <memory>
-#include <mutex>
-#include <random>
 #include <string>
-#include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include <grpcpp/impl/channel_interface.h>
 
 #include "tools/call_log.hpp"
-#include "tools/proto/orders.grpc.pb.h"
+#include "tools/load/call_plan.hpp"
+#include "tools/load/engine_run.hpp"
 
 namespace signalbox::tools {
 
-class DemoLoad {
- public:
-  struct Options {
-    double rps = 500;
-    std::uint64_t seed = 1;
-    std::chrono::milliseconds call_timeout{5000};
-  };
+/// Orders at an even rate, without end.
+CallPlan demo_calls(double rps, std::uint64_t seed);
 
-  static constexpr const char* kMethod = "/signalbox.demo.v1.Orders/Place";
-  /// The size of a request in bytes, for a three-digit item number. Later requests have longer
-  /// numbers, and so a few bytes more.
-  static std::uint64_t usual_request_bytes();
+/// The requests of the calls, which keep their backends busy for times drawn from the seed. All
+/// have the same size.
+std::vector<std::string> demo_requests(std::uint64_t seed);
 
-  /// Several threads may call `on_finished` at a time.
-  DemoLoad(const std::shared_ptr<grpc::ChannelInterface>& channel,
-           Options options,
-           std::function<void(const FinishedCall&)> on_finished);
-  ~DemoLoad();
-  DemoLoad(const DemoLoad&) = delete;
-  DemoLoad& operator=(const DemoLoad&) = delete;
+/// Makes one wait_for_ready call, which is no part of the load.
+absl::Status make_first_call(const std::shared_ptr<grpc::ChannelInterface>& channel,
+                             std::chrono::milliseconds at_most);
 
-  /// Makes one wait_for_ready call, which is not reported to `on_finished`.
-  absl::Status warm_up(std::chrono::milliseconds at_most);
-
-  void start();
-  /// Stops sending, and waits for the answers under way. False if some answers did not come in
-  /// time.
-  bool finish();
-
- private:
-  struct Call;
-
-  void run();
-  void send(CallTime due);
-  void record_end(const Call& call, const grpc::Status& status);
-
-  const std::unique_ptr<demo::v1::Orders::Stub> stub_;
-  const Options options_;
-  const std::function<void(const FinishedCall&)> on_finished_;
-  std::mt19937_64 dice_;
-  std::uint64_t sent_ = 0;
-  // The number of calls of the closed loop that are in flight; see load/engine.hpp.
-  std::atomic<std::int64_t> closed_in_flight_ = 0;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  std::uint64_t under_way_ = 0;
-  std::thread thread_;
-};
+/// `clusters`: the cluster of each address of a backend.
+FinishedCall finished_call(const NamedCall& call,
+                           const std::map<std::string, std::string>& clusters);
 
 }  // namespace signalbox::tools

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,7 +13,6 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr const char* kSide = "signalbox";
-constexpr std::int64_t kHoldNs = nanoseconds(Collector::kHold).count();
 
 // A threshold that is missed when `measured` is not 0.
 LoadThreshold none_may(std::string text, std::uint64_t measured) {
@@ -36,18 +34,9 @@ nanoseconds time_of(double seconds) {
 DemoRecord::DemoRecord(CallTime begin, double seconds)
     : begin_(begin), recorder_(kSide, /*sessions=*/0, time_of(seconds)), collector_(recorder_) {}
 
-void DemoRecord::add(const FinishedCall& call) {
-  if (call.is_of_session) return;
-  const EndedCall ended{.due_ns = since_begin(call.due),
-                        .sent_ns = since_begin(call.started),
-                        .ended_ns = since_begin(call.ended),
-                        .endpoint = endpoint_of(call.peer),
-                        .code = static_cast<std::uint16_t>(call.code),
-                        .is_closed_loop = call.is_closed_loop};
-  recorder_.sent({.due_ns = ended.due_ns, .sent_ns = ended.sent_ns});
-  if (!call.ok) messages_.add(call.error);
-  waiting_.push_back(ended);
-  if (ended.ended_ns - passed_on_ns_ > 2 * kHoldNs) pass_on(ended.ended_ns - kHoldNs);
+void DemoRecord::add(const OpenLoop::Drained& drained, CallTime now) {
+  collector_.add(drained.sent, drained.ended, drained.endpoints);
+  collector_.advance(since_begin(now));
 }
 
 void DemoRecord::place(const std::string& address, const RankedPlace& place) {
@@ -73,8 +62,8 @@ void DemoRecord::act_begins(CallTime now, const DemoAct& act) {
 
 LoadReport DemoRecord::finish(CallTime end,
                               LoadConfiguration configuration,
+                              const std::map<std::string, std::uint64_t>& messages,
                               const DemoVerdict& verdict) {
-  pass_on(std::numeric_limits<std::int64_t>::max());
   collector_.flush();
   const std::int64_t ran_ns = since_begin(end);
   LoadReport report;
@@ -82,8 +71,7 @@ LoadReport DemoRecord::finish(CallTime end,
   report.configuration = std::move(configuration);
   report.configuration.duration_s = report.ran_s;
   report.faults = std::move(acts_);
-  report.sides.push_back(
-      recorder_.finish(nanoseconds(ran_ns), kMostLatenessP99Ns, messages_.counts()));
+  report.sides.push_back(recorder_.finish(nanoseconds(ran_ns), kMostLatenessP99Ns, messages));
   const bool has_failed = !verdict.failure.empty();
   report.thresholds = {
       none_may("failed otherwise > 0", verdict.failed_other),
@@ -97,26 +85,6 @@ LoadReport DemoRecord::finish(CallTime end,
 
 std::int64_t DemoRecord::since_begin(CallTime time) const {
   return nanoseconds(time - begin_).count();
-}
-
-std::uint32_t DemoRecord::endpoint_of(const std::string& peer) {
-  EndpointNumbers::Found found = endpoints_.find(peer);
-  if (found.new_address) recorder_.add_endpoint(*std::move(found.new_address));
-  return found.number;
-}
-
-// Passes the calls that ended by `until_ns` on to the collector, in the order of their ends.
-void DemoRecord::pass_on(std::int64_t until_ns) {
-  const auto later = std::partition(waiting_.begin(), waiting_.end(), [&](const EndedCall& call) {
-    return call.ended_ns <= until_ns;
-  });
-  std::stable_sort(waiting_.begin(), later, [](const EndedCall& one, const EndedCall& other) {
-    return one.ended_ns < other.ended_ns;
-  });
-  collector_.add({}, {waiting_.begin(), later}, {});
-  waiting_.erase(waiting_.begin(), later);
-  passed_on_ns_ = until_ns;
-  if (until_ns < std::numeric_limits<std::int64_t>::max()) collector_.advance(until_ns + kHoldNs);
 }
 
 }  // namespace signalbox::tools

@@ -2,25 +2,24 @@
 //
 // DemoRecord — the demo's run as a load report, for --html.
 //
-//   DemoLoad ─▶ FinishedCall ─┐
+//   EngineRun ─▶ Drained ─────┐
 //   script ─▶ DemoAct ────────┼▶ [DemoRecord] ─▶ LoadRecorder ─▶ finish() ─▶ LoadReport
 //   runtime's status ─ place ─┘
 //
-// Calls of the session are left out: its loop is closed, and so has no schedule. Not thread-safe:
-// the owner guards it with a mutex.
+// Not thread-safe: the owner guards it with a mutex.
 
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "tools/call_log.hpp"
 #include "tools/load/collector.hpp"
-#include "tools/load/ended_call.hpp"
+#include "tools/load/open_loop.hpp"
 #include "tools/load/recorder.hpp"
 #include "tools/load/report.hpp"
-#include "tools/load/tallies.hpp"
 
 namespace signalbox::tools {
 
@@ -48,29 +47,25 @@ class DemoRecord {
   DemoRecord(const DemoRecord&) = delete;
   DemoRecord& operator=(const DemoRecord&) = delete;
 
-  /// The caller must add calls in the order of their ends. A call may be added up to
-  /// Collector::kHold late.
-  void add(const FinishedCall& call);
+  /// `now`: when the calls were drained.
+  void add(const OpenLoop::Drained& drained, CallTime now);
   void place(const std::string& address, const RankedPlace& place);
   /// The caller must call this before it does an act, in the order of the acts' times.
   void act_begins(CallTime now, const DemoAct& act);
 
-  /// `end`: when the load stopped sending. finish() sets the duration of `configuration`. Call
-  /// nothing after finish().
-  LoadReport finish(CallTime end, LoadConfiguration configuration, const DemoVerdict& verdict);
+  /// `end`: when the load stopped sending. finish() sets the duration of `configuration`.
+  /// `messages`: of failed calls, with the number of calls. Call nothing after finish().
+  LoadReport finish(CallTime end,
+                    LoadConfiguration configuration,
+                    const std::map<std::string, std::uint64_t>& messages,
+                    const DemoVerdict& verdict);
 
  private:
   std::int64_t since_begin(CallTime time) const;
-  std::uint32_t endpoint_of(const std::string& peer);
-  void pass_on(std::int64_t until_ns);
 
   const CallTime begin_;
   LoadRecorder recorder_;
   Collector collector_;
-  std::vector<EndedCall> waiting_;  // Calls that collector_ does not have yet.
-  std::int64_t passed_on_ns_ = 0;   // The `until_ns` of the last pass_on().
-  EndpointNumbers endpoints_;
-  MessageCounts messages_;
   std::vector<LoadFault> acts_;
 };
 

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include <grpcpp/client_context.h>
 
+#include "tools/load/peer.hpp"
+
 namespace signalbox::tools {
 namespace {
 
@@ -76,13 +78,13 @@ FinishedCall DemoSession::call() {
                         .ok = status.ok() && received.ok(),
                         .code = status.error_code(),
                         .is_of_session = true,
-                        .peer = context.peer(),
+                        .address = address_of_peer(context.peer()),
                         .cluster = reply.cluster(),
                         .error = {}};
   if (status.ok()) record_answer(reply);
   if (!status.ok())
     finished.error =
-        absl::StrCat("code ", static_cast<int>(status.error_code()), ", ", status.error_message());
+        absl::StrCat("code ", static_cast<int>(status.error_code()), ": ", status.error_message());
   else if (!received.ok())
     finished.error = std::string(received.message());
   return finished;

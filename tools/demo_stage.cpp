@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <iostream>
+#include <map>
 #include <utility>
 #include <variant>
 
@@ -15,6 +16,8 @@
 #include <nlohmann/json.hpp>
 
 #include "channel/admin/admin_address.hpp"
+#include "tools/demo_load.hpp"
+#include "tools/load/engine.hpp"
 #include "tools/load/places.hpp"
 #include "tools/load/report_files.hpp"
 
@@ -86,7 +89,7 @@ absl::Status DemoStage::serve_metrics() {
     return {port.status().code(),
             absl::StrCat("--metrics ", options_.metrics, ": ", port.status().message())};
   const std::string host = options_.metrics.substr(0, options_.metrics.rfind(':'));
-  std::cout << "metrics on http://" << host << ":" << *port << "/metrics" << std::endl;
+  std::cout << "metrics on http://" << host << ":" << *port << "/metrics" << "\n" << std::flush;
   return absl::OkStatus();
 }
 
@@ -94,7 +97,7 @@ absl::Status DemoStage::serve_admin() {
   if (options_.admin.empty()) return absl::OkStatus();
   const auto address = runtime_->serve_admin(options_.admin);
   if (!address.ok()) return address.status();
-  std::cout << "admin pages on " << *address << std::endl;
+  std::cout << "admin pages on " << *address << "\n" << std::flush;
   return absl::OkStatus();
 }
 
@@ -117,24 +120,48 @@ absl::Status DemoStage::serve_grpc_admin() {
             << (loopback == nullptr ? channel::to_string(*address)
                                     : channel::to_string(channel::LoopbackAddress{
                                           loopback->ip, static_cast<std::uint16_t>(port)}))
-            << std::endl;
+            << "\n"
+            << std::flush;
   return absl::OkStatus();
 }
 
 absl::Status DemoStage::start_load(std::function<void(const FinishedCall&)> also) {
-  load_ = std::make_unique<DemoLoad>(runtime_->channel(topology_.target()),
-                                     DemoLoad::Options{.rps = options_.rps, .seed = options_.seed},
-                                     [this, also = std::move(also)](const FinishedCall& call) {
-                                       with_log([&](CallLog& log) {
-                                         log.add(call);
-                                         if (record_ != nullptr) record_->add(call);
-                                       });
-                                       if (also) also(call);
-                                     });
-  if (auto status = load_->warm_up(kStartTime); !status.ok()) return status;
-  if (!options_.html.empty()) start_record();
-  load_->start();
+  const auto channel = runtime_->channel(topology_.target());
+  if (auto status = make_first_call(channel, kStartTime); !status.ok()) return status;
+  std::map<std::string, std::string> clusters;
+  for (const std::string& leaf : leaves()) {
+    for (const std::string& address : backends_.addresses(leaf))
+      clusters[address] = leaf;
+  }
+  auto engine = std::make_unique<LoadEngine>(
+      channel, demo_calls(options_.rps, options_.seed), demo_requests(options_.seed));
+  const CallTime begin = std::chrono::steady_clock::now();
+  if (!options_.html.empty()) start_record(begin);
+  load_ =
+      std::make_unique<EngineRun>(std::move(engine),
+                                  begin,
+                                  [this, clusters = std::move(clusters), also = std::move(also)](
+                                      const EngineRun& run, const OpenLoop::Drained& drained) {
+                                    const CallTime now = std::chrono::steady_clock::now();
+                                    std::vector<FinishedCall> calls;
+                                    calls.reserve(drained.ended.size());
+                                    for (const EndedCall& call : drained.ended)
+                                      calls.push_back(finished_call(run.named(call), clusters));
+                                    take(drained, calls, now);
+                                    if (!also) return;
+                                    for (const FinishedCall& call : calls)
+                                      also(call);
+                                  });
   return absl::OkStatus();
+}
+
+void DemoStage::take(const OpenLoop::Drained& drained,
+                     const std::vector<FinishedCall>& calls,
+                     CallTime now) {
+  const std::lock_guard lock(mutex_);
+  for (const FinishedCall& call : calls)
+    log_.add(call);
+  if (record_ != nullptr) record_->add(drained, now);
 }
 
 void DemoStage::start_session() {
@@ -152,9 +179,9 @@ absl::Status DemoStage::finish_load() {
   return absl::InternalError("some calls were never answered");
 }
 
-void DemoStage::start_record() {
+void DemoStage::start_record(CallTime begin) {
   started_unix_ms_ = absl::ToUnixMillis(absl::Now());
-  record_ = std::make_unique<DemoRecord>(std::chrono::steady_clock::now(), options_.seconds);
+  record_ = std::make_unique<DemoRecord>(begin, options_.seconds);
   note_places();
   looker_ = std::jthread([this](const std::stop_token& stop) {
     std::mutex mutex;
@@ -186,18 +213,20 @@ void DemoStage::act_begins(const DemoAct& act) {
 absl::Status DemoStage::write_page(std::string failure, std::vector<std::string> notes) {
   const std::lock_guard lock(mutex_);
   if (record_ == nullptr) return absl::OkStatus();
+  const CallPlan calls = demo_calls(options_.rps, options_.seed);
   LoadConfiguration configuration{
       .target = topology_.target(),
-      .method = DemoLoad::kMethod,
+      .method = calls.method,
       .rate = absl::StrCat(options_.rps),
       .arrivals = "even",
       .seed = options_.seed,
-      .call_timeout_s = std::chrono::duration<double>(DemoLoad::Options().call_timeout).count(),
-      .payload_bytes = DemoLoad::usual_request_bytes(),
+      .call_timeout_s = std::chrono::duration<double>(calls.call_timeout).count(),
+      .payload_bytes = demo_requests(options_.seed).front().size(),
       .script_file = absl::StrCat(
           "signalbox demo", options_.drill.empty() ? "" : " --drill ", options_.drill)};
   LoadReport report = record_->finish(load_ended_,
                                       std::move(configuration),
+                                      load_->messages(),
                                       {.failed_other = log_.failed_other(),
                                        .failure = std::move(failure),
                                        .notes = std::move(notes)});

@@ -4,7 +4,7 @@
 //
 //   DemoTopology ─▶ [DemoStage] ─┬─ DemoBackends
 //                                ├─ DemoControlPlane
-//                                └─ Runtime ◀─ DemoLoad, DemoSession ─▶ CallLog, DemoRecord
+//                                └─ Runtime ◀─ EngineRun, DemoSession ─▶ CallLog, DemoRecord
 //
 // set() comes first, then serve_…(), start_…() and finish_load(), in this order. The destructor
 // ends the parts that were started. One thread uses a stage. A mutex guards log and record, because
@@ -28,10 +28,10 @@
 #include "tools/commands.hpp"
 #include "tools/demo_backends.hpp"
 #include "tools/demo_control_plane.hpp"
-#include "tools/demo_load.hpp"
 #include "tools/demo_record.hpp"
 #include "tools/demo_session.hpp"
 #include "tools/demo_topology.hpp"
+#include "tools/load/engine_run.hpp"
 
 namespace signalbox::tools {
 
@@ -50,8 +50,8 @@ class DemoStage {
   absl::Status serve_admin();
   /// Does nothing without --grpc-admin.
   absl::Status serve_grpc_admin();
-  /// Starts the load, after a first call has succeeded. When a call of the load ends, it is added
-  /// to the log, and then passed to `also`, on any thread.
+  /// Starts the load, after a first call has succeeded. A few milliseconds after the end of a call
+  /// of the load, the call is added to the log, and then passed to `also`, by one thread.
   absl::Status start_load(std::function<void(const FinishedCall&)> also = {});
   /// Starts the session beside the load. The session's calls are added to the log, too.
   void start_session();
@@ -89,7 +89,8 @@ class DemoStage {
   }
 
  private:
-  void start_record();
+  void take(const OpenLoop::Drained& drained, const std::vector<FinishedCall>& calls, CallTime now);
+  void start_record(CallTime begin);
   void stop_looking();
   void note_places();
 
@@ -104,7 +105,7 @@ class DemoStage {
   DemoControlPlane control_plane_;
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<grpc::Server> grpc_admin_;
-  std::unique_ptr<DemoLoad> load_;
+  std::unique_ptr<EngineRun> load_;
   std::unique_ptr<DemoSession> session_;
   std::condition_variable_any stopped_looking_;
   std::jthread looker_;  // Polls the runtime's status for the places of endpoints, for record_.

@@ -55,6 +55,7 @@ int run(int argc, char** argv) {
   app.add_option("--routes", options.routes)->capture_default_str();
   app.add_option("--sessions", options.sessions)->capture_default_str();
   app.add_option("--call-metrics", counts_calls)->capture_default_str();
+  app.add_option("--addresses", options.addresses)->delimiter(',');
   app.add_option("--updates", options.updates)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--work-ms", options.work_ms)
       ->check(CLI::NonNegativeNumber)
@@ -78,7 +79,7 @@ int run(int argc, char** argv) {
               << measured.status().message() << "\n";
     return 1;
   }
-  std::cout << measured->dump() << std::endl;
+  std::cout << measured->dump() << "\n" << std::flush;
   return 0;
 }
 

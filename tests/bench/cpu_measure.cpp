@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measures the CPU time of the client's process per call, at a rate of calls that is the same for
-// both sides. All threads count, but not the time that the load spends waiting until calls are due.
-#include <atomic>
+// both sides. All threads count, but not the load engine's own work.
 #include <fstream>
 #include <map>
 #include <string>
@@ -11,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "tests/bench/measures.hpp"
-#include "tests/bench/open_loop.hpp"
-#include "tests/bench/percentiles.hpp"
 #include "tests/bench/process_usage.hpp"
+#include "tests/bench/rate_load.hpp"
+#include "tools/load/histogram.hpp"
 
 namespace signalbox::bench {
 namespace {
@@ -40,14 +39,12 @@ MachineTime machine_time() {
   return time;
 }
 
-// The failed calls, by status code: their number, and the error text of the first. Only the thread
-// that takes the load's answers counts; the counts are read after the load has ended. So there is
-// no lock.
+// The failed calls, by status code: their number, and the error text of the first.
 class Failures {
  public:
-  void count(const AnsweredCall& call) {
+  void count(const tools::NamedCall& call) {
     Kind& kind = by_code_[call.code];
-    if (kind.calls++ == 0) kind.first_error = call.error;
+    if (kind.calls++ == 0) kind.first_error = call.message;
   }
 
   absl::Status status() const {
@@ -55,14 +52,8 @@ class Failures {
     std::string text = "calls failed:";
     const char* separator = " ";
     for (const auto& [code, kind] : by_code_) {
-      absl::StrAppend(&text,
-                      separator,
-                      kind.calls,
-                      " with code ",
-                      static_cast<int>(code),
-                      " (",
-                      kind.first_error,
-                      ")");
+      absl::StrAppend(
+          &text, separator, kind.calls, " with code ", code, " (", kind.first_error, ")");
       separator = ", ";
     }
     return absl::UnavailableError(text);
@@ -74,8 +65,12 @@ class Failures {
     std::string first_error;
   };
 
-  std::map<grpc::StatusCode, Kind> by_code_;
+  std::map<int, Kind> by_code_;
 };
+
+double engine_seconds(const tools::EngineRun& load) {
+  return std::chrono::duration<double>(load.own_cpu()).count();
+}
 
 }  // namespace
 
@@ -83,44 +78,40 @@ Measured measure_cpu(const MeasureOptions& options, Side& side) {
   if (auto status = warm_up(*side.stub, options.endpoints, options.port); !status.ok()) {
     return status;
   }
-  std::atomic<bool> is_measuring = false;
+  Window window;
+  // Only the load's thread uses these two until the load has ended.
   Failures failures;
-  std::atomic<std::uint64_t> answered = 0;
-  // Only the thread that takes the load's answers adds latencies, so there is no lock.
-  std::vector<std::int64_t> latencies_ns;
-  double cpu = 0;
-  double waiting = 0;
-  std::uint64_t calls = 0;
-  double idle = 0;
-  {
-    const OpenLoop load(
-        *side.stub, {.rate = options.rate, .work = {}}, [&](const AnsweredCall& call) {
-          if (!call.ok) failures.count(call);
-          if (!is_measuring) return;
-          ++answered;
-          latencies_ns.push_back((call.ended - call.due).count());
-        });
-    std::this_thread::sleep_for(kSettleTime);
-    const MachineTime machine_before = machine_time();
-    const double before = cpu_seconds();
-    const double waiting_before = load.waiting_cpu_seconds();
-    is_measuring = true;
-    std::this_thread::sleep_for(options.length);
-    is_measuring = false;
-    waiting = load.waiting_cpu_seconds() - waiting_before;
-    cpu = cpu_seconds() - before - waiting;
-    calls = answered;
-    const MachineTime machine = machine_time();
-    idle = (machine.idle - machine_before.idle) / (machine.total - machine_before.total);
-  }
+  tools::LatencyHistogram latency;
+  // Even calls would keep in step with the kernel, which counts idle time a hundred times a second.
+  auto load =
+      start_load(side,
+                 {.rate = options.rate, .arrivals = tools::Arrivals::kPoisson},
+                 [&](const tools::NamedCall& call) {
+                   if (!call.ok) failures.count(call);
+                   if (window.has(call.ended))
+                     latency.record(static_cast<std::uint64_t>((call.ended - call.due).count()));
+                 });
+  std::this_thread::sleep_for(kSettleTime);
+  const MachineTime machine_before = machine_time();
+  const double engine_before = engine_seconds(*load);
+  const double before = cpu_seconds();
+  window.open();
+  std::this_thread::sleep_for(options.length);
+  window.close();
+  const double engine = engine_seconds(*load) - engine_before;
+  const double cpu = cpu_seconds() - before - engine;
+  const MachineTime machine = machine_time();
+  const double idle = (machine.idle - machine_before.idle) / (machine.total - machine_before.total);
+  load.reset();
   if (auto status = failures.status(); !status.ok()) return status;
+  const auto calls = static_cast<double>(latency.count());
   if (calls == 0) return absl::UnavailableError("no call was answered");
-  return nlohmann::json{{"cpu_us_per_call", cpu * 1e6 / static_cast<double>(calls)},
-                        {"waiting_us", waiting * 1e6 / static_cast<double>(calls)},
-                        {"calls", calls},
+  return nlohmann::json{{"cpu_us_per_call", cpu * 1e6 / calls},
+                        {"engine_us", engine * 1e6 / calls},
+                        {"calls", latency.count()},
                         {"idle", idle},
-                        {"p50_us", percentile(latencies_ns, 50) / 1e3},
-                        {"p99_us", percentile(latencies_ns, 99) / 1e3}};
+                        {"p50_us", static_cast<double>(latency.percentile(50)) / 1e3},
+                        {"p99_us", static_cast<double>(latency.percentile(99)) / 1e3}};
 }
 
 }  // namespace signalbox::bench

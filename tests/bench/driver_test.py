@@ -15,7 +15,8 @@ from unittest import mock
 
 from bench import parse, run_all, run_pair, sides_of
 from comparison import AtLeast, Comparison, Exactly, Target, as_text, ratio_of, table
-from experiments import CallsAtRate, Experiment, eds_update_numbers, failover_numbers, overload_numbers
+from experiments import (CallsAtRate, Experiment, eds_update_numbers, failover_numbers, overload_numbers,
+                         rate_that_leaves_idle)
 from rows import NAMES, PLANS
 from world import MeasurementFailed, Programs, World
 
@@ -186,6 +187,25 @@ class RepeatedPairTest(unittest.TestCase):
     def test_rows_at_a_rate_have_no_limit_that_a_stall_would_fill(self) -> None:
         [cluster, _] = CallsAtRate(2).cluster([("127.0.0.1", 80)])
         self.assertEqual(cluster["circuit_breakers"], {"thresholds": [{"max_requests": 1_000_000}]})
+
+
+class RateTest(unittest.TestCase):
+    def test_a_fifth_of_the_machine_stays_idle_where_calls_become_cheaper(self) -> None:
+        # Fixed work of 10 % of the machine, and calls that cost less when there are more of them.
+        def idle_at(rate: float) -> float:
+            return max(0.0, 1 - (0.1 + 0.7 * (rate / 20_000) ** 0.5))
+
+        self.assertAlmostEqual(idle_at(rate_that_leaves_idle(idle_at)), 0.2, delta=0.03)
+
+    def test_a_machine_that_is_always_busy_ends_the_probes(self) -> None:
+        rates: list[float] = []
+
+        def idle_at(rate: float) -> float:
+            rates.append(rate)
+            return 0.0
+
+        self.assertLess(rate_that_leaves_idle(idle_at), 1000)
+        self.assertEqual(len(rates), 10)
 
 
 class DriverTest(unittest.TestCase):

@@ -10,7 +10,7 @@ import socket
 import statistics
 import time
 from dataclasses import dataclass
-from typing import Optional
+from typing import Callable, Optional
 
 import resources
 from world import CLIENT_SECONDS, START_SECONDS, MeasurementFailed, Process, World, wait_readable
@@ -22,6 +22,10 @@ ENDPOINTS = 10_000
 
 # gRPC 1.51 has no least_request, and Debian's build of it crashes in ring_hash.
 PEERS_POLICIES = ("ROUND_ROBIN",)
+
+IDLE = 0.2  # The share of the machine's time that rows at a rate leave idle.
+NEAR = 0.03
+MOST_PROBES = 10
 
 
 @dataclass(frozen=True)
@@ -155,28 +159,33 @@ class Tiered(Calls):
         return self.measure("ours")
 
 
+def rate_that_leaves_idle(idle_at: Callable[[float], float]) -> float:
+    """The calls a second at which about IDLE of the machine's time is idle. `idle_at(rate)` makes one
+    probe. The cost of a call depends on the rate, so each probe runs at the rate of the last
+    estimate."""
+    rate = 1000.0
+    for _ in range(MOST_PROBES):
+        idle = idle_at(rate)
+        if abs(idle - IDLE) <= NEAR:
+            break
+        rate = max(100.0, round(rate * (1 - IDLE) / max(1 - idle, 0.01), -2))
+    return rate
+
+
 class CallsAtRate(Calls):
-    """Calls at a fixed rate. prepare() chooses it so that the side with the dearer calls leaves
-    about a fifth of the machine idle."""
+    """Calls at a fixed rate, at which the busier side leaves about a fifth of the machine idle."""
 
     # Calls accumulate while the machine stalls. The default limit of 1,024 calls in flight (A32)
     # would then fail calls, but this row does not measure the limit.
     MAX_REQUESTS = 1_000_000
-    IDLE = 0.2
-    FIRST_RATE = 1000.0
-    PROBES = 3
 
     def __init__(self, endpoints: int, failing_attempts: int = 0) -> None:
         super().__init__("cpu", endpoints, failing_attempts=failing_attempts)
 
     def prepare(self, world: World, scale: Scale) -> str:
         super().prepare(world, scale)
-        self._rate = self.FIRST_RATE
-        for _ in range(self.PROBES):
-            # The cost of a call depends on the rate, so each probe runs at the rate of the last
-            # estimate.
-            busy = max(1 - self.measure(side, rate=self._rate)["idle"] for side in SIDES)
-            self._rate = max(100.0, round(self._rate * (1 - self.IDLE) / max(busy, 0.01), -2))
+        self._rate = rate_that_leaves_idle(
+            lambda rate: min(self.measure(side, rate=rate)["idle"] for side in SIDES))
         return f"{self._rate:,.0f} calls/s, open loop"
 
     def cluster(self, addresses: list[resources.Address]) -> list[dict]:
@@ -329,6 +338,7 @@ class EdsUpdate(Experiment):
         *many, spare = resources.loopback(ENDPOINTS, self._port)
         changed = [*many]
         changed[len(many) // 2] = spare
+        self._addresses = [f"{host}:{port}" for host, port in seen]
         self._plane = world.serve_in_turn([
             resources.route_to("bench") + resources.weighted_cluster("bench", [(1, those), (self.WEIGHT, [one])])
             for those, one in [(many, seen[0]), (changed, seen[1])]])
@@ -339,7 +349,7 @@ class EdsUpdate(Experiment):
         if self._is_changed:
             self._change()  # Every client starts with the first set of endpoints.
         client = self._world.start_client(side, "eds_update", rate=self.RATE, endpoints=ENDPOINTS - 1, port=self._port,
-                                          updates=self.UPDATES)
+                                          updates=self.UPDATES, addresses=",".join(self._addresses))
         set_ns = []
         for _ in range(self.UPDATES):
             client.read(CLIENT_SECONDS)
@@ -485,7 +495,8 @@ class Failover(Experiment):
         return port
 
     def run(self, side: str, pair: int) -> dict:
-        client = self._world.start_client(side, "failover", rate=self.RATE, endpoints=len(self.PRIMARY))
+        client = self._world.start_client(side, "failover", rate=self.RATE,
+                                          addresses=",".join(self._primary_addresses))
         client.read(CLIENT_SECONDS)
         # How long the primary is away decides at which point of the client's back-off the primary
         # returns. This time is random, and equal for both sides of a pair.

@@ -12,32 +12,35 @@
 #include <iostream>
 #include <mutex>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "tests/bench/measures.hpp"
-#include "tests/bench/open_loop.hpp"
+#include "tests/bench/rate_load.hpp"
 
 namespace signalbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kPrimary = "primary";
-constexpr auto kWork = std::chrono::milliseconds(5);
+constexpr auto kWork = std::chrono::microseconds(5000);
+constexpr auto kNoWork = std::chrono::microseconds(0);
 constexpr auto kPatience = std::chrono::seconds(30);
 constexpr auto kSettleTime = std::chrono::milliseconds(300);
 
 class Witness {
  public:
-  explicit Witness(std::size_t primaries) : primaries_(primaries) {}
+  explicit Witness(const std::vector<std::string>& primaries)
+      : primaries_(primaries.begin(), primaries.end()) {}
 
-  void see(const AnsweredCall& call) {
+  void see(const tools::NamedCall& call) {
     const std::lock_guard lock(mutex_);
     if (!call.ok) {
       failures_ns_.push_back(call.ended.time_since_epoch().count());
-    } else if (call.cluster != kPrimary) {
+    } else if (!primaries_.contains(call.address)) {
       if (first_secondary_ns_ == 0) first_secondary_ns_ = call.ended.time_since_epoch().count();
     } else if (first_secondary_ns_ == 0) {
-      pids_.insert(call.pid);
+      seen_.insert(call.address);
     } else if (first_primary_again_ns_ == 0) {
       first_primary_again_ns_ = call.ended.time_since_epoch().count();
     }
@@ -45,7 +48,7 @@ class Witness {
   }
 
   bool wait_for_all_primaries() {
-    return wait([this] { return pids_.size() >= primaries_; });
+    return wait([this] { return seen_ == primaries_; });
   }
 
   bool wait_for_failback() {
@@ -66,10 +69,10 @@ class Witness {
     return changed_.wait_for(lock, kPatience, holds);
   }
 
-  const std::size_t primaries_;
+  const std::set<std::string> primaries_;  // The addresses of the first cluster.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<std::uint32_t> pids_;
+  std::set<std::string> seen_;           // Those of them that have answered before the kill.
   std::int64_t first_secondary_ns_ = 0;  // 0: not yet.
   std::int64_t first_primary_again_ns_ = 0;
   std::vector<std::int64_t> failures_ns_;
@@ -78,17 +81,17 @@ class Witness {
 }  // namespace
 
 Measured measure_failover(const MeasureOptions& options, Side& side) {
-  Witness witness(static_cast<std::size_t>(options.endpoints));
+  Witness witness(options.addresses);
   if (auto status = warm_up(*side.stub, 0, 0); !status.ok()) return status;
   {
-    const OpenLoop load(*side.stub,
-                        {.rate = options.rate, .work = kWork},
-                        [&witness](const AnsweredCall& call) { witness.see(call); });
+    const auto load = start_load(side,
+                                 {.rate = options.rate, .work = {kWork, kNoWork}},
+                                 [&witness](const tools::NamedCall& call) { witness.see(call); });
     if (!witness.wait_for_all_primaries()) {
       return absl::DeadlineExceededError("not every primary backend has answered");
     }
     std::this_thread::sleep_for(kSettleTime);
-    std::cout << R"({"ready":true})" << std::endl;
+    std::cout << R"({"ready":true})" << "\n" << std::flush;
     if (!witness.wait_for_failback()) {
       return absl::DeadlineExceededError("no failover and failback: " + witness.result().dump());
     }

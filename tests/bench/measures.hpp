@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include <nlohmann/json.hpp>
@@ -33,9 +34,11 @@ struct MeasureOptions {
   bool sessions = false;  ///< Each pick has a session's cookie, and must stay on its endpoint.
   int updates = 1;        ///< The number of times that the driver will change the endpoints.
   double work_ms = 0;     ///< The time for which each call keeps its backend busy.
-  int calls = 1000;       ///< The number of waiting calls, for measure_queued().
-  int targets = 1;        ///< Targets opened at once: `xds:///bench0`, `xds:///bench1`, …
-  std::string response;   ///< The response to decode: `empty_resources` or `patterns`.
+  /// The addresses of endpoints that the measurement looks for; see there.
+  std::vector<std::string> addresses;
+  int calls = 1000;      ///< The number of waiting calls, for measure_queued().
+  int targets = 1;       ///< Targets opened at once: `xds:///bench0`, `xds:///bench1`, …
+  std::string response;  ///< The response to decode: `empty_resources` or `patterns`.
 };
 
 using Measured = absl::StatusOr<nlohmann::json>;
@@ -48,14 +51,14 @@ Measured measure_pick(const MeasureOptions& options, Side& side);
 Measured measure_closed_loop(const MeasureOptions& options, Side& side);
 
 /// Makes asynchronous calls at a rate: `cpu_us_per_call` of this process, without the CPU time of
-/// waiting until calls are due, which is `waiting_us` per call; `p50_us`, `p99_us`, `calls`; and
-/// `idle`, the share of the whole machine's CPU time that was idle meanwhile.
+/// the engine's own work, which is `engine_us` per call; `p50_us`, `p99_us`, `calls`; and `idle`,
+/// the share of the whole machine's CPU time that was idle meanwhile.
 Measured measure_cpu(const MeasureOptions& options, Side& side);
 
-/// Makes asynchronous calls at a rate while the driver kills the backends of cluster `primary` and
-/// starts them again. Writes a line when the driver may kill the backends. Results are instants of
-/// CLOCK_MONOTONIC: `first_secondary_ns`, `first_primary_again_ns`, and `failures_ns` (one instant
-/// for each failed call).
+/// Makes asynchronous calls at a rate while the driver kills the backends of the first cluster, at
+/// `addresses`, and starts them again. Writes a line when the driver may kill the backends. Results
+/// are instants of CLOCK_MONOTONIC: `first_secondary_ns`, `first_primary_again_ns`, and
+/// `failures_ns` (one instant for each failed call).
 Measured measure_failover(const MeasureOptions& options, Side& side);
 
 /// Makes asynchronous calls at a rate while the driver kills the control plane and starts it again.
@@ -74,8 +77,8 @@ Measured measure_overload(const MeasureOptions& options, Side& side);
 Measured measure_queued(const MeasureOptions& options, Side& side);
 
 /// Makes calls at a low rate while the driver changes the endpoints. Writes a line before each
-/// update, when this process is ready for the update. The first, third, … update adds a backend of
-/// cluster `odd`; the second, fourth, … adds one of cluster `even`. Results of each update:
+/// update, when this process is ready for the update. The first, third, … update adds the second of
+/// `addresses`; the second, fourth, … adds the first of them. Results of each update:
 /// `served_ns`, the instant (CLOCK_MONOTONIC) of the new backend's first answer; and `cpu_ms`, the
 /// CPU time of this process until it was quiet again, without the cost of the calls. Result of the
 /// measurement: `connected_mb`, the memory of this process before the first update.

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tests/bench/measures.hpp"
-#include "tests/bench/open_loop.hpp"
+#include "tests/bench/rate_load.hpp"
 
 namespace signalbox::bench {
 
@@ -20,12 +20,11 @@ Measured measure_outage(const MeasureOptions& options, Side& side) {
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> failed{0};
   {
-    const OpenLoop load(
-        *side.stub, {.rate = options.rate, .work = {}}, [&](const AnsweredCall& call) {
-          ++calls;
-          if (!call.ok) ++failed;
-        });
-    std::cout << R"({"ready":true})" << std::endl;
+    const auto load = start_load(side, {.rate = options.rate}, [&](const tools::NamedCall& call) {
+      ++calls;
+      if (!call.ok) ++failed;
+    });
+    std::cout << R"({"ready":true})" << "\n" << std::flush;
     std::this_thread::sleep_for(options.length);
   }
   return nlohmann::json{{"calls", calls.load()}, {"failed", failed.load()}};

@@ -14,8 +14,8 @@
 #include <grpcpp/client_context.h>
 
 #include "tests/bench/measures.hpp"
-#include "tests/bench/open_loop.hpp"
 #include "tests/bench/process_usage.hpp"
+#include "tests/bench/rate_load.hpp"
 
 namespace signalbox::bench {
 namespace {
@@ -30,22 +30,22 @@ constexpr int kQuietWindows = 5;
 /// A window is quiet if its CPU time is at most twice that of an idle window plus this slack.
 constexpr double kSlackSeconds = 0.003;
 
-/// The instant at which a backend of the expected cluster first answers after expect().
+/// The instant at which the expected address first answers after expect().
 class FirstAnswer {
  public:
-  void expect(std::string cluster) {
+  void expect(std::string address) {
     const std::lock_guard lock(mutex_);
-    expected_ = std::move(cluster);
+    expected_ = std::move(address);
     seen_ns_ = 0;
   }
 
-  void see(const AnsweredCall& call) {
+  void see(const tools::NamedCall& call) {
     const std::lock_guard lock(mutex_);
     if (!call.ok) {
       ++failed_;
-      error_ = call.error;
+      error_ = call.message;
     }
-    if (!call.ok || call.cluster != expected_ || seen_ns_ != 0) return;
+    if (!call.ok || call.address != expected_ || seen_ns_ != 0) return;
     seen_ns_ = call.ended.time_since_epoch().count();
     changed_.notify_all();
   }
@@ -106,6 +106,7 @@ double cpu_until_quiet(double idle, double cpu_before, Clock::time_point since) 
 }  // namespace
 
 Measured measure_eds_update(const MeasureOptions& options, Side& side) {
+  if (options.addresses.size() != 2) return absl::InvalidArgumentError("two addresses are needed");
   if (auto status = warm_up(*side.stub, options.endpoints, options.port); !status.ok()) {
     return status;
   }
@@ -113,15 +114,14 @@ Measured measure_eds_update(const MeasureOptions& options, Side& side) {
   FirstAnswer first;
   std::vector<std::int64_t> served_ns;
   std::vector<double> cpu_ms;
-  const OpenLoop load(*side.stub,
-                      {.rate = options.rate, .work = {}},
-                      [&first](const AnsweredCall& call) { first.see(call); });
+  const auto load = start_load(
+      side, {.rate = options.rate}, [&first](const tools::NamedCall& call) { first.see(call); });
   for (int update = 0; update < options.updates; ++update) {
     const double idle = baseline();
-    first.expect(update % 2 == 0 ? "odd" : "even");
+    first.expect(options.addresses[update % 2 == 0 ? 1 : 0]);
     const auto since = Clock::now();
     const double before = cpu_seconds();
-    std::cout << R"({"ready":true})" << std::endl;
+    std::cout << R"({"ready":true})" << "\n" << std::flush;
     served_ns.push_back(first.wait());
     if (served_ns.back() == 0) {
       return absl::DeadlineExceededError(absl::StrCat(

@@ -82,28 +82,24 @@ absl::Status call_for(Stub& stub, Clock::duration length) {
 
 absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, bool counts_calls) {
   Side side;
-  if (!is_ours) {
-    side.stub = make_stub(side, target);
-    return side;
+  if (is_ours) {
+    RuntimeOptions options;
+    if (!counts_calls) options.metrics_detail = MetricsDetail::kNone;
+    auto runtime = Runtime::start(std::move(options));
+    if (!runtime.ok()) return runtime.status();
+    side.runtime = *std::move(runtime);
+    auto router = side.runtime->router(target);
+    if (!router.ok()) return router.status();
+    side.router = *std::move(router);
   }
-  RuntimeOptions options;
-  if (!counts_calls) options.metrics_detail = MetricsDetail::kNone;
-  auto runtime = Runtime::start(std::move(options));
-  if (!runtime.ok()) return runtime.status();
-  side.runtime = *std::move(runtime);
-  auto router = side.runtime->router(target);
-  if (!router.ok()) return router.status();
-  side.router = *std::move(router);
-  side.stub = make_stub(side, target);
+  side.channel = open_channel(side, target);
+  side.stub = demo::v1::Orders::NewStub(side.channel);
   return side;
 }
 
-std::unique_ptr<Stub> make_stub(const Side& side, const std::string& target) {
-  if (side.runtime == nullptr) {
-    return demo::v1::Orders::NewStub(
-        grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
-  }
-  return demo::v1::Orders::NewStub(side.runtime->channel(target));
+std::shared_ptr<grpc::ChannelInterface> open_channel(const Side& side, const std::string& target) {
+  if (side.runtime != nullptr) return side.runtime->channel(target);
+  return grpc::CreateChannel(target, grpc::InsecureChannelCredentials());
 }
 
 grpc::Status call_once(Stub& stub) {

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include <grpcpp/impl/channel_interface.h>
 
 #include "signalbox/router.hpp"
 #include "signalbox/runtime.hpp"
@@ -32,15 +33,16 @@ struct Side {
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   std::unique_ptr<Runtime> runtime;  ///< Null on gRPC's side.
   std::shared_ptr<Router> router;    ///< Null on gRPC's side.
-  std::unique_ptr<Stub> stub;
+  std::shared_ptr<grpc::ChannelInterface> channel;
+  std::unique_ptr<Stub> stub;  ///< Of `channel`.
 };
 
 /// Makes signalbox's side if `is_ours`, else gRPC's. `counts_calls`: false: the runtime of
 /// signalbox's side has MetricsDetail::kNone; gRPC's side ignores it.
 absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, bool counts_calls);
 
-/// Makes a stub for one more target of the same side.
-std::unique_ptr<Stub> make_stub(const Side& side, const std::string& target);
+/// Opens one more target of the same side.
+std::shared_ptr<grpc::ChannelInterface> open_channel(const Side& side, const std::string& target);
 
 /// Makes one wait_for_ready call.
 grpc::Status call_once(Stub& stub);

@@ -36,7 +36,7 @@ Measured measure_many_targets(const MeasureOptions& options, Side& side) {
   const auto begun = Clock::now();
   for (int number = 0; number < options.targets; ++number) {
     WaitingCall& call = calls.emplace_back();
-    call.stub = make_stub(side, absl::StrCat("xds:///bench", number));
+    call.stub = demo::v1::Orders::NewStub(open_channel(side, absl::StrCat("xds:///bench", number)));
     call.context.set_deadline(std::chrono::system_clock::now() + kPatience);
     call.reader = call.stub->AsyncPlace(&call.context, {}, &queue);
     call.reader->Finish(&call.reply, &call.status, &call);

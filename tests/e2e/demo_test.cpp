@@ -55,15 +55,6 @@ std::string read_until(tools::ChildProcess& demo, const std::string& part) {
   }
 }
 
-bool are_gone(const std::vector<pid_t>& pids) {
-  return eventually([&] {
-    for (const pid_t pid : pids) {
-      if (is_alive(pid)) return false;
-    }
-    return true;
-  });
-}
-
 // Whether the child is a backend. It may be the control plane, which the script restarts.
 bool is_backend(pid_t child) {
   std::ifstream words("/proc/" + std::to_string(child) + "/cmdline");

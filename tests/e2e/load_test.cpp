@@ -101,10 +101,6 @@ int metrics_port(const std::string& errors) {
   return std::stoi(errors.substr(at + before.size()));
 }
 
-bool are_gone(const std::vector<pid_t>& pids) {
-  return eventually([&] { return std::ranges::none_of(pids, is_alive); });
-}
-
 }  // namespace
 
 TEST_CASE("load: planted failures are lost calls, and a threshold is missed", "[e2e][load]") {

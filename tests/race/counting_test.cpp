@@ -55,11 +55,11 @@ TEST_CASE("striped: what threads begin and others end sums to nothing", "[messag
   CHECK(counters.sum(1) == kThreads * kRounds);
 }
 
-// Each thread takes 20 counters and gives them back, many times, so that counters change from one
-// thread to another.
+// Each thread takes more counters than a block has, and gives them back, so that blocks fill up and
+// counters change from one thread to another.
 TEST_CASE("use counter: what a thread has taken is nobody else's", "[messages][race]") {
-  constexpr std::size_t kHeld = 20;
-  constexpr int kRounds = 300;
+  constexpr std::size_t kHeld = 600;
+  constexpr int kRounds = 10;
   std::atomic<bool> is_alone{true};
   on_threads([&](int thread) {
     std::vector<UseCounter> held(kHeld);

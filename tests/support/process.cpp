@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/process.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -52,6 +53,10 @@ Finished run_program(const std::vector<std::string>& argv) {
 
 bool is_alive(pid_t pid) {
   return stat_of(pid).is_alive;
+}
+
+bool are_gone(const std::vector<pid_t>& pids) {
+  return eventually([&] { return std::ranges::none_of(pids, is_alive); });
 }
 
 std::vector<pid_t> children_of(pid_t pid) {

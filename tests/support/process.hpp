@@ -40,6 +40,9 @@ Finished run_program(const std::vector<std::string>& argv);
 /// Whether the process exists, and is not a zombie.
 bool is_alive(pid_t pid);
 
+/// Waits until none of the processes is alive; false: some were still alive in the end.
+bool are_gone(const std::vector<pid_t>& pids);
+
 /// The living children of a process.
 std::vector<pid_t> children_of(pid_t pid);
 

@@ -25,6 +25,8 @@ struct EndedCall {
   /// The value of `endpoint` when the call reached no endpoint.
   static constexpr std::uint32_t kNoEndpoint = 0;
   static constexpr std::int32_t kNoSession = -1;
+  /// The value of `message` of a call that did not fail, or with a message that is not counted.
+  static constexpr std::uint32_t kNoMessage = 0;
 
   std::int64_t due_ns = 0;
   std::int64_t sent_ns = 0;
@@ -35,8 +37,10 @@ struct EndedCall {
   std::uint32_t endpoint = kNoEndpoint;
   std::int32_t session = kNoSession;
   std::uint32_t stream_messages = 0;  ///< Messages of the server's stream; 0 for a unary call.
-  std::uint16_t code = 0;             ///< See call_code.hpp; 0 is gRPC's OK.
-  bool is_closed_loop = false;        ///< A closed loop would have sent it, too (engine.hpp).
+  /// The error message's number, from 1, in the order of OpenLoop::Drained::messages.
+  std::uint32_t message = kNoMessage;
+  std::uint16_t code = 0;       ///< See call_code.hpp; 0 is gRPC's OK.
+  bool is_closed_loop = false;  ///< A closed loop would have sent it, too (engine.hpp).
 };
 
 }  // namespace signalbox::tools

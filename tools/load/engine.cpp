@@ -24,6 +24,16 @@ grpc::ByteBuffer buffer_of(const std::string& bytes) {
   return {&slice, 1};
 }
 
+std::vector<grpc::ByteBuffer> buffers_of(const std::vector<std::string>& requests,
+                                         const std::string& only_request) {
+  if (requests.empty()) return {buffer_of(only_request)};
+  std::vector<grpc::ByteBuffer> buffers;
+  buffers.reserve(requests.size());
+  for (const std::string& request : requests)
+    buffers.push_back(buffer_of(request));
+  return buffers;
+}
+
 }  // namespace
 
 struct LoadEngine::Call : BegunCall {
@@ -41,11 +51,13 @@ struct LoadEngine::Call : BegunCall {
   Clock::time_point first_message;
 };
 
-LoadEngine::LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel, CallPlan plan)
+LoadEngine::LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel,
+                       CallPlan plan,
+                       const std::vector<std::string>& requests)
     : OpenLoop(std::move(plan)),
       channel_(channel),
       stub_(channel),
-      request_(buffer_of(this->plan().request.bytes)) {}
+      requests_(buffers_of(requests, this->plan().request.bytes)) {}
 
 LoadEngine::~LoadEngine() {
   stop();
@@ -105,6 +117,7 @@ void LoadEngine::send(Clock::time_point due, std::uint64_t number) {
     call->context->AddMetadata(name, value);
   if (call->session >= 0) jar(call->session).send(*call->context, plan().method);
   call->is_busy = true;
+  const grpc::ByteBuffer& request = requests_[number % requests_.size()];
   if (plan().request.is_streaming) {
     // The generic stub has no server-streaming calls. This is what a generated stub does.
     call->stream.reset(grpc::internal::ClientAsyncReaderFactory<grpc::ByteBuffer>::Create(
@@ -113,13 +126,13 @@ void LoadEngine::send(Clock::time_point due, std::uint64_t number) {
         grpc::internal::RpcMethod(plan().method.c_str(),
                                   grpc::internal::RpcMethod::SERVER_STREAMING),
         &*call->context,
-        request_,
+        request,
         /*start=*/false,
         /*tag=*/nullptr));
     call->stream->StartCall(call);
     return;
   }
-  call->reader = stub_.PrepareUnaryCall(&*call->context, plan().method, request_, &queue_);
+  call->reader = stub_.PrepareUnaryCall(&*call->context, plan().method, request, &queue_);
   call->reader->StartCall();
   call->reader->Finish(&call->reply, &call->status, call);
 }
@@ -179,8 +192,7 @@ void LoadEngine::take(Call& call) {
     const SampledCpu cpu(static_cast<std::uint64_t>(ended.ended_ns), taker_cpu_ns_);
     ended.endpoint = endpoint_of(peer);
     if (!call.status.ok())
-      add_message(absl::StrCat(
-          "code ", static_cast<int>(call.status.error_code()), ": ", call.status.error_message()));
+      ended.message = message_of(absl::StrCat("code ", ended.code), call.status.error_message());
     record(ended);
   }
   call.reader.reset();

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -30,7 +31,11 @@ namespace signalbox::tools {
 
 class LoadEngine final : public OpenLoop {
  public:
-  LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel, CallPlan plan);
+  /// `requests`: the calls take turns with these, in place of `plan.request.bytes`. Empty: every
+  /// call has that one.
+  LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel,
+             CallPlan plan,
+             const std::vector<std::string>& requests = {});
   /// Cancels the calls in flight.
   ~LoadEngine() override;
 
@@ -51,7 +56,7 @@ class LoadEngine final : public OpenLoop {
 
   const std::shared_ptr<grpc::ChannelInterface> channel_;
   grpc::GenericStub stub_;
-  const grpc::ByteBuffer request_;
+  const std::vector<grpc::ByteBuffer> requests_;
   grpc::CompletionQueue queue_;
 
   Ring<Call*, kPlaces> free_;

@@ -117,6 +117,7 @@ void HttpEngine::run() {
   auto due = next_due();
   for (std::uint64_t round = 0;; ++round) {
     due = send_due(due);
+    take_picked();
     if (!due && !has_sent_all()) note_all_sent();
     if (round % kClockEvery == 0) thread_cpu_ns_ = thread_cpu().count();
     if (is_cancelling() && has_sent_all()) cancel_busy();
@@ -128,7 +129,6 @@ void HttpEngine::run() {
     while (const auto ended = loop_->next_ended())
       take(*ended);
     resume();
-    take_picked();
   }
   thread_cpu_ns_ = thread_cpu().count();
 }
@@ -148,7 +148,6 @@ std::optional<HttpEngine::Clock::time_point> HttpEngine::send_due(
     }
     due = next_due();
   }
-  take_picked();
   return due;
 }
 
@@ -292,7 +291,7 @@ void HttpEngine::end_reached(Call& call, int code, const std::string& why) {
 void HttpEngine::end(Call& call, int code, std::uint32_t endpoint, const std::string& why) {
   EndedCall ended = ended_call(call.begun, code);
   ended.endpoint = endpoint;
-  if (is_failure(code)) add_message(absl::StrCat(code_key(code), ": ", why));
+  if (is_failure(code)) ended.message = message_of(code_key(code), why);
   record(ended);
   call.state = Call::State::kFree;
   call.pick.reset();

@@ -71,12 +71,13 @@ std::string code_label(int code) {
   return text.substr(text.rfind(' ') + 1);
 }
 
-MetricFamily calls(const std::vector<Sum>& sums) {
+MetricFamily calls(const std::vector<Sum>& sums, bool is_http) {
   MetricFamily family =
       family_of("calls_total", "Measured calls that ended, by status code.", MetricType::Counter);
   for (const Sum& sum : sums) {
     std::map<int, std::uint64_t> codes = sum.counts.codes;
-    codes.try_emplace(0, 0);  // A rate of failures needs the series of OK from the beginning.
+    // A rate of failures needs the series of OK from the beginning.
+    if (!is_http) codes.try_emplace(0, 0);
     for (const auto& [code, count] : codes) {
       ClientMetric metric = labelled({{"side", sum.side}, {"code", code_label(code)}});
       metric.counter.value = static_cast<double>(count);
@@ -123,7 +124,8 @@ MetricFamily latenesses(const std::vector<Sum>& sums) {
 
 }  // namespace
 
-LiveMetrics::LiveMetrics(const std::vector<std::string>& sides, std::size_t processes) {
+LiveMetrics::LiveMetrics(const std::vector<std::string>& sides, std::size_t processes, bool is_http)
+    : is_http_(is_http) {
   for (const std::string& side : sides)
     sides_.push_back({.name = side, .processes = std::vector<Side::Process>(processes)});
 }
@@ -160,7 +162,7 @@ std::string LiveMetrics::text() const {
     }
   }
   std::vector<MetricFamily> families{
-      calls(sums),
+      calls(sums, is_http_),
       by_side(sums,
               "scheduled_total",
               "Measured calls that have been due.",

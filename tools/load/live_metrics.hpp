@@ -34,9 +34,10 @@ class LiveMetrics {
     std::vector<Process> processes;
   };
 
-  /// Every side has its series from the beginning, with counts of 0. The series of a code other
-  /// than OK comes with the first call that ends so.
-  LiveMetrics(const std::vector<std::string>& sides, std::size_t processes);
+  /// Every side has its series from the beginning, with values of 0. The series of a code other
+  /// than OK comes with the first call that ends so. `is_http`: the calls have no gRPC codes, so
+  /// there is no series of OK.
+  LiveMetrics(const std::vector<std::string>& sides, std::size_t processes, bool is_http);
 
   /// Replaces the counts of a process. Precondition: both indexes are in range.
   void set(std::size_t side, std::size_t process, LiveCounts counts);
@@ -54,6 +55,7 @@ class LiveMetrics {
     double unix_seconds;
   };
 
+  const bool is_http_;
   mutable std::mutex mutex_;
   std::vector<Side> sides_;
   std::vector<Act> acts_;

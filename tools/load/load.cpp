@@ -357,7 +357,7 @@ class LoadRun {
  private:
   absl::Status serve_metrics() {
     if (options_.metrics.empty()) return absl::OkStatus();
-    live_ = std::make_unique<LiveMetrics>(names_, options_.processes);
+    live_ = std::make_unique<LiveMetrics>(names_, options_.processes, !options_.http.empty());
     auto server = channel::MetricsServer::start(options_.metrics,
                                                 [live = live_.get()] { return live->text(); });
     if (!server.ok()) return about("--metrics", server.status());

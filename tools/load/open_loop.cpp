@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/load/open_loop.hpp"
 
+#include <algorithm>
 #include <ctime>
 #include <thread>
+
+#include "absl/strings/str_cat.h"
 
 namespace signalbox::tools {
 namespace {
@@ -23,12 +26,16 @@ nanoseconds thread_cpu() {
 
 OpenLoop::SampledCpu::SampledCpu(std::uint64_t number, std::atomic<std::int64_t>& sum)
     : is_sampled_(number % kSampleEvery == 0), sum_(sum) {
-  if (is_sampled_) before_ = thread_cpu();
+  if (!is_sampled_) return;
+  const nanoseconds earlier = thread_cpu();
+  before_ = thread_cpu();
+  reading_ = before_ - earlier;
 }
 
 OpenLoop::SampledCpu::~SampledCpu() {
-  if (is_sampled_)
-    sum_ += static_cast<std::int64_t>(kSampleEvery) * (thread_cpu() - before_).count();
+  if (!is_sampled_) return;
+  const nanoseconds work = std::max(nanoseconds(0), thread_cpu() - before_ - reading_);
+  sum_ += static_cast<std::int64_t>(kSampleEvery) * work.count();
 }
 
 OpenLoop::OpenLoop(CallPlan plan)
@@ -49,9 +56,10 @@ OpenLoop::Drained OpenLoop::drain() {
     drained.sent.push_back(*call);
   while (const auto call = ended_.pop())
     drained.ended.push_back(*call);
-  // The endpoints are taken after the calls, so that the list has every endpoint of those calls.
+  // The names are taken after the calls, so that the lists have every name of those calls.
   const std::lock_guard lock(mutex_);
   drained.endpoints = std::exchange(new_endpoints_, {});
+  drained.messages = std::exchange(new_messages_, {});
   return drained;
 }
 
@@ -98,6 +106,17 @@ std::uint32_t OpenLoop::endpoint_of(const std::string& peer) {
     new_endpoints_.push_back(*std::move(found.new_address));
   }
   return found.number;
+}
+
+std::uint32_t OpenLoop::message_of(absl::string_view code, absl::string_view why) {
+  text_.clear();
+  absl::StrAppend(&text_, code, ": ", why);
+  const MessageCounts::Added added = messages_.add(text_);
+  if (added.is_new) {
+    const std::lock_guard lock(mutex_);
+    new_messages_.push_back(text_);
+  }
+  return added.number;
 }
 
 void OpenLoop::record(const EndedCall& ended) {

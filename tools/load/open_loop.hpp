@@ -30,6 +30,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 #include "signalbox/cookie_jar.hpp"
 #include "tools/load/call_plan.hpp"
 #include "tools/load/ended_call.hpp"
@@ -53,12 +55,16 @@ class OpenLoop {
     std::vector<EndedCall> ended;  ///< In the order of their ends.
     /// Endpoints reached for the first time. The first of all has number 1.
     std::vector<std::string> endpoints;
+    /// Messages of failed calls that came for the first time. The first of all has number 1.
+    std::vector<std::string> messages;
   };
 
   explicit OpenLoop(CallPlan plan);
   virtual ~OpenLoop() = default;
   OpenLoop(const OpenLoop&) = delete;
   OpenLoop& operator=(const OpenLoop&) = delete;
+
+  const CallPlan& plan() const { return plan_; }
 
   /// The warm-up begins at `begin`. Call it once.
   void start(Clock::time_point begin);
@@ -80,7 +86,7 @@ class OpenLoop {
   virtual std::chrono::nanoseconds own_cpu() const = 0;
 
   /// The status messages of failed calls, and how many calls had each. Precondition: is_done().
-  const std::map<std::string, std::uint64_t>& messages() const { return messages_.counts(); }
+  std::map<std::string, std::uint64_t> messages() const { return messages_.counts(); }
 
  protected:
   /// How long a thread of an engine waits at most before it looks for stop().
@@ -111,12 +117,11 @@ class OpenLoop {
     bool is_sampled_;
     std::atomic<std::int64_t>& sum_;
     std::chrono::nanoseconds before_{};
+    std::chrono::nanoseconds reading_{};  // What it takes to read the clock.
   };
 
   /// Starts the engine's threads.
   virtual void launch() = 0;
-
-  const CallPlan& plan() const { return plan_; }
 
   bool is_stopping() const { return stopping_; }
 
@@ -139,8 +144,9 @@ class OpenLoop {
   /// The taker: the number of the endpoint with this name of gRPC's, such as ipv4:127.0.0.1:80.
   std::uint32_t endpoint_of(const std::string& peer);
 
-  /// The taker: counts the message of a failed call.
-  void add_message(std::string message) { messages_.add(std::move(message)); }
+  /// The taker: counts the message of a failed call, and returns its number. The message is `code`
+  /// and `why` with a colon between them.
+  std::uint32_t message_of(absl::string_view code, absl::string_view why);
 
   /// The taker: passes the call to drain().
   void record(const EndedCall& ended);
@@ -169,11 +175,15 @@ class OpenLoop {
   std::atomic<bool> cancelling_ = false;
   std::atomic<bool> has_sent_all_ = false;
 
-  // Only the taker thread uses these two. messages() reads the counts after the end.
+  // Only the taker thread uses these three.
   EndpointNumbers endpoints_;
   MessageCounts messages_;
-  std::mutex mutex_;  // Guards new_endpoints_.
+  std::string text_;  // The last message of message_of(). Its memory is used again.
+
+  // For drain(). An endpoint or a message that is known already needs no lock.
+  std::mutex mutex_;  // Guards new_endpoints_ and new_messages_.
   std::vector<std::string> new_endpoints_;
+  std::vector<std::string> new_messages_;
 };
 
 }  // namespace signalbox::tools

@@ -4,22 +4,26 @@
 // counts their error messages.
 //
 //   a call's peer ─▶ [EndpointNumbers] ─▶ EndedCall::endpoint
-//   a call's error ─▶ [MessageCounts] ─▶ LoadRecorder::finish()
+//   a call's error ─▶ [MessageCounts] ─▶ EndedCall::message, LoadRecorder::finish()
 //
-// Not thread-safe. The load engine and the demo's record each have their own.
+// Not thread-safe.
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
 
 #include "tools/load/ended_call.hpp"
-#include "tools/peer.hpp"
+#include "tools/load/peer.hpp"
 
 namespace signalbox::tools {
 
@@ -50,23 +54,40 @@ class EndpointNumbers {
   std::unordered_map<std::string, std::uint32_t> by_address_;
 };
 
-/// Counts error messages. Messages beyond the first kMost different ones are not counted.
+/// Counts error messages, and numbers them from 1. Messages beyond the first kMost different ones
+/// are not counted.
 class MessageCounts {
  public:
   static constexpr std::size_t kMost = 1000;
 
-  void add(std::string message) {
-    if (const auto known = counts_.find(message); known != counts_.end()) {
-      ++known->second;
-    } else if (counts_.size() < kMost) {
-      counts_.emplace(std::move(message), 1);
+  struct Added {
+    std::uint32_t number = EndedCall::kNoMessage;
+    bool is_new = false;  ///< The message was added for the first time.
+  };
+
+  /// Allocates only for a new message.
+  Added add(absl::string_view message) {
+    if (const auto known = numbers_.find(message); known != numbers_.end()) {
+      ++counts_[known->second - 1];
+      return {known->second, false};
     }
+    if (counts_.size() == kMost) return {};
+    counts_.push_back(1);
+    const auto number = static_cast<std::uint32_t>(counts_.size());
+    numbers_.emplace(message, number);
+    return {number, true};
   }
 
-  const std::map<std::string, std::uint64_t>& counts() const { return counts_; }
+  std::map<std::string, std::uint64_t> counts() const {
+    std::map<std::string, std::uint64_t> counts;
+    for (const auto& [message, number] : numbers_)
+      counts.emplace(message, counts_[number - 1]);
+    return counts;
+  }
 
  private:
-  std::map<std::string, std::uint64_t> counts_;
+  std::map<std::string, std::uint32_t, std::less<>> numbers_;
+  std::vector<std::uint64_t> counts_;  // The message with number 1 has the first count.
 };
 
 }  // namespace signalbox::tools

@@ -34,7 +34,7 @@ LiveCounts some_counts() {
 }
 
 LiveMetrics some_metrics() {
-  return {{"signalbox", "grpc"}, 2};
+  return {{"signalbox", "grpc"}, 2, /*is_http=*/false};
 }
 
 }  // namespace
@@ -95,6 +95,17 @@ TEST_CASE("live metrics: a side is the sum of its processes", "[load][live]") {
 
 TEST_CASE("live metrics: without acts there is no metric of acts", "[load][live]") {
   CHECK_THAT(some_metrics().text(), !Catch::Contains("signalbox_load_act"));
+}
+
+TEST_CASE("live metrics: calls by HTTP have no code OK", "[load][live]") {
+  LiveMetrics metrics({"signalbox"}, 1, /*is_http=*/true);
+  CHECK_THAT(metrics.text(), !Catch::Contains("code="));
+  LiveCounts counts;
+  make_call(counts, 0, 500, 200);
+  metrics.set(0, 0, counts);
+  const std::string text = metrics.text();
+  CHECK_THAT(text, Catch::Contains("calls_total{side=\"signalbox\",code=\"200\"} 1\n"));
+  CHECK_THAT(text, !Catch::Contains("code=\"OK\""));
 }
 
 #ifdef SIGNALBOX_PROMTOOL

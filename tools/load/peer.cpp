@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/peer.hpp"
+#include "tools/load/peer.hpp"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
