@@ -63,7 +63,8 @@ struct ResourceState {
   std::optional<ResourceFailure> failure;
 };
 
-/// gRFC A78: "acked", "nacked_but_cached", …: the label `cache_state` of signalbox_xds_resources.
+/// The name of the state by gRFC A78 or A88: "acked", "nacked_but_cached", … It is the value of the
+/// label `cache_state` of signalbox_xds_resources.
 absl::string_view cache_state(const ResourceState& state);
 
 struct ServerState {

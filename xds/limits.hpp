@@ -68,7 +68,8 @@ struct Limits {
   std::size_t max_resources = kMaxResources;
   /// Memory of all decoded resources of one response together, in bytes. A message inside an Any
   /// counts here by its bytes alone; once decoded, each such message has the same limit on its own.
-  /// The memory is estimated before anything is decoded. A plain endpoint takes some 400 bytes.
+  /// The memory of a resource is estimated before the resource is decoded. A plain endpoint takes
+  /// some 400 bytes.
   std::size_t max_decoded_memory = kMaxDecodedMemory;
   /// Different RE2 patterns in one response.
   std::size_t max_regexes = kMaxRegexes;

@@ -342,8 +342,10 @@ class OpenCalls {
   }
 
   // Cancels the calls, and waits until all have ended, but no longer than until `patience` after
-  // the last cancellation. A runtime cancels the calls of all its transports before it destroys the
-  // transports one by one. So the transports wait at the same time, and not one after the other.
+  // the last cancellation. A call that was cancelled before keeps the time of its first
+  // cancellation. When a runtime ends, it first cancels the calls of all its transports, and then
+  // destroys one transport after another. So the patience of all transports runs out at about the
+  // same time, and does not add up.
   void cancel_all(std::chrono::milliseconds patience) {
     Clock::time_point last = Clock::now() - patience;
     for (const auto& call : living_calls())

@@ -138,8 +138,9 @@ bool has_no_transport(grpc_call* call);
 /// the call before the call ended. Precondition: the call has its status, which is UNAVAILABLE.
 Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken);
 
-/// Whether a server sent the status of the context's call. False: gRPC made the status.
-/// Precondition: the call has its status, which is not OK.
+/// Whether a server sent the status of the context's call, as far as the reach and the number of
+/// trailer entries tell (call_reach.hpp). False: gRPC made the status. Precondition: the call has
+/// its status, which is not OK.
 bool is_from_server(grpc::ClientContext& context, Reach reach);
 
 }  // namespace signalbox::actors

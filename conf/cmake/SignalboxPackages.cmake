@@ -54,7 +54,9 @@ pkg-config file and the documents.")
 # library (such as gRPC 1.51) that signalbox's libraries were compiled against.
 set(CPACK_SIGNALBOX_SERIES
   libabsl-dev libcaf-dev libgrpc++-dev libprotobuf-dev libre2-dev libyaml-cpp-dev prometheus-cpp-dev)
-# Libraries in C, the dependencies of gRPC's CMake package, and its code generators.
+# Packages of which any series will do: the C libraries that signalbox's static libraries call;
+# pkg-config, which signalbox's CMake package runs; and what gRPC's CMake package looks for (c-ares,
+# OpenSSL, zlib, the code generators).
 set(CPACK_SIGNALBOX_NEEDS
   libc-ares-dev libmicrohttpd-dev libssl-dev liburcu-dev libxxhash-dev pkg-config protobuf-compiler
   protobuf-compiler-grpc zlib1g-dev)

@@ -49,8 +49,8 @@ endfunction()
 function(signalbox_join_sources target)
   if(SIGNALBOX_FAST_BUILD AND CMAKE_BUILD_TYPE STREQUAL "Release")
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
-    # GCC takes a .cpp that a joined source includes for a header. It would warn of members in it
-    # with a type of an unnamed namespace.
+    # CMake generates a source that includes ten .cpp files. GCC treats each as a header, and
+    # would warn of a class in it that has a member with a type of an unnamed namespace.
     target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
   endif()
 endfunction()

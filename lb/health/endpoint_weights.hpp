@@ -4,11 +4,12 @@
 //
 //   localities ▷ endpoints, each with a weight ─▶ [weigh] ─▶ one weight for each endpoint
 //
-// The share is the endpoint's share of its locality's weight, times the locality's share of the
-// priority's weight (gRFC A113). It is counted in units of 2⁻³¹, and never 0.
+// By WeightRule::kShare (gRFC A113), the result is the product of two fractions, in units of 2⁻³¹:
+//   the endpoint's weight / the sum of the endpoints' weights in its locality
+//   the locality's weight / the sum of the localities' weights in its priority
 //
-// WeightRule::kProduct is the rule before A113: the product of the two weights. It gives a locality
-// more calls the more endpoints the locality has.
+// WeightRule::kProduct is the rule before A113: the endpoint's weight times the locality's weight.
+// It gives a locality more calls the more endpoints the locality has. No result is 0.
 
 #pragma once
 

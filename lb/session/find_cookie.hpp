@@ -96,7 +96,7 @@ class CookieSearch {
   // beyond ASCII, which costs only time: look_through() finds the same value.
   static bool is_plain(char c) { return c > '"'; }
 
-  // Searches the header when is_first() has not found the cookie.
+  // Searches all cookies of the header, up to the limits, when is_first() has not found the cookie.
   void look_through(absl::string_view header);
 
   absl::string_view name_;

@@ -42,7 +42,8 @@ namespace signalbox {
 /// counter, as long as the counter is held or its last counts are not settled.
 class ClusterCounts {
  public:
-  /// Localities without calls and values are not reported.
+  /// The counter of a locality. A report leaves the locality out if none of its calls is in
+  /// progress, and if since the last report no call began or ended and no metric value came.
   LocalityCountsPtr locality(const LocalityName& name) const;
 
   EventCountPtr drops(const std::string& category) const;

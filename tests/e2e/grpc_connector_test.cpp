@@ -283,8 +283,9 @@ TEST_CASE("grpc_connector: a connection that someone uses outlives its pointers 
   REQUIRE(graveyard.wait_for(1));
   CHECK_FALSE(graveyard.front().in_use());
   graveyard.clear();
-  // The connector's watch on the channel's state is still armed. The connector must drop the events
-  // of this watch, because the connection is gone.
+  // The connector and the connection are gone. But `kept` keeps the channel, so the connector's
+  // watch on the channel's state is still armed. It must not touch either of them when it ends. The
+  // channel itself still carries calls.
   const auto stub = test::Echo::NewStub(kept);
   grpc::ClientContext context;
   context.set_authority(server.address().str());

@@ -154,14 +154,15 @@ TEST_CASE("runtime: clients that ask for a large dump and never read it cost a b
   CrowdedWorld world;
   const std::size_t bytes = world.get("/config_dump").size();
   const double before = peak_megabytes();
-  // Without a bound, the responses to these clients would take four times kMaxWaitingBytes.
+  // Without the server's limits (waiting bytes, connections), the responses to these clients would
+  // take four times kMaxWaitingBytes.
   const std::size_t clients = 4 * HttpServer::kMaxWaitingBytes / bytes + 1;
   std::vector<std::unique_ptr<HttpPeer>> deaf;
   for (std::size_t i = 0; i < clients; ++i) {
     deaf.push_back(std::make_unique<HttpPeer>(world.port()));
     REQUIRE(deaf.back()->send("GET /config_dump HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   }
-  // The first refusal says that the limit is reached.
+  // The first refusal says that one of these limits is reached.
   CHECK(eventually([&] {
     return channel::ask(world.port(), "GET /config_dump HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .starts_with("HTTP/1.1 503");

@@ -147,8 +147,9 @@ void World::ask_all_clients() {
 
 // --- ejected hosts --------------------------------------------------------------
 
-// For each path with sessions, makes a call with a forged cookie that names the ejected host.
-// Checks that the call goes to another host.
+// For each path with sessions, makes a call with a forged cookie that names suspect.cluster and the
+// ejected host. Complains if the call ends at this host in this cluster. A call that fails, or that
+// another cluster gets, is no complaint. Returns whether there are no complaints.
 bool World::loses_its_sessions(Channel& channel,
                                const TargetModel& target,
                                const Suspect& suspect) {

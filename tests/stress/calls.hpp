@@ -66,7 +66,8 @@ class CallBody {
   bool wrong_ = false;
 };
 
-/// Makes a call through the synchronous API; returns when the call has ended.
+/// Makes a call through the synchronous API. Returns when the call has ended, or, with
+/// Plan::abandon, when the application gives the call up; the call may then still run.
 void run_sync(const Means& means, const ChannelPtr& channel, const Plan& plan);
 
 /// The object to which a tag of a completion queue points.

@@ -139,8 +139,9 @@ struct TargetStatus {
 /// "first", "failed", "timed out", …
 absl::string_view to_string(PriorityChangeReason reason);
 
-/// The calls of a cluster moved to another priority, or no priority carries them any more. Or
-/// a priority carries them now, and none did before.
+/// The index of the priority that carries a cluster's calls changed: calls moved to another
+/// priority, no priority carries them any more, or one does again. After a new configuration the
+/// index may change although the calls stay; from_name and to_name are then equal.
 struct PriorityChange {
   std::uint64_t number = 0;  ///< Rises by one with each change of the runtime; the first is 1.
   WallTime at;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases that round_robin's tests do not reach: replaced and shared localities, the data of a READY
-// endpoint, addresses that endpoints share, counters of calls.
+// EndpointSet by itself: localities that are replaced, or that two lists share; the data of a READY
+// endpoint; addresses that endpoints share; connections on request; counters of calls. The tests of
+// round_robin show some of this through the policy.
 #include "lb/leaf/endpoint_set.hpp"
 
 #include <string>
