@@ -153,7 +153,6 @@ void World::ask_all_clients() {
 bool World::loses_its_sessions(Channel& channel,
                                const TargetModel& target,
                                const Suspect& suspect) {
-  const std::string leaf = owner_of(suspect.host);
   for (const char* path : kPaths) {
     if (!has_sessions(target, path)) continue;
     const std::uint64_t client = channel.calls->add_client(path);

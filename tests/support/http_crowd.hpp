@@ -60,6 +60,7 @@ inline void http_crowd(int port, const std::string& page, CrowdEnds& ends) {
   constexpr std::size_t kThreads = 16;
   std::barrier together(static_cast<std::ptrdiff_t>(kThreads));
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (std::size_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       std::vector<std::unique_ptr<HttpPeer>> peers;
