@@ -97,7 +97,7 @@ using TriedAddresses = std::vector<Address>;
 struct PickArgs {
   absl::string_view path;  ///< "/package.Service/Method".
   const HeaderSource* headers = nullptr;
-  const ClusterName* cluster = nullptr;  ///< Chosen by the config selector.
+  const ClusterName* cluster = nullptr;  ///< Chosen by route or filter.
   std::uint64_t seed = 0;                ///< The source of the call's draws; see draw().
   /// The hash by which ring_hash and maglev choose the endpoint, from the route's hash policies
   /// (A42); nullopt: these policies draw a hash. A ring_hash with a request_hash_header ignores it.

@@ -83,7 +83,7 @@ inline void configure_scheduler(caf::actor_system_config& config, std::size_t th
   config.set("scheduler.max-threads", threads);
 }
 
-/// Why an actor is stopped: it is no longer needed, or an actor that it belonged to died.
+/// Why an actor is stopped: it is no longer needed, or an actor that it depends on died.
 enum class StopReason { kOrderly, kParentDied };
 
 template <typename Handle>
