@@ -18,7 +18,7 @@ namespace signalbox {
 enum class PickOutcome : std::uint8_t { kComplete, kQueue, kFail, kDrop };
 inline constexpr std::size_t kPickOutcomes = 4;
 /// The result of an attempt that failed with a code of its route's retry policy: another attempt
-/// follows, or the reason why none does (gRFC A6). kExhausted also follows other failures.
+/// follows, or the reason why none does (gRFC A6). kExhausted can come without such a code.
 enum class RetryResult : std::uint8_t {
   kRetried,
   kExhausted,   ///< max_attempts are made, or too many attempts reached no server.
