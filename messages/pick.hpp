@@ -7,11 +7,11 @@
 //
 // Pickers are immutable, because any thread reads them, concurrently and inside a read section of
 // the snapshot cell. Pointers in a PickResult are valid until that section ends. A pick may decode
-// the cookie in its own call's session (PickArgs::session). Of the data that picks share, it
-// changes only two kinds, all of them atomics. In the picker: the next position of a rotation, and
-// flags that say that a request to the policy (PickAsk) was already sent. A stale value of these
-// two is harmless, so these atomics are relaxed. Outside the picker: counters of calls
-// (messages/counting), and the time when a session last used a host (SessionMark).
+// the cookie in its own call's session (PickArgs::session). Picks share data in two places, and
+// change only atomics there. In the picker: the next position of a rotation, and flags that say
+// that a request to the policy (PickAsk) was already sent. A stale position or flag is harmless, so
+// these atomics are relaxed. Outside the picker: counters of calls (messages/counting), and the
+// time when a session last used a host (SessionMark).
 
 #pragma once
 

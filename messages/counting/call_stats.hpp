@@ -34,7 +34,7 @@ inline constexpr std::size_t kRetryResults = 7;
 /// only sealed anew is not counted.
 enum class CookieSet : std::uint8_t { kNew, kMoved };
 inline constexpr std::size_t kCookieSets = 2;
-/// What became of an endpoint's load report (A51), if something in signalbox wanted one.
+/// How far an endpoint's load report (A51) was used, if a tracker or a listener wanted it.
 enum class LoadReportResult : std::uint8_t {
   kTaken,
   kPartly,  ///< Invalid values of the report were left out.
