@@ -12,8 +12,8 @@
 
 namespace signalbox::actors {
 
-/// Starts the actor for `server`, which reports to `sink` (the xds_client). There is one such actor
-/// for each control-plane server in use.
+/// Starts the actor for `server`. The actor reports to `sink` (the xds_client). There is one such
+/// actor for each control-plane server in use.
 protocol::AdsStreamActor spawn_ads_stream(caf::actor_system& system,
                                           EnvironmentPtr environment,
                                           ServerId server,

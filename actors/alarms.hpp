@@ -7,7 +7,7 @@
 //
 // CAF cannot cancel a delayed message. The message keeps its receiver's memory until the message is
 // due. Without Alarms, thousands of subchannels that end during their back-off would stay in memory
-// until the back-off is over, which takes up to two minutes, and with jitter 20 % more.
+// until the back-off is over, by default after up to two minutes, and with jitter 20 % more.
 //
 // Alarms is a plain value: its owner passes the time to it.
 

@@ -151,7 +151,7 @@ void ChannelState::open(Self me, EnvironmentPtr env, std::shared_ptr<const Chann
         environment->instruments->call_stats(port->target, cluster));
   };
   const lb::SnapshotCell::Reader last(*port->cell);
-  is_announced = last->generation != 0;  // An earlier actor published it.
+  is_announced = last->generation != 0;  // An earlier actor published `last`.
   core.emplace(make_ref, *last, seed_of(environment->seed, port->target), environment->faults);
   if (last->clusters != nullptr) {
     for (const auto& [cluster, ref] : *last->clusters)

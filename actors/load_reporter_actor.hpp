@@ -2,7 +2,7 @@
 //
 // The actor around xds::LrsSession, the load reports to one server. The actor owns the stream, and
 // reads the runtime's LoadBook, which has the counts, when the LrsSession asks for it. The LoadBook
-// outlives the actor. So when the actor dies, its successor reports what was not reported yet.
+// outlives the actor. So when the actor dies, its successor reports the counts left unreported.
 
 #pragma once
 

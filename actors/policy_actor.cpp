@@ -360,7 +360,7 @@ protocol::BehaviorOf<PolicyActor> policy_behavior(PolicyState::Self self,
         state.feed(std::move(event));
         state.settle_holds();
       },
-      // Messages of a replaced child may still arrive. They are dropped.
+      // ChildStateChanged and ChildApplied of a replaced child may still arrive. They are dropped.
       [&state](ChildStateChanged& event) {
         if (!protocol::sent_by(state.self, state.children.actor(event.child))) return;
         // A new picker proves that the child survived this generation, even if the child's own

@@ -34,9 +34,9 @@ class Reclaimer : public Retirement {
 };
 
 /// The reclaimer of a running runtime: one thread, which the destructor joins. The handle may
-/// outlive this object. From then on, retire() of a snapshot waits for readers itself. Objects that
-/// calls still use then pass to a thread of the process, which destroys them when no call uses them
-/// any more. That thread lives while there are such objects.
+/// outlive this object. After the destructor, retire() of a snapshot waits for readers itself.
+/// Objects that calls still use then pass to a thread of the process, which destroys them when no
+/// call uses them any more. This thread lives while there are such objects.
 class ReclaimerThread {
  public:
   ReclaimerThread();

@@ -2,7 +2,7 @@
 //
 // The actor around lb::SubchannelMapCore: the subchannels of one leaf cluster, and the policies
 // that hold them. The actor knows the actors of holders, subchannels, health checkers and the
-// sweeper, and restarts what dies. The core decides everything else.
+// sweeper. It restarts all of these but holders. The core decides everything else.
 
 #pragma once
 

@@ -107,7 +107,7 @@ struct Endpoints {
   std::vector<Priority> priorities;
   std::vector<DropCategory> drops;
   /// EDS policy.overprovisioning_factor, in percent: how far a priority may shrink before the next
-  /// priority takes calls. Read only in tiered mode.
+  /// priority takes calls. It has an effect only in tiered mode, and in plans of that mode.
   std::uint32_t overprovisioning_percent = 140;
   /// EDS policy.weighted_priority_health. True: the health of a priority is the share of healthy
   /// endpoints by weight, not by number.

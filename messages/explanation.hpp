@@ -31,7 +31,7 @@ enum class Turns : std::uint8_t {
 struct Explanation {
   std::vector<PickStep> steps;  ///< In the order of the decisions.
   PickOutcome outcome = PickOutcome::kQueue;
-  std::string cluster;  ///< The route's cluster; empty: the call was not routed.
+  std::string cluster;  ///< Chosen by route or filter; empty: the call was not routed.
   /// The leaf that takes the call, when `cluster` is an aggregate and the outcome is kComplete.
   std::string leaf;
   std::string address;  ///< "ip:port", in kComplete.

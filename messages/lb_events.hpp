@@ -282,7 +282,7 @@ struct TrackEndpoints {
 /// policy gets the state of each address in the table, whichever policies hold the address. It gets
 /// SubchannelGone when the address has no subchannel any more. When the last other policy releases
 /// an address that sessions used within `idle_timeout`, the subchannel map holds the address for
-/// this policy. That hold ends when another policy acquires the address, when the address leaves
+/// this policy. The hold ends when another policy acquires the address, when the address leaves
 /// the table, or when no session has used it for `idle_timeout`.
 struct KeepSessions {
   Duration idle_timeout{};

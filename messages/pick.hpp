@@ -7,11 +7,11 @@
 //
 // Pickers are immutable, because any thread reads them, concurrently and inside a read section of
 // the snapshot cell. Pointers in a PickResult are valid until that section ends. A pick may decode
-// the cookie in its own call's session (PickArgs::session). Of the data that picks share, it
-// changes only two kinds, all of them atomics. In the picker: the next position of a rotation, and
-// flags that say that a request to the policy (PickAsk) was already sent. A stale value of these
-// two is harmless, so these atomics are relaxed. Outside the picker: counters of calls
-// (messages/counting), and the time when a session last used a host (SessionMark).
+// the cookie in its own call's session (PickArgs::session). Picks share data in two places, and
+// change only atomics there. In the picker: the next position of a rotation, and flags that say
+// that a request to the policy (PickAsk) was already sent. A stale position or flag is harmless, so
+// these atomics are relaxed. Outside the picker: counters of calls (messages/counting), and the
+// time when a session last used a host (SessionMark).
 
 #pragma once
 
@@ -97,7 +97,7 @@ using TriedAddresses = std::vector<Address>;
 struct PickArgs {
   absl::string_view path;  ///< "/package.Service/Method".
   const HeaderSource* headers = nullptr;
-  const ClusterName* cluster = nullptr;  ///< Chosen by the config selector.
+  const ClusterName* cluster = nullptr;  ///< Chosen by route or filter.
   std::uint64_t seed = 0;                ///< The source of the call's draws; see draw().
   /// The hash by which ring_hash and maglev choose the endpoint, from the route's hash policies
   /// (A42); nullopt: these policies draw a hash. A ring_hash with a request_hash_header ignores it.

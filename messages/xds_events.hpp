@@ -74,8 +74,8 @@ struct OpenStream {
   std::uint64_t stream = 0;
 };
 
-/// Closes the stream. Events of the stream that come afterwards were sent before; their `stream` is
-/// an old number.
+/// Closes the stream. Events of the stream may still come, because they were sent before. The core
+/// recognises them by their old stream number.
 struct CloseStream {
   std::uint64_t stream = 0;
 };

@@ -3,7 +3,7 @@
 // AdsTransport — byte streams to an xDS server. AdsSession (ADS) or LrsSession (load reports)
 // interprets the bytes.
 //
-//   ads_stream actor ─▶ open(server) ─▶ Stream ─▶ send(bytes)
+//   ads_stream actor ─▶ open(events) ─▶ Stream ─▶ send(bytes)
 //                    ◀─ opened, received(bytes) …, written …, closed
 //
 // The callbacks (opened, received, written, closed) run on a thread of the transport. `received`

@@ -255,7 +255,7 @@ class Call : public std::enable_shared_from_this<Call> {
     start_read();
   }
 
-  // Ends the call. Only a read reports the end of a call, so this starts a read if none is pending.
+  // Ends the call. Only a pending operation reports the end, so this starts a read if none pends.
   void end() {
     is_ending_ = true;
     if (!cancelled_at_) cancelled_at_ = Clock::now();

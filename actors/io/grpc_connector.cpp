@@ -53,7 +53,7 @@ absl::string_view reason_in(absl::string_view message) {
 }
 
 // Owns one attempt's callbacks. The mutex is held while a callback runs, so that ~Attempt waits for
-// the callback (C2). The mutex is recursive, because a callback may destroy its own attempt.
+// the callback (C2 of connector.hpp). Recursive, because a callback may destroy its own attempt.
 class Listener {
  public:
   Listener(Connector::Events events, Duration timeout)
@@ -325,7 +325,7 @@ struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
 };
 
 // Reports an attempt that failed because there are no credentials for it, after connect() has
-// returned (C1).
+// returned (C1 of connector.hpp).
 struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
   // Keeps the poller running until done(), even if the pool has ended.
   const GrpcPoller::Interest interest;
@@ -647,7 +647,7 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
     dropped = std::move(transport->held);
     finish(transport);
   }
-  // A listener that has not got `connected` yet gets it before `closed` (C1).
+  // A listener that has not got `connected` yet gets it before `closed` (C1 of connector.hpp).
   for (const auto& listener : listeners) {
     if (dropped != nullptr) listener->connected(dropped);
     listener->ended(status);

@@ -277,7 +277,7 @@ class GrpcLoadStreams final : public LoadStreams {
                                Duration period,
                                LoadListenerPtr listener) override {
     // The lock is held until the stream has its listener, so that clean_up() does not take the
-    // stream for unused (S1).
+    // stream for unused (S1 of load_streams.hpp).
     const std::lock_guard lock(mutex_);
     return std::make_unique<GrpcWatch>(stream_of(connection), period, std::move(listener));
   }

@@ -8,7 +8,7 @@
 //
 // In gRPC 1.51 the threads that wait on completion queues serve the sockets. One of them at a time
 // serves all sockets. If a thread of signalbox always waited on a queue, it would read every
-// response first, and then pass the response to the application's waiting thread. That would cost a
+// response first, and then pass the response to the application's waiting thread. This would cost a
 // synchronous call a quarter of its latency. So the poller polls every 10 ms, and waits inside gRPC
 // only for 100 ms after hurry().
 //

@@ -195,7 +195,7 @@ class GrpcProbe final : public HealthProber::Probe {
   const Peer peer_;
   const Duration timeout_;
   const std::shared_ptr<Conversation> conversation_;
-  std::unique_ptr<Connector::Attempt> attempt_;  ///< Holds the connection (C3).
+  std::unique_ptr<Connector::Attempt> attempt_;  ///< Holds the connection.
 };
 
 }  // namespace

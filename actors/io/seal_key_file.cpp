@@ -109,7 +109,7 @@ void SealKeyFile::take_change() {
   if (is_same && !is_forbidden_) return;
   auto keys = change.ok() ? keys_in(file_) : of_keys(change.status());
   is_forbidden_ = change.ok() && absl::IsPermissionDenied(keys.status());
-  if (is_same && is_forbidden_) return;  // The fault has been reported already.
+  if (is_same && is_forbidden_) return;  // The fault is known already.
   if (!keys.ok()) {
     trouble_ = absl::StrCat(keys.status().message(), "; the last good keys stay in use");
     settled_at_ = SocketLoop::now() + kSettling;

@@ -42,7 +42,7 @@ Verdict failed(std::string why, ProbeOutcome outcome = ProbeOutcome::kFailed) {
   return ProbeAnswer{outcome, std::move(why), false};
 }
 
-/// What a probe does: the address, the bytes to send, and the function that judges the response.
+/// The course of a probe: the address, the bytes to send, and the function that judges the answer.
 struct Script {
   Address to;
   Duration timeout{};

@@ -45,8 +45,8 @@ struct Wish {
   Wish(Address to, Duration limit, Connector::Events listener)
       : address(std::move(to)), timeout(limit), events(std::move(listener)) {}
 
-  // The mutex is held during a callback, so that ~Attempt waits for the callback (C2). The mutex is
-  // recursive, because a callback may destroy its own attempt.
+  // The mutex is held during a callback, so that ~Attempt waits for the callback (C2 of
+  // connector.hpp). The mutex is recursive, because a callback may destroy its own attempt.
   template <typename Tell>
   void tell(const Tell& what) {
     const std::lock_guard lock(mutex);

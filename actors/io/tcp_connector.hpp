@@ -13,7 +13,7 @@
 //   P2  Servers close idle connections. So when a connection that lived for at least kStood is
 //       closed without an error, the connector connects again, and calls `closed` only if that
 //       fails. After any other end of a connection it calls `closed` at once.
-//   P3  An endpoint that closes at once is not connected to again before kStood is over. So a
+//   P3  No new attempt to an endpoint that closes at once begins before kStood is over. So a
 //       balancer that accepts connections without having backends costs one attempt a second.
 //   P4  Only the connector's thread uses the sockets; callers post orders to that thread.
 
@@ -47,7 +47,7 @@ struct TcpConnectorOptions {
 class TcpConnector final : public Connector {
  public:
   /// A connection that lived at least this long is made anew when the server closes it (P2). An
-  /// address that closes a connection earlier is not connected to for this long (P3).
+  /// address that closes a connection earlier gets no new attempt for this long (P3).
   static constexpr std::chrono::seconds kStood{1};
 
   /// Returns an error if the operating system has no file descriptor left for this process.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The code that depends on the version of CAF: typed actor signatures, sending, delayed messages,
-// death watches, clocks. Two other places depend on the version: the macro in registration.hpp, and
-// the call of CAF's logger in actors/host.cpp.
+// death watches, clocks. Outside tests, two other places depend on the version: the macro in
+// registration.hpp, and the call of CAF's logger in actors/host.cpp.
 //
 // Written for CAF 0.17 (Debian 12). Messages are plain structs: default-constructible, copyable,
 // registered in actors/protocol/registration.hpp. A state struct must not be an aggregate, so it
@@ -83,7 +83,7 @@ inline void configure_scheduler(caf::actor_system_config& config, std::size_t th
   config.set("scheduler.max-threads", threads);
 }
 
-/// Why an actor is stopped: it is no longer needed, or an actor that it belonged to died.
+/// Why an actor is stopped: it is no longer needed, or an actor that it depends on died.
 enum class StopReason { kOrderly, kParentDied };
 
 template <typename Handle>

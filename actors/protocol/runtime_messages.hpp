@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages that only actors use, and no core: supervision, replacement, opening and closing of
-// channels.
+// Messages that only actors use, and no core: supervision, replacement, timers, dumps, opening and
+// closing of channels.
 
 #pragma once
 

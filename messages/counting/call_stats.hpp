@@ -3,7 +3,7 @@
 // CallStats — counters of one target's calls to one cluster. Picks and the ends of calls write
 // them, a scrape of the metrics reads them.
 //
-//   router, data plane ─▶ add() ─▶ [CallStats] ─▶ metrics/exporter ─▶ Prometheus
+//   router, data plane ─▶ count_…() ─▶ [CallStats] ─▶ metrics/exporter ─▶ Prometheus
 
 #pragma once
 
@@ -18,7 +18,7 @@ namespace signalbox {
 enum class PickOutcome : std::uint8_t { kComplete, kQueue, kFail, kDrop };
 inline constexpr std::size_t kPickOutcomes = 4;
 /// The result of an attempt that failed with a code of its route's retry policy: another attempt
-/// follows, or the reason why none does (gRFC A6).
+/// follows, or the reason why none does (gRFC A6). kExhausted can come without such a code.
 enum class RetryResult : std::uint8_t {
   kRetried,
   kExhausted,   ///< max_attempts are made, or too many attempts reached no server.
@@ -34,7 +34,7 @@ inline constexpr std::size_t kRetryResults = 7;
 /// only sealed anew is not counted.
 enum class CookieSet : std::uint8_t { kNew, kMoved };
 inline constexpr std::size_t kCookieSets = 2;
-/// What became of an endpoint's load report (A51), if something in signalbox wanted one.
+/// How far an endpoint's load report (A51) was used, if a tracker or a listener wanted it.
 enum class LoadReportResult : std::uint8_t {
   kTaken,
   kPartly,  ///< Invalid values of the report were left out.

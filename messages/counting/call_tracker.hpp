@@ -37,7 +37,7 @@ struct CallEnd {
   /// about the endpoint.
   std::optional<int> code;
   /// The load that the endpoint reported in this response (A51). Valid only during ended(). Null:
-  /// the endpoint reported none, or the call is one of the drop-in channel, which cannot read it.
+  /// none was reported, no tracker wants it, or the call is the drop-in channel's (it reads none).
   const LoadReport* load = nullptr;
   Instant now{};  ///< The time of the call's end; set only with `load`.
 };
@@ -110,8 +110,8 @@ class TrackerList {
   std::array<const CallTracker*, kMost> trackers_;  // Only the first size_ are set.
 };
 
-/// A call's hold on its trackers. begin() calls begun() on each tracker, and end() or the
-/// destructor calls ended() once. Move-only.
+/// A call's hold on its trackers. begin() calls begun() on each tracker. end(), the destructor or
+/// an assignment to this object calls ended() once. Move-only.
 class Tracking {
  public:
   Tracking() = default;

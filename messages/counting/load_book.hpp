@@ -87,7 +87,7 @@ using ClusterCountsPtr = std::shared_ptr<const ClusterCounts>;
 
 class LoadBook {
  public:
-  /// The most clusters of a server that are kept after their last use, until they are reported.
+  /// While a server has more unused clusters than this, each new cluster has one of them dropped.
   static constexpr std::size_t kMostUnused = 1000;
 
   /// Called when a cluster of `server` comes into use, because a report may then be due. Runs

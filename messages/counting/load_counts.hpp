@@ -51,7 +51,7 @@ struct LocalityTotals {
 /// value with its call.
 MetricSum take_unreported(MetricSum& seen, const MetricSum& reported);
 
-/// The names of the utilisations in CDS lrs_report_endpoint_metrics (A64).
+/// The names of the utilisations in CDS lrs_report_endpoint_metrics (A85).
 inline constexpr absl::string_view kCpuUtilization = "cpu_utilization";
 inline constexpr absl::string_view kMemUtilization = "mem_utilization";
 inline constexpr absl::string_view kApplicationUtilization = "application_utilization";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Striped counters — counting from many threads; each of the first eight writes cache lines of its
-// own.
+// Striped counters — counting from many threads; up to eight of them at a time write cache lines of
+// their own.
 //
 //   data-plane threads ─▶ add() on the stripe of the calling thread ─▶ sum() by the collector
 //

@@ -5,10 +5,10 @@
 //
 //   pick ─▶ Use (move-only) ─▶ kept by the call ─▶ ~Use
 //
-// Policies, pickers and selectors own a Tracked object through a shared_ptr of make_tracked(). Once
-// no snapshot can reach the object, no new Use can begin. When its last owner releases the object,
-// the shared_ptr passes it to Retirement, which destroys it when in_use() is false. So a Use keeps
-// its object alive even if picker, policy and snapshot are gone.
+// Policies, pickers and selectors own a Tracked object through a shared_ptr, which make_tracked()
+// or, for a Connection, the connector has made. Once no snapshot can reach the object, no new Use
+// can begin. After the last owner's release, the shared_ptr passes the object to Retirement, which
+// destroys it when in_use() is false. So a Use keeps its object alive even if all owners are gone.
 
 #pragma once
 

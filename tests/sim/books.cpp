@@ -27,8 +27,8 @@ bool begins_with(const metrics::LabelValues& values, const metrics::LabelValues&
   return values.size() >= first.size() && std::equal(first.begin(), first.end(), values.begin());
 }
 
-// The number of policy trees in which each cluster is a node: a route names it, or it is a leaf
-// below a cluster that a route names.
+// How many nodes each cluster is in the policy trees of all targets: one for each target that has
+// it in its routes, and one for each routed aggregate of a target that has it as a leaf.
 std::map<std::string, int> trees_by_cluster(const Topology& topology) {
   std::map<std::string, int> trees;
   for (const TargetModel& target : topology.targets) {

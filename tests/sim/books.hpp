@@ -4,9 +4,9 @@
 //
 //   Instruments::collect ─▶ [books] ◀─ model: stage, fakes, calls, topology
 //
-// The metrics are compared when the world is at rest, and after its end. Several policy trees may
-// lead to one cluster. Its signalbox_priority_active then shows the worst of their priorities. The
-// metric is therefore compared only for clusters to which one tree leads.
+// The metrics are compared when the world is at rest, and after its end. A cluster may be
+// several nodes of policy trees. Its signalbox_priority_active then shows the worst of the nodes'
+// priorities. The metric is therefore compared only for clusters that are one node.
 
 #pragma once
 
@@ -60,8 +60,8 @@ void deaths_are_those_that_happened(const Books& books,
                                     FakeComplaints& complaints);
 
 /// Checks that signalbox_priority_active names the priority in use (A56), for routed clusters that
-/// are not tiered and for the leaves that serve them. Only nodes of exactly one policy tree are
-/// checked.
+/// are not tiered and for the leaves that serve them. Only clusters that are exactly one node
+/// are checked.
 void active_priorities_are_the_best(const Books& books,
                                     const Topology& topology,
                                     FakeComplaints& complaints);

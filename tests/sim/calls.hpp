@@ -111,8 +111,8 @@ class Calls {
   /// A snapshot was published: all waiting calls pick again soon.
   void published();
 
-  /// Allows calls of the cluster to run on hosts of the leaf `child`. Leaves of earlier
-  /// configurations stay allowed, because calls may still run on their hosts.
+  /// Allows calls of the cluster to run on hosts of `child` and of clusters below `child`. Children
+  /// of earlier configurations stay allowed, because calls may still run on their hosts.
   void may_reach(const std::string& cluster, const std::string& child) {
     below_[cluster].insert(child);
   }

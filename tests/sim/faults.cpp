@@ -152,7 +152,7 @@ void Faults::err_for_a_while(const Address& address, FakeChance& dice) {
                        [this, address] { setting_.connector->set_answers_badly(address, false); });
 }
 
-// Stops the hosts of half of the clusters one by one, and brings them back in another random order.
+// Stops the hosts of about half of the clusters one by one, and brings them back in random order.
 void Faults::swizzle_clog(FakeChance& dice) {
   for (std::size_t number = 0; number < kClusters; ++number) {
     if (dice.percent(50)) continue;

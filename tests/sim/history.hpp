@@ -22,7 +22,7 @@ using testing::FakeChance;
 /// A first topology: one target or two, routes to a few clusters of random kinds.
 Topology make_topology(FakeChance& chance);
 
-/// The resources that a mutation touched: names of clusters, or "" for listeners and routes.
+/// Makes a random change. Returns the touched clusters' names, or "" for listeners and routes.
 std::set<std::string> mutate(Topology& topology, FakeChance& chance);
 
 /// Adds every cluster that is missing and that can be reached from a route, except kGhost. Gives

@@ -4,9 +4,9 @@
 //
 // The name of each function is its condition. A function records a broken condition as a complaint.
 // The fakes check further conditions where they can see them: FakeControlPlane (each response has
-// one answer; one stream a second), FakeConnector and FakeReclaimer (nothing in use is destroyed),
-// Calls (each call ends once, on a connection of its cluster), Stage (no actor dies unless it is
-// killed).
+// one answer; one stream a second), FakeConnector and FakeReclaimer (nothing in use is destroyed).
+// So do Calls (each call ends once, on a connection of its cluster) and Stage (no actor dies unless
+// it is killed).
 
 #pragma once
 

@@ -3,7 +3,8 @@
 // signalbox_sim — runs the simulation with each seed, and prints the invariants that were broken.
 //
 //   signalbox_sim --seeds N [--seed S] [--faults a,b,c] [--trace] [--verbose] [--twice]
-//                 [--pinned FILE] [--jobs N] [--fresh REVISION] [--brief] [--cold-start TARGETS]
+//                 [--pinned FILE] [--jobs N] [--fresh REVISION] [--brief] [--hashes]
+//                 [--cold-start TARGETS] [--list-faults]
 //
 // --twice: runs each seed again, here and in a new process; the hashes must agree.
 // --fresh: the first seed is computed from this text, usually a revision's name. Each revision has

@@ -41,7 +41,7 @@ struct Suspect {
 
 /// Finds a cluster of the target that ejects hosts, with a policy that leaves ejected hosts out,
 /// and with at least two hosts. Tiered aggregates are left out. Returns the host that most picks
-/// choose; nullopt: there is no such cluster.
+/// choose; nullopt: no cluster is suitable.
 std::optional<Suspect> find_suspect(const lb::Snapshot& snapshot,
                                     const TargetModel& target,
                                     const Topology& topology);

@@ -60,8 +60,8 @@ void hosts_that_move_keep_their_connections(
     const Topology& topology,
     FakeComplaints& complaints);
 
-/// Checks, after the end of the world, that no actor, stream, attempt, connection or snapshot is
-/// left.
+/// Checks, after the end of the world, that no actor, stream, watch of load, attempt, connection,
+/// snapshot or retired object is left.
 void nothing_is_left(const Setting& setting, const Stage& stage, FakeComplaints& complaints);
 
 }  // namespace signalbox::sim

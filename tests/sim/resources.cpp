@@ -73,8 +73,8 @@ void set_limit(const ClusterModel& model, Cluster& cluster) {
   }
 }
 
-// Writes outlier detection (A50). Its times are short, so that hosts are ejected and return while
-// the world's faults still go on.
+// Writes outlier detection (A50). Its usual times are short, so that hosts are ejected and return
+// while the world's faults still go on.
 void set_ejection(const ClusterModel& model, Cluster& cluster) {
   if (!model.ejects) return;
   auto& settings = *cluster.mutable_outlier_detection();

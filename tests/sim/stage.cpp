@@ -38,7 +38,7 @@ constexpr Duration kLate = std::chrono::milliseconds(200);
 
 constexpr Duration kBetweenSweeps = std::chrono::seconds(5);
 
-// The policies that can be below override_host. An aggregate's priority policy is above
+// The policies below override_host that the stage checks. An aggregate's priority policy is above
 // override_host, but it gets no endpoints, so "priority" may be in this list.
 const std::set<std::string> kBelowOverrideHost = {"priority",
                                                   "wrr_locality",

@@ -47,8 +47,8 @@ class Stage {
 
   caf::actor_system& system() { return system_; }
 
-  /// Runs one message, or what is due next until `end`: actions or timers. False: no message is
-  /// ready, and nothing is due until then.
+  /// Runs one message, or the actions and timers that are due next until `end`. False: no message
+  /// can run, and nothing is due until then.
   bool step(Instant end);
 
   /// Chooses an actor at random. For this long the actor runs only when no other actor can run and

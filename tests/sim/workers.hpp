@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// workers — runs many seeds on several processors, one process each. A seed that crashes ends only
-// its own worker.
+// workers — runs many seeds in several worker processes. A seed that crashes ends only its own
+// worker.
 //
 //   jobs ─▶ [run_jobs]: forked workers take the next job ─▶ passed, failed, crashed; progress
 //
@@ -20,7 +20,7 @@ struct Tally {
   std::size_t failed = 0;
 };
 
-/// Runs job(0) … job(count - 1) in `processes` worker processes. A job returns whether it passed.
+/// Runs job(0) … job(count - 1) in at most `processes` workers. A job returns whether it passed.
 /// `crashed` is called with each job that ended its worker, and with the way it ended. Progress
 /// goes to stderr.
 Tally run_jobs(std::size_t count,
