@@ -19,8 +19,8 @@
 // Threads. Several threads may call parse at the same time. A CallFilter is immutable: any thread
 // may call it at any time, concurrently and without a lock. It runs on the thread that makes the
 // call, or on a thread of the runtime or of gRPC when the call had to wait. It must not block; its
-// counters must be atomic. It is destroyed on a thread of the runtime, or on the thread that calls
-// Runtime::plan(), which parses the filters again for its plan.
+// counters must be atomic. It is destroyed on a thread of the runtime, or on a thread that calls
+// Runtime::plan() (which parses the filters again) or status() (which holds the configuration).
 //
 // Cost. Each filter costs a call one virtual function call. FilterCall allocates only when a filter
 // gives an order. A route without filters costs nothing.

@@ -172,7 +172,8 @@ struct RuntimeOptions {
   std::optional<std::string> bootstrap_json;
 
   /// The time that a control plane has to send a resource. Afterwards the resource counts as absent
-  /// (gRFC A57).
+  /// (gRFC A57). With the server feature resource_timer_is_transient_error, the time is twice as
+  /// long, and the resource then counts as unavailable (gRFC A88).
   std::chrono::nanoseconds resource_timeout = std::chrono::seconds(15);
   /// The time that a priority has to connect before the next priority is tried (gRFC A56). With a
   /// shorter connect_timeout of the cluster, the next priority may be tried sooner: a priority has
@@ -328,12 +329,12 @@ struct RuntimeOptions {
   /// a thread of the runtime; may block.
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
 
-  /// Receives lines for the operator: that a target is served (once), why a changed resource file
-  /// is not used, which certificate file went bad, why a custom policy died, which control plane
-  /// was lost, that the call_observer threw. Unset: each line goes to stderr. Called on a thread of
-  /// the runtime, inside start(), or where an event of call_observer threw. Two threads may call it
-  /// at the same time. It must not throw, and must not destroy the runtime. Control characters in
-  /// the text are escaped. For each kind of event, a burst of 20 lines passes, and then one line
+  /// Receives lines for the operator, such as: a target is served (once), why a changed resource
+  /// file is not used, which certificate file went bad, why a custom policy died, which control
+  /// plane was lost, the call_observer threw. Unset: each line goes to stderr. Called on a thread
+  /// of the runtime, inside start(), or where an event of call_observer threw. Two threads may call
+  /// it at the same time. It must not throw, and must not destroy the runtime. Control characters
+  /// in the text are escaped. For each kind of event, a burst of 20 lines passes, and then one line
   /// every 3 s; that line has the number of lines that were left out.
   std::function<void(const std::string& text)> log;
   /// As `log`, with level and kind beside the text. Set only one of the two.
