@@ -22,8 +22,8 @@
 // block; its counters must be atomic. Any thread may destroy it, such as one that calls
 // Runtime::plan(), which parses the filters again for its plan.
 //
-// Cost. Each filter costs a call one virtual function call. FilterCall allocates only when a filter
-// gives an order. A route without filters costs nothing.
+// Cost. Each filter costs a call two virtual function calls, beside those that it makes itself.
+// FilterCall allocates only when a filter gives an order. A route without filters costs nothing.
 //
 // How orders are carried out. The drop-in channel carries out all orders. In the Pick API, the Pick
 // of a delayed call has the outcome kQueue. Its Pick::delay() is not 0, and Router::wait waits

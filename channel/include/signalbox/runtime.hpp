@@ -226,8 +226,8 @@ struct RuntimeOptions {
   /// only EDS, outlier detection and health checks decide on health.
   bool unreachable_is_unhealthy = true;
   /// Probes the endpoints of clusters that have health_checks (CDS), by gRPC's health service, HTTP
-  /// or TCP. Endpoints with failing probes get no calls: docs/configure.md. With kAssumed there are
-  /// no probes. False, as in gRPC: health_checks are not read.
+  /// or TCP. Endpoints with failing probes get no calls, except in panic: docs/configure.md. With
+  /// kAssumed there are no probes. False, as in gRPC: health_checks are not read.
   bool active_health_checks = true;
 
   /// Back-off of connections to endpoints (gRPC's connection-backoff).
@@ -268,9 +268,9 @@ struct RuntimeOptions {
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
   /// True: a retry avoids the endpoints that the call has tried, while there are others. The
   /// choice of a locality, round_robin, weighted_round_robin, random and least_request avoid them.
-  /// ring_hash, maglev, pick_first and a session do not: within its locality, they bind a call to
-  /// its endpoint. False, as in gRPC: a retry is picked like a new call, unless its route's retry
-  /// policy says otherwise (retry_host_predicate: previous_hosts).
+  /// ring_hash, maglev, pick_first and a session do not: they bind a call to its endpoint. False,
+  /// as in gRPC: a retry is picked like a new call, unless its route's retry policy says otherwise
+  /// (retry_host_predicate: previous_hosts).
   bool retry_elsewhere = true;
   /// Stops the retries of a target while too many of its calls fail (gRFC A6). A failure takes a
   /// token if the route's policy retries its code, or if the server asks not to retry. A success
