@@ -8,7 +8,8 @@
 //
 // The bootstrap is gRPC's own: GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (the JSON
 // itself). All channels of a runtime share one ADS stream to each xDS server. They also share a
-// connection when its address and TLS settings are equal, and with TLS also the target's authority.
+// connection when its address and TLS settings are equal; with TLS or channel_credentials, the
+// target's authority must be equal, too.
 //
 // A bootstrap may name a file of xDS resources, in its field "signalbox.resources", instead of a
 // server. The file must be readable without error when the runtime starts. Afterwards the runtime
