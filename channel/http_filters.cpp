@@ -70,7 +70,7 @@ xds::CustomFilterParser guarded(const std::string& type,
   };
 }
 
-// Returns "must be …, found …"; empty: the filter is valid.
+// Returns "FIELD: must be …, found …"; empty: the filter is valid.
 std::string what_is_wrong(const CustomHttpFilter& filter, const std::set<std::string>& taken) {
   const auto type_is_wrong = [&](const std::string& type) {
     std::string wrong = what_is_wrong_with_http_filter_type(type);

@@ -13,7 +13,7 @@
 namespace signalbox::channel {
 namespace {
 
-// Returns "must be …, found …"; empty: the policy is valid.
+// Returns "FIELD: must be …, found …"; empty: the policy is valid.
 std::string what_is_wrong(const CustomLbPolicy& policy, bool is_known) {
   if (const std::string wrong = what_is_wrong_with_lb_policy_name(policy.name); !wrong.empty())
     return absl::StrCat("name: ", wrong);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages of grpc.health.v1.Health/Check, the call by which gRPC servers say how they are.
+// The messages of grpc.health.v1.Health/Check, the call that asks a gRPC server for its health.
 //
 //   actors/io/grpc_prober ─▶ [health_request] ─ bytes ─▶ server
 //                         ◀─ [is_serving] ◀──── bytes ── server

@@ -4,7 +4,7 @@
 //
 //   JsonReader root(document, "", errors);
 //   root.each_object("xds_servers", …, [](const JsonReader& server) { server.string(…); });
-//   errors ── "xds_servers[0].server_uri: expected a string, found number 3"
+//   errors ── "xds_servers[0].server_uri: expected a non-empty string, found number 3"
 //
 // A reader is a cursor: a value, the path of the value, and the list that errors are added to. For
 // a missing or wrong field it returns an empty value, and reading goes on. Errors quote scalars.

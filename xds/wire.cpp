@@ -50,7 +50,7 @@ struct Shape {
     std::uint32_t message = 0;  ///< For kMessage: the place of the message's Shape in Shapes.
   };
 
-  std::size_t size = 0;  ///< The size of an empty object of the type, in bytes.
+  std::size_t size = 0;  ///< The size of an empty object of the type, allocation included.
   std::vector<Field> fields;
 };
 

@@ -88,7 +88,7 @@ void HttpDoor::accept_all() {
           errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
       if (!is_short) return;
       if (waiting_.empty()) return pause();
-      evict(waiting_.begin());  // Frees a descriptor for the new connection.
+      evict(waiting_.begin());  // Unless its request is complete, frees a descriptor.
       continue;
     }
     if (waiting_.size() == limits_.most) evict(waiting_.begin());
@@ -102,8 +102,8 @@ void HttpDoor::accept_all() {
   }
 }
 
-// The process has no descriptor for a new connection, and no waiting connection to close. Accepts
-// nothing for kPause: the listening socket stays readable, so the loop would otherwise spin.
+// The system has no descriptor or memory for a connection, and none waits that could be closed.
+// Accepts nothing for kPause: the listening socket stays readable, and the loop would spin.
 void HttpDoor::pause() {
   loop_->listen_for(kListener, *listener_, 0);
   loop_->set_due(kListener, actors::SocketLoop::now() + kPause);

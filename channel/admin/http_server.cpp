@@ -64,7 +64,8 @@ MHD_Result send(HttpServer& server, MHD_Connection* connection, AdminResponse re
   return result;
 }
 
-// The library calls this when a connection ends. `count`: the number of connections of its lane.
+// The library calls this when a connection begins, and when it ends. `count`: the number of
+// connections of its lane.
 void count_end(void* count,
                MHD_Connection* /*connection*/,
                void** /*state*/,

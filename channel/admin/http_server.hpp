@@ -13,8 +13,8 @@
 // Limits of one server, beside those of its HttpDoor: each lane has at most kMaxConnections
 // connections at a time, and a further connection gets 503. A request larger than
 // kMaxConnectionBytes is refused (414, 431). When a client reads nothing of its response for
-// idle_seconds, its connection is closed. While clients have not yet read kMaxWaitingBytes of
-// responses, further responses are 503. HttpServerOptions::hit is called for each limit reached,
+// idle_seconds, its connection is closed. While clients have kMaxWaitingBytes of responses left to
+// read, further responses are 503. HttpServerOptions::hit is called for each limit reached,
 // but not when the HTTP library itself refuses a large request.
 
 #pragma once

@@ -4,8 +4,8 @@
 //
 //   Prometheus' text ─▶ [stats_text] ─▶ "signalbox_rpcs_started_total{target="…"}: 12"
 //
-// Pure. The filter is a regular expression (RE2). Only lines remain that have a match of it in
-// their name and labels.
+// Pure. The filter is a regular expression (RE2). Only lines with a match in their name and labels
+// remain.
 
 #pragma once
 

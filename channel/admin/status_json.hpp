@@ -20,7 +20,8 @@
 //    "changes": [{"number", "at", "target", "cluster", "aggregate", "from", "to", "from_name",
 //      "to_name", "reason", "details", "without_seconds", "window_left_seconds"}]}
 //
-// A field without a value (an optional, an empty text, an OK status) is left out, except "node_id".
+// A field without a value (an optional, an empty text, an OK status, a limit of 0) is left out,
+// except "node_id". Only aggregates have "mode" and "leaves", and only started priorities "state".
 // The "state" of an address without a subchannel is "none". Times are RFC 3339, in UTC, to the
 // millisecond.
 //

@@ -26,7 +26,7 @@ std::string clusters_page(const RuntimeStatus& status);
 /// A change in one line of HTML: "priority 0 (near) → 1 (far), failed".
 std::string change_in_words(const PriorityChange& change);
 
-/// "all/near": the cluster, below its aggregate.
+/// "all/near": aggregate and cluster; without an aggregate, the cluster alone.
 std::string place_of(const ClusterName& cluster, const ClusterName& aggregate);
 
 }  // namespace signalbox::channel

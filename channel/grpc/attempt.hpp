@@ -97,8 +97,8 @@ class AttemptedCall : public grpc::internal::CallHook {
                     grpc::internal::Call* call,
                     grpc::CompletionQueue* held) = 0;
 
-  /// A CallHook that only calls fill(), for a call that keeps its connection. This AttemptedCall as
-  /// a hook would check the connection first.
+  /// A CallHook that only calls fill(), for a call that has failed or keeps its connection. This
+  /// AttemptedCall as a hook would check the connection first.
   virtual grpc::internal::CallHook& filler() = 0;
 };
 

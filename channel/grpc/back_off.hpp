@@ -5,7 +5,7 @@
 //   retried_call ─▶ start(delay) ─▶ [BackOff] ─▶ over(), once: the time is up, the pause was
 //                                                cancelled, or the runtime ended (wait_list)
 //
-// over() is not told which of the three happened: it always begins the next attempt. After a
+// over() does not know which of the three happened: it always begins the next attempt. After a
 // cancellation or the runtime's end, that attempt fails.
 
 #pragma once

@@ -143,7 +143,7 @@ class CallBinder final : public grpc::internal::CallHook,
   absl::Status describe(const absl::Status& why, const CallIntent& intent) const;
 
   /// The status of calls that are made after the runtime's end (the wait list is then closed): the
-  /// error of the last snapshot.
+  /// error of the last snapshot, or else that the runtime has been shut down.
   absl::Status closed() const;
 
   std::uint64_t sequence() const { return options_.router.sequence(); }

@@ -4,8 +4,8 @@
 //
 //   call_binder::intercept ─▶ factory ─▶ [CallInterceptor], in the context, below the application's
 //   call_binder, queued_call ─▶ bound(intent) ─▶ batches ─▶ status ─▶ attempts: the end, or again
-//                                                   └────▶ retried_call, for streams, and after a
-//                                                          unary call's first failure
+//                                                   └────▶ retried_call, for streams, retries, and
+//                                                          unary calls of several batches
 //
 // `attempts` keeps the picks of the call, and `retried_call` its batches, so that the call can be
 // made again (D2 of grpc_channel.hpp). For a call that was bound when it was made, the call

@@ -8,7 +8,8 @@
 //                                          └ fail, drop ▶ a call that has failed already
 //
 // Invariants
-//   D1  A picked call holds its lb::Pick until the call ends, and no longer.
+//   D1  A picked call holds its lb::Pick until the call ends; a call without a call interceptor,
+//       until its context ends.
 //   D2  A call that certainly never reached a connection is picked again instead of failed, up to
 //       100 times (lb::RetryState::kMostUnsent), unless its request is too large to be kept. A call
 //       that its route's retry policy covers is made again after a back-off, as often as the policy

@@ -135,7 +135,8 @@ bool QueuedCall::claim() {
   return true;
 }
 
-// Picks again, unless nothing was published since the last pick. Precondition: the call is claimed.
+// Picks again, unless the call has ended, is still delayed, or nothing was published since the last
+// pick. Precondition: the call is claimed.
 Verdict QueuedCall::pick_again() {
   {
     const std::lock_guard lock(mutex_);

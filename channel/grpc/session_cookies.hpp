@@ -5,8 +5,8 @@
 //   RuntimeOptions::session_cookies ─▶ [SessionCookies] ─▶ SessionTerms ─▶ Target ─▶ its routers
 //                                           └ the key file, followed while the runtime lives
 //
-// A call that finds a bad cookie reports it without blocking; the runtime's waker thread writes the
-// report to the log.
+// A call that finds a bad cookie reports it without blocking, once a minute at most for a target;
+// the runtime's waker thread writes the report to the log.
 
 #pragma once
 

@@ -18,7 +18,7 @@ class Sleeper final : public Waiter {
   }
 
   /// Blocks until wake(), or returns at once after a wake() since the last sleep(). Returns false
-  /// when the deadline has passed.
+  /// when the deadline has passed without a wake().
   bool sleep(std::chrono::steady_clock::time_point deadline) {
     std::unique_lock lock(mutex_);
     const bool was_woken = woken_.wait_until(lock, deadline, [&] { return is_woken_; });

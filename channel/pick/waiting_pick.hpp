@@ -42,7 +42,7 @@ inline void trace_wait(TracedCall& trace, const lb::Pick& pick, Instant at) {
   trace.waits(type, delay_reason(pick, type, "a configuration"), /*in_attempt=*/false, at);
 }
 
-/// Tells the program's observer with which status a pick ended that had to wait.
+/// Shows the program's observer the status with which a waiting pick has ended.
 inline void trace_end(TracedCall& trace, const lb::Pick& last, Instant at) {
   if (last.outcome() == PickOutcome::kComplete) return trace.call_ended(0, "", at);
   const bool waited = last.outcome() == PickOutcome::kQueue;
@@ -165,9 +165,8 @@ class WaitingPick : public OnceWaiter {
   }
 
   /// Sets the timers that call end() when `pick` may wait no longer, and wake() when the delay of
-  /// `pick` is over. limit() is called once at the beginning, for the caller's deadline. It is
-  /// called once more if the call gets its route while it waits, and with the route a timeout or a
-  /// delay.
+  /// `pick` is over. limit() is called once at the beginning. It is called once more if the call
+  /// gets its route while it waits, and with the route a timeout or a delay.
   virtual void limit(const lb::Pick& pick) = 0;
 
   const lb::Router router_;

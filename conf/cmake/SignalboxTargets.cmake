@@ -59,7 +59,7 @@ if(SIGNALBOX_HARDENING)
       add_compile_options("${flag}")
     endif()
   endforeach()
-  # _FORTIFY_SOURCE needs an optimised build, so debug builds are left out.
+  # Debug builds do without _FORTIFY_SOURCE.
   add_compile_options("$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
   add_link_options(-Wl,-z,relro -Wl,-z,now)
 endif()

@@ -107,8 +107,8 @@ void AdsSession::use(absl::StatusOr<DecodedResponse> response, Instant now) {
   effects_.emplace_back(std::move(response->received));
 }
 
-// The oldest unwritten request is written: reports its names (S11), and sends the type's next
-// request (S9).
+// The oldest unwritten request is written: reports its names if they are new (S11), and sends the
+// type's next request if one is due (S9).
 void AdsSession::on(const AdsBytesWritten& event, Instant now) {
   auto* live = std::get_if<Live>(&state_);
   if (live == nullptr || live->stream != event.stream || live->unwritten.empty()) return;

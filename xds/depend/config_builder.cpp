@@ -45,7 +45,7 @@ class Builder {
   std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> clusters() const {
     std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> built;
     for (const ClusterName& name : explored_.reached) {
-      // An aggregate inside another aggregate has no entry: flatten() replaces it by its leaves.
+      // An aggregate that is no root has no entry: flatten() replaces it by its leaves.
       const auto& cluster = *find(name);
       if (cluster.ok() && is_aggregate(**cluster) && !roots_.contains(name)) continue;
       built.emplace_hint(built.end(), name, build(name, cluster));

@@ -7,7 +7,7 @@
 // Two checks, one source file each:
 //   unread_fields  fields that are set, that signalbox does not read, and that change the behaviour
 //                  of Envoy; values that signalbox does not act on
-//   loose_ends     names without a resource, resources without a user, endpoints that get no calls,
+//   loose_ends     names without a resource, routes without a listener, endpoints without calls,
 //                  domains without a target, session cookies without a route
 //
 // The file is assumed to be the complete configuration, as with the bootstrap's

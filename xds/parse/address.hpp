@@ -2,8 +2,8 @@
 //
 // Parses envoy.config.core.v3.Address as an address to connect to (EDS) or a name to resolve (CDS).
 //
-//   xds/parse/endpoints ─▶ [parse_address] ─▶ "1.2.3.4:80", "[::1]:80"
-//   xds/parse/cluster ─▶ [parse_dns_name] ─▶ "orders.example:443"
+//   xds/parse/lb_endpoint, endpoint_metadata ─▶ [parse_address] ─▶ "1.2.3.4:80", "[::1]:80"
+//   xds/parse/discovery ─▶ [parse_dns_name] ─▶ "orders.example:443"
 //
 // Source: gRFC A27 (literals only), A37 (LOGICAL_DNS).
 

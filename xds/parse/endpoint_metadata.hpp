@@ -2,8 +2,8 @@
 //
 // Reads the metadata of an endpoint or of a locality.
 //
-//   xds/parse/endpoints ─┬▶ [hash_key_of] ─▶ Endpoint
-//                        └▶ [check_http_proxy] ─▶ errors only: signalbox does not use proxies
+//   xds/parse/lb_endpoint ────────────▶ [hash_key_of] ─▶ Endpoint
+//   xds/parse/lb_endpoint, endpoints ─▶ [check_http_proxy] ─▶ errors only: proxies are not used
 //
 //   filter_metadata        envoy.lb                                            hash_key (A76)
 //   typed_filter_metadata  envoy.http11_proxy_transport_socket.proxy_address   an Address (A86)

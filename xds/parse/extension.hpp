@@ -32,7 +32,7 @@ struct Extension {
   /// "envoy.extensions.filters.http.router.v3.Router".
   std::string type;
   std::optional<::google::protobuf::Struct> structure;
-  /// A view into the Any, which must outlive it. Empty if there is a structure.
+  /// A view into the Any, which must outlive the view. Empty if there is a structure.
   absl::string_view bytes;
 };
 

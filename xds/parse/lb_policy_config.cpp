@@ -121,8 +121,8 @@ std::string read_hash_header(const ::google::protobuf::Struct& structure, const 
   return name;
 }
 
-// A template, because two messages have the same fields: that of the policies' own messages, and
-// the cluster's. Without a window there is no slow start, as in Envoy.
+// A template, because two messages have the same fields: the SlowStartConfig of the policies' own
+// messages, and that of Cluster. Without a window there is no slow start, as in Envoy.
 template <typename Proto>
 std::optional<SlowStart> to_slow_start(const Proto& proto, const Field& field) {
   SlowStart rules;

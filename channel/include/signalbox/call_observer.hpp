@@ -22,9 +22,9 @@
 //     interceptor of the program answered a call that had not waited. If such a call had waited, it
 //     ends CANCELLED here, whatever the interceptor's answer is.
 //
-// Channels report every call, made with any of gRPC's APIs. The Pick API reports the picks of
-// pick_until() and pick_async() that have to wait, each as a call without attempts: the program
-// itself sends the call.
+// Channels report every call, made with any of gRPC's APIs, except calls that gRPC's global
+// interceptor makes. The Pick API reports the picks of pick_until() and pick_async() that have to
+// wait, each as a call without attempts: the program itself sends the call.
 //
 // Threads. call_began() is called on the thread that makes the call, inside the stub's function, so
 // it may read that thread's own variables (the current span). The events of one call come one after

@@ -17,13 +17,13 @@
 // docs/custom_filter.md has a complete example.
 //
 // Threads. Several threads may call parse at the same time. A CallFilter is immutable: any thread
-// may call it at any time, concurrently and without a lock. It runs on the thread that makes the
-// call, or on a thread of the runtime or of gRPC when the call had to wait. It must not block; its
-// counters must be atomic. It is destroyed on a thread of the runtime, or on the thread that calls
+// may call it at any time, concurrently and without a lock. It runs on the thread that makes or
+// picks the call, or on a thread of the runtime or of gRPC when the call had to wait. It must not
+// block; its counters must be atomic. Any thread may destroy it, such as one that calls
 // Runtime::plan(), which parses the filters again for its plan.
 //
-// Cost. Each filter costs a call one virtual function call. FilterCall allocates only when a filter
-// gives an order. A route without filters costs nothing.
+// Cost. Each filter costs a call two virtual function calls, beside those that it makes itself.
+// FilterCall allocates only when a filter gives an order. A route without filters costs nothing.
 //
 // How orders are carried out. The drop-in channel carries out all orders. In the Pick API, the Pick
 // of a delayed call has the outcome kQueue. Its Pick::delay() is not 0, and Router::wait waits
@@ -44,8 +44,8 @@
 // cluster then fail UNAVAILABLE.
 //
 // Lifetime. The runtime copies the registrations and keeps the copies until it is destroyed. A
-// CallFilter lives as long as a configuration names it. No CallFilter is left when ~Runtime
-// returns.
+// CallFilter lives as long as a configuration names it. A channel or router that outlives the
+// runtime keeps the last configuration of its target, and so its CallFilters.
 //
 // Version. The rules for custom policies hold: see policy.hpp.
 

@@ -40,8 +40,8 @@
 // PolicyContext::seed, and has no state outside of itself. A test can therefore call step directly.
 // Each place in the policy tree that names the policy has its own instance. After an instance has
 // died, a new one is made. A picker computes random numbers from PickArgs::seed: see draw(). For a
-// retry, PickArgs::tried has the addresses that the call has tried. A picker may leave out these
-// addresses when it has others.
+// retry, PickArgs::tried has the addresses that the call has tried, if retries avoid them
+// (RuntimeOptions::retry_elsewhere). A picker may leave out these addresses when it has others.
 //
 // Errors. An error from parse refuses the cluster: the NACK has the field's name and the error's
 // message, and the cluster's last good version stays in use, unless the server has the feature

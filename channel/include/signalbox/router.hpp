@@ -138,12 +138,11 @@ class Router {
                   OnFail on_fail = OnFail::kReturn) const;
 
   /// As pick_until(), without blocking: `picked` is called once, with the result that pick_until()
-  /// would return. When the result is known at once, `picked` runs on this thread, before this
-  /// function returns. Otherwise it runs on a thread of the runtime or of gRPC, or on the thread
-  /// that destroys the runtime. `picked` must not block and must not destroy the runtime. It runs
-  /// without a lock of signalbox, and may call this Router. The path is copied; `call.headers`,
-  /// `call.authority` and `call.tried` must live until `picked` is called. The Router may be
-  /// destroyed earlier.
+  /// would return. `picked` may run on this thread before this function returns; otherwise it runs
+  /// on a thread of the runtime or of gRPC, or on the thread that destroys the runtime. `picked`
+  /// must not block and must not destroy the runtime. It runs without a lock of signalbox, and may
+  /// call this Router. The path is copied; `call.headers`, `call.authority` and `call.tried` must
+  /// live until `picked` is called. The Router may be destroyed earlier.
   Registration pick_async(const CallArgs& call,
                           Clock::time_point deadline,
                           std::function<void(Pick)> picked,

@@ -8,7 +8,8 @@
 //
 // The bootstrap is gRPC's own: GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (the JSON
 // itself). All channels of a runtime share one ADS stream to each xDS server. They also share a
-// connection when its address and TLS settings are equal, and with TLS also the target's authority.
+// connection when its address and TLS settings are equal; with TLS or channel_credentials, the
+// target's authority must be equal, too.
 //
 // A bootstrap may name a file of xDS resources, in its field "signalbox.resources", instead of a
 // server. The file must be readable without error when the runtime starts. Afterwards the runtime
@@ -172,7 +173,8 @@ struct RuntimeOptions {
   std::optional<std::string> bootstrap_json;
 
   /// The time that a control plane has to send a resource. Afterwards the resource counts as absent
-  /// (gRFC A57).
+  /// (gRFC A57). With the server feature resource_timer_is_transient_error, the time is twice as
+  /// long, and the resource then counts as unavailable (gRFC A88).
   std::chrono::nanoseconds resource_timeout = std::chrono::seconds(15);
   /// The time that a priority has to connect before the next priority is tried (gRFC A56). With a
   /// shorter connect_timeout of the cluster, the next priority may be tried sooner: a priority has
@@ -225,8 +227,8 @@ struct RuntimeOptions {
   /// only EDS, outlier detection and health checks decide on health.
   bool unreachable_is_unhealthy = true;
   /// Probes the endpoints of clusters that have health_checks (CDS), by gRPC's health service, HTTP
-  /// or TCP. Endpoints with failing probes get no calls: docs/configure.md. With kAssumed there are
-  /// no probes. False, as in gRPC: health_checks are not read.
+  /// or TCP. Endpoints with failing probes get no calls, except in panic: docs/configure.md. With
+  /// kAssumed there are no probes. False, as in gRPC: health_checks are not read.
   bool active_health_checks = true;
 
   /// Back-off of connections to endpoints (gRPC's connection-backoff).
@@ -267,9 +269,9 @@ struct RuntimeOptions {
   std::size_t retry_buffer_bytes = std::size_t{256} << 10U;
   /// True: a retry avoids the endpoints that the call has tried, while there are others. The
   /// choice of a locality, round_robin, weighted_round_robin, random and least_request avoid them.
-  /// ring_hash, maglev, pick_first and a session do not: within its locality, they bind a call to
-  /// its endpoint. False, as in gRPC: a retry is picked like a new call, unless its route's retry
-  /// policy says otherwise (retry_host_predicate: previous_hosts).
+  /// ring_hash, maglev, pick_first and a session do not: they bind a call to its endpoint. False,
+  /// as in gRPC: a retry is picked like a new call, unless its route's retry policy says otherwise
+  /// (retry_host_predicate: previous_hosts).
   bool retry_elsewhere = true;
   /// Stops the retries of a target while too many of its calls fail (gRFC A6). A failure takes a
   /// token if the route's policy retries its code, or if the server asks not to retry. A success
@@ -328,12 +330,12 @@ struct RuntimeOptions {
   /// a thread of the runtime; may block.
   std::function<absl::StatusOr<std::vector<std::string>>(const std::string& name)> name_lookup;
 
-  /// Receives lines for the operator: that a target is served (once), why a changed resource file
-  /// is not used, which certificate file went bad, why a custom policy died, which control plane
-  /// was lost, that the call_observer threw. Unset: each line goes to stderr. Called on a thread of
-  /// the runtime, inside start(), or where an event of call_observer threw. Two threads may call it
-  /// at the same time. It must not throw, and must not destroy the runtime. Control characters in
-  /// the text are escaped. For each kind of event, a burst of 20 lines passes, and then one line
+  /// Receives lines for the operator, such as: a target is served (once), why a changed resource
+  /// file is not used, which certificate file went bad, why a custom policy died, which control
+  /// plane was lost, the call_observer threw. Unset: each line goes to stderr. Called on a thread
+  /// of the runtime, inside start(), or where an event of call_observer threw. Two threads may call
+  /// it at the same time. It must not throw, and must not destroy the runtime. Control characters
+  /// in the text are escaped. For each kind of event, a burst of 20 lines passes, and then one line
   /// every 3 s; that line has the number of lines that were left out.
   std::function<void(const std::string& text)> log;
   /// As `log`, with level and kind beside the text. Set only one of the two.
