@@ -11,7 +11,7 @@
 //     backend, and
 //   – it began at most kNoticeTime after the killed processes were gone (a client learns
 //     that its connection is closed only when it reads from the socket), and
-//   – it ended after the first signal was sent.
+//   – it ended after kill_begins().
 // `failed_in_flight` counts the calls in flight at a kill that failed UNAVAILABLE. Every other
 // failure, whatever its cause, is `failed_other`: a call that was never bound, that was bound to a
 // live backend, that began too late, or that failed in another way.

@@ -80,7 +80,7 @@ class ChildProcess {
   };
 
   ChildProcess() = default;
-  bool pump(Deadline deadline);  // Waits for output or the end; false at the deadline.
+  bool pump(Deadline deadline);  // Waits for output or the end. False: the deadline, or an error.
   void reap();
   void take(ChildProcess& other);
   void end();

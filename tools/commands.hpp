@@ -93,7 +93,7 @@ inline constexpr absl::string_view kTieredDrill = "tiered";
 
 struct DemoOptions {
   std::string drill;    ///< Empty: clusters fail over. Else kControlPlaneDrill or kTieredDrill.
-  double seconds = 30;  ///< How long the script runs; a drill may run longer.
+  double seconds = 30;  ///< How long the script runs, if no act of it has to wait.
   double kill_seconds = 10;  ///< How long the control-plane drill keeps the control plane dead.
   double stop_seconds = 10;  ///< How long the same drill keeps the control plane stopped.
   std::string json;          ///< Empty: no data file.

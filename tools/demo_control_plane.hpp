@@ -44,7 +44,7 @@ class DemoControlPlane {
   const std::string& address() const { return address_; }
 
  private:
-  absl::StatusOr<LockedFolder> folder_;  // Of the file of resources.
+  absl::StatusOr<LockedFolder> folder_;  // Has the file of resources.
   std::string address_;
   std::optional<ChildProcess> process_;  // Set while the process runs.
 };

@@ -23,7 +23,7 @@
 
 namespace signalbox::tools {
 
-/// Orders at an even rate, without end.
+/// Orders at an even rate, for a year: the caller ends them earlier.
 CallPlan demo_calls(double rps, std::uint64_t seed);
 
 /// The requests of the calls, which keep their backends busy for times drawn from the seed. All

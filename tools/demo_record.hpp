@@ -54,7 +54,7 @@ class DemoRecord {
   void act_begins(CallTime now, const DemoAct& act);
 
   /// `end`: when the load stopped sending. finish() sets the duration of `configuration`.
-  /// `messages`: of failed calls, with the number of calls. Call nothing after finish().
+  /// `messages`: the errors of calls, each with its number of calls. Call nothing after finish().
   LoadReport finish(CallTime end,
                     LoadConfiguration configuration,
                     const std::map<std::string, std::uint64_t>& messages,

@@ -70,7 +70,7 @@ absl::Status DemoStage::set() {
   options.initial_backoff = kInitialBackoff;
   options.max_backoff = kMaxBackoff;
   options.seed = options_.seed;
-  // The demo's table has the failovers already. In JSON they are for a log collector.
+  // The demo's table has the failovers already. JSON lines repeat them for a log collector.
   options.log_level = log_format() == LogFormat::kJson ? LogLevel::kInfo : LogLevel::kError;
   options.log_line = [](const LogLine& line) { say("demo", text_of(line), line.level); };
   if (options_.metrics_detail == "endpoint") options.metrics_detail = MetricsDetail::kEndpoint;

@@ -8,7 +8,7 @@
 //
 // set() comes first, then serve_…(), start_…() and finish_load(), in this order. The destructor
 // ends the parts that were started. One thread uses a stage. A mutex guards log and record, because
-// calls end on any thread.
+// other threads add ended calls.
 
 #pragma once
 
@@ -59,7 +59,7 @@ class DemoStage {
   /// was started.
   absl::Status finish_load();
 
-  /// Notes for --html what the script does now. Call it before it is done.
+  /// Records an act for --html. Call this before the script does the act.
   void act_begins(const DemoAct& act);
   /// Writes the page of --html, after finish_load(). Does nothing without --html.
   absl::Status write_page(std::string failure, std::vector<std::string> notes);

@@ -32,7 +32,7 @@ namespace {
 
 using Clock = Narrator::Clock;
 using Loads = std::map<std::string, double>;
-// What ends the drill in a step: a stop signal or an error. std::monostate: nothing.
+// Why a step ended the drill: a stop signal or an error. std::monostate: it did not.
 using Interruption = std::variant<std::monostate, int, absl::Status>;
 
 constexpr auto kSettleTime = std::chrono::seconds(15);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The control-plane drill's report: a table at the end, and its data as JSON. Only the JSON names
-// the cluster that each phase puts first (brings).
+// The control-plane drill's report: a table at the end, and its data as JSON. The table does not
+// name the cluster that each phase puts first (brings).
 //
 //   CallLog, DrillLog ─▶ DrillResult ─┬▶ [table] ──────▶ stdout
 //                                     ├▶ [to_json] ────▶ --json FILE

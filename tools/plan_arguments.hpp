@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan_arguments — reads the health that `signalbox plan` is told to assume.
+// plan_arguments — reads the health that the user of `signalbox plan` assumes.
 //
 //   --health orders/0=50   --degraded orders/0=20 ─▶ [read_health] ─▶ AssumedHealth
 //

@@ -2,7 +2,7 @@
 //
 // The tiered drill's log: each step's computed loads, and the clusters that answered its calls.
 //
-//   script ─▶ killed, settled ─▶ [TierLog] ─▶ tier_report
+//   script ─▶ begin, settled ─▶ [TierLog] ─▶ tier_report
 //   load ─▶ add(FinishedCall) ─▶
 //
 //   killed ────────────▶ settled ───────────────────────▶ the next backend is killed

@@ -30,7 +30,7 @@ MOST_PROBES = 10
 
 @dataclass(frozen=True)
 class Scale:
-    """The number of pairs in the whole run, and the seconds for which each side measures."""
+    """The most pairs of an experiment, and the seconds for which each side of a pair measures."""
 
     pairs: int
     seconds: float

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The xDS resources of a benchmark's World, as protobuf JSON. The target is `xds:///bench`."""
+"""The xDS resources of a benchmark's World, as protobuf JSON. The usual target is `xds:///bench`."""
 
 from typing import Iterable, Optional
 

@@ -7,7 +7,7 @@
 // Inputs are short: the repetition makes a small cost visible. The first "0000" of the entry counts
 // up from repetition to repetition, modulo 10,000, so that patterns and names differ.
 //
-//   C1  Decoding uses at most 12 bytes of memory for each byte of the response, and 4 MiB.
+//   C1  Decoding uses at most 12 bytes of memory for each byte of the response, plus 4 MiB.
 //   C2  It makes at most one allocation for each byte. Their number stands for the time.
 
 #include <cstdint>

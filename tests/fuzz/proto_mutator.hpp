@@ -2,7 +2,7 @@
 //
 // ProtoMutator — changes fields of protobuf messages instead of bytes.
 //
-//   bytes ─▶ message ─▶ [ProtoMutator]: one field changed, at any depth ─▶ bytes
+//   bytes ─▶ message ─▶ [ProtoMutator]: one to three changes, at any depth ─▶ bytes
 //                           ▲
 //                        donors: every message that occurs in the resource seeds, by its type
 //

@@ -8,8 +8,8 @@
 //   limit NAME CALLS                 from the next eds on: at most CALLS calls in flight
 //   drop NAME CATEGORY PERCENT       from the next eds on: the share of calls dropped
 //   detect NAME                      from the next eds on: if at least three endpoints have ten or
-//                                    more calls each, those of which more than half fail are
-//                                    ejected for 30 s, until half or more of all are ejected
+//                                    more calls each, any that fails more than half of its calls
+//                                    is ejected for 30 s, unless half or more of all already are
 //   idle NAME 10s                    from the next eds on: the time that sessions keep a host
 //   keep NAME draining               from the next eds on: sessions also keep DRAINING hosts
 //   standby COUNT                    for policies that start from now on: the number of priorities

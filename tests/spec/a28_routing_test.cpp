@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A28, "Response validation" and "Picking", and gRFC A63: from a RouteConfiguration as a
-// control plane sends it to the cluster of a call, in the order of the documents.
+// gRFC A28, "Response validation" and "Picking", and gRFC A63: from a RouteConfiguration, as a
+// control plane sends it, to the cluster of a call, in the order of the documents.
 
 #include <cmath>
 #include <map>

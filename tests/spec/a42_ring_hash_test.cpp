@@ -800,7 +800,7 @@ TEST_CASE("A42: after a failure the policy connects one endpoint after another u
 TEST_CASE("A42: an endpoint that fails at once does not stop the search",
           "[spec][lb][ring_hash][A42]") {
   RingHashHarness leaf({"a", "b,x", "c"});
-  // "x" is already held, and in back-off, for the endpoint "a,x" when "x,a" needs it.
+  // "a,x" and "x,a" have the same addresses, so they are one endpoint.
   leaf.list(Strings{"a,x", "x,a", "c"});
   leaf.want("a");
   leaf.idle("a");

@@ -25,7 +25,7 @@ OutlierDetection detection() {
   return settings;
 }
 
-/// A cluster of two priorities; all its endpoints are up.
+/// A cluster, of two priorities unless a test says otherwise; all its endpoints are up.
 struct Orders {
   XdsWorld world;
   TreeHarness tree;
@@ -296,7 +296,7 @@ SCENARIO("A75: success rates are compared over the endpoints of all priorities",
   }
 }
 
-// The endpoint's calls are counted and the endpoint is ejected, but pick_first is not told (A61).
+// Calls are counted, and the endpoint is ejected, but pick_first does not learn of that (A61).
 SCENARIO("A61: pick_first as the cluster's own policy does not mind an ejection",
          "[spec][lb][outlier_detection][A61]") {
   OutlierDetection all = detection();

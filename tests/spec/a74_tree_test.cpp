@@ -107,7 +107,7 @@ class Answers {
   Names arrivals_;
 };
 
-// The outcome of calls to the aggregate: an address, or the beginning of the error.
+// The one outcome of all calls to the aggregate: an address, or the failure with its reason.
 std::string outcome_of(const DependencyWorld& world) {
   TreeHarness tree;
   tree.up("a:1");

@@ -20,12 +20,13 @@ namespace signalbox::testing {
 struct LargeMetrics {
   std::shared_ptr<metrics::Instruments> instruments;
   /// The endpoints' counters, held as policies hold them. Counters that nothing holds may be erased
-  /// to make room for those of another endpoint.
+  /// when another endpoint needs counters.
   std::vector<EndpointCallsPtr> endpoints;
 };
 
 /// Every target calls every cluster. Each cluster has two priorities, and has seen calls of five
-/// codes, connections, failovers, sessions, drops and probes. Each endpoint has counters of calls.
+/// codes, connections, failovers, sessions, drops and probes. The first 200 endpoints have counters
+/// of calls.
 inline LargeMetrics large_metrics(std::size_t targets,
                                   std::size_t clusters,
                                   std::size_t endpoints,

@@ -2,7 +2,7 @@
 //
 // PolicyHarness — feeds one policy with one event at a time, and records the policy's effects.
 //
-//   harness.child("a", kReady) ─▶ Policy::step ─▶ effects(), texts()
+//   harness.child("a", kReady) ─▶ Policy::step ─▶ the effects' texts; effects()
 //
 // Time stands still until advance(), which fires the timers that are due.
 

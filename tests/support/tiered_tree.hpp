@@ -90,7 +90,7 @@ struct TieredTree {
 
   void apply() { tree.apply(manager_of({"orders"}), world.config()); }
 
-  /// The share of each tier ("primary/0", …) in a hundred calls, one for each draw. A call that
+  /// The share of each priority ("primary/0", …) in a hundred calls, one for each draw. A call that
   /// reached no host counts under its pick's outcome: "queue", "fail …".
   std::map<std::string, int> shares() {
     std::map<std::string, int> shares;

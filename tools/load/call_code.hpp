@@ -25,7 +25,7 @@ namespace signalbox::tools {
 inline constexpr int kCurlErrors = 1000;
 
 enum class NoResponse : std::uint16_t {
-  kNoPick = 1900,  ///< The pick of the call failed, or was not complete in time.
+  kNoPick = 1900,  ///< The pick of the call failed. A pick that waited too long is a timeout.
   kCancelled,
 };
 
@@ -33,7 +33,7 @@ constexpr bool is_failure(int code) {
   return code != 0 && (code < 100 || code >= 500);
 }
 
-/// The gRPC code that a Pick is told, for outlier detection and metrics: OK for a call that did not
+/// The gRPC code that a Pick gets, for outlier detection and metrics: OK for a call that did not
 /// fail, else gRPC's code for that HTTP status. A call without a response is UNAVAILABLE, or
 /// DEADLINE_EXCEEDED after a timeout. A gRPC status stays as it is.
 int grpc_code_of(int code);

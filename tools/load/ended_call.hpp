@@ -40,7 +40,7 @@ struct EndedCall {
   /// The error message's number, from 1, in the order of OpenLoop::Drained::messages.
   std::uint32_t message = kNoMessage;
   std::uint16_t code = 0;       ///< See call_code.hpp; 0 is gRPC's OK.
-  bool is_closed_loop = false;  ///< A closed loop would have sent it, too (engine.hpp).
+  bool is_closed_loop = false;  ///< A closed loop would have sent it, too (open_loop.hpp).
 };
 
 }  // namespace signalbox::tools

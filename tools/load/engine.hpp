@@ -60,7 +60,7 @@ class LoadEngine final : public OpenLoop {
   grpc::CompletionQueue queue_;
 
   Ring<Call*, kPlaces> free_;
-  // The sender thread uses them; cancel_busy() does after its end.
+  // Only the sender thread uses calls_, and cancel_busy() after the sender's end.
   std::vector<std::unique_ptr<Call>> calls_;
 
   std::atomic<std::int64_t> sender_cpu_ns_ = 0;

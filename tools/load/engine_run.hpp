@@ -21,8 +21,8 @@
 
 namespace signalbox::tools {
 
-/// An ended call with instants of the clock, and with names in the place of numbers. The names live
-/// as long as the run.
+/// An ended call with instants of the clock, and with names in the place of numbers. The names are
+/// valid until `take` returns.
 struct NamedCall {
   OpenLoop::Clock::time_point due;
   OpenLoop::Clock::time_point sent;

@@ -59,8 +59,8 @@ std::string encode_counts(std::span<const std::uint64_t> counts) {
 std::string deflated(absl::string_view text) {
   uLongf size = compressBound(text.size());
   std::string to(size, '\0');
-  // compress() fails only if memory runs out or `to` is too small. compressBound() gives enough
-  // room.
+  // compress() fails only if memory runs out or `to` is too small. compressBound() gives a
+  // sufficient size.
   compress(reinterpret_cast<Bytef*>(to.data()),
            &size,
            reinterpret_cast<const Bytef*>(text.data()),

@@ -14,7 +14,7 @@
 // A request that found no connection never reached its endpoint, so it is picked again, until its
 // timeout or until a pick fails. All other failures end the call: no request is sent twice.
 //
-// If a request reached its endpoint, the pick is told how the call ended, as grpc_code_of() has it.
+// If a request found a connection, its pick gets the result of the call, as grpc_code_of() has it.
 // A route's timeout, the headers that filters add, and a host name that the route asks for
 // (auto_host_rewrite) apply. The user's own `host` header comes before the route's.
 

@@ -68,7 +68,7 @@ std::uint64_t LiveCounts::in_flight() const {
   std::uint64_t ended = 0;
   for (const auto& [code, count] : codes)
     ended += count;
-  // An engine's two rings are read one after the other, so the end of a call may be known earlier.
+  // An engine's two rings are read one after the other, so an end may be known before its call.
   return sent - std::min(sent, ended);
 }
 

@@ -34,9 +34,9 @@ class LiveMetrics {
     std::vector<Process> processes;
   };
 
-  /// Every side has its series from the beginning, with values of 0. The series of a code other
-  /// than OK comes with the first call that ends so. `is_http`: the calls have no gRPC codes, so
-  /// there is no series of OK.
+  /// Every side has its series from the beginning. Only the series of a code other than OK comes
+  /// with the first call that ends so. `is_http`: the calls have no gRPC codes, so there is no
+  /// series of OK.
   LiveMetrics(const std::vector<std::string>& sides, std::size_t processes, bool is_http);
 
   /// Replaces the counts of a process. Precondition: both indexes are in range.

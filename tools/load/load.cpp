@@ -445,7 +445,7 @@ class LoadRun {
 
   void tell_all(const Json& line) const {
     for (const SideProcess& process : processes_) {
-      // A process that has died cannot be told; hear_all() finds its death.
+      // A process that has died gets no line; hear_all() finds its death.
       if (!process.is_done) process.tell(line).IgnoreError();
     }
   }

@@ -30,8 +30,8 @@ struct NamedReport {
   LoadReport report;
 };
 
-/// INVALID_ARGUMENT: there is no report, the reports have different targets, methods or sides, or a
-/// threshold of theirs cannot be read.
+/// INVALID_ARGUMENT: there is no report, the reports have different targets, methods, kinds of
+/// method or sides, or one of their thresholds cannot be judged.
 absl::StatusOr<LoadReport> merge_load_reports(const std::vector<NamedReport>& reports);
 
 }  // namespace signalbox::tools

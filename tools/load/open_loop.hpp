@@ -89,7 +89,7 @@ class OpenLoop {
   std::map<std::string, std::uint64_t> messages() const { return messages_.counts(); }
 
  protected:
-  /// How long a thread of an engine waits at most before it looks for stop().
+  /// How long an engine's sending thread waits at most before it looks for stop().
   static constexpr auto kLook = std::chrono::milliseconds(50);
   static constexpr std::size_t kPlaces = std::size_t{1} << 16;
 

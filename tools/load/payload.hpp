@@ -26,8 +26,8 @@ struct Payload {
 
 /// `protoset`: the bytes of a FileDescriptorSet. NOT_FOUND: it lacks the service or the method.
 /// INVALID_ARGUMENT: `protoset` is no such set, the client of the method streams, or the JSON does
-/// not fit the request's type. The error of the JSON is protobuf's, with the position that it
-/// tells.
+/// not fit the request's type. An error of the JSON is protobuf's, with the position, on
+/// one line.
 absl::StatusOr<Payload> payload_of_json(const std::string& protoset,
                                         const std::string& method_path,
                                         const std::string& json);

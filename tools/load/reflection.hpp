@@ -19,7 +19,7 @@
 namespace signalbox::tools {
 
 /// The bytes of a FileDescriptorSet with the service of plan.calls.method and all that it imports.
-/// The question is a call with the headers of the load's calls. It blocks until `deadline` at most.
+/// The question is a call with the headers of the load's calls. Blocks until `deadline` at most.
 /// An error is a sentence that says what to do.
 absl::StatusOr<std::string> ask_for_types(const std::shared_ptr<grpc::ChannelInterface>& channel,
                                           const SidePlan& plan,

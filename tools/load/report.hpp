@@ -76,7 +76,7 @@ struct LoadValidity {
 
 /// Where calls went: a priority of a cluster.
 struct LoadPlace {
-  std::string cluster;                    ///< "unknown": the endpoint was in no cluster.
+  std::string cluster;                    ///< "unknown": no endpoint, or its cluster is not known.
   std::optional<std::uint32_t> priority;  ///< nullopt: not known.
 
   bool operator==(const LoadPlace&) const = default;
@@ -143,7 +143,7 @@ struct LoadFault {
   std::int64_t planned_ns = 0;
   std::int64_t at_ns = 0;  ///< When the act began.
   bool is_fault = true;    ///< False: a mark, or an act that ends a fault (cont, clear).
-  std::string error;       ///< Why the act was not done; empty: it was done.
+  std::string error;       ///< Why the act was not done, or failed; empty: neither.
 };
 
 /// The results of one client: signalbox (its channel, or its Pick API for HTTP), or gRPC's own
@@ -153,7 +153,7 @@ struct LoadSide {
   LoadValidity validity;
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
-  std::uint64_t unanswered = 0;  ///< Sent, and not ended when the run was cut.
+  std::uint64_t unanswered = 0;  ///< Sent, and not ended when the run was over.
   /// The number of calls by code (call_code.hpp).
   std::map<int, std::uint64_t> codes;
   /// The 20 most frequent error texts, with the number of calls.
@@ -205,7 +205,7 @@ struct LoadReport {
   std::vector<LoadThreshold> thresholds;
   /// Facts about merged runs, or about a demo, that a reader of the report must know.
   std::vector<std::string> notes;
-  /// The command's exit status: exit_status_of() in thresholds.hpp, or 128 + n after signal n.
+  /// The command's exit status. For load: exit_status_of(), or 128 + n after signal n.
   int exit_status = 0;
 };
 

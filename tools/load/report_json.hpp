@@ -2,7 +2,7 @@
 //
 // report_json — a LoadReport as JSON, and back. docs/load.md has the schema.
 //
-//   LoadReport ─▶ [load_report_json] ─▶ --json FILE, the data of the HTML page
+//   LoadReport ─▶ [load_report_json] ─▶ --json FILE
 //   JSON text ─▶ [read_load_report] ─▶ LoadReport, for `load merge`
 //   LoadSide ◀─▶ JSON: how a generator's process hands its side over
 //

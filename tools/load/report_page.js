@@ -35,7 +35,7 @@
     return side.times.map((_, i) => side.codes.reduce((sum, code) => sum + code.rates[i], 0));
   }
 
-  // Percent of the calls, one on another. The legend shows each one's own.
+  // Stacked shares of the calls, in percent. The legend shows each share by itself.
   function stacked(places) {
     const all = places.length ? places[0].calls.map((_, i) => places.reduce((sum, place) => sum + place.calls[i], 0)) : [];
     const shares = places.map(place => place.calls.map((calls, i) => all[i] ? 100 * calls / all[i] : null));

@@ -15,7 +15,7 @@
 
 namespace signalbox::tools {
 
-/// The faults and marks of the script. The charts show the number of the first column for each.
+/// The acts of the script. The first column has the number by which the charts show an act.
 std::string faults_table(const LoadReport& report);
 std::string thresholds_table(const LoadReport& report);
 /// Percentiles of the whole run, from due, from sent and of a closed loop.

@@ -44,8 +44,8 @@ std::string called_text(const LoadConfiguration& configuration);
 /// "orders-primary, priority 0"
 std::string place_text(const LoadPlace& place);
 
-/// The measured value with its unit. Without one, "never" or, for a recovery, the text of the
-/// fault. Precondition: `threshold` is one of the report's.
+/// The measured value, with its unit unless that is calls. Without a value, "never" or, for a
+/// recovery, the text of the fault. Precondition: `threshold` is one of the report's.
 std::string measured_text(const LoadReport& report, const LoadThreshold& threshold);
 
 }  // namespace signalbox::tools

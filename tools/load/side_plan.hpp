@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SidePlan — what the process of one side is told, and the lines that it and its parent exchange.
+// SidePlan — the orders for a process of one side, and the lines that it and its parent exchange.
 //
 //   load ─ stdin ─▶ {plan} · {"go": NS} · {"act": …} · {"place": …} · {"stop": true} ─▶ side
 //   load ◀─ stdout ─ {"ready": true} or {"error": …} · {"place": …} · {"second": …} · {"done": …}
