@@ -107,8 +107,8 @@ TEST_CASE("grpc_connector: an attempt that is given up before the server's SETTI
     connection.hear("PRI * HTTP/2.0");
     attempt.reset();
     if (ends_first) connector.reset();
-    // With ends_first, the first connector is destroyed before the server answers. Its connection
-    // must be closed all the same, while a second connector exists.
+    // If ends_first, the connector is destroyed before the server answers. The connection must be
+    // closed all the same, while another connector exists.
     if (ends_first) connector = std::make_unique<GrpcConnector>(connector_options(graveyard));
     connection.say(kSettings);
     REQUIRE(connection.is_closed());

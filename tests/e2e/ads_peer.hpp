@@ -99,7 +99,7 @@ class AdsPeer {
   std::unique_ptr<grpc::Server> server_;
 };
 
-/// One stream of a transport: sends `request` at once, and records the stream's events.
+/// One stream of a transport: sends `request` at once, and records the messages and the end.
 class AdsEnd {
  public:
   explicit AdsEnd(actors::AdsTransport& transport, const std::string& request = "request") {

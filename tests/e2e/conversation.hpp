@@ -64,7 +64,7 @@ struct Way {
 /// Sync, async and callback API for the four kinds of method, and the generic stubs.
 const std::vector<Way>& ways();
 
-/// Makes the call, to its end. `service` is the service that `channel` leads to.
+/// Makes the call, to its end. `service`: where an interrupted call arrives; others do not use it.
 Transcript converse(const Way& way,
                     const Manner& manner,
                     const std::shared_ptr<grpc::ChannelInterface>& channel,

@@ -123,7 +123,7 @@ class EchoService final : public Echo::Service {
     std::string pushback;
   } failing;
 
-  /// The number in the last call's header grpc-previous-rpc-attempts.
+  /// The number in the last call's header grpc-previous-rpc-attempts; 0 without the header.
   std::atomic<int> previous_attempts{0};
 
  private:

@@ -120,8 +120,8 @@ lb::RetryRules rules_of_all_codes() {
                          1ms});
 }
 
-/// Makes calls and checks their transcripts. Of the calls of one way with one ending, every second
-/// has a retry policy, and every second pair has a session.
+/// Makes calls and checks their transcripts. Every second call of one way with one ending has a
+/// retry policy, and every second pair of them has a session.
 class Trial {
  public:
   void call(const Way& way, const Cut& cut, grpc::StatusCode expected) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls that no server has processed are picked again, with or without a retry policy (A6,
+// A call that a server refuses unseen is picked again once, with or without a retry policy (A6,
 // transparent retries). Calls that a server may have processed are not. Servers also shut down
 // while streams are started; no stream fails, except with a status of the server's own
 // (kServersOwn).
@@ -325,7 +325,7 @@ namespace {
 /// The first batch of operations of a stream: headers alone, or all that the stream sends.
 enum class Beginning { kHeaders, kAll };
 
-/// Starts streams in a loop on four threads; each stream gets two replies and an end.
+/// Starts streams in a loop on four threads; each stream must get two replies and an end.
 class Streams {
  public:
   explicit Streams(Echo::Stub& stub, Beginning beginning = Beginning::kHeaders)
@@ -363,7 +363,7 @@ class Streams {
     REQUIRE(is_over);
   }
 
-  /// The statuses of failed streams.
+  /// The statuses of streams that failed or got fewer than two replies.
   std::multiset<std::string> failures() const {
     const std::lock_guard lock(mutex_);
     return failures_;

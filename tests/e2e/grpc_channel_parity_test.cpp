@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The drop-in channel compared with gRPC's own: every conversation must give the same transcript,
-// with a pick that is ready and with a pick that waits.
+// The drop-in channel compared with gRPC's own: the transcripts of every conversation must agree
+// (Agreement), with a pick that is ready and with a pick that waits.
 #include <future>
 
 #include "absl/strings/str_cat.h"

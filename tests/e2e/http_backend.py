@@ -7,7 +7,7 @@ killed.
     GET /cut            closes the connection without an answer
     GET /later          200 after 0.3 s
     GET /never          no answer
-    POST /strict        200 if host, x-load and body are as the test sends them, else 500
+    POST /strict        200 if the request is as the test sends it, else 500
 """
 import http.server
 import time

@@ -34,7 +34,7 @@ PAINTED = """{painted: [...page.querySelectorAll("canvas")].map(canvas => canvas
 
 
 class CountingProxy:
-    """A proxy that records the browser's requests, and answers none of them."""
+    """A proxy that records the browser's requests, and answers each with an error (502)."""
 
     def __enter__(self):
         self.asked = asked = []

@@ -48,8 +48,8 @@ std::string request_for(int seconds) {
 
 // --- backends -------------------------------------------------------------------
 
-/// Reports its load on streams (kReporting only), and adds a report and another value to the
-/// trailers of its calls.
+/// Reports its load on streams (kReporting only), and adds its first report to the trailers of its
+/// calls, under two names.
 class Backend {
  public:
   enum class Kind { kReporting, kWithoutService };
@@ -432,10 +432,10 @@ TEST_CASE("endpoint load: a lost endpoint's stream ends, and a runtime ends with
     World world(orders_yaml({first->address(), second.address()}, streamed(3)));
     REQUIRE(call(world.channel).ok());
     REQUIRE(eventually([&] { return first->open() == 1 && second.open() == 1; }));
-    // The endpoint leaves the configuration.
+    // `second` leaves the configuration.
     world.plane->update(resources(endpoints_yaml("eds", {{first->address()}})));
     REQUIRE(eventually([&] { return second.open() == 0; }));
-    // The endpoint dies.
+    // `second` comes back, and `first` dies.
     world.plane->update(resources(endpoints_yaml("eds", {{first->address(), second.address()}})));
     REQUIRE(eventually([&] { return second.open() == 1; }));
     first.reset();

@@ -108,7 +108,7 @@ TEST_CASE("runtime: under overload backends have what they can take, and the res
   CHECK(backends.served() == served + 1);
   const std::vector<std::string> limited{"cluster=\"limited\""};
   CHECK(metric(*runtime, "signalbox_circuit_breaker_drops_total", limited) == refused);
-  // The breaker refuses no calls after the bursts.
+  // After the bursts, the breaker lets calls through again.
   CHECK(eventually([&] { return call(channel).ok(); }));
 }
 

@@ -37,7 +37,7 @@ std::string routes_of(const std::string& domain, const std::string& route) {
       "]}]}\n");
 }
 
-// A listener with a RouteConfiguration inside it. That RouteConfiguration has no name.
+// A listener with a RouteConfiguration without a name inside it.
 std::string inline_yaml(const std::string& name, const std::string& domains) {
   return absl::StrCat(
       "  - {\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener, name: ",

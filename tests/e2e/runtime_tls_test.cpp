@@ -65,7 +65,7 @@ class TlsWorld {
     folder.write("key.pem", issued.key);
   }
 
-  // A backend with a certificate of `ca`. It asks for a client certificate if `client_ca` is set.
+  // A backend with a certificate of `ca`. It requires a client certificate if `client_ca` is set.
   std::unique_ptr<BackendProcess> backend(const std::string& name,
                                           const Authority& ca,
                                           const Authority* client_ca = nullptr,

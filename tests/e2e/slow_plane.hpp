@@ -4,8 +4,8 @@
 //
 //   client ─▶ request ─▶ [SlowPlane] ─▶ wait: resources × work_of_resource ─▶ response
 //
-// A response has all resources that its request names. SlowPlane sends the response before it reads
-// the stream's next request. Which requests get a response:
+// A response has those resources of the plane that its request names. SlowPlane sends the response
+// before it reads the stream's next request. Which requests get a response:
 //   no nonce             yes: the request cannot be matched with an earlier response
 //   an old nonce         no, as in real control planes: another request follows
 //   the newest nonce     only if the names differ from those of the last request

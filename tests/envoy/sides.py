@@ -29,7 +29,7 @@ class Programs:
 
 
 class LineProcess:
-    """A program that answers each line on its stdin with a line on its stdout."""
+    """A program that reads lines from its stdin, and writes lines of JSON to its stdout."""
 
     def __init__(self, argv: list) -> None:
         self._name = Path(str(argv[0])).name

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a night, as data and as one HTML file without scripts.
+"""The report of a night, as data, as text and as one HTML file without scripts.
 
     Night ─▶ as_data ─▶ JSON
-                └─────▶ as_html"""
+                └─────▶ as_html, as_text"""
 
 import html
 from dataclasses import asdict, dataclass

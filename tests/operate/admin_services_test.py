@@ -90,7 +90,7 @@ class AdminServices(unittest.TestCase):
                 channelz_pb2_grpc.ChannelzStub(self.channel), health_pb2_grpc.HealthStub(self.channel))
 
     def page(self, path, message):
-        """The JSON of a page, parsed as the message. A field or a value that the message does not have is an error."""
+        """A page's JSON as the message. A field or value that the message lacks is an error."""
         from google.protobuf import json_format
 
         with urllib.request.urlopen(self.pages + path, timeout=PATIENCE) as answer:

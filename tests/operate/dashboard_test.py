@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus with the history of two demos and a load must answer each query of the dashboard
-and rules.
+"""A real Prometheus with the history of two demos and a load must answer the queries of the
+dashboard and rules.
 
 The first demo kills backends, its route retries, and it runs again until a call has waited for an
 endpoint. The second demo kills its control plane. The load calls one backend. The environment

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares every message, field and enum value below xds/proto with the official descriptors of the
-xDS API.
+"""Compares the messages, fields and enum values below xds/proto with the official descriptors of
+the xDS API.
 
     our .proto files ─ protoc ─▶ FileDescriptorSet ─┐
                                                      ├─▶ differences, one a line; exit 1 when there is any

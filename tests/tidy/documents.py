@@ -3,7 +3,7 @@
 
 - Links lead to existing files and headings.
 - README.md and CONTRIBUTING.md stay short, and a decision has at most twenty lines with text.
-- docs/configure.md names every xDS field.
+- docs/configure.md names every field of the xDS configuration.
 - The glossary has the terms of the public headers.
 - The README.md of a folder names the folder's headers.
 

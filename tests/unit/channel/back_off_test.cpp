@@ -36,7 +36,7 @@ TEST_CASE("back_off: a publication does not end it", "[channel][retry]") {
   World world;
   world.start(1h);
   world.waiting.publish();
-  // Waiting for `later` gives an end that the publication wrongly began the time to happen.
+  // If the publication ended the back-off, the end would come while the test waits for `later`.
   std::promise<void> later;
   BackOff::start(world.waiting, 1ms, [&] { later.set_value(); });
   CHECK(later.get_future().wait_for(10s) == std::future_status::ready);

@@ -23,7 +23,7 @@ using testing::RouterFixture;
 
 const Instant kNow{1h};
 
-// A pick that notes its time limits instead of setting a timer. The test ends the pick.
+// A pick that records its time limits instead of setting a timer. The test ends the pick.
 class TestPick final : public WaitingPick {
  public:
   template <typename... Args>

@@ -49,7 +49,7 @@ class Orders {
     return tree.reached("orders");
   }
 
-  /// The number of moves to another cluster since the last call.
+  /// The number of moves to another cluster since the log was last taken.
   int moves() {
     return static_cast<int>(std::ranges::count_if(
         tree.take_log(), [](const auto& line) { return line.starts_with("failover orders "); }));

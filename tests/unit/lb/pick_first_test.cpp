@@ -204,8 +204,8 @@ TEST_CASE("pick_first: a new configuration may switch shuffling on", "[lb][pick_
   CHECK_NOTHROW(leaf.update({"a"}, make_lb_config(PickFirstConfig{true})));
 }
 
-// The invariants I1 and I2 of pick_first_core.hpp in random histories. Subchannels report any state
-// at any time, even before they were acquired.
+// I1 of pick_first_core.hpp, and I2 for Idle and Selected, in random histories. Subchannels report
+// any state at any time, even before they were acquired.
 TEST_CASE("pick_first: its invariants hold in any history", "[lb][pick_first][A61][A62]") {
   const Strings all{"a", "b", "c", "d"};
   for (std::uint64_t seed = 0; seed < 300; ++seed) {

@@ -70,7 +70,7 @@ class PacedLeaf {
     leaf.now = end;
   }
 
-  // The number of pickers since the last call.
+  // The number of pickers since published() was last called.
   std::size_t published() {
     const std::size_t before = std::exchange(seen_, leaf.published.size());
     return leaf.published.size() - before;

@@ -85,7 +85,7 @@ TEST_CASE("engine_run: every call comes once, with its names and instants", "[lo
                   ended += drained.ended.size();
                   if (ended == 30 && !had_all) all_ended.set_value();
                 });
-  // finish() would not let the engine send all of its calls.
+  // finish() stops the engine, so the test first waits until all calls have ended.
   CHECK(all_ended.get_future().wait_for(60s) == std::future_status::ready);
   CHECK(run.finish());
   CHECK(sent == 30);
