@@ -60,7 +60,7 @@ struct RouteCluster {
   FilterChainPtr filters = nullptr;
 };
 
-/// What the route says about one call.
+/// The route's settings for one call.
 struct Selection {
   const ClusterRef* cluster = nullptr;
   std::size_t place = 0;  ///< See PickArgs::cluster_place.

@@ -15,7 +15,7 @@
 // sessions, and their cookies have one name, the seat is prefetched before the route is looked for,
 // and is usually in the cache when the pick needs it.
 //
-// The steps are functions of their own, so that their code takes no room in the instruction cache
+// The steps are functions of their own, so that their code takes no space in the instruction cache
 // of calls without a session.
 
 #pragma once
