@@ -153,8 +153,8 @@ class Instruments final : public DropCounters, public EndpointCounters {
 
   /// Returns a hold on the cluster, which an actor keeps as long as it uses the cluster. A cluster
   /// may have several holds. When the last hold ends, the gauges of the cluster's priority,
-  /// endpoints and sessions end. Unless the cluster is held again, the first collect() or
-  /// hold_cluster() that looks kRetention later or after that forgets it: its other series end,
+  /// endpoints and sessions end. Unless the cluster is held again, the first sweep (in collect() or
+  /// hold_cluster()) that comes kRetention later or after that forgets it: its other series end,
   /// except counters that a call or a policy still holds. The holds must not outlive this
   /// Instruments.
   std::shared_ptr<const void> hold_cluster(const ClusterName& cluster);
