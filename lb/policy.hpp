@@ -102,7 +102,7 @@ struct PolicyContext {
   /// Receives asks of the policy's pickers, such as "connect this".
   std::shared_ptr<const AskTarget> asks;
   PolicyOptions options;
-  /// Destroys CallTrackers when no call uses them any more (make_tracked()). May be null in tests.
+  /// Destroys Tracked objects when no call uses them any more. May be null in tests.
   std::shared_ptr<Retirement> retirement;
 };
 

@@ -63,8 +63,8 @@ struct CallArgs {
   /// hostname as :authority, unless the application has set an authority for this call. The pick
   /// allocates no memory if the string has the capacity for the hostname. Null: not wanted.
   std::string* authority = nullptr;
-  /// The addresses of the call's earlier attempts. A retry avoids them when another endpoint is
-  /// READY, and the policy does not bind the call to an endpoint by hash or session. Null: none.
+  /// The addresses of the call's earlier attempts. A retry avoids them when another endpoint of its
+  /// priority is READY, unless pick_first, a hash or a session binds the call. Null: none.
   const TriedAddresses* tried = nullptr;
 };
 

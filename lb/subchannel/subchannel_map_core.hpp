@@ -218,8 +218,9 @@ class SubchannelMapCore {
   /// stopped (I1).
   std::vector<Address> unheld_;
   std::set<std::pair<Generation, Address>> lingering_;
-  /// For each judge (outlier detection, health checks), its newest table of unfit endpoints. A
-  /// table may have addresses that `entries_` does not have: a policy may acquire them later.
+  /// The newest table of unfit endpoints, by judge. outlier_detection sends one; the results of
+  /// health checks are in Entry::probed. A table may have addresses that `entries_` does not have:
+  /// a policy may acquire them later.
   std::array<std::shared_ptr<const UnhealthyEndpoints>, kHealthJudges> unhealthy_;
   std::shared_ptr<const TrackEndpoints::Table> trackers_;
   EndpointsPtr endpoints_;  ///< The cluster's endpoints; null: none are known.
