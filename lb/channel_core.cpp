@@ -60,7 +60,7 @@ void ChannelCore::handle(const XdsConfigArrived& event) {
 // sends. Clusters of running calls stay until those calls have ended.
 void ChannelCore::handle(const XdsConfigLost& event) {
   arrived_ = nullptr;
-  // Of the notes only the node ID is kept. The errors of calls that were routed before need it.
+  // Only the node ID of the notes is kept. The errors of calls that were routed before need it.
   // The text of event.status already includes the other notes.
   if (notes_ != nullptr)
     notes_ = std::make_shared<const ResolutionNotes>(ResolutionNotes{notes_->node, "", {}});

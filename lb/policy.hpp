@@ -10,13 +10,13 @@
 // are equal. The simulator relies on this.
 //
 // The duties of a policy to its parent, for each ConfigUpdated{g}:
-//   P1  It publishes a picker in the same step if it has never published one. That picker may make
+//   P1  It publishes a picker in the same step if it has never published one. The picker may make
 //       calls wait.
 //   P2  When the policy and all policies below have processed g, it returns ReportApplied{≥ g}. A
 //       report covers all earlier generations, and the reported number never falls. A leaf has
-//       processed g when every address that it acquired has reported its state. So its picker knows
-//       the existing connections before ReportApplied. A policy that forgets ReportApplied delays
-//       failover by PolicyOptions::failover_timeout with each configuration.
+//       processed g when every address that it acquired has reported its state. So the state that
+//       it has published takes existing connections into account. A policy that forgets
+//       ReportApplied delays failover by PolicyOptions::failover_timeout with each configuration.
 //   P3  State and picker are published together. A change of the state is published at once. A
 //       change of only the picker may wait for the end of a burst of events (RebuildSoon). A change
 //       that lets no pick go wrong may wait longer (lb/leaf/picker_pace.hpp).
@@ -102,7 +102,7 @@ struct PolicyContext {
   /// Receives asks of the policy's pickers, such as "connect this".
   std::shared_ptr<const AskTarget> asks;
   PolicyOptions options;
-  /// Destroys CallTrackers when no call uses them any more (make_tracked()). May be null in tests.
+  /// Destroys Tracked objects when no call uses them any more. May be null in tests.
   std::shared_ptr<Retirement> retirement;
 };
 

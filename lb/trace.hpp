@@ -16,7 +16,7 @@
 // nothing: its texts are made in a lambda that tell() never calls.
 //
 // A policy may know more about its choice than its picker needs, such as which priorities failed.
-// That knowledge goes into a PickNote beside the picker. pick() does not touch the note: see
+// Such knowledge goes into a PickNote beside the picker. pick() does not touch the note: see
 // make_explained_picker().
 
 #pragma once
@@ -80,7 +80,7 @@ class Telling {
 };
 
 /// A trace with two facts for pickers: the current time, to say how long something has lasted
-/// (now_of()), and which turn round_robin shows (turns_of()).
+/// (now_of()), and which turn round_robin and weighted_round_robin show (turns_of()).
 class TimedTrace final : public PickTrace {
  public:
   using To = std::function<void(PickStep)>;
@@ -108,9 +108,9 @@ std::optional<Instant> now_of(const PickTrace& trace);
 /// drawn by the seed (messages/explanation.hpp). From a TimedTrace; for any other trace kAsTheyAre.
 Turns turns_of(const PickTrace& trace);
 
-/// A trace that adds names to the sources of steps and passes the steps on to `to`. Pickers below
-/// cluster_impl name only the type of a resource: "CDS" becomes "CDS orders", "EDS" becomes "EDS
-/// orders-endpoints".
+/// A trace that adds names to the sources of steps and passes the steps on to `to`. The pickers of
+/// cluster_impl and below name only the type of a resource: "CDS" becomes "CDS orders", "EDS"
+/// becomes "EDS orders-endpoints".
 /// `service`: the name in EDS; empty for LOGICAL_DNS, where endpoints come from CDS. All arguments
 /// are borrowed.
 TimedTrace cluster_trace(PickTrace& to, const std::string& cluster, const std::string& service);

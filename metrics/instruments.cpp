@@ -390,8 +390,8 @@ void Instruments::move_priority(const ClusterName& cluster,
 }
 
 // Several subchannel maps may count endpoints of the cluster. Each update sets the gauge to the sum
-// over the maps. The sum is kept even while the metric has no room for the cluster's series: when
-// there is room, the series begins with the right number.
+// over the maps. The sum is kept even while the metric has kMaxSeries other series: when the
+// cluster's series begins later, it begins with the right number.
 void Instruments::count_endpoints(const EndpointsCounted& seen) {
   const std::lock_guard lock(registry_mutex_);
   const std::string priority = seen.priority ? absl::StrCat(*seen.priority) : std::string();

@@ -9,8 +9,8 @@
 //
 // Thread-safe. Each runtime has its own Instruments, so several runtimes in a process do not mix.
 // Code on the path of calls never uses Instruments, which takes a lock. It counts in objects that
-// Instruments has handed out before (CallStats, CallerStats, EventCount, EndpointCalls); collect()
-// sums the counters of these.
+// Instruments has handed out before (CallStats, CallerStats, EventCount, EndpointCalls,
+// FaultCount); collect() sums the counters of these.
 
 #pragma once
 
@@ -72,13 +72,13 @@ class Instruments final : public DropCounters, public EndpointCounters {
 
   /// Counters of calls that the cluster dropped: by a drop category, or by its limit of concurrent
   /// calls. Repeated calls return the same object until the cluster is forgotten (hold_cluster()).
-  /// Beyond kMaxSeries objects, new clusters share the object of "other".
+  /// Beyond kMaxSeries objects, new clusters and categories share the object of "other".
   EventCountPtr drops(const ClusterName& cluster, absl::string_view category) override;
   EventCountPtr breaker_drops(const ClusterName& cluster) override;
 
   /// Returns the counters of one endpoint's calls. At most kMaxEndpoints endpoints have counters of
-  /// their own. When there is no room, counters that nothing else holds any more are erased first.
-  /// Null: there is still no room, and the endpoint is counted in other_endpoints().
+  /// their own. At this limit, counters that nothing else holds any more are erased first. Null:
+  /// all counters are held, and the endpoint is counted in other_endpoints().
   EndpointCallsPtr endpoint(const ClusterName& cluster, const Address& address) override;
   EndpointCallsPtr other_endpoints(const ClusterName& cluster) override;
 
@@ -153,8 +153,8 @@ class Instruments final : public DropCounters, public EndpointCounters {
 
   /// Returns a hold on the cluster, which an actor keeps as long as it uses the cluster. A cluster
   /// may have several holds. When the last hold ends, the gauges of the cluster's priority,
-  /// endpoints and sessions end. Unless the cluster is held again, the first collect() or
-  /// hold_cluster() that looks kRetention later or after that forgets it: its other series end,
+  /// endpoints and sessions end. Unless the cluster is held again, the first sweep (in collect() or
+  /// hold_cluster()) that comes kRetention later or after that forgets it: its other series end,
   /// except counters that a call or a policy still holds. The holds must not outlive this
   /// Instruments.
   std::shared_ptr<const void> hold_cluster(const ClusterName& cluster);
@@ -170,8 +170,8 @@ class Instruments final : public DropCounters, public EndpointCounters {
   /// actor kind's mailbox.
   std::vector<Family> collect() const;
 
-  /// How long the series of a cluster without a hold stay: one or two scrapes must see its last
-  /// values.
+  /// How long a cluster without a hold keeps its other series (hold_cluster()): one or two scrapes
+  /// must see their last values.
   static constexpr Duration kRetention = std::chrono::minutes(1);
   /// The most endpoints that have a series of their own, over all clusters.
   static constexpr std::size_t kMaxEndpoints = 200;

@@ -125,8 +125,8 @@ struct MetricRow {
 inline constexpr Label kTarget{"target", true};
 inline constexpr Label kCluster{"cluster", true};
 /// The label of the route's cluster when that is an aggregate; the label `cluster` then has the
-/// leaf that the pick chose. Empty: `cluster` has the route's cluster. That is no aggregate, or the
-/// pick came to no leaf.
+/// leaf that the pick chose. Empty: `cluster` has the route's cluster, because that is no aggregate
+/// or the pick chose no leaf.
 inline constexpr Label kAggregate{"aggregate", true, true};
 inline constexpr Label kServer{"xds_server", true};
 inline constexpr Label kActor{"actor", false};

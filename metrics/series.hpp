@@ -65,7 +65,7 @@ class SeriesTable {
   /// Puts the value into its bucket: seconds or bytes, as the metric's name says.
   void record(Metric metric, LabelValues labels, double amount);
 
-  /// Counts that the metric had no room for a series (signalbox_metric_series_overflow_total).
+  /// Counts an update beyond the metric's limit of series (signalbox_metric_series_overflow_total).
   void count_overflow(Metric metric);
 
   /// Drops the series that have this value as their first label.

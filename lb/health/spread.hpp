@@ -15,8 +15,8 @@
 //   in slow start              as without it: a plan does not know when endpoints became READY
 //   any other policy           as if all alike: only the policy itself knows how it spreads calls
 //
-// Shares are integers, in millionths. What rounding has left over goes to the shares that lost most
-// by it (of equal ones, the first), so shares sum exactly to the whole.
+// Shares are integers, in millionths. The rest that rounding leaves goes to the shares that lost
+// most by it (of equal ones, the first), so shares sum exactly to the whole.
 
 #pragma once
 

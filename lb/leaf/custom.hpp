@@ -9,10 +9,10 @@
 //   pick ─▶ custom_picker ─▶ the user's picker
 //
 // If the user's policy throws, the actor around it dies, and is restarted with back-off. A death is
-// blamed on the oldest configuration that the policy was sent and had not applied; the restarted
-// policy does not get that configuration again. If a step throws or breaks a promise, none of its
-// effects runs, not even those before the faulty one. ChildAskedReresolution does not reach the
-// user's policy: the request goes to the parent.
+// blamed on the oldest configuration that is newer than all publications and reports of the policy;
+// the restarted policy does not get that configuration again. If a step throws or breaks a promise,
+// none of its effects runs, not even those before the faulty one. ChildAskedReresolution does not
+// reach the user's policy: the request goes to the parent.
 //
 // Invariants: the promises of the user's policy. lb/policy.hpp has P1 to P3.
 //   I1  The step that takes the policy's first configuration publishes a picker (P1). The policy

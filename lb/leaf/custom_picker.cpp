@@ -12,7 +12,7 @@
 namespace signalbox::lb {
 namespace {
 
-// What is wrong with the result of the user's picker; null: it is valid.
+// The fault in the result of the user's picker; null: the result is valid.
 const char* what_is_wrong(const PickResult& result) {
   return std::visit(
       Overloaded{

@@ -6,7 +6,7 @@
 //                                              └──▶ threw, or is invalid: Fail INTERNAL, counted
 //
 // The user's picker runs on the threads of calls, outside any actor. If it throws or returns an
-// invalid result, only that call fails.
+// invalid result, only that call is affected.
 
 #pragma once
 

@@ -111,7 +111,7 @@ class EndpointSet {
     bool counts = true;
   };
 
-  /// What has changed since the last take_changes(). Changes of a member that does not count
+  /// The changes since the last take_changes(). Changes of a member that does not count
   /// (let_count()) may set `ready` and `stale` too.
   struct Changes {
     bool list = false;    ///< Members came or went, or their order or configuration changed.
@@ -209,7 +209,7 @@ class EndpointSet {
     std::uint64_t number = 0;        // How many endpoints became members before this one.
     bool heard_all = true;           // Every held address of the endpoint has reported a state.
     std::uint64_t named_in = 0;      // The number (list_) of the newest list that has the endpoint.
-    HostTally tallied;               // What this endpoint adds to all_.
+    HostTally tallied;               // The part of all_ that is this endpoint.
     bool fit = false;                // Whether `tallied` is added to fit_ too.
   };
 

@@ -50,7 +50,7 @@ struct WeightRules {
 
 using WeightRulesPtr = std::shared_ptr<const WeightRules>;
 
-/// The weight that a report gives its endpoint; 0: none, because qps or the utilisation is missing.
+/// The weight that a report gives its endpoint; 0: none, for example because qps is missing.
 double weight_of(const LoadReport& report, const WeightRules& rules);
 
 enum class WeightUse : std::uint8_t {
@@ -84,7 +84,7 @@ class alignas(kCacheLine) EndpointWeight {
   static constexpr Instant::rep kNever = std::numeric_limits<Instant::rep>::max();
 
   // The times are in ticks of Instant. The three fields are not written at once, so ask() may
-  // combine two reports. That changes its answer no more than a slightly earlier or later call
+  // combine two reports. This changes its answer no more than a slightly earlier or later call
   // would.
   mutable std::atomic<Instant::rep> non_empty_since_{kNever};
   mutable std::atomic<Instant::rep> last_update_{kNever};

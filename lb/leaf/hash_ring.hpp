@@ -10,7 +10,7 @@
 // Envoy and gRPC build the same ring from the same keys, weights and sizes, so all clients map a
 // hash to the same endpoint.
 //
-// An endpoint without a point gets no calls. That happens to light endpoints if `max` limits the
+// An endpoint without a point gets no calls. This happens to light endpoints if `max` limits the
 // ring, and whenever there are more endpoints than points.
 //
 // Immutable. Built in O(points × log points); a pick costs a binary search.

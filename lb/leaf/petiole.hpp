@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Petiole — the base class of leaf policies with a pick_first per endpoint (gRFC A61). It decides
-// when the policy publishes a state or a picker. ("Petiole" is the gRFC's word for such a policy.)
+// when the policy publishes a state or a picker. ("Petiole" is the gRFC's name for such a policy.)
 //
 //   parent ─▶ ConfigUpdated ─▶ [Petiole: EndpointSet] ─▶ subchannel map, ≤ 1 hold per address
 //   parent ◀─ Publish ◀──────────┘   │
@@ -15,8 +15,8 @@
 //   I3  An event that changes neither the state nor the picker builds no picker. If it changes the
 //       HostReport, the last picker is published again with the new HostReport; else nothing is
 //       published. A HostReport with more fit endpoints waits for the picker that has these
-//       endpoints. Otherwise tiered would send more calls to this policy at once, and its other
-//       endpoints would get them.
+//       endpoints (but see I4). Otherwise tiered would send more calls to this policy at once, and
+//       its other endpoints would get them.
 //   I4  The policy reports how many endpoints are fit (HostReport). When it reports a configuration
 //       as applied, the HostReport is already about that configuration's endpoints.
 

@@ -15,8 +15,8 @@
 namespace signalbox::lb {
 namespace {
 
-// Whether picks with `left` and with `right` have equal results. Of the localities, only name and
-// weight are compared.
+// Whether picks with `left` and with `right` have equal results. Localities are compared only by
+// name and weight.
 bool same(const ChosenEndpoint& left, const ChosenEndpoint& right) {
   if (left.tracker != right.tracker) return false;
   if (left.endpoint == nullptr || right.endpoint == nullptr) return left.endpoint == right.endpoint;
@@ -165,7 +165,7 @@ class PickFirstPolicy final : public Policy {
   // Outlier detection or a health check finds the endpoint in use unfit.
   bool judged_unfit_ = false;
   PickerPtr picker_;            // The picker published last.
-  std::optional<Shown> shown_;  // What was published last.
+  std::optional<Shown> shown_;  // The last publication.
 };
 
 }  // namespace

@@ -59,7 +59,7 @@ class PickFirst {
   /// The reaction to the loss of the selected connection.
   enum class WhenLost : std::uint8_t { kGoIdle, kReconnect };
   /// kReported: an unhealthy endpoint is reported as TRANSIENT_FAILURE, so that a policy of many
-  /// endpoints leaves it out. kIgnored: health changes nothing. That is for the policy pick_first,
+  /// endpoints leaves it out. kIgnored: health changes nothing. This is for the policy pick_first,
   /// which has one connection at most, and for UNHEALTHY endpoints that get calls in panic
   /// (ENV-17).
   enum class Health : std::uint8_t { kReported, kIgnored };

@@ -13,6 +13,8 @@
 //
 //   change                                           a pick with the picker before       need
 //   an endpoint is READY beside other READY ones     goes to another READY endpoint      kMayWait
+//   an endpoint for which calls wait (maglev)        waits, or takes another endpoint    kMayWait
+//   other weights (slow start, load reports)         follows the old weights             kMayWait
 //   another text of a failure, still all failed      fails with the text before          kMayWait
 //   a READY endpoint is lost, unfit or removed       goes to a dead or unfit endpoint    kNow
 //   the connection of a READY endpoint is replaced   goes to a dead connection           kNow

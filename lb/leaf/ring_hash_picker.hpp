@@ -5,8 +5,8 @@
 //   ring, the states of its endpoints ─▶ [RingHashPicker] ─▶ the endpoint of the call
 //
 // Usually the first point has a READY endpoint. Such a pick costs a binary search, and reads one
-// entry in each of three tables. A pick writes nothing, except that the first pick at an IDLE
-// endpoint sets the endpoint's ask_mark.
+// entry in each of three tables. A pick writes nothing, except that the first pick that asks to
+// connect an IDLE endpoint sets the endpoint's ask_mark.
 
 #pragma once
 

@@ -40,7 +40,7 @@ class WarmingPetiole : public Petiole {
   void follow_up(LbEffects& effects) final;
 
   std::optional<SlowStart> rules_;
-  Warmth warmth_;  // That of the last picker for READY endpoints.
+  Warmth warmth_;  // Of the last picker of READY endpoints.
   Warmth next_;    // The timer's, until the picker that the timer wants is made.
   std::uint64_t timer_ = 0;
   bool is_timed_ = false;

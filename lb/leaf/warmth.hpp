@@ -11,8 +11,8 @@
 // READY together have equal factors.
 //
 // Invariants
-//   I1  A Warmth never changes. While endpoints warm up, pickers are made anew: by
-//       slow_start_step(), or by weighted_round_robin's weight_update_period.
+//   I1  A Warmth never changes. While endpoints warm up, pickers are made anew: every
+//       slow_start_step(), in weighted_round_robin every weight_update_period.
 //   I2  Without slow start there are no factors.
 
 #pragma once

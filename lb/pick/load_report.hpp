@@ -7,8 +7,8 @@
 // An endpoint sends these bytes as often as it likes. So reading them allocates nothing, and has
 // limits: at most 4 KiB, and at most 128 entries in all maps together. A report that exceeds a
 // limit or is malformed is ignored as a whole. Single values are ignored if they are NaN, infinite
-// or negative, if a mem_utilization or a utilization is above 1, or if the field has the wrong wire
-// type. Unknown fields are skipped.
+// or negative, if mem_utilization or an entry of `utilization` is above 1, or if the field has the
+// wrong wire type. Unknown fields are skipped.
 
 #pragma once
 

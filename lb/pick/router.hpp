@@ -10,13 +10,13 @@
 //
 // The response to a call with a session (A55) may have to set a cookie: Pick::set_cookie().
 //
-// Thread-safe. A pick takes no lock, except liburcu's at the first pick of a thread. A complete
-// pick usually allocates nothing. It may allocate when a filter changes the call, when a header is
-// joined, rewritten or matched by a regular expression, or for the cookie of a session. The pick of
-// a routed call is counted in the CallStats of the aggregate's leaf that the picker names
-// (PickResult::leaf), else in those of the route's cluster. A pick that waits or fails may name a
-// leaf, too. The router sends the asks of pickers (such as "connect this address"), and never waits
-// for an answer.
+// Thread-safe. A pick takes no lock, except liburcu's at the first pick of a thread, and perhaps
+// OpenSSL's to seal a cookie. A complete pick usually allocates nothing. It may allocate when a
+// filter changes the call, when a header is joined, rewritten or matched by a regular expression,
+// or for the cookie of a session. The pick of a routed call is counted in the CallStats of the
+// aggregate's leaf that the picker names (PickResult::leaf), else in those of the route's cluster.
+// A pick that waits or fails may name a leaf, too. The router sends the asks of pickers (such as
+// "connect this address"), and never waits for an answer.
 //
 // The texts of all failures have one form, in which nothing is said twice:
 //
@@ -55,16 +55,16 @@ struct CallArgs {
   /// on the thread that picks. Null: the call has none.
   const HeaderSource* headers = nullptr;
   /// All random choices of the call are computed from this number: weighted clusters, fractions,
-  /// drops, localities, endpoints, and the place on a ring when the call has no hash. Give
-  /// each attempt of each call another number, and all picks of one attempt the same one.
+  /// faults, drops, tiers, localities, endpoints, and a hash when the call has none. Give each
+  /// attempt of each call another number, and all picks of one attempt the same one.
   std::uint64_t seed = 0;
   /// Receives the hostname of the picked endpoint, when the route has auto_host_rewrite and the
   /// endpoint has a hostname (A81); otherwise the pick makes the string empty. The caller sends the
   /// hostname as :authority, unless the application has set an authority for this call. The pick
-  /// allocates no memory if the string has room for the hostname. Null: not wanted.
+  /// allocates no memory if the string has the capacity for the hostname. Null: not wanted.
   std::string* authority = nullptr;
-  /// The addresses of the call's earlier attempts. A retry avoids them when another endpoint is
-  /// READY, and the policy does not bind the call to an endpoint by hash or session. Null: none.
+  /// The addresses of the call's earlier attempts. A retry avoids them when another endpoint of its
+  /// priority is READY, unless pick_first, a hash or a session binds the call. Null: none.
   const TriedAddresses* tried = nullptr;
 };
 
@@ -198,7 +198,7 @@ class Pick {
   // Set when the call is routed, not by later picks.
   std::optional<std::uint64_t> hash_;
   RetryRules retry_;
-  std::unique_ptr<Filtered> filtered_;  // What filters decided; null: nothing.
+  std::unique_ptr<Filtered> filtered_;  // The decisions of filters; null: none.
   SessionPtr session_;                  // Null: the call has none.
   absl::Status status_;
   std::uint64_t sequence_ = 0;
@@ -207,7 +207,7 @@ class Pick {
 class Router {
  public:
   /// The most bytes of a reason (from a policy, a resolver or a peer) that an error text keeps.
-  /// Words that describe() adds do not count.
+  /// Text that describe() adds does not count.
   static constexpr std::size_t kLongestReason = 4096;
 
   /// `sessions`: the settings for session cookies of this target. Null: cookies are not sealed,
@@ -217,8 +217,8 @@ class Router {
                   SessionsPtr sessions = nullptr);
 
   /// The first pick of a call. If the outcome is kFail, the call fails, or waits if it is
-  /// wait_for_ready. A call that waits, also in kQueue, calls repick() after the next snapshot was
-  /// published.
+  /// wait_for_ready. In kQueue it waits. A call that waits calls repick() after the next snapshot
+  /// was published.
   [[gnu::hot]] Pick pick(const CallArgs& call) const;
 
   /// Picks again for a call that waits or is retried. A call that was routed before keeps its
@@ -232,8 +232,8 @@ class Router {
   /// cause, so they are named before the id (A88). The statuses of picks have this form already.
   absl::Status describe(const absl::Status& why, const ClusterRef* cluster = nullptr) const;
 
-  /// What pick() would answer now, with each decision, its reason, and the resource or option that
-  /// sets it. If a filter delays the call, the explanation continues as if the delay were over.
+  /// The answer that pick() would give now, with each decision, its reason, and the resource or
+  /// option that sets it. If a filter delays the call, the pick goes on as if the delay were over.
   /// Takes a lock only where pick() does; allocates. Has no side effects: it counts nothing, sends
   /// no ask, and advances no round-robin position. It holds connections and clusters only while it
   /// runs. Filters and pickers of the program's own that do not override explain() may have side

@@ -26,7 +26,7 @@ namespace {
 
 // Tells ThreadSanitizer that everything in a read section happens before wait_for_readers()
 // returns. ThreadSanitizer cannot see this, because liburcu is not instrumented. A publication
-// needs no such note, because it is a store to an atomic pointer.
+// needs no such annotation, because it is a store to an atomic pointer.
 #if defined(__SANITIZE_THREAD__)
 char grace_period;
 

@@ -26,7 +26,7 @@
 
 namespace signalbox::lb {
 
-/// What picks read: routes and pickers. The fields that every pick reads are on one cache line.
+/// The data of picks: routes and pickers. The fields that every pick reads are on one cache line.
 /// `sessions` begins at the end of that line, so its fields that only calls with sessions read are
 /// on the next line.
 struct alignas(kCacheLine) Snapshot {

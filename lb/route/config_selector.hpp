@@ -31,8 +31,8 @@
 namespace signalbox::lb {
 
 /// A cluster that calls of one channel refer to. Calls that chose the cluster hold a counted
-/// reference to it (a Use, messages/counting/tracked.hpp) until they end (A31-13). It outlives the
-/// selectors that name it.
+/// reference to it (a Use, messages/counting/tracked.hpp) until they end (A31-13). The ClusterRef
+/// outlives the selectors that name the cluster.
 class ClusterRef : public Tracked {
  public:
   ClusterRef(ClusterName name, std::shared_ptr<const CallStats> stats)
@@ -60,7 +60,7 @@ struct RouteCluster {
   FilterChainPtr filters = nullptr;
 };
 
-/// What the route says about one call.
+/// The route's settings for one call.
 struct Selection {
   const ClusterRef* cluster = nullptr;
   std::size_t place = 0;  ///< See PickArgs::cluster_place.

@@ -28,7 +28,7 @@ namespace signalbox::lb {
 
 using AddedHeaders = std::vector<std::pair<std::string, std::string>>;
 
-/// What the filters decided about one call.
+/// The filters' decisions about one call.
 struct Filtered {
   Duration delay{};  ///< The sum of all delays; 0 once it is over.
   Instant due{};     ///< The end of the delay; see Pick::begin_delay().
@@ -54,7 +54,7 @@ class FilteredHeaders final : public HeaderSource {
   const Filtered* filtered_;
 };
 
-/// What the filters decided, beside changes to the Selection.
+/// The filters' decisions, beside changes to the Selection.
 struct FilterVerdict {
   std::unique_ptr<Filtered> filtered;  ///< Null: they let the call pass unchanged.
   SessionPtr session;                  ///< Null: the call has none.

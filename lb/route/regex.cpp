@@ -57,8 +57,9 @@ RegexPtr RegexPool::get(const std::string& pattern) {
   return regex;
 }
 
-// Takes letters and escaped signs up to the first other sign. If that sign repeats the last letter
-// or makes it optional ('*', '?', '{', '+'), that letter is dropped.
+// Takes ASCII characters that stand for themselves, and escaped signs, up to the first other part.
+// If that part repeats the last character or makes it optional ('*', '?', '{', '+'), the character
+// is dropped.
 std::string literal_prefix(absl::string_view pattern) {
   std::string prefix;
   if (absl::StrContains(pattern, '|')) return prefix;

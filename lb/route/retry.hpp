@@ -101,7 +101,7 @@ struct RetryDecision {
   bool is_transparent = false;  ///< The attempt that has ended does not count (A6).
 };
 
-/// What a call remembers about its attempts.
+/// A call's record of its attempts.
 class RetryState {
  public:
   /// The most attempts of one call that may reach no server. The next one that reaches none ends

@@ -41,7 +41,7 @@ struct Forward {
   RetryRules retry;
 };
 
-/// What a route does with its calls. A status: the action is not supported, and calls fail with it
+/// A route's action for its calls. A status: the action is not supported, and calls fail with it
 /// (A28).
 using Action = std::variant<Forward, absl::Status>;
 

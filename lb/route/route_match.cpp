@@ -29,7 +29,7 @@ constexpr std::size_t kFewRoutes = 8;
 constexpr std::size_t kFewRegexes = 8;
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-// What the index stores for a route: its position, and whether the path is its only condition. A
+// The index's number for a route: its position, and whether the path is its only condition. A
 // call that matches such a plain route need not read the route's Entry.
 std::uint32_t mark_of(std::uint32_t position, bool is_plain) {
   return position << 1U | (is_plain ? 1U : 0U);

@@ -15,7 +15,7 @@
 namespace signalbox::lb {
 
 /// A 128-bit hash of a cookie's text. Two cookies practically never have the same key by chance.
-/// The hash is not cryptographic: a client could construct two cookies with one key. That gains the
+/// The hash is not cryptographic: a client could construct two cookies with one key. This gains the
 /// client nothing, because any client may send the cookie of any host anyway.
 class CookieKey {
  public:

@@ -12,10 +12,10 @@
 //
 // A seat (the cache line with all that a call to one host needs) is found by the hash of the
 // cookie's text. Reading a seat costs a cache miss. So when exactly one of at most 32 clusters has
-// sessions, and their cookies have one name, the seat is prefetched before the route is looked for,
-// and is usually in the cache when the pick needs it.
+// a table of seats, and all session cookies have one name, the seat is prefetched before the route
+// is looked for. It is then usually in the cache when the pick needs it.
 //
-// The steps are functions of their own, so that their code takes no room in the instruction cache
+// The steps are functions of their own, so that their code takes no space in the instruction cache
 // of calls without a session.
 
 #pragma once

@@ -73,7 +73,7 @@ struct NamedHosts {
 /// Removes the first host from a comma-separated list, and returns that host.
 absl::string_view take_host(absl::string_view& hosts);
 
-/// What a pick reports to its session when the call goes to `host`.
+/// The report of a pick to its session when the call goes to `host`.
 Affinity affinity_to(const Host& host);
 
 class HostSlots final : public SessionHosts {

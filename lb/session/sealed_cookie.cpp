@@ -58,7 +58,7 @@ bool feed(EVP_CIPHER_CTX* with, unsigned char* out, absl::string_view text) {
 
 // Decrypts `sealed` into `text`. False: `sealed` was not made with this key and purpose. OpenSSL
 // compares the tag in constant time, so the duration tells an attacker nothing. Precondition:
-// `text` has room for the whole text.
+// `text` has space for the whole text.
 bool open_with(const SealKey& key,
                absl::string_view sealed,
                absl::string_view purpose,

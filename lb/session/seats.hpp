@@ -66,7 +66,7 @@ class Seats final : public SessionHint {
   Seats& operator=(const Seats&) = delete;
 
   /// Puts the seat of the cookie's host into the table. A `seat` without a connection is not
-  /// stored. Precondition: give() is called for at most as many hosts as the constructor was told,
+  /// stored. Precondition: give() is called for at most as many hosts as the constructor's `hosts`,
   /// each with another cookie.
   void give(const CookieKey& cookie, const Seat& seat) {
     std::size_t place = cookie.below(seats_.size());

@@ -72,7 +72,7 @@ void Session::settle_elsewhere(const Affinity& affinity,
   const std::string& hosts = *affinity.hosts;
   has_moved_ = !own_.names_hosts(hosts);
   if (has_moved_) hosts_ = hosts;
-  // A cookie that Envoy made names no cluster. That alone is no reason to replace it, because Envoy
+  // A cookie that Envoy made names no cluster. This alone is no reason to replace it, because Envoy
   // might not be able to read the replacement (A55-45).
   const bool is_envoys = own_.form == CookieForm::kEnvoy && own_.cluster.empty();
   const bool is_same = !has_moved_ && (is_envoys || own_.names_cluster(cluster.str()));

@@ -161,7 +161,7 @@ struct alignas(kCacheLine) Session final : SessionHint {
   /// Whether the call's cookie names a host. Precondition: the cookie has been read.
   bool has_cookie() const { return !own_.hosts.empty(); }
 
-  /// What the session wants from the next pick. `seat`: where Seats::find() begins for the call's
+  /// The session's wish for the next pick. `seat`: where Seats::find() begins for the call's
   /// cookie; null: unknown.
   SessionArgs wish(Instant now, const Seat* seat = nullptr) {
     SessionArgs args;
@@ -320,8 +320,8 @@ inline constexpr std::size_t kSpareSessions = 256;
 /// allocated more bytes than this.
 inline constexpr std::size_t kLargestSpare = std::size_t{2} << 10U;
 
-/// What the sessions of one target share: settings, keys, clocks and the limit of warnings. Used by
-/// the target's routers. Thread-safe.
+/// The common data of one target's sessions: settings, keys, clocks and the limit of warnings. Used
+/// by the target's routers. Thread-safe.
 class Sessions {
  public:
   explicit Sessions(SessionTerms terms) : terms_(std::move(terms)) {}

@@ -20,7 +20,7 @@ namespace signalbox::lb {
 struct Session;  ///< lb/session/session.hpp
 struct Seat;     ///< lb/session/seats.hpp
 
-/// What a session wants from one pick (A55-18). Valid only during the pick.
+/// A session's wish for one pick (A55-18). Valid only during the pick.
 struct SessionArgs : SessionHint {
   /// The hosts to try: "ip:port", or several separated by commas (A61). May be empty.
   absl::string_view hosts;
@@ -40,7 +40,7 @@ struct SessionArgs : SessionHint {
   Session* unread = nullptr;
 };
 
-/// What the call's session wants. Null: the call has no session.
+/// The wish of the call's session. Null: the call has no session.
 inline const SessionArgs* session_of(const PickArgs& args) {
   return static_cast<const SessionArgs*>(args.session);
 }

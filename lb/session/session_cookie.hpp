@@ -29,7 +29,7 @@ namespace signalbox::lb {
 inline constexpr std::size_t kLongestCookieValue = (std::size_t{4} << 10U) / 3 * 4;
 /// The most addresses that a cookie may name. A pick may look up each address in each leaf of an
 /// aggregate, so a forged list would make the pick expensive. Endpoints usually have one or two
-/// addresses (A61). For an endpoint with more than this, cookies name the first addresses.
+/// addresses (A61). A cookie for an endpoint with more names the one in use and the first others.
 inline constexpr std::size_t kMostCookieHosts = 8;
 
 /// The reason why a call's cookie is not used.
@@ -65,7 +65,7 @@ struct CookieHost {
 
   /// Whether the cookie names the addresses `all`, and no others, in the same order. `all`: the
   /// addresses of one endpoint, comma-separated, the address in use first. A cookie in Envoy's form
-  /// has room for one address, so it is compared with the first of `all`.
+  /// names one address, so it is compared with the first of `all`.
   bool names_hosts(absl::string_view all) const;
 
   /// Whether the cookie names this cluster, with or without A60's "cluster:" before it (A55-46).

@@ -10,7 +10,7 @@
 namespace signalbox::lb {
 namespace {
 
-// The word for each of HTTP/2's error codes, by code (RFC 9113, section 7).
+// The reason for each of HTTP/2's error codes, by code (RFC 9113, section 7).
 constexpr std::array kGoaways{"GOAWAY NO_ERROR",
                               "GOAWAY PROTOCOL_ERROR",
                               "GOAWAY INTERNAL_ERROR",
@@ -48,8 +48,8 @@ constexpr std::array kWords{Word{"Connection reset by peer", "connection reset"}
                             Word{"No route to host", "socket error"},
                             Word{"Network is unreachable", "socket error"}};
 
-// The word for the error code in gRPC's text, "GOAWAY received; Error code: 0; Debug Text: …".
-// Without a code: the word for NO_ERROR.
+// The reason for the error code in gRPC's text, "GOAWAY received; Error code: 0; Debug Text: …".
+// Without a code: the reason for NO_ERROR.
 const char* goaway(absl::string_view error) {
   for (const char* word : kGoaways)
     if (absl::StrContains(error, word)) return word;

@@ -61,7 +61,7 @@ class HealthCheckCore {
  private:
   enum class Verdict : std::uint8_t { kUnknown, kFit, kUnfit };
 
-  /// What is known about one check, and its newest timer or probe.
+  /// The state of one check, and its newest timer or probe.
   struct Course {
     Verdict verdict = Verdict::kUnknown;
     std::uint32_t against = 0;  ///< How many newest probes in a row contradict the verdict.

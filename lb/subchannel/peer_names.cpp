@@ -35,7 +35,7 @@ absl::string_view kind_name(Kind kind) {
 }
 
 // The name in quotes, for an error. The peer chooses the names in its certificate, so the name is
-// cut to a readable length, and other than printable characters are escaped.
+// cut to a readable length, and its non-printable characters are escaped.
 std::string in_quotes(absl::string_view name) {
   return absl::StrCat("\"", absl::CHexEscape(name.substr(0, kLongestName)), "\"");
 }

@@ -45,12 +45,12 @@
 //   I9  One holder, the keeper, may keep sessions on the addresses of a table (KeepSessions). The
 //       keeper learns every change of these addresses, before the other holders, and without a hold
 //       too. It holds only addresses of the table, and only while no other holder does (A75-25).
-//       Its hold begins when the last other hold ends, in the same step, if a session used the
-//       address within the idle timeout (A75-34). Its hold also begins when the keeper acquires the
-//       address (A75-37). Its hold ends when another holder acquires the address, in the same step
-//       (A75-35), when the address leaves the table (A75-36), or when a sweep finds no recent
-//       session (A75-29). After the keeper's death its holds begin and end in the same way, for its
-//       next incarnation.
+//       Its hold begins when the last other hold ends, in the same step, or when the entry has
+//       lingered (I3), if a session used the address within the idle timeout (A75-34). It also
+//       begins when the keeper acquires the address (A75-37). Its hold ends when another holder
+//       acquires the address, in the same step (A75-35), when the address leaves the table
+//       (A75-36), or when a sweep finds no recent session (A75-29). After the keeper's death its
+//       holds begin and end in the same way, for its next incarnation.
 //   I10 An address with a subchannel is probed if the newest settings have health checks and do not
 //       exempt the address. A result stays until the next result, even if new settings replace the
 //       probes. When the address is not probed any more, the result is forgotten.
@@ -218,8 +218,9 @@ class SubchannelMapCore {
   /// stopped (I1).
   std::vector<Address> unheld_;
   std::set<std::pair<Generation, Address>> lingering_;
-  /// For each judge (outlier detection, health checks), its newest table of unfit endpoints. A
-  /// table may have addresses that `entries_` does not have: a policy may acquire them later.
+  /// The newest table of unfit endpoints, by judge. outlier_detection sends one; the results of
+  /// health checks are in Entry::probed. A table may have addresses that `entries_` does not have:
+  /// a policy may acquire them later.
   std::array<std::shared_ptr<const UnhealthyEndpoints>, kHealthJudges> unhealthy_;
   std::shared_ptr<const TrackEndpoints::Table> trackers_;
   EndpointsPtr endpoints_;  ///< The cluster's endpoints; null: none are known.

@@ -19,7 +19,7 @@
 namespace signalbox::lb {
 namespace {
 
-/// What the CallRules (drops, limit, counters) are made from.
+/// The input of the CallRules (drops, limit, counters).
 struct Terms {
   ClusterName cluster;
   std::string service_name;
@@ -177,7 +177,7 @@ class ClusterImpl final : public PassThrough {
   }
 
   // The count of the cluster's calls in flight. It is shared with other policies, or, without
-  // PolicyOptions::request_limits, kept in own_limits_, so that it survives a new limit.
+  // PolicyOptions::request_limits, found in own_limits_. So a new limit does not change the count.
   RequestLimitPtr limit_for(const Terms& terms) {
     if (auto* all = context_.options.request_limits.get())
       return all->of(terms.cluster, terms.service_name);

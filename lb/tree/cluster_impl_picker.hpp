@@ -6,7 +6,7 @@
 //   pick ─▶ each drop category: a draw of its own ─▶ the child's picker ─▶ complete: gate
 //           └▶ Drop, counted                         └▶ queue, fail, drop: as it is
 //
-// Immutable. CallRules are shared by the pickers of one configuration.
+// Immutable. Pickers share one CallRules until a rule changes.
 
 #pragma once
 

@@ -108,7 +108,7 @@ struct Slot {
   ChildName child;
 };
 
-/// What the newest configuration that has taken effect (L4) says about the endpoints.
+/// The endpoints as of the newest configuration that has taken effect (L4).
 struct Listed {
   std::vector<Slot> slots;  ///< The tiers that have endpoints, priority by priority.
   std::vector<ChildName> priorities;
@@ -336,7 +336,7 @@ class LeafTiers final : public Policy {
   bool is_listed_ = false;  ///< A configuration has taken effect.
   HostReportPtr hosts_;
   Published published_;
-  std::vector<TierPicker> tiers_;  ///< What shown_ was made from.
+  std::vector<TierPicker> tiers_;  ///< The input of shown_.
   PickerPtr shown_;
 };
 

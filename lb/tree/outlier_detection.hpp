@@ -27,7 +27,7 @@
 //       configuration always sends both tables, so they replace the tables that an earlier actor of
 //       this policy sent before it died.
 //   D3  Explanations have a change of the ejections from the child's next report on, and at the
-//       latest from the next sweep on. The child reports at once if the change concerns its picker.
+//       latest from the next sweep on. The child reports soon if the change concerns its picker.
 //       pick_first keeps its picker, so under priority nothing is published before the next sweep.
 //
 // An interval shorter than kShortestSweepInterval is raised to it, because sweeps without a pause

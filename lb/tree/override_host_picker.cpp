@@ -29,7 +29,7 @@ struct Verdict {
   std::string reason;
 };
 
-// What an explanation says about one address of the cookie.
+// An explanation's text about one address of the cookie.
 Verdict verdict_of(const HostSlot* slot) {
   if (slot == nullptr || !slot->host->allowed) return {"not taken", reason_of(slot)};
   const absl::string_view health = to_string(slot->host->endpoint->health);

@@ -106,7 +106,7 @@ class ChoiceNote final : public PickNote {
   std::size_t chosen_;
 };
 
-/// What the policy knows about a started child, beside the child's own reports.
+/// The policy's knowledge about a started child, beside the child's own reports.
 struct Life {
   /// READY or IDLE was reported more recently than TRANSIENT_FAILURE.
   bool was_usable = false;
@@ -343,7 +343,7 @@ class PriorityPolicy final : public Policy {
     publish(last.state, with_note(last.status, note), placed(last.state, failure_picker_), effects);
   }
 
-  // What operators see of each priority.
+  // The state of each priority, for operators.
   std::vector<PrioritySeen> seen() const {
     std::vector<PrioritySeen> seen;
     seen.reserve(config_.priorities.size());

@@ -35,8 +35,8 @@ struct PriorityChoice {
   std::size_t index = 0;
   /// How many priorities, from the highest, were examined. All of them must be started.
   std::size_t considered = 0;
-  /// The chosen priority is usable, so only this priority and its standbys are needed. All
-  /// priorities below these can be deactivated.
+  /// The chosen priority is usable, so the priorities below its standbys are not needed, and can
+  /// be deactivated.
   bool deactivate_lower = false;
   /// How many priorities after the examined ones must be started as standbys.
   std::size_t standbys = 0;

@@ -200,7 +200,7 @@ class Tiered final : public Policy {
     for (const ClusterName& leaf : planned_)
       parts.leaves.push_back(children_.find(child_of(leaf))->picker);
     if (table_ == nullptr) {
-      // No tier gets calls. But sessions may stay on DRAINING hosts, which are in no tier.
+      // No tier gets calls. But sessions may stay on hosts that take no other calls (DRAINING).
       if (!have_sessions(parts.leaves)) return failure_picker_;
       parts.otherwise = failure_picker_;
     }
@@ -244,7 +244,7 @@ class Tiered final : public Policy {
   std::map<ClusterName, HostReportPtr> reports_;  ///< The newest reports (T4).
   bool is_stale_ = false;  ///< leaves_ or reports_ have changed since plan_ was made.
   TierPlan plan_;
-  std::vector<ClusterName> planned_;  ///< What leaves_ was when plan_ was made.
+  std::vector<ClusterName> planned_;  ///< leaves_ when plan_ was made.
   TierTablePtr table_;                ///< Made from plan_; null: no tier has a share.
   LoadWatch watch_;
   Published published_;

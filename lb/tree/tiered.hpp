@@ -27,9 +27,9 @@
 //
 // State: CONNECTING until the leaves have answered the first configuration, or one failover_timeout
 // is over. TRANSIENT_FAILURE when no endpoint is healthy or degraded and there is no panic: calls
-// fail UNAVAILABLE, except calls of sessions with a usable DRAINING host. Else the leaves that have
-// a share of the calls decide: READY if any leaf is READY, else CONNECTING if any is, else IDLE if
-// any is, else TRANSIENT_FAILURE.
+// fail UNAVAILABLE, except calls of sessions with a usable host, such as a DRAINING one. Else the
+// leaves that have a share of the calls decide: READY if any leaf is READY, else CONNECTING if any
+// is, else IDLE if any is, else TRANSIENT_FAILURE.
 //
 // The panic threshold is the aggregate's own, or else the runtime's (ENV-31). The leaves'
 // thresholds are not read.

@@ -60,7 +60,7 @@ class TieredPicker final : public Picker {
 
   // --- sessions ---
 
-  // Picks for a call with a session. Not inlined, so that this code takes no room in the
+  // Picks for a call with a session. Not inlined, so that this code takes no space in the
   // instruction cache of other calls.
   template <typename Sink>
   [[gnu::noinline]] PickResult pick_of_session(const PickArgs& args, const Sink& sink) const {

@@ -45,7 +45,7 @@ class TierTable {
 
 using TierTablePtr = std::shared_ptr<const TierTable>;
 
-/// What a picker is made from.
+/// The input of a picker.
 struct TieredParts {
   ClusterName cluster;  ///< The aggregate, which explanations name.
   TierTablePtr table;   ///< Null: no tier has a share, and calls that are drawn go to `otherwise`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// deliberate_race — the pattern of the snapshot cell, with one mistake in it, for ThreadSanitizer.
+// deliberate_race — the snapshot cell and a Tracked object used with one mistake, for
+// ThreadSanitizer.
 //
 //   deliberate_race none              what the runtime does: no report
 //   deliberate_race free_early        the old snapshot is destroyed without waiting for readers
@@ -9,8 +10,8 @@
 //                                     the object is in use
 //
 // ThreadSanitizer must report the last three although the cell has annotations. The threads take
-// turns by relaxed atomics, which order no memory access. So an access that the cell does not order
-// is a race in every run, however long the pause between the threads.
+// turns by relaxed atomics, which order no memory access. So an access that neither the cell nor
+// the Tracked object orders is a race in every run, however long the pause between the threads.
 
 #include <atomic>
 #include <cstdio>
@@ -79,7 +80,7 @@ struct Cluster final : Tracked {
   int calls = 0;
 };
 
-// `ask`: calls in_use() before the destruction. That is correct: in_use() acquires the memory that
+// `ask`: calls in_use() before the destruction. This is correct: in_use() acquires the memory that
 // the thread released when it destroyed the last Use (a holder of the object).
 void destroy_tracked(bool ask) {
   auto cluster = std::make_unique<Cluster>();

@@ -54,8 +54,7 @@ class CountedConnection final : public Connection {
   volatile std::uint64_t mark_ = kAlive;
 };
 
-// ClusterRef is a final class, so it cannot have a Census itself. Its CallStats are destroyed with
-// it, and are counted instead.
+// A ClusterRef has no Census. Its CallStats are destroyed with it, and are counted instead.
 std::shared_ptr<const CallStats> counted_stats(const std::shared_ptr<Census>& census) {
   ++census->born;
   return {new CallStats, [census](const CallStats* stats) {
@@ -66,7 +65,7 @@ std::shared_ptr<const CallStats> counted_stats(const std::shared_ptr<Census>& ce
 
 class World {
  public:
-  // Publishes a snapshot with a new connection. Every eighth snapshot also has new clusters.
+  // Publishes a snapshot with a new connection. The first and each eighth also have new clusters.
   void publish() {
     ++sequence_;
     if (clusters_.empty() || sequence_ % 8 == 0) renew_clusters();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plan — what one call is to do, drawn from the seed: its API and shape, its deadline, and when it
-// is cancelled. The seed decides the plans of a thread, not how threads interleave.
+// Plan — the task of one call: its API, and, drawn from the seed, its shape, its deadline, and when
+// it is cancelled. The seed decides the plans of a thread, not how threads interleave.
 
 #pragma once
 
