@@ -111,7 +111,7 @@ class SubchannelMapCore {
   /// The number of subchannels.
   std::size_t size() const { return entries_.size(); }
 
-  /// How many holders are known, by path: present ones and those that ended lately.
+  /// How many holders have a record (Party): those that run, and ended ones not yet forgotten.
   std::size_t remembered_holders() const { return parties_.size(); }
 
  private:
