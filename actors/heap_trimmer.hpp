@@ -10,7 +10,7 @@
 //
 // Invariants
 //   H1  A plan of trims begins each time another TrimPlan::kMany subchannels have ended, and at no
-//       other time. It replaces the rest of the plan before.
+//       other time. The new plan replaces the rest of the previous plan.
 //   H2  A plan has TrimPlan::kPauses.size() trims, because some memory is freed late, such as
 //       gRPC's after its back-off. The time between two trims is at least TrimPlan::kLeastPause.
 //   H3  record_end() never waits for a trim. A trim holds the lock of one arena at a time, and runs

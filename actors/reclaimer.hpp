@@ -33,10 +33,10 @@ class Reclaimer : public Retirement {
   virtual void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) = 0;
 };
 
-/// The reclaimer of a running runtime: one thread, which the destructor joins. The handle may
-/// outlive this object. After the destructor, retire() of a snapshot waits for readers itself.
-/// Objects that calls still use then pass to a thread of the process, which destroys them when no
-/// call uses them any more. This thread lives while there are such objects.
+/// The reclaimer of a running runtime: one thread, which the destructor joins. The Reclaimer that
+/// handle() returns may outlive this object. After the destructor, retire() of a snapshot waits for
+/// readers itself. Objects that calls still use then pass to a thread of the process, which
+/// destroys them when no call uses them any more. This thread lives while there are such objects.
 class ReclaimerThread {
  public:
   ReclaimerThread();

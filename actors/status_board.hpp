@@ -173,7 +173,7 @@ class TargetBoard {
   /// The piece is shown until the returned object is destroyed, or until a later piece replaces it.
   std::shared_ptr<const void> show(PrioritiesSeen seen);
 
-  /// As show(). Precondition: `load` has a percentage.
+  /// As show(PrioritiesSeen). Precondition: `load` has a percentage.
   std::shared_ptr<const void> show(const TierLoad& load);
 
   void moved(PriorityMoved move);

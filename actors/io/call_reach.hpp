@@ -40,9 +40,9 @@ struct CallFacts {
   bool was_taken = false;           ///< A transport may have had the call before the call ended.
 };
 
-/// `leaves_ready`: whether the call's connection leaves READY, as it does after a real GOAWAY. It
-/// may wait for up to 200 ms, so it is called only for an error with the text of a GOAWAY or of a
-/// closed transport.
+/// Judges how far the call came. `leaves_ready` returns whether the call's connection leaves READY,
+/// as a connection does after a real GOAWAY. `leaves_ready` may wait for up to 200 ms, so it is
+/// called only for an error with the text of a GOAWAY or of a closed transport.
 Reach judge_reach(const CallFacts& facts, absl::FunctionRef<bool()> leaves_ready);
 
 }  // namespace signalbox::actors

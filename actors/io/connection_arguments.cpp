@@ -25,8 +25,8 @@ struct Argument {
   int value;
 };
 
-// The arguments that make a channel exactly one connection, and one that saves CPU time. The user
-// must not set them.
+// The arguments that make a channel exactly one connection, and one argument that saves CPU time.
+// check_arguments() refuses these arguments when the user sets them.
 std::array<Argument, 8> ours(Duration timeout) {
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   const int backoff = static_cast<int>(std::clamp<std::int64_t>(limit, 1'000, 3'600'000));

@@ -31,7 +31,7 @@
 namespace signalbox::actors {
 namespace {
 
-// The connect timeout of the connection that explains a refusal.
+// The connect timeout of a second connection, which only finds out why a certificate was refused.
 constexpr Duration kLongestExplanation = std::chrono::seconds(1);
 
 bool is_ipv6(const Address& address) {
@@ -140,7 +140,8 @@ struct PeerOrder {
 using Transports = std::map<Peer, TransportPtr, PeerOrder>;
 
 // Holds the channel of a transport that was given up under a lock. An Abandoned is declared before
-// the lock, so its destructor abandons the channel (G7) after the unlock.
+// the lock, so its destructor calls abandon() for the channel (G7 of grpc_connector.hpp) after the
+// unlock.
 struct Abandoned {
   Abandoned() = default;
   Abandoned(const Abandoned&) = delete;
@@ -162,8 +163,8 @@ GrpcConnection::GrpcConnection(Address address,
       channel_(std::move(channel)) {}
 
 // Usually the channel is READY or IDLE by now, and can be destroyed. But a call on a connection
-// that was breaking may have made the channel connect again; such a channel must be kept for a
-// while (G7).
+// that was breaking may have made the channel connect again; such a channel must be kept until it
+// has left CONNECTING (G7 of grpc_connector.hpp).
 GrpcConnection::~GrpcConnection() {
   if (state_of(c_channel_) == GRPC_CHANNEL_CONNECTING) abandon(channel_);
 }
@@ -237,7 +238,8 @@ class GrpcConnector::Pool {
   void leave(const TransportPtr& transport, const ListenerPtr& listener);
 
  private:
-  // The gate outlives the pool. Watches and probes that end later find `pool` null.
+  // The gate outlives the pool. Callbacks of gRPC that come later than the pool's end find `pool`
+  // null.
   struct Gate {
     std::shared_mutex mutex;
     Pool* pool = nullptr;
@@ -407,8 +409,8 @@ ConnectionSecurity GrpcConnector::Pool::security_to(const Peer& peer) const {
 }
 
 // Returns the peer with the authority that its channel gets: the user's GRPC_ARG_DEFAULT_AUTHORITY,
-// else the peer's own. If no handshake uses the peer's own, the address takes its place, so that
-// all targets share one connection to the address.
+// else the peer's own authority. If no handshake uses the peer's own authority, the address takes
+// its place, so that all targets share one connection to the address.
 Peer GrpcConnector::Pool::named(const Peer& peer) const {
   Peer named = peer;
   const bool is_named = peer.tls != nullptr || options_.credentials != nullptr;

@@ -191,8 +191,8 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
     });
   }
 
-  // Calls `change` under the lock, passes the event that it returns to the core, and runs the
-  // effects.
+  // Calls `change` under the lock, passes the event that `change` returns to the core, and runs the
+  // core's effects.
   template <typename Change>
   void step(Change change) {
     std::vector<LoadStreamEnd> ends;
@@ -224,7 +224,8 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
     call_->start(order.period);
   }
 
-  // The call ends later. Its number is old then, so LoadStreamCore ignores its end (L4).
+  // The call ends later. The call's number is old then, so LoadStreamCore ignores the call's end
+  // (L4 of load_stream_core.hpp).
   void run(const CloseLoadStream& /*order*/) {
     if (call_ != nullptr) std::exchange(call_, nullptr)->cancel();
   }

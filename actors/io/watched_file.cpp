@@ -56,7 +56,7 @@ absl::StatusOr<std::string> read_file(const std::string& path, std::size_t max_b
   };
   const std::uintmax_t size = fs::file_size(path, error);
   if (!error && size > max_bytes) return too_long(absl::StrCat(size));
-  // The size alone is no limit: a pipe has no size, and a file may grow meanwhile.
+  // The limit is checked again while reading: a pipe has no size, and a file may grow meanwhile.
   std::string text;
   std::array<char, 65536> part;
   while (file.read(part.data(), part.size()), file.gcount() > 0) {

@@ -120,7 +120,8 @@ void HttpDoor::look(Place place) {
   absl::string_view status = "400 Bad Request";
   std::optional<std::string> flaw;
   if (seen.front() == '\r' || seen.front() == '\n') {
-    // The HTTP library would skip empty lines, and wait for a request as long as they come.
+    // A request that begins with an empty line is refused: the HTTP library would skip empty lines,
+    // and wait for the request line as long as empty lines come.
     flaw = "a request must begin with its request line";
   } else if (end) {
     flaw = flaw_of_headers(seen.substr(0, *end));

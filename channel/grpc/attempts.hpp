@@ -51,7 +51,8 @@ class Attempts {
   Attempts(const Attempts&) = delete;
   Attempts& operator=(const Attempts&) = delete;
 
-  /// Begins an attempt: it has got its grpc_call, or its pick failed (AttemptedCall::bound).
+  /// Begins an attempt: the attempt has got its grpc_call, or its pick failed
+  /// (AttemptedCall::bound).
   [[gnu::hot]] void bound(CallBinder& binder, CallIntent intent);
 
   bool is_bound() const { return binder_ != nullptr; }
@@ -88,8 +89,8 @@ class Attempts {
     return binder_->is_callback_cq(call.cq());
   }
 
-  /// Whether the server's handler may begin when the headers arrive, before the first message: the
-  /// client streams its messages.
+  /// Whether the server's handler may begin when the headers arrive, before the first message. True
+  /// if the client streams its messages.
   bool headers_begin_it() const {
     return type_ == RpcType::CLIENT_STREAMING || type_ == RpcType::BIDI_STREAMING;
   }

@@ -31,7 +31,7 @@ struct CallSite {
   grpc::CompletionQueue* cq = nullptr;
   std::shared_ptr<grpc::ChannelInterface> channel;
   /// The index of the first interceptor that sees the call. Above 0 when an interceptor itself
-  /// makes the call: only interceptors behind that one see it.
+  /// makes the call: only the interceptors behind that interceptor see the call.
   std::size_t position = 0;
 };
 

@@ -196,8 +196,8 @@ bool QueuedCall::has_waited() {
   return false;
 }
 
-// Sets a timer for the route's timeout. The holding call cannot report it: its deadline was fixed
-// before the route was known.
+// Sets a timer for the route's timeout. The holding call cannot report this timeout, because the
+// holding call's deadline was fixed before the route was known.
 void QueuedCall::limit() {
   const std::weak_ptr<QueuedCall> weak = weak_from_this();
   alarm_.Set(context_.raw_deadline(), [weak](bool is_over) {

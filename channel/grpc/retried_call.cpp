@@ -53,7 +53,7 @@ void have_headers(CallOpSetInterface* ops) {
 }
 
 // Fills the batches into `call`. The caller has one hold on the completion queue (see OpsScope) for
-// each batch. OpsScope releases it when the batch has a hold of its own.
+// each batch. OpsScope releases the caller's hold when the batch has a hold of its own.
 void fill_stored(const std::vector<CallOpSetInterface*>& stored, Call call) {
   for (CallOpSetInterface* const ops : stored) {
     const OpsScope scope(ops, call, call.cq());
@@ -464,8 +464,9 @@ void RetriedCall::advance(Lock lock) {
 }
 
 // Asks gRPC for the attempt's status, which no batch of the application has received. If no batch
-// has received the headers either, asks for the headers first. They show whether the server has
-// responded: the call is then settled, and its status would come only after all messages.
+// has received the headers either, asks for the headers first. The headers show whether the server
+// has responded. If it has, the call is settled instead, because the status of such a call would
+// come only after all messages.
 void RetriedCall::ask(Lock lock) {
   grpc_op op{};
   if (!has_headers_) {
@@ -526,7 +527,7 @@ void RetriedCall::follow(Lock lock, Duration delay) {
   if (delay > Duration::zero()) {
     back_off_ = attempts_.back_off(delay, [self = shared_from_this()] { self->again(); });
     // A cancellation by another thread may have come before back_off_ was set, and so has not ended
-    // the back-off. It is ended here.
+    // the back-off. So the back-off is ended here.
     if (attempts_.is_cancelled()) back_off_->cancel();
     return;
   }

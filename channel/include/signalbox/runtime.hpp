@@ -72,9 +72,9 @@ enum class EndpointTransport : std::uint8_t {
   kGrpc,
   /// A TCP connection without traffic, for data planes with connections of their own (Pick API).
   /// Each endpoint in use costs this process one open file, and the server one connection. When the
-  /// server closes an idle connection, signalbox connects again; the endpoint is lost only if that
-  /// fails. When the server closes each connection immediately, the next attempt follows a second
-  /// later.
+  /// server closes an idle connection, signalbox connects again; the endpoint is lost only if this
+  /// attempt fails. When the server closes each connection immediately, the next attempt follows a
+  /// second later.
   kTcp,
   /// No connection: every endpoint counts as connected as soon as a policy asks for a connection.
   /// For programs that examine configurations (signalbox explain --resources): they use explain(),
@@ -304,8 +304,8 @@ struct RuntimeOptions {
   /// Its last good version stays in use, unless the server has the feature fail_on_data_errors.
   xds::Limits limits;
   /// The interval of pings to a silent control plane. A control plane without an answer within 20 s
-  /// is lost. The interval doubles each time that the server complains: many servers allow no less
-  /// than five minutes (gRFC A8).
+  /// is lost. The interval doubles each time that the server complains of too many pings: many
+  /// servers allow no interval below five minutes (gRFC A8).
   std::chrono::nanoseconds xds_keepalive_time = std::chrono::minutes(5);
 
   SessionCookieOptions session_cookies;
@@ -531,7 +531,8 @@ class Runtime {
   void keep(std::shared_ptr<void> object);
   /// ready() of each target in use, by the target's name.
   std::map<std::string, bool> readiness() const;
-  /// Returns a function that counts a limit that was reached, and exports 0 for `limits`.
+  /// Exports the counters of `limits` with the value 0. Returns a function that counts each limit
+  /// that is reached.
   LimitHit count_limits(std::span<const AdminLimit> limits) const;
   std::unique_ptr<State> state_;
 };
