@@ -48,8 +48,8 @@ class TrimPlan {
   static constexpr std::chrono::seconds kLeastPause{5};
 
   /// Records that kMany subchannels have ended: a new plan begins. Its first trim is due after the
-  /// first pause, or later if H2 demands it. If an earlier trim is planned already, that trim is
-  /// the first of the new plan.
+  /// first pause, or later, so that kLeastPause has passed since the last trim (H2). If an earlier
+  /// trim is planned already, that trim is the first of the new plan.
   void record_many(Instant now);
 
   /// Records the end of a due trim.

@@ -27,9 +27,9 @@ class Reclaimer : public Retirement {
   using Retirement::retire;
 
   /// Destroys `old` when no reader sees it, then calls `done`, which must not block. Does not block
-  /// while the runtime's thread lives. After that thread's end, it waits for the readers
-  /// (ReclaimerThread). With a null `old`, it waits for the present readers in the same way, then
-  /// calls `done`.
+  /// while the runtime's thread lives. After that thread's end, retire() itself waits for the
+  /// readers (ReclaimerThread). With a null `old`, retire() waits for the present readers in the
+  /// same way, then calls `done`.
   virtual void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) = 0;
 };
 

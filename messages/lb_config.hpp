@@ -81,8 +81,8 @@ struct CdsConfig {
   static constexpr absl::string_view kName = "cds";
 
   ClusterName cluster;
-  /// Replaces the leaf's own policy; null: the leaf keeps it. Set by an aggregate, and only under
-  /// GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75-8).
+  /// Replaces the leaf's own policy; null: the leaf keeps its own policy. Set by an aggregate, and
+  /// only under GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75-8).
   Deep<LbConfig> lb_policy = nullptr;
   /// Set for a leaf below the policy `tiered`: PickArgs::tier then chooses the leaf's priority.
   /// Null: the leaf's own priority policy chooses.
@@ -297,9 +297,10 @@ struct WeightedRoundRobinConfig {
   /// "mem_utilization", "named_metrics.queue", … A name that no endpoint reports has no effect.
   std::vector<std::string> metric_names_for_computing_utilization = {};
   /// How often endpoints report their load, each on a stream of its own (enable_oob_load_report).
-  /// nullopt: reports come with responses. Only the Pick API can read these.
+  /// nullopt: load reports come with responses, in which only the Pick API can read them.
   std::optional<Duration> oob_reporting_period = std::nullopt;
-  /// Scales the weights of endpoints that became READY lately (A100). nullopt: no weight is scaled.
+  /// Scales the weight of an endpoint for the time SlowStart::window after it became READY (A100).
+  /// nullopt: no weight is scaled.
   std::optional<SlowStart> slow_start = std::nullopt;
 
   friend bool operator==(const WeightedRoundRobinConfig&,

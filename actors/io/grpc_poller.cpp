@@ -66,7 +66,8 @@ class GrpcPoller::Poller {
     callback_queue_ = grpc_completion_queue_create_for_callback(shutdown, nullptr);
   }
 
-  // Runs on a plain thread (P2). Precondition: there is no Hold, and may_end() has returned true.
+  // Runs on a plain thread (P2 of grpc_poller.hpp). Precondition: there is no Hold, and may_end()
+  // has returned true.
   ~Poller() {
     // If a Tag on the poller's thread destroyed the last Interest, the Tag could not join its own
     // thread.
@@ -225,8 +226,8 @@ class GrpcPoller::Ends {
   }
 
  private:
-  // Ends the thread at the exit of the process (P3). A poller that has not begun to end is not
-  // destroyed.
+  // Ends the thread at the exit of the process (P3 of grpc_poller.hpp). A poller that has not begun
+  // to end is not destroyed.
   struct AtExit {
     ~AtExit() { instance().exit(); }
   };

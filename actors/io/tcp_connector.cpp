@@ -36,9 +36,10 @@ void set_keepalive(int socket, const TcpKeepalive& keepalive) {
   set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
-// One attempt and its phase: it waits until P3 of tcp_connector.hpp permits to connect (kResting),
-// connects (kConnecting), or has a connection (kStanding). Only the loop's thread uses it, except
-// give_up(), which ~Attempt calls on any thread.
+// One attempt and its phase: it has not begun to connect, or waits because its address closed its
+// last connection at once (kResting; P3 of tcp_connector.hpp), connects (kConnecting), or has a
+// connection (kStanding). Only the loop's thread uses it, except give_up(), which ~Attempt calls on
+// any thread.
 struct Wish {
   enum class Phase { kResting, kConnecting, kStanding };
 

@@ -96,8 +96,9 @@ void HttpDoor::accept_all() {
     const auto& waiting =
         waiting_.emplace(id, Waiting{actors::Descriptor(fresh.descriptor), fresh}).first->second;
     loop_->set_due(id, actors::SocketLoop::now() + limits_.patience);
-    // EPOLLET (edge-triggered): the bytes stay in the socket, and without it an incomplete request
-    // would be reported again and again. Bytes that arrived before this call are reported, too.
+    // EPOLLET (edge-triggered): the bytes stay in the socket, and without EPOLLET an incomplete
+    // request would be reported again and again. Bytes that arrived before this call are reported,
+    // too.
     loop_->listen_for(id, *waiting.socket, EPOLLIN | EPOLLRDHUP | EPOLLET);
   }
 }

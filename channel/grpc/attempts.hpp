@@ -139,8 +139,8 @@ class Attempts {
   std::shared_ptr<BackOff> back_off(Duration delay, std::function<void()> over) const;
 
   /// Makes the grpc_call of the next attempt, which replaces `last`, the attempt before it. The new
-  /// call may wait for a connection. When it has a connection or has failed, the batch `ops` is
-  /// filled into it. `owner` is the call that all these attempts belong to.
+  /// call may wait for a connection. When the new call has a connection or has failed, the batch
+  /// `ops` is filled into it. `owner` is the call that all these attempts belong to.
   void make_again(const grpc::internal::Call& last,
                   AttemptedCall& owner,
                   grpc::internal::CallOpSetInterface& ops);

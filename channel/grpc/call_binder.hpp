@@ -117,8 +117,8 @@ class CallBinder final : public grpc::internal::CallHook,
                     const char* method,
                     grpc::CompletionQueue& cq) const;
 
-  /// The call has been bound: moves its intent to its call interceptor. Without one the
-  /// caller keeps the intent.
+  /// The call has been bound: moves its intent to its call interceptor. Without a call interceptor
+  /// the caller keeps the intent.
   [[gnu::hot]] void hand_over(CallIntent& intent, AttemptedCall* interceptor);
 
   /// Like hand_over(), for a call without a connection. Does nothing unless the call's retry policy

@@ -394,8 +394,8 @@ bool RetriedCall::is_answered() {
   return attempts_.has_connection() && GrpcAccess::has_headers(context_);
 }
 
-// Whether this batch must tell a reactor that the response has no headers (S3): the batch receives
-// the headers, for the callback API, and there are none.
+// Whether this batch must tell a reactor that the response has no headers (S3 of retried_call.hpp):
+// the batch receives the headers, for the callback API, and there are none.
 bool RetriedCall::is_without_headers(const Batch& batch) {
   const bool may_tell = batch.has_headers && batch.status == nullptr;
   return may_tell && attempts_.is_callback(current_) && !GrpcAccess::has_headers(context_);
@@ -451,8 +451,9 @@ void RetriedCall::settle(Lock lock) {
   fill_stored(stored, call);
 }
 
-// The attempt is ending. Does nothing until all of its batches have come back to this object (S1).
-// Then decides what follows, after asking for the attempt's status if no batch had it.
+// The attempt is ending. Does nothing until all of its batches have come back to this object (S1 of
+// retried_call.hpp). Then decides what follows, after asking for the attempt's status if no batch
+// had it.
 void RetriedCall::advance(Lock lock) {
   if (state_ != State::kEnding || entering_ > 0) return;
   for (const Batch& batch : batches_) {

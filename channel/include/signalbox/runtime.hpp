@@ -399,10 +399,10 @@ class Runtime {
   /// A drop-in gRPC channel for "xds:///name" or "xds://authority/name"; never null. With an
   /// invalid target, every call on the channel fails with the reason.
   ///
-  /// It needs gRPC 1.51. All kinds of method work, in the sync, async and callback APIs and through
-  /// generic stubs, and behave as on gRPC's own channel, with every setting of a ClientContext. The
-  /// differences:
-  /// - Route and connection are chosen when the call is made, from the metadata that the context
+  /// The channel needs gRPC 1.51. All kinds of method work, in the sync, async and callback APIs
+  /// and through generic stubs, and behave as on gRPC's own channel, with every setting of a
+  /// ClientContext. The differences: - Route and connection are chosen when the call is made, from
+  /// the metadata that the context
   ///   has then. Metadata that interceptors add is sent, but routes and HTTP filters do not see it.
   ///   Metadata that filters add is in the context from then on.
   /// - Metadata that gRPC would not send fails the call INTERNAL; on gRPC's own channel it ends the
@@ -456,8 +456,8 @@ class Runtime {
 
   /// The xDS client's knowledge of every resource in use: state, version, times, last error (gRFC
   /// A40). A thread of the runtime makes the dump, and no call waits for it. dump() blocks until
-  /// then: do not call it from a callback. UNAVAILABLE while the xDS client is being restarted,
-  /// DEADLINE_EXCEEDED after 10 s.
+  /// the dump is made: do not call it from a callback. UNAVAILABLE while the xDS client is being
+  /// restarted, DEADLINE_EXCEEDED after 10 s.
   absl::StatusOr<ResourceDump> dump() const;
 
   /// As dump(), in JSON with the field names of CSDS, and with the resources themselves. Possible
