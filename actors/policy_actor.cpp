@@ -221,7 +221,7 @@ struct PolicyState {
   ChildPolicies children;
   protocol::Watches watches;
   LoadWatches load_watches;
-  // This policy's own subchannel map; null unless it is the root of a leaf cluster.
+  // This policy's own subchannel map; null unless this policy is the root of a leaf cluster.
   SubchannelMapActor map;
   MapGenerationStarted map_config;
   // The last generation that all policies below have applied (SettleSubchannels). A restarted

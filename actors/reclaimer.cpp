@@ -158,7 +158,7 @@ class ReclaimerThread::Queue final : public Reclaimer {
     }
   }
 
-  // One grace period serves all snapshots that were waiting when it began.
+  // One wait for the readers is enough for all snapshots that were retired before the wait began.
   static void reclaim(std::vector<Retired> retired) {
     if (retired.empty()) return;
     lb::SnapshotCell::wait_for_readers();

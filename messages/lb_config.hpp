@@ -11,7 +11,8 @@
 //
 // A configuration contains the configurations of its children. The endpoints are not part of it:
 // they come in the same ConfigUpdated, and each child gets only the endpoints that it may use, its
-// slice. A policy of the gRFCs has its name there, without the parts xds_ and _experimental.
+// slice. A policy that a gRFC defines has its name in the gRFC, without the parts xds_ and
+// _experimental.
 
 #pragma once
 
@@ -101,7 +102,8 @@ struct TieredConfig {
   ClusterName cluster;
   std::vector<ClusterName> leaves;  ///< In the aggregate's order; their cds policies are children.
   Deep<LbConfig> lb_policy = nullptr;  ///< See CdsConfig::lb_policy.
-  /// See Cluster::panic_threshold; nullopt: PolicyOptions::panic_threshold.
+  /// The aggregate's own panic threshold in percent (Cluster::panic_threshold). nullopt:
+  /// PolicyOptions::panic_threshold applies.
   std::optional<std::uint32_t> panic_threshold = std::nullopt;
 
   friend bool operator==(const TieredConfig&, const TieredConfig&) = default;
@@ -145,7 +147,8 @@ struct ClusterImplConfig {
   std::string service_name = {};  ///< The EDS resource's name; empty for LOGICAL_DNS.
   std::uint32_t max_concurrent_requests = kDefaultMaxRequests;
   ClusterName aggregate = {};  ///< See CdsConfig::aggregate.
-  /// See Cluster::load_reporting.
+  /// The server that gets load reports of the cluster, and the metrics in them
+  /// (Cluster::load_reporting). nullopt: no reports.
   std::optional<LoadReporting> load_reporting = {};
 
   friend bool operator==(const ClusterImplConfig&, const ClusterImplConfig&) = default;

@@ -291,8 +291,8 @@ struct KeepSessions {
 };
 
 /// Asks the endpoints of these connections for their load, each on a stream, and gives the reports
-/// to the listeners (A51). The table replaces the policy's previous table. Entries of the previous
-/// table with the same period keep their streams.
+/// to the LoadListeners (A51). The table replaces the policy's previous table. Entries of the
+/// previous table with the same period keep their streams.
 struct WatchLoad {
   struct Entry {
     ConnectionPtr connection;  ///< Never null.

@@ -649,7 +649,8 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
     dropped = std::move(transport->held);
     finish(transport);
   }
-  // A listener that has not got `connected` yet gets it before `closed` (C1 of connector.hpp).
+  // An attempt (listener) that has not got `connected` yet gets it before `closed` (C1 of
+  // connector.hpp).
   for (const auto& listener : listeners) {
     if (dropped != nullptr) listener->connected(dropped);
     listener->ended(status);
@@ -677,8 +678,8 @@ GrpcConnector::~GrpcConnector() {
 std::unique_ptr<Connector::Attempt> GrpcConnector::connect(const Peer& peer,
                                                            Duration timeout,
                                                            Events events) {
-  // The Attempt that a subchannel actor or a health probe holds. It stands for one of a transport's
-  // listeners.
+  // The Attempt that a subchannel actor or a health probe holds. It stands for one of the attempts
+  // (listeners) that share a transport.
   class Place final : public Attempt {
    public:
     Place(std::shared_ptr<Pool> pool, TransportPtr transport, ListenerPtr listener)

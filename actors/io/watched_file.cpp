@@ -31,7 +31,8 @@ absl::Status file_error(absl::string_view what, const std::string& path) {
           absl::StrCat(what, " ", path, ": ", std::strerror(error))};
 }
 
-// Inserts the steps of `way` before the other steps.
+// Inserts the elements of the path `way` before `steps`, the path elements that are still to be
+// walked.
 void go_first(const fs::path& way, std::deque<fs::path>& steps) {
   steps.insert(steps.begin(), way.begin(), way.end());
 }

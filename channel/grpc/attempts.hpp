@@ -70,7 +70,8 @@ class Attempts {
     if (trace_ != nullptr) trace_->started();
   }
 
-  /// The application gets this status now.
+  /// Reports the end of the call to the counters and the observer: the application gets `status`
+  /// now.
   [[gnu::hot]] void call_ended(const grpc::Status& status);
 
   // Show the waits of the call to the program's observer. See the functions of AttemptedCall.

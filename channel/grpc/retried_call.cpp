@@ -484,7 +484,8 @@ void RetriedCall::ask(Lock lock) {
   carry(std::move(lock), Step::kStatus, &op, count);
 }
 
-// The operations that were started with the carrier's tag (carry()) are done: the next step.
+// The operations that were started with the carrier's tag (carry()) are done. Goes on with the step
+// that follows `step_`.
 void RetriedCall::stepped(Lock lock) {
   bool ok = true;
   switch (step_) {

@@ -37,7 +37,8 @@ struct CallEnd {
   /// about the endpoint.
   std::optional<int> code;
   /// The load that the endpoint reported in this response (A51). Valid only during ended(). Null:
-  /// none was reported, no tracker wants it, or the call is the drop-in channel's (it reads none).
+  /// none was reported, no tracker wants it, or the call is one of the drop-in channel, which reads
+  /// no load reports.
   const LoadReport* load = nullptr;
   Instant now{};  ///< The time of the call's end; set only with `load`.
 };
