@@ -158,8 +158,9 @@ class TargetBoard {
 
   void applied(ConfigUpdated update, Instant now);
 
-  /// `failure`: why no configuration is in use; OK: a configuration is in use, or the first one has
-  /// not come yet. `is_configured`: whether a configuration is in use.
+  /// The channel actor has published a snapshot. `failure`: why no configuration is in use; OK: a
+  /// configuration is in use, or the first one has not come yet. `is_configured`: whether a
+  /// configuration is in use.
   void published(Generation generation,
                  ConnectivityState state,
                  const absl::Status& failure,

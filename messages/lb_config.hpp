@@ -41,8 +41,8 @@ struct LbConfig;
 using LbConfigPtr = std::shared_ptr<const LbConfig>;
 
 /// How a policy of endpoints spreads the calls of one priority, on average. Plans use it
-/// (lb/health/spread). A policy that has neither a kSpread nor a spread_of() there does not
-/// compile.
+/// (lb/health/spread). A policy with neither a kSpread nor a spread_of() in lb/health/spread does
+/// not compile.
 enum class CallSpread : std::uint8_t {
   kByLocality,  ///< By the weights of localities.
   kAlike,       ///< All endpoints alike.
@@ -181,7 +181,7 @@ struct PriorityConfig {
     /// The priority of the endpoints that the child gets; nullopt: the child brings its own
     /// endpoints (cds).
     std::optional<std::size_t> slice;
-    /// ChildAskedReresolution from this child is not passed on to the parent (A37).
+    /// True: ChildAskedReresolution from this child is not passed on to the parent (A37).
     bool ignore_reresolution_requests = false;
 
     friend bool operator==(const Child&, const Child&) = default;

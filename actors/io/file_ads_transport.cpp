@@ -88,7 +88,7 @@ using StreamPtr = std::shared_ptr<FileStream>;
 
 constexpr SocketLoop::Id kFile = 1;
 
-// The xDS server over the file. Only the loop's thread uses its data.
+// The xDS server that serves the resources of the file. Only the loop's thread uses its data.
 class FileServer final : public SocketLoop::Handler {
  public:
   FileServer(FileAdsOptions options, WatchedFile file, const Resources& resources, SocketLoop& loop)

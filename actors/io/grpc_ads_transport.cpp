@@ -177,7 +177,7 @@ class Call : public std::enable_shared_from_this<Call> {
   }
 
  private:
-  // Keeps the call alive until the operation is over.
+  // The tag of one operation of the stream. It keeps the Call alive until the operation is over.
   class Tag final : public GrpcPoller::Tag {
    public:
     Tag(std::shared_ptr<Call> call, void (Call::*to)(bool)) : call_(std::move(call)), to_(to) {}

@@ -118,7 +118,8 @@ struct Transport {
   Phase phase = Phase::kWaiting;
   /// The channel until it is READY. Then null: the connection owns it.
   std::shared_ptr<grpc::Channel> connecting;
-  /// ConnectionCredentials::explaining; set before the transport connects.
+  /// The credentials of a second connection, which finds out why a certificate was refused
+  /// (ConnectionCredentials::explaining). Set before the transport connects.
   std::shared_ptr<grpc::ChannelCredentials> explaining;
   ConnectionPtr held;  ///< Keeps the connection while attempts want it; else null.
   std::weak_ptr<const Connection> connection;

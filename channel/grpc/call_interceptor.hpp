@@ -30,7 +30,8 @@ namespace signalbox::channel {
 
 class CallInterceptor final : public grpc::experimental::Interceptor, public AttemptedCall {
  public:
-  /// `callers`, `tracing`: see Attempts.
+  /// `callers` counts the call, and `tracing` has the program's observer; each may be null
+  /// (Attempts).
   [[gnu::hot]] CallInterceptor(grpc::experimental::ClientRpcInfo& info,
                                const CallerStats* callers,
                                const TracedCall::Tracing& tracing);

@@ -45,7 +45,7 @@ struct CallEnd {
 
 class CallTracker : public Tracked {
  public:
-  /// Lock-free, allocates nothing.
+  /// The call begins. Lock-free, allocates nothing.
   virtual void begun() const noexcept {}
 
   virtual void ended(const CallEnd& end) const noexcept = 0;
@@ -78,7 +78,8 @@ class CallGate : public CallTracker {
 
 using CallGatePtr = std::shared_ptr<const CallGate>;
 
-/// The trackers that a pick names: a fixed number, so that a pick allocates nothing.
+/// The trackers that a pick names: at most kMost, in a fixed array, so that a pick allocates
+/// nothing.
 class TrackerList {
  public:
   static constexpr std::size_t kMost = 6;

@@ -156,10 +156,10 @@ enum class LatencyBuckets : std::uint8_t {
 /// Whether the metrics count calls, and by which labels.
 enum class MetricsDetail : std::uint8_t {
   kCluster,
-  /// Also by endpoint: signalbox_endpoint_rpcs_total{cluster, endpoint, code}. At most 200
-  /// endpoints of the runtime have series of their own. The calls of all others are counted under
-  /// the endpoint "other", and signalbox_metric_series_overflow_total counts these endpoints. The
-  /// cost: a look-up for each pick, and one more counter for each call.
+  /// Calls are also counted by endpoint: signalbox_endpoint_rpcs_total{cluster, endpoint, code}. At
+  /// most 200 endpoints of the runtime have series of their own. The calls of all others are
+  /// counted under the endpoint "other", and signalbox_metric_series_overflow_total counts these
+  /// endpoints. The cost: a look-up for each pick, and one more counter for each call.
   kEndpoint,
   /// Calls are neither counted nor timed: the call metrics have no series, and the status has no
   /// numbers of calls. All other metrics stay.
@@ -338,7 +338,7 @@ struct RuntimeOptions {
   /// in the text are escaped. For each kind of event, a burst of 20 lines passes, and then one line
   /// every 3 s; that line has the number of lines that were left out.
   std::function<void(const std::string& text)> log;
-  /// As `log`, with level and kind beside the text. Set only one of the two.
+  /// As `log`, with level and kind beside the text. Set only one of `log` and `log_line`.
   std::function<void(const LogLine& line)> log_line;
   /// Lines below this level are dropped. kInfo adds applied configurations, recovered priorities,
   /// and control planes that are back.
