@@ -101,9 +101,9 @@ struct RetryThrottling {
 ///   a sealed text (key_file)                  signalbox                   signalbox, with a key
 ///
 /// A response replaces the client's cookie when the cookie does not name the addresses and the
-/// cluster that the call went to. Envoy's own cookie names no cluster, and is not replaced for that
-/// reason. With a key_file, a cookie is also replaced when it is plain or sealed with another key
-/// than the first. A plain cookie is not replaced just because it has the other form.
+/// cluster that the call went to. Envoy's own cookie names no cluster; that alone is no reason to
+/// replace it. With a key_file, a cookie is also replaced when it is plain or sealed with another
+/// key than the first. A plain cookie is not replaced just because it has the other form.
 ///
 /// The calls of one session may go alternately through Envoy and signalbox. With kEnvoy, such a
 /// session keeps its host from the first call on. With kGrpc, Envoy cannot read the cookie that
@@ -401,8 +401,8 @@ class Runtime {
   ///
   /// The channel needs gRPC 1.51. All kinds of method work, in the sync, async and callback APIs
   /// and through generic stubs, and behave as on gRPC's own channel, with every setting of a
-  /// ClientContext. The differences: - Route and connection are chosen when the call is made, from
-  /// the metadata that the context
+  /// ClientContext. The differences:
+  /// - Route and connection are chosen when the call is made, from the metadata that the context
   ///   has then. Metadata that interceptors add is sent, but routes and HTTP filters do not see it.
   ///   Metadata that filters add is in the context from then on.
   /// - Metadata that gRPC would not send fails the call INTERNAL; on gRPC's own channel it ends the
