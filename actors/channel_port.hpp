@@ -4,8 +4,9 @@
 //
 //   channel actor ─▶ cell (snapshots), listener (their publication) ─▶ data-plane threads
 //
-// The data plane and the target's actors own the port together. The cell and the listener outlive a
-// channel actor, so a restarted channel actor finds the last snapshot still in use.
+// The data plane and the target's actors own the port together. The cell and the
+// PublicationListener outlive a channel actor, so a restarted channel actor finds the last snapshot
+// still in use.
 
 #pragma once
 

@@ -65,7 +65,7 @@ void HeapTrimmer::run() {
 
 void HeapTrimmer::trim_heap() {
 #if defined(__GLIBC__)
-  // The threshold is set only once, so that the program may change it later.
+  // Only the first call sets the threshold, so that the program may change it afterwards.
   static const int kIsSet = ::mallopt(M_TRIM_THRESHOLD, kMostAtTop);
   static_cast<void>(kIsSet);
   ::malloc_trim(0);

@@ -10,7 +10,7 @@
 //
 // Invariants
 //   H1  A plan of trims begins each time another TrimPlan::kMany subchannels have ended, and at no
-//       other time. It replaces the rest of the plan before.
+//       other time. The new plan replaces the rest of the previous plan.
 //   H2  A plan has TrimPlan::kPauses.size() trims, because some memory is freed late, such as
 //       gRPC's after its back-off. The time between two trims is at least TrimPlan::kLeastPause.
 //   H3  record_end() never waits for a trim. A trim holds the lock of one arena at a time, and runs
@@ -48,8 +48,8 @@ class TrimPlan {
   static constexpr std::chrono::seconds kLeastPause{5};
 
   /// Records that kMany subchannels have ended: a new plan begins. Its first trim is due after the
-  /// first pause, or later if H2 demands it. If an earlier trim is planned already, that trim is
-  /// the first of the new plan.
+  /// first pause, or later, so that kLeastPause has passed since the last trim (H2). If an earlier
+  /// trim is planned already, that trim is the first of the new plan.
   void record_many(Instant now);
 
   /// Records the end of a due trim.

@@ -95,7 +95,8 @@ LogLine server_line(absl::string_view server, const ServerStatusChanged& changed
   if (changed.status.ok())
     return {
         LogLevel::kInfo, LogKind::kControlPlane, absl::StrCat("xDS server ", server, " is back")};
-  // Some statuses name the server themselves.
+  // Some statuses begin with the server's name. This prefix is removed, because the line names the
+  // server anyway.
   absl::string_view why = changed.status.message();
   absl::ConsumePrefix(&why, absl::StrCat("xDS server ", server, ": "));
   return {LogLevel::kWarning,

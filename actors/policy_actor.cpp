@@ -221,7 +221,7 @@ struct PolicyState {
   ChildPolicies children;
   protocol::Watches watches;
   LoadWatches load_watches;
-  // This policy's own subchannel map; null unless it is the root of a leaf cluster.
+  // This policy's own subchannel map; null unless this policy is the root of a leaf cluster.
   SubchannelMapActor map;
   MapGenerationStarted map_config;
   // The last generation that all policies below have applied (SettleSubchannels). A restarted
@@ -266,8 +266,8 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   if (birth.subchannels) children.serve(birth.subchannels);
 }
 
-// The child has never published a picker. Calls to it fail until another configuration comes;
-// otherwise they would wait until then.
+// The dead child has never published a picker. Calls to it fail until another configuration comes;
+// without this picker the calls would wait for that configuration.
 void PolicyState::fail_child(const ChildName& child) {
   const absl::Status why =
       absl::UnavailableError(absl::StrCat("policy ", child.str(), " died of its configuration"));
@@ -319,7 +319,8 @@ void PolicyState::begin_map() {
   children.resume_all();
 }
 
-// The map's restart delay is over. A configuration that came meanwhile may need no map any more.
+// The restart delay of the subchannel map is over. Starts no map if a configuration that came
+// meanwhile needs none.
 void PolicyState::map_restart_due() {
   map_awaited = false;
   if (serves() && !map) begin_map();

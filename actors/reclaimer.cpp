@@ -41,7 +41,7 @@ class Orphans {
     std::move(objects.begin(), objects.end(), std::back_inserter(arrived_));
     changed_.notify_all();
     if (is_exiting_ || std::exchange(is_running_, true)) return;
-    // The thread still has to be joined, but its run() has ended.
+    // An earlier thread may still have to be joined; its run() has ended.
     if (thread_.joinable()) thread_.join();
     thread_ = std::thread([this] { run(); });
   }
@@ -158,7 +158,7 @@ class ReclaimerThread::Queue final : public Reclaimer {
     }
   }
 
-  // One grace period serves all snapshots that were waiting when it began.
+  // One wait for the readers is enough for all snapshots that were retired before the wait began.
   static void reclaim(std::vector<Retired> retired) {
     if (retired.empty()) return;
     lb::SnapshotCell::wait_for_readers();

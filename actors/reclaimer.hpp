@@ -27,16 +27,16 @@ class Reclaimer : public Retirement {
   using Retirement::retire;
 
   /// Destroys `old` when no reader sees it, then calls `done`, which must not block. Does not block
-  /// while the runtime's thread lives. After that thread's end, it waits for the readers
-  /// (ReclaimerThread). With a null `old`, it waits for the present readers in the same way, then
-  /// calls `done`.
+  /// while the runtime's thread lives. After that thread's end, retire() itself waits for the
+  /// readers (ReclaimerThread). With a null `old`, retire() waits for the present readers in the
+  /// same way, then calls `done`.
   virtual void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) = 0;
 };
 
-/// The reclaimer of a running runtime: one thread, which the destructor joins. The handle may
-/// outlive this object. After the destructor, retire() of a snapshot waits for readers itself.
-/// Objects that calls still use then pass to a thread of the process, which destroys them when no
-/// call uses them any more. This thread lives while there are such objects.
+/// The reclaimer of a running runtime: one thread, which the destructor joins. The Reclaimer that
+/// handle() returns may outlive this object. After the destructor, retire() of a snapshot waits for
+/// readers itself. Objects that calls still use then pass to a thread of the process, which
+/// destroys them when no call uses them any more. This thread lives while there are such objects.
 class ReclaimerThread {
  public:
   ReclaimerThread();

@@ -158,8 +158,9 @@ class TargetBoard {
 
   void applied(ConfigUpdated update, Instant now);
 
-  /// `failure`: why no configuration is in use; OK: a configuration is in use, or the first one has
-  /// not come yet. `is_configured`: whether a configuration is in use.
+  /// The channel actor has published a snapshot. `failure`: why no configuration is in use; OK: a
+  /// configuration is in use, or the first one has not come yet. `is_configured`: whether a
+  /// configuration is in use.
   void published(Generation generation,
                  ConnectivityState state,
                  const absl::Status& failure,
@@ -173,7 +174,7 @@ class TargetBoard {
   /// The piece is shown until the returned object is destroyed, or until a later piece replaces it.
   std::shared_ptr<const void> show(PrioritiesSeen seen);
 
-  /// As show(). Precondition: `load` has a percentage.
+  /// As show(PrioritiesSeen). Precondition: `load` has a percentage.
   std::shared_ptr<const void> show(const TierLoad& load);
 
   void moved(PriorityMoved move);

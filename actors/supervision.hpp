@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // supervision — the delay before a dead actor is restarted, and the configuration for the restart:
-// never one that is blamed for a death.
+// never a configuration that is blamed for a death.
 //
 //   UpdateChild ─▶ sent() ─▶ (child) ─▶ applied() … died() ─▶ replay()
 //   death ─▶ RestartDelay::next(now) ─▶ RestartDue after 0.1, 0.2, 0.4 … 10 s, until a quiet minute

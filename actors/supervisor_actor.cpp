@@ -102,8 +102,8 @@ struct SupervisorState {
   bool orderly = false;
 };
 
-// Also replaces a dead xds_client. The channels' xds_watchers keep their resources meanwhile; when
-// they learn of the new xds_client, they watch the resources there.
+// Starts the xds_client, also in the place of a dead one. The channels' xds_watchers keep their
+// resources meanwhile; when they learn of the new xds_client, they watch the resources there.
 void SupervisorState::launch_client() {
   client = spawn_xds_client(self->home_system(), environment);
   watches.add(self, client, [this](const caf::error& reason) {

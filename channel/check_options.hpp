@@ -17,8 +17,8 @@
 
 namespace signalbox::channel {
 
-/// Checks the other options that can be invalid. INVALID_ARGUMENT names one of the invalid options
-/// and its fault.
+/// Checks the options that can be invalid, except those that are checked elsewhere (see the top of
+/// this file). INVALID_ARGUMENT names one of the invalid options and its fault.
 absl::Status check_options(const RuntimeOptions& options);
 
 /// Checks a default authority. INVALID_ARGUMENT if it is no valid value of the header :authority.

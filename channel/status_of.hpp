@@ -31,7 +31,8 @@ struct Moment {
   }
 };
 
-/// `mode`: for aggregates that name no mode (RuntimeOptions::aggregate_mode).
+/// Makes the status of one target. `mode`: the mode of aggregates that name no mode
+/// (RuntimeOptions::aggregate_mode).
 TargetStatus status_of(const std::string& target,
                        const actors::TargetPieces& pieces,
                        AggregateMode mode,

@@ -7,9 +7,10 @@
 namespace signalbox::channel {
 namespace {
 
-// Passes publications to the target, without owning it. The target's actors own this listener, and
-// the target's destructor ends these actors. So an owning pointer would keep the target and its
-// actors until the runtime's end, even when no channel and no router uses the target.
+// Passes publications to the target, without owning it. The target's actors own this
+// PublicationListener, and the target's destructor ends these actors. So an owning pointer would
+// keep the target and its actors until the runtime's end, even when no channel and no router uses
+// the target.
 class ToTarget final : public actors::PublicationListener {
  public:
   explicit ToTarget(std::weak_ptr<Target> target) : target_(std::move(target)) {}

@@ -33,7 +33,8 @@ namespace signalbox::channel {
 
 class Target final : public ConnectivitySource, public std::enable_shared_from_this<Target> {
  public:
-  /// `sessions`: the settings for session cookies (keys, clock, log); may be null, see lb::Router.
+  /// `sessions`: the settings for session cookies (keys, clock, log). Null: cookies are not sealed,
+  /// there are no warnings, and sessions have no clock.
   explicit Target(lb::CallerNames names = {}, lb::SessionsPtr sessions = nullptr);
   ~Target() override;
 

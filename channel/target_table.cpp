@@ -12,7 +12,8 @@ std::shared_ptr<Target> TargetTable::find_or_make(const std::string& name, Make 
   return fresh;
 }
 
-// Also forgets the targets that are gone.
+// The target of this name; null: it is not in use. Also drops the entries of targets that are no
+// longer in use.
 std::shared_ptr<Target> TargetTable::find(const std::string& name) {
   const std::lock_guard lock(mutex_);
   std::erase_if(targets_, [](const auto& entry) { return entry.second.target.expired(); });

@@ -47,8 +47,8 @@ class TargetTable {
  private:
   struct Known {
     std::weak_ptr<Target> target;
-    /// TargetBoard::ready_flag(). So ready() never holds the target: if it were the last holder, it
-    /// would have to end the target.
+    /// TargetBoard::ready_flag(). ready() reads this flag and never holds the target: if ready()
+    /// were the target's last holder, ready() would have to end the target.
     std::shared_ptr<const std::atomic<bool>> is_ready;
   };
 

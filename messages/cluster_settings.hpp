@@ -67,7 +67,8 @@ struct HealthCheck {
   /// grpc.health.v1.Health/Check. The endpoint is healthy when it answers SERVING.
   struct Grpc {
     std::string service_name;  ///< Empty: the server as a whole.
-    /// Empty: the cluster's name; the connection's authority if that name is not printable ASCII.
+    /// The :authority of the probe. Empty: the probe has the cluster's name, or the connection's
+    /// authority if that name is not printable ASCII.
     std::string authority;
 
     friend bool operator==(const Grpc&, const Grpc&) = default;
@@ -84,7 +85,8 @@ struct HealthCheck {
       friend bool operator==(const Statuses&, const Statuses&) = default;
     };
 
-    /// Empty: the cluster's name; the endpoint's address if that name is not printable ASCII.
+    /// The Host header of the probe. Empty: the probe has the cluster's name, or the endpoint's
+    /// address if that name is not printable ASCII.
     std::string host;
     std::string path;  ///< With its query. Never empty.
     std::vector<Statuses> expected = {Statuses{}};

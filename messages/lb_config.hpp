@@ -11,7 +11,8 @@
 //
 // A configuration contains the configurations of its children. The endpoints are not part of it:
 // they come in the same ConfigUpdated, and each child gets only the endpoints that it may use, its
-// slice. A policy of the gRFCs has its name there, without the parts xds_ and _experimental.
+// slice. A policy that a gRFC defines has its name in the gRFC, without the parts xds_ and
+// _experimental.
 
 #pragma once
 
@@ -40,8 +41,8 @@ struct LbConfig;
 using LbConfigPtr = std::shared_ptr<const LbConfig>;
 
 /// How a policy of endpoints spreads the calls of one priority, on average. Plans use it
-/// (lb/health/spread). A policy that has neither a kSpread nor a spread_of() there does not
-/// compile.
+/// (lb/health/spread). A policy with neither a kSpread nor a spread_of() in lb/health/spread does
+/// not compile.
 enum class CallSpread : std::uint8_t {
   kByLocality,  ///< By the weights of localities.
   kAlike,       ///< All endpoints alike.
@@ -81,8 +82,8 @@ struct CdsConfig {
   static constexpr absl::string_view kName = "cds";
 
   ClusterName cluster;
-  /// Replaces the leaf's own policy; null: the leaf keeps it. Set by an aggregate, and only under
-  /// GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75-8).
+  /// Replaces the leaf's own policy; null: the leaf keeps its own policy. Set by an aggregate, and
+  /// only under GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT (A75-8).
   Deep<LbConfig> lb_policy = nullptr;
   /// Set for a leaf below the policy `tiered`: PickArgs::tier then chooses the leaf's priority.
   /// Null: the leaf's own priority policy chooses.
@@ -101,7 +102,8 @@ struct TieredConfig {
   ClusterName cluster;
   std::vector<ClusterName> leaves;  ///< In the aggregate's order; their cds policies are children.
   Deep<LbConfig> lb_policy = nullptr;  ///< See CdsConfig::lb_policy.
-  /// See Cluster::panic_threshold; nullopt: PolicyOptions::panic_threshold.
+  /// The aggregate's own panic threshold in percent (Cluster::panic_threshold). nullopt:
+  /// PolicyOptions::panic_threshold applies.
   std::optional<std::uint32_t> panic_threshold = std::nullopt;
 
   friend bool operator==(const TieredConfig&, const TieredConfig&) = default;
@@ -145,7 +147,8 @@ struct ClusterImplConfig {
   std::string service_name = {};  ///< The EDS resource's name; empty for LOGICAL_DNS.
   std::uint32_t max_concurrent_requests = kDefaultMaxRequests;
   ClusterName aggregate = {};  ///< See CdsConfig::aggregate.
-  /// See Cluster::load_reporting.
+  /// The server that gets load reports of the cluster, and the metrics in them
+  /// (Cluster::load_reporting). nullopt: no reports.
   std::optional<LoadReporting> load_reporting = {};
 
   friend bool operator==(const ClusterImplConfig&, const ClusterImplConfig&) = default;
@@ -178,7 +181,7 @@ struct PriorityConfig {
     /// The priority of the endpoints that the child gets; nullopt: the child brings its own
     /// endpoints (cds).
     std::optional<std::size_t> slice;
-    /// ChildAskedReresolution from this child is not passed on to the parent (A37).
+    /// True: ChildAskedReresolution from this child is not passed on to the parent (A37).
     bool ignore_reresolution_requests = false;
 
     friend bool operator==(const Child&, const Child&) = default;
@@ -297,9 +300,10 @@ struct WeightedRoundRobinConfig {
   /// "mem_utilization", "named_metrics.queue", … A name that no endpoint reports has no effect.
   std::vector<std::string> metric_names_for_computing_utilization = {};
   /// How often endpoints report their load, each on a stream of its own (enable_oob_load_report).
-  /// nullopt: reports come with responses. Only the Pick API can read these.
+  /// nullopt: load reports come with responses, in which only the Pick API can read them.
   std::optional<Duration> oob_reporting_period = std::nullopt;
-  /// Scales the weights of endpoints that became READY lately (A100). nullopt: no weight is scaled.
+  /// Scales the weight of an endpoint for the time SlowStart::window after it became READY (A100).
+  /// nullopt: no weight is scaled.
   std::optional<SlowStart> slow_start = std::nullopt;
 
   friend bool operator==(const WeightedRoundRobinConfig&,

@@ -261,10 +261,10 @@ struct Connect {
   Address address;
 };
 
-/// Says which endpoints are unfit. All policies that hold such an endpoint's address learn it. The
-/// connectivity state and the connection of an unfit endpoint do not change (A61). The table
-/// replaces the previous table of the same judge. An endpoint is healthy again when no judge's
-/// table contains it.
+/// Says which endpoints are unfit. All policies that hold such an endpoint's address learn that it
+/// is unfit. The connectivity state and the connection of an unfit endpoint do not change (A61).
+/// The table replaces the previous table of the same judge. An endpoint is healthy again when no
+/// judge's table contains it.
 struct SetEndpointHealth {
   HealthJudge judge = HealthJudge::kOutlierDetection;
   std::shared_ptr<const UnhealthyEndpoints> unhealthy;  ///< Null: none.
@@ -291,8 +291,8 @@ struct KeepSessions {
 };
 
 /// Asks the endpoints of these connections for their load, each on a stream, and gives the reports
-/// to the listeners (A51). The table replaces the policy's previous table. Entries of the previous
-/// table with the same period keep their streams.
+/// to the LoadListeners (A51). The table replaces the policy's previous table. Entries of the
+/// previous table with the same period keep their streams.
 struct WatchLoad {
   struct Entry {
     ConnectionPtr connection;  ///< Never null.

@@ -45,7 +45,7 @@ struct ReadLoad {
 };
 
 /// The reading with this number has been reported, or it had nothing to report. The next reading
-/// does not contain its counts again.
+/// does not contain the counts of this reading again.
 struct SettleLoad {
   std::uint64_t number = 0;
 };
@@ -53,9 +53,9 @@ struct SettleLoad {
 /// A report has been sent to the server. Only metrics use this effect.
 struct LoadReportSent {};
 
-/// A remark for the log, for example that the server asks for a report that it cannot have, or that
-/// the session failed. The session returns the same text again only after many other texts, or, for
-/// the text of a failure, after a response from the server.
+/// A remark for the log, for example that the server asks for the load of a cluster that is unknown
+/// here, or that the session failed. The session returns the same text again only after many other
+/// texts, or, for the text of a failure, after a response from the server.
 struct LoadServerNoted {
   std::string text;
 };

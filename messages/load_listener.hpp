@@ -4,7 +4,7 @@
 //
 //   leaf policy ─ WatchLoad ─▶ shell ─▶ a stream on the connection ─▶ [LoadListener::reported]
 //
-// Streams are read on any thread, so a listener writes only atomics.
+// Streams are read on any thread, so a LoadListener writes only atomics.
 
 #pragma once
 

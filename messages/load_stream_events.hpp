@@ -18,8 +18,8 @@ namespace signalbox {
 
 // --- events ---------------------------------------------------------------
 
-/// A listener wants a report each `period`. If there is a listener with this number already, its
-/// period changes.
+/// A LoadListener wants a report each `period`. If there is a LoadListener with this number
+/// already, its period changes.
 struct LoadWatched {
   std::uint64_t listener = 0;
   Duration period{};

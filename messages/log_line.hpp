@@ -50,8 +50,8 @@ struct LogLine {
   LogLevel level = LogLevel::kInfo;
   LogKind kind = LogKind::kConfigApplied;
   std::string text;
-  /// The number of lines of this kind that the rate limit has left out since the line before this
-  /// one.
+  /// The number of lines of this kind that the rate limit has left out since the last line of the
+  /// kind that was written.
   std::uint64_t left_out = 0;
 
   friend bool operator==(const LogLine&, const LogLine&) = default;

@@ -36,7 +36,8 @@ struct PriorityActive {
 
 /// kDown: to a priority with a greater number, which is tried later. kUp: to a better priority.
 enum class FailoverDirection : std::uint8_t { kDown, kUp };
-/// See PriorityChangeReason, which has the same reasons and two more.
+/// Why the calls moved to another priority. The reasons mean the same as in PriorityChangeReason,
+/// which has two more.
 enum class FailoverReason : std::uint8_t { kFailed, kTimedOut, kRecovered, kReconfigured };
 
 /// The calls of a cluster moved from one priority to another.

@@ -254,8 +254,8 @@ class Picker {
 
   /// Returns the result that pick() would return, and reports each step to `trace`. It may
   /// allocate. It must not change what later picks read (positions, used sessions), and the router
-  /// does not send its requests to policies. The default is pick(), for pickers that change
-  /// nothing.
+  /// does not send the requests (PickAsk) of the result to policies. The default is pick(), for
+  /// pickers that change nothing.
   virtual PickResult explain(const PickArgs& args, PickTrace& /*trace*/) const {
     return pick(args);
   }

@@ -8,10 +8,10 @@
 //                                                                  lb/session ◀┘
 //   override_host's picker ◀─ PickArgs::session: the cookie  ◀─ lb/session
 //                          └▶ Affinity ─▶ lb/session
-//   override_host ─▶ SessionMarks ─▶ subchannel map: lately used hosts keep their connections
+//   override_host ─▶ SessionMarks ─▶ subchannel map: hosts of sessions keep their connections
 //
-// Only lb/session knows the types behind a SessionHint. override_host and tiered read one by
-// functions of lb/session. All other code passes it on.
+// Only lb/session knows the types behind a SessionHint. override_host and tiered read a SessionHint
+// by functions of lb/session. All other code passes the SessionHint on.
 //
 // Source: gRFC A55 (stateful session affinity), A60 (cluster in the cookie), A61 (several
 // addresses), A75 (idle_timeout).

@@ -24,8 +24,9 @@ namespace signalbox {
 // --- the subchannel: one address ------------------------------------------
 
 struct ConnectRequested {
-  /// True: few addresses of the map are failing or connecting. If this attempt fails, the back-off
-  /// may be the short one of an endpoint that was lost (RuntimeOptions::lost_backoff).
+  /// True: fewer than 64 addresses of the map are failing or connecting (I8 of
+  /// subchannel_map_core.hpp). So the back-off after this attempt may be short, as
+  /// RuntimeOptions::lost_backoff says.
   bool may_hurry = false;
 };
 
@@ -103,8 +104,8 @@ struct StartProbe {
   std::uint64_t number = 0;
 };
 
-/// Reports to the map whether the endpoint is healthy. A status that is not OK is the reason why it
-/// is not.
+/// Reports to the map whether the endpoint is healthy. A status that is not OK is the reason why
+/// the endpoint is not healthy.
 struct ReportHealth {
   absl::Status status;
 };
@@ -167,7 +168,7 @@ struct EndpointHealthChanged {
 };
 
 /// The trackers that count the calls of each address from now on. The table replaces the previous
-/// one.
+/// table.
 struct EndpointsTracked {
   std::shared_ptr<const TrackEndpoints::Table> trackers;  ///< Null: none.
 };

@@ -5,10 +5,11 @@
 //   dependency manager ─▶ [XdsConfig] ─▶ channel: config selector and policy tree
 //
 // Invariants
-//   X1  Every cluster that the virtual host can send calls to (named_clusters), every cluster that
-//       calls still refer to, and every leaf of these aggregates has an entry. The entry of an
-//       unusable cluster holds its error. The error can make only the aggregates above the cluster
-//       unusable (MissingLeaf of xds/depend), and no other cluster.
+//   X1  Every cluster that the virtual host can send calls to (named_clusters), and every cluster
+//       that calls still refer to, has an entry. If such a cluster is an aggregate, each of its
+//       leaves has an entry, too. The entry of an unusable cluster holds its error. The error can
+//       make only the aggregates above the cluster unusable (MissingLeaf of xds/depend), and no
+//       other cluster.
 //   X2  An aggregate's leaves are flattened, depth-first, without duplicates.
 //   X3  A part that did not change since the last XdsConfig is the same pointer.
 //

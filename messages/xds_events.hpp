@@ -86,8 +86,9 @@ struct SendBytes {
   std::string bytes;  ///< One serialised DiscoveryRequest.
 };
 
-/// The last response is decoded, so the transport may pass on the next response. It reads at most
-/// one response ahead, and then flow control stops the server (T5 of actors/io/ads_transport.hpp).
+/// The last response is decoded, so the transport may pass on the next response. The transport
+/// reads at most one response ahead, and then flow control stops the server (T5 of
+/// actors/io/ads_transport.hpp).
 struct ReadNext {
   std::uint64_t stream = 0;
 };
@@ -286,8 +287,9 @@ struct ClustersReferenced {
 struct ReresolutionRequested {};
 
 /// The xDS client that reported the resources was replaced by a new client. The resources stay
-/// valid. The new client has no resources yet. Until it has sent a resource, its error on that
-/// resource therefore leaves the old resource valid, as AmbientErrorChanged does.
+/// valid. The new client has no resources yet. Until the new client has sent a resource, an error
+/// of the new client on that resource therefore leaves the old resource valid, as
+/// AmbientErrorChanged does.
 struct ClientReplaced {};
 
 using DependencyEvent = std::variant<ResourcesChanged,

@@ -26,7 +26,8 @@ struct Keeper : grpc_completion_queue_functor {
 
   static void run(grpc_completion_queue_functor* functor, int changed) {
     std::unique_ptr<Keeper> self(static_cast<Keeper*>(functor));
-    // The channel stayed IDLE for kLongestIdle, so no attempt to connect is expected any more.
+    // 0: the channel stayed IDLE for kLongestIdle and does not connect, so the keeper and the
+    // channel end.
     const bool is_asleep = changed == 0;
     if (!is_asleep) keep(std::move(self));
   }

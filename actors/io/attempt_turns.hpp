@@ -7,8 +7,8 @@
 //
 // An attempt costs CPU time and memory while it is being made. Ten thousand attempts at once would
 // use up both, and each attempt would exceed its time limit. An attempt to an address that does not
-// answer only waits, and uses no CPU time. So after `slow_after` it no longer delays other
-// attempts.
+// answer only waits, and uses no CPU time. So after `slow_after` such an attempt no longer delays
+// the others.
 //
 // Invariants
 //   T1  At most `at_once` attempts that began less than `slow_after` ago are being made.
@@ -102,8 +102,8 @@ class AttemptTurns {
     return key;
   }
 
-  // Whether the entry may leave begun_: its attempt is done, or T1 does not count the attempt any
-  // more.
+  // Whether the entry may leave begun_: its attempt is done, or began at least `slow_after` ago, so
+  // that T1 no longer counts the attempt.
   bool is_over(const Begun& begun, Instant now) const {
     return !making_.contains(begun.key) || begun.at + limits_.slow_after <= now;
   }

@@ -8,9 +8,9 @@
 // fixed text into it. A server could write the same text into a status of its own, as proxies do
 // when they pass errors on. So the text alone does not prove that no server has processed the call.
 //
-// The number of trailer entries tells the two apart: a status that gRPC makes has one entry, a
-// server's status has two or more. One exception: if a GOAWAY says that the server has not
-// processed the call, gRPC's transport adds a second entry. In that case the connection leaves
+// The number of trailer entries tells the two kinds of statuses apart: a status that gRPC makes has
+// one entry, a server's status has two or more. One exception: if a GOAWAY says that the server has
+// not processed the call, gRPC's transport adds a second entry. In that case the connection leaves
 // READY. The second entry may be lost when gRPC cancels the call. A call that was in progress when
 // its connection broke off after a GOAWAY has the same text as a refused call, and may have been
 // processed.
@@ -40,9 +40,9 @@ struct CallFacts {
   bool was_taken = false;           ///< A transport may have had the call before the call ended.
 };
 
-/// `leaves_ready`: whether the call's connection leaves READY, as it does after a real GOAWAY. It
-/// may wait for up to 200 ms, so it is called only for an error with the text of a GOAWAY or of a
-/// closed transport.
+/// Judges how far the call came. `leaves_ready` returns whether the call's connection leaves READY,
+/// as a connection does after a real GOAWAY. `leaves_ready` may wait for up to 200 ms, so it is
+/// called only for an error with the text of a GOAWAY or of a closed transport.
 Reach judge_reach(const CallFacts& facts, absl::FunctionRef<bool()> leaves_ready);
 
 }  // namespace signalbox::actors

@@ -23,9 +23,10 @@ std::size_t count_of_threads() {
 
 }  // namespace
 
-// Records which threads have run a Visit. A thread runs one function at a time, so a thread that
-// runs a Visit has returned from its earlier callbacks. Once every thread has run a Visit, no
-// thread is in a callback from before the first Visit.
+// Records which threads of the callback API have run a Visit, a functor that gRPC runs on one of
+// these threads. A thread runs one function at a time, so a thread that runs a Visit has returned
+// from its earlier callbacks. Once every thread has run a Visit, no thread is in a callback from
+// before the first Visit.
 class CallbackThreads::Visits {
  public:
   void open() {

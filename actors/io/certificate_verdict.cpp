@@ -27,7 +27,7 @@ struct Stack {
   STACK_OF(X509) * const certificates { sk_X509_new_null() };
 };
 
-// At most kLongestName bytes of the name.
+// The name in quotes, cut off after kLongestName bytes.
 std::string in_quotes(const X509_NAME* name) {
   const std::string text = name_text(name);
   return absl::StrCat(

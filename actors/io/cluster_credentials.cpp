@@ -107,7 +107,8 @@ class Provider {
   const std::shared_ptr<TlsFiles> identity_;
 };
 
-// `roots` names the roots in the text of a refusal.
+// Makes credentials from the settings and the files' texts. `roots` says in the text of a refusal
+// where the root certificates are from.
 ConnectionCredentials make(const UpstreamTls& tls, const PemTexts& texts, std::string roots) {
   std::vector<grpc::experimental::IdentityKeyCertPair> identity;
   if (tls.identity) identity.push_back({texts.private_key, texts.certificate_chain});

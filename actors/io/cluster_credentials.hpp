@@ -35,7 +35,8 @@ namespace signalbox::actors {
 /// connection fails. Thread-safe; called for each connection.
 using ClusterCredentials = std::function<absl::StatusOr<ConnectionCredentials>(const UpstreamTls&)>;
 
-/// `providers` maps the names of provider instances to their files. `show`: see ShowFiles.
+/// `providers` maps the names of provider instances to their files. `show` receives each TlsFiles
+/// in use (ShowFiles).
 ClusterCredentials make_cluster_credentials(
     const std::map<std::string, xds::CertificateFiles>& providers,
     TlsFiles::Complain complain,

@@ -25,8 +25,8 @@ struct Argument {
   int value;
 };
 
-// The arguments that make a channel exactly one connection, and one that saves CPU time. The user
-// must not set them.
+// The arguments that make a channel exactly one connection, and one argument that saves CPU time.
+// check_arguments() refuses these arguments when the user sets them.
 std::array<Argument, 8> ours(Duration timeout) {
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   const int backoff = static_cast<int>(std::clamp<std::int64_t>(limit, 1'000, 3'600'000));
@@ -42,7 +42,7 @@ std::array<Argument, 8> ours(Duration timeout) {
       {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, backoff},
       {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, backoff},
       // gRPC's authority filter costs a twentieth of a call's CPU time, and only adds the
-      // authority. Signalbox sets each call's authority itself.
+      // authority. Signalbox sets each call's authority itself, so the filter is disabled.
       {GRPC_ARG_DISABLE_CLIENT_AUTHORITY_FILTER, 1},
   }};
 }
@@ -81,8 +81,8 @@ absl::string_view host_in(absl::string_view authority) {
   return has_port ? authority.substr(0, colon) : authority;
 }
 
-// Whether `host` is a DNS name. A host with only digits after its last dot is none, but an IPv4
-// address in one of its many spellings.
+// Whether `host` is a DNS name. A host with only digits after its last dot is no DNS name, but an
+// IPv4 address in one of its many spellings.
 bool is_dns_name(absl::string_view host) {
   constexpr std::size_t kLongest = 253;
   const auto may_be_in_it = [](char c) {
@@ -141,7 +141,8 @@ grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
   for (const auto& [name, value] : ours(timeout))
     set(name, value, arguments);
   if (keepalive) set_keepalive(*keepalive, arguments);
-  // Channelz costs a tenth of a call's CPU time, and signalbox counts calls itself.
+  // Channelz costs a tenth of a call's CPU time, and signalbox counts calls itself. So channelz is
+  // off unless the user turns it on.
   set_unless_said(GRPC_ARG_ENABLE_CHANNELZ, 0);
   // gRPC's flow-control windows begin at 64 KiB, and bandwidth probes make them grow. On a new
   // connection with few calls, gRPC sends a probe, which is a ping, for each response. This costs a

@@ -17,7 +17,8 @@
 namespace signalbox::actors {
 namespace {
 
-// Marks the verdict in gRPC's error text, which has other words before it.
+// The beginning of RefusingVerifier's text. verdict_in() finds the verdict by this mark, because
+// gRPC puts other words before the verifier's text.
 constexpr absl::string_view kMark = "signalbox's verdict: ";
 
 class RefusingVerifier final : public grpc::experimental::ExternalCertificateVerifier {

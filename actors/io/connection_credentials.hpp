@@ -25,7 +25,8 @@ namespace signalbox::actors {
 
 struct ConnectionCredentials {
   std::shared_ptr<grpc::ChannelCredentials> grpc;
-  /// explaining_credentials() with the roots of `grpc`. Null: no refusal is explained.
+  /// The credentials of the second connection: explaining_credentials() with the roots of `grpc`.
+  /// Null: no second connection is made, and no refusal is explained.
   std::shared_ptr<grpc::ChannelCredentials> explaining = nullptr;
 
   friend bool operator==(const ConnectionCredentials&, const ConnectionCredentials&) = default;
@@ -37,7 +38,8 @@ std::shared_ptr<grpc::ChannelCredentials> explaining_credentials(std::string roo
                                                                  std::string name);
 
 /// Connects `channel`, which has explaining credentials, and drops it. Calls `explained` once, on
-/// a thread of gRPC's executor, with the verdict; empty: there is none within a second.
+/// a thread of gRPC's executor, with the verdict on the server's certificate; empty: there is no
+/// verdict within a second.
 void explain_refusal(std::shared_ptr<grpc::Channel> channel,
                      std::function<void(const std::string& verdict)> explained);
 

@@ -88,7 +88,7 @@ using StreamPtr = std::shared_ptr<FileStream>;
 
 constexpr SocketLoop::Id kFile = 1;
 
-// The xDS server over the file. Only the loop's thread uses its data.
+// The xDS server that serves the resources of the file. Only the loop's thread uses its data.
 class FileServer final : public SocketLoop::Handler {
  public:
   FileServer(FileAdsOptions options, WatchedFile file, const Resources& resources, SocketLoop& loop)
@@ -143,8 +143,8 @@ void FileServer::is_due(SocketLoop::Id /*file*/) {
   follow();
 }
 
-// Makes the loop wait for the next change, and for the time to complain or to retry. read_change()
-// may have replaced the descriptor.
+// Makes the loop wait for the file's next change, and for the time to complain or to retry. The
+// loop gets the file's descriptor anew, because read_change() may have replaced it.
 void FileServer::follow() {
   constexpr std::chrono::milliseconds kRetry(1000);
   loop_.listen_for(kFile, file_.descriptor(), EPOLLIN);
@@ -224,7 +224,8 @@ std::map<std::string, std::string> places_in(const WatchedFile& file, const xds:
   return places;
 }
 
-// Splits `errors` at "; ", and puts the place of its resource before each error, if it is known.
+// Splits `errors` at "; ", and puts before each error the place of the error's resource, if
+// `places` has it.
 std::string with_places(absl::string_view errors,
                         const std::map<std::string, std::string>& places) {
   std::string placed;

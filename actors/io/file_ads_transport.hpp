@@ -46,7 +46,7 @@ struct FileAdsOptions {
 };
 
 /// Makes a transport that follows the file until the transport is destroyed. Returns an error when
-/// the present file is bad in the sense of F1, or cannot be watched.
+/// the present file cannot be read or watched, or is not a list of resources (F1).
 absl::StatusOr<std::shared_ptr<AdsTransport>> make_file_ads_transport(FileAdsOptions options);
 
 }  // namespace signalbox::actors

@@ -120,8 +120,8 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
 
   /// Whether response headers of the context's call have begun to arrive. False while the call has
   /// neither headers nor status. gRPC's own function cannot be used. For a response that was cut
-  /// off inside its headers, it answers Trailers-Only, and asserts that no header has come; this
-  /// ends the process.
+  /// off inside its headers, that function answers Trailers-Only, and asserts that no header has
+  /// come, which ends the process.
   ///
   /// The capacity of the metadata array is used instead. gRPC makes the array as large as the
   /// number of entries, including entries that it does not show. One entry is the peer's name.

@@ -35,7 +35,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // The status text with which a server of gRPC's C core ends its streams when it gets too many
-// pings. It also sends a GOAWAY with too_many_pings, a word that no status message gets.
+// pings. The text of the server's GOAWAY, too_many_pings, comes in no status message.
 const char kTooManyPings[] = "Too many pings";
 
 // The beginning of gRPC 1.51's text for a connection that was not made.
@@ -134,8 +134,8 @@ class Call : public std::enable_shared_from_this<Call> {
 
   void start() {
     const std::lock_guard lock(mutex_);
-    // An alarm that is due now reports the end, because `closed` must not run inside open() (T1 of
-    // ads_transport.hpp).
+    // The stream cannot be opened (refusal_). An alarm that is due now reports the stream's end,
+    // because `closed` must not run inside open() (T1 of ads_transport.hpp).
     if (!refusal_.ok()) {
       finishing_ = true;
       alarm_.Set(&interest_.queue(), gpr_now(GPR_CLOCK_MONOTONIC), tag(&Call::refused));
@@ -177,7 +177,7 @@ class Call : public std::enable_shared_from_this<Call> {
   }
 
  private:
-  // Keeps the call alive until the operation is over.
+  // The tag of one operation of the stream. It keeps the Call alive until the operation is over.
   class Tag final : public GrpcPoller::Tag {
    public:
     Tag(std::shared_ptr<Call> call, void (Call::*to)(bool)) : call_(std::move(call)), to_(to) {}
@@ -213,8 +213,8 @@ class Call : public std::enable_shared_from_this<Call> {
     has_unread_ = true;
   }
 
-  // If a write fails, the stream is broken. The pending read or the next one reports that, so
-  // nothing is done about it in this function.
+  // If a write fails, the stream is broken. The pending read or the next read then fails, too, and
+  // reports the end of the stream, so this function does nothing.
   void wrote(bool ok) {
     const std::lock_guard lock(mutex_);
     writing_ = false;
@@ -287,7 +287,8 @@ class Call : public std::enable_shared_from_this<Call> {
   std::optional<AdsTransport::Events> events_;
   grpc::Alarm alarm_;
   std::shared_ptr<grpc::Channel> channel_;
-  /// Makes a channel that explains a refusal (connection_credentials). Empty: none can.
+  /// Makes the channel of a second connection, which finds out why the server's certificate was
+  /// refused (connection_credentials). Empty: a refusal is not explained.
   std::function<std::shared_ptr<grpc::Channel>()> explaining_;
   std::optional<grpc::GenericStub> stub_;
   grpc::ClientContext context_;

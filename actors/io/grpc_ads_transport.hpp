@@ -10,10 +10,10 @@
 // counts as opened when its headers went out on a connected transport (gRFC A57). Each stream asks
 // for credentials anew, so it uses changed certificates (A65).
 //
-// Keepalive pings find a server that vanished without closing the connection. Its stream is closed
-// after keepalive_time + keepalive_timeout. A server may complain of too many pings, and end the
-// stream. If the stream's status then has the text that servers of gRPC's C core write, later
-// streams of the transport ping half as often (A8).
+// Keepalive pings find a server that vanished without closing the connection. The stream of such a
+// server is closed after keepalive_time + keepalive_timeout. A server may complain of too many
+// pings, and end the stream. If the stream's status then has the text that servers of gRPC's C core
+// write, later streams of the transport ping half as often (A8).
 
 #pragma once
 

@@ -31,7 +31,7 @@
 namespace signalbox::actors {
 namespace {
 
-// The connect timeout of the connection that explains a refusal.
+// The connect timeout of a second connection, which only finds out why a certificate was refused.
 constexpr Duration kLongestExplanation = std::chrono::seconds(1);
 
 bool is_ipv6(const Address& address) {
@@ -118,7 +118,8 @@ struct Transport {
   Phase phase = Phase::kWaiting;
   /// The channel until it is READY. Then null: the connection owns it.
   std::shared_ptr<grpc::Channel> connecting;
-  /// ConnectionCredentials::explaining; set before the transport connects.
+  /// The credentials of a second connection, which finds out why a certificate was refused
+  /// (ConnectionCredentials::explaining). Set before the transport connects.
   std::shared_ptr<grpc::ChannelCredentials> explaining;
   ConnectionPtr held;  ///< Keeps the connection while attempts want it; else null.
   std::weak_ptr<const Connection> connection;
@@ -140,7 +141,8 @@ struct PeerOrder {
 using Transports = std::map<Peer, TransportPtr, PeerOrder>;
 
 // Holds the channel of a transport that was given up under a lock. An Abandoned is declared before
-// the lock, so its destructor abandons the channel (G7) after the unlock.
+// the lock, so its destructor calls abandon() for the channel (G7 of grpc_connector.hpp) after the
+// unlock.
 struct Abandoned {
   Abandoned() = default;
   Abandoned(const Abandoned&) = delete;
@@ -162,8 +164,8 @@ GrpcConnection::GrpcConnection(Address address,
       channel_(std::move(channel)) {}
 
 // Usually the channel is READY or IDLE by now, and can be destroyed. But a call on a connection
-// that was breaking may have made the channel connect again; such a channel must be kept for a
-// while (G7).
+// that was breaking may have made the channel connect again; such a channel must be kept until it
+// has left CONNECTING (G7 of grpc_connector.hpp).
 GrpcConnection::~GrpcConnection() {
   if (state_of(c_channel_) == GRPC_CHANNEL_CONNECTING) abandon(channel_);
 }
@@ -237,7 +239,8 @@ class GrpcConnector::Pool {
   void leave(const TransportPtr& transport, const ListenerPtr& listener);
 
  private:
-  // The gate outlives the pool. Watches and probes that end later find `pool` null.
+  // The gate outlives the pool. Callbacks of gRPC that come later than the pool's end find `pool`
+  // null.
   struct Gate {
     std::shared_mutex mutex;
     Pool* pool = nullptr;
@@ -407,8 +410,8 @@ ConnectionSecurity GrpcConnector::Pool::security_to(const Peer& peer) const {
 }
 
 // Returns the peer with the authority that its channel gets: the user's GRPC_ARG_DEFAULT_AUTHORITY,
-// else the peer's own. If no handshake uses the peer's own, the address takes its place, so that
-// all targets share one connection to the address.
+// else the peer's own authority. If no handshake uses the peer's own authority, the address takes
+// its place, so that all targets share one connection to the address.
 Peer GrpcConnector::Pool::named(const Peer& peer) const {
   Peer named = peer;
   const bool is_named = peer.tls != nullptr || options_.credentials != nullptr;
@@ -647,7 +650,8 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
     dropped = std::move(transport->held);
     finish(transport);
   }
-  // A listener that has not got `connected` yet gets it before `closed` (C1 of connector.hpp).
+  // An attempt (listener) that has not got `connected` yet gets it before `closed` (C1 of
+  // connector.hpp).
   for (const auto& listener : listeners) {
     if (dropped != nullptr) listener->connected(dropped);
     listener->ended(status);
@@ -675,8 +679,8 @@ GrpcConnector::~GrpcConnector() {
 std::unique_ptr<Connector::Attempt> GrpcConnector::connect(const Peer& peer,
                                                            Duration timeout,
                                                            Events events) {
-  // The Attempt that a subchannel actor or a health probe holds. It stands for one of a transport's
-  // listeners.
+  // The Attempt that a subchannel actor or a health probe holds. It stands for one of the attempts
+  // (listeners) that share a transport.
   class Place final : public Attempt {
    public:
     Place(std::shared_ptr<Pool> pool, TransportPtr transport, ListenerPtr listener)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Threads: watch() and ~Watch run on the caller's thread, everything else on the poller's thread.
-// An EndpointStream has a mutex, which is held while its listeners are called, so that ~Watch waits
-// for them (S2 of load_streams.hpp). The functions of the options are called after the unlock.
+// An EndpointStream has a mutex, which is held while its LoadListeners are called, so that ~Watch
+// waits for them (S2 of load_streams.hpp). The functions of the options are called after the
+// unlock.
 #include "actors/io/grpc_load_streams.hpp"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ Instant now() {
   return std::chrono::steady_clock::now();
 }
 
-/// The stream of load reports of one connection, and the listeners that get the reports.
+/// The stream of load reports on one connection, and the LoadListeners that get the reports.
 class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
  public:
   EndpointStream(const GrpcConnection& connection, OptionsPtr options)
@@ -46,8 +47,8 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
         channel_(connection.channel()),
         core_(core_options(*options_, connection.address())) {}
 
-  /// Whether the stream can be forgotten although its connection lives: it has no listener, and the
-  /// endpoint has not answered UNIMPLEMENTED (L2 of load_stream_core.hpp).
+  /// Whether the stream can be forgotten although its connection lives: it has no LoadListener, and
+  /// the endpoint has not answered UNIMPLEMENTED (L2 of load_stream_core.hpp).
   bool is_unused() {
     const std::lock_guard lock(mutex_);
     return !core_.is_watched() && !core_.is_refused();
@@ -191,8 +192,8 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
     });
   }
 
-  // Calls `change` under the lock, passes the event that it returns to the core, and runs the
-  // effects.
+  // Calls `change` under the lock, passes the event that `change` returns to the core, and runs the
+  // core's effects.
   template <typename Change>
   void step(Change change) {
     std::vector<LoadStreamEnd> ends;
@@ -224,7 +225,8 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
     call_->start(order.period);
   }
 
-  // The call ends later. Its number is old then, so LoadStreamCore ignores its end (L4).
+  // The call ends later. The call's number is old then, so LoadStreamCore ignores the call's end
+  // (L4 of load_stream_core.hpp).
   void run(const CloseLoadStream& /*order*/) {
     if (call_ != nullptr) std::exchange(call_, nullptr)->cancel();
   }

@@ -66,9 +66,11 @@ class GrpcPoller::Poller {
     callback_queue_ = grpc_completion_queue_create_for_callback(shutdown, nullptr);
   }
 
-  // Runs on a plain thread (P2). Precondition: there is no Hold, and may_end() has returned true.
+  // Runs on a plain thread (P2 of grpc_poller.hpp). Precondition: there is no Hold, and may_end()
+  // has returned true.
   ~Poller() {
-    // A Tag on the poller's thread destroyed the last Interest, and could not join that thread.
+    // If a Tag on the poller's thread destroyed the last Interest, the Tag could not join its own
+    // thread.
     if (thread_.joinable()) thread_.join();
     callback_threads_.reset();
     grpc_completion_queue_shutdown(callback_queue_);
@@ -114,7 +116,8 @@ class GrpcPoller::Poller {
       if (is_own) return;
       ended = std::exchange(thread_, std::thread([this, number = run_number_] { run(number); }));
     }
-    // A Tag on the poller's thread destroyed the last Interest, and could not join that thread.
+    // If a Tag on the poller's thread destroyed the last Interest, the Tag could not join its own
+    // thread.
     if (ended.joinable()) ended.join();
   }
 
@@ -217,14 +220,14 @@ class GrpcPoller::Ends {
     const std::lock_guard lock(mutex_);
     pollers_.emplace_back(poller);
     if (is_exiting_ || std::exchange(is_running_, true)) return;
-    // The thread still has to be joined, but its run() has ended.
+    // An earlier thread may still have to be joined; its run() has ended.
     if (thread_.joinable()) thread_.join();
     thread_ = std::thread([this] { run(); });
   }
 
  private:
-  // Ends the thread at the exit of the process (P3). A poller that has not begun to end is not
-  // destroyed.
+  // Ends the thread at the exit of the process (P3 of grpc_poller.hpp). A poller that has not begun
+  // to end is not destroyed.
   struct AtExit {
     ~AtExit() { instance().exit(); }
   };

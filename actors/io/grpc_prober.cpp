@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Answers come from the poller's thread, never from a callback of the connector. The receiver of an
-// answer may begin other probes, and begin() waits for running callbacks of the probes' attempts.
+// answer may begin other probes, and begin() waits for running callbacks of the probes' attempts:
+// two such callbacks could wait for each other.
 #include "actors/io/grpc_prober.hpp"
 
 #include <algorithm>

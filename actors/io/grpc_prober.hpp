@@ -4,10 +4,10 @@
 //
 //   Probe::begin ─▶ connector ─▶ connection ─▶ Check ─▶ SERVING, or another status
 //
-// The connector provides the connection: it shares the subchannel's own connection if that has the
-// same connector and address, else it makes a connection for the probe. The probe keeps the
-// connection until the probe is destroyed or the connection is lost. So a probe is usually just one
-// call, which is as secure as the cluster's calls.
+// The connector provides the connection: it shares the subchannel's own connection if that
+// connection has the same connector and address, else it makes a connection for the probe. The
+// probe keeps the connection until the probe is destroyed or the connection is lost. So a probe is
+// usually just one call, which is as secure as the cluster's calls.
 //
 // If the server does not know the service, or has no health service, its answer counts as
 // ProbeOutcome::kRefused, as in Envoy.

@@ -8,8 +8,8 @@
 // Invariants
 //   S1  A connection has at most one stream that is not cancelled, whichever policies of the
 //       runtime watch it.
-//   S2  After ~Watch its listener gets no report. ~Watch may wait for a listener that is running,
-//       so a listener takes no lock.
+//   S2  After ~Watch its LoadListener gets no report. ~Watch may wait for a LoadListener that is
+//       running, so a LoadListener takes no lock.
 //   S3  A Watch keeps neither its connection nor the LoadStreams alive, and may outlive both.
 
 #pragma once
@@ -24,7 +24,7 @@ namespace signalbox::actors {
 
 class LoadStreams {
  public:
-  /// One listener's wish for reports.
+  /// One LoadListener's wish for the load reports of one endpoint.
   class Watch {
    public:
     Watch() = default;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// peer_certificate — reads the names in a certificate itself. gRPC would pass them on as C strings,
-// which end at a NUL. So a forged name such as "good.example\0.evil.example" could look valid.
+// peer_certificate — reads the names in a certificate, without gRPC. gRPC would pass the names on
+// as C strings, which end at a NUL. So a forged name such as "good.example\0.evil.example" could
+// look valid.
 //
 //   handshake: the server's certificate in PEM ─▶ [names_in] ─▶ lb/subchannel/peer_names
 

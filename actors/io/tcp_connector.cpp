@@ -36,9 +36,10 @@ void set_keepalive(int socket, const TcpKeepalive& keepalive) {
   set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
-// One attempt and its phase: it waits until P3 permits to connect (kResting), connects
-// (kConnecting), or has a connection (kStanding). Only the loop's thread uses it, except give_up(),
-// which ~Attempt calls on any thread.
+// One attempt and its phase: it has not begun to connect, or waits because its address closed its
+// last connection at once (kResting; P3 of tcp_connector.hpp), connects (kConnecting), or has a
+// connection (kStanding). Only the loop's thread uses it, except give_up(), which ~Attempt calls on
+// any thread.
 struct Wish {
   enum class Phase { kResting, kConnecting, kStanding };
 
@@ -180,7 +181,8 @@ class TcpConnector::Loop final : public SocketLoop::Handler {
   // Only the loop's thread uses the members below.
   Id last_id_ = 0;
   std::map<Id, WishPtr> wishes_;
-  /// Addresses that closed a connection at once, and when to connect to them again (P3).
+  /// Addresses that closed a connection at once, and when to connect to them again (P3 of
+  /// tcp_connector.hpp).
   std::map<Address, Instant> resting_;
 };
 

@@ -11,8 +11,8 @@
 // Invariants
 //   P1  No byte is ever written to an endpoint, and no byte from an endpoint is read.
 //   P2  Servers close idle connections. So when a connection that lived for at least kStood is
-//       closed without an error, the connector connects again, and calls `closed` only if that
-//       fails. After any other end of a connection it calls `closed` at once.
+//       closed without an error, the connector connects again, and calls `closed` only if the new
+//       attempt fails. After any other end of a connection it calls `closed` at once.
 //   P3  No new attempt to an endpoint that closes at once begins before kStood is over. So a
 //       balancer that accepts connections without having backends costs one attempt a second.
 //   P4  Only the connector's thread uses the sockets; callers post orders to that thread.

@@ -56,8 +56,8 @@ std::optional<CertificateEnds::Time> end_of(const CertificatePtr& certificate) {
   return end ? std::optional(absl::ToChronoTime(*end)) : std::nullopt;
 }
 
-// The time at which the first certificate of `all` becomes invalid (`better` is std::less), or the
-// last one (std::greater). nullopt: no certificate has a readable time.
+// The earliest (`better` is std::less) or the latest (std::greater) time at which a certificate of
+// `all` becomes invalid. nullopt: no certificate has a readable time.
 template <typename Better>
 std::optional<CertificateEnds::Time> end_of(const std::vector<CertificatePtr>& all, Better better) {
   std::optional<CertificateEnds::Time> chosen;

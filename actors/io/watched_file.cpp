@@ -31,7 +31,8 @@ absl::Status file_error(absl::string_view what, const std::string& path) {
           absl::StrCat(what, " ", path, ": ", std::strerror(error))};
 }
 
-// Inserts the steps of `way` before the other steps.
+// Inserts the elements of the path `way` before `steps`, the path elements that are still to be
+// walked.
 void go_first(const fs::path& way, std::deque<fs::path>& steps) {
   steps.insert(steps.begin(), way.begin(), way.end());
 }
@@ -56,7 +57,7 @@ absl::StatusOr<std::string> read_file(const std::string& path, std::size_t max_b
   };
   const std::uintmax_t size = fs::file_size(path, error);
   if (!error && size > max_bytes) return too_long(absl::StrCat(size));
-  // The size alone is no limit: a pipe has no size, and a file may grow meanwhile.
+  // The limit is checked again while reading: a pipe has no size, and a file may grow meanwhile.
   std::string text;
   std::array<char, 65536> part;
   while (file.read(part.data(), part.size()), file.gcount() > 0) {

@@ -5,9 +5,9 @@
 //   editor, deployment ─▶ file ─▶ [WatchedFile] ─▶ descriptor readable ─▶ read_change(): its text
 //
 // The folders and links on the path are watched, not the file itself. Editors put a new file in the
-// old file's place, deployments redirect a link or exchange a whole folder, and each of these may
-// be missing for a while. After any event on the path, the text decides whether the file has
-// changed.
+// old file's place, and deployments redirect a link or exchange a whole folder. The file, the link
+// or the folder may be missing for a moment. After any event on the path, the text decides whether
+// the file has changed.
 //
 // inotify reports only changes made on this machine. After a change by another machine (a network
 // file system) there is no event, so only read_again() is sure to find it.

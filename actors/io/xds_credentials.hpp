@@ -23,8 +23,8 @@ namespace signalbox::actors {
 /// called for each connection.
 using CredentialsSource = std::function<absl::StatusOr<ConnectionCredentials>()>;
 
-/// `complain` is called if certificates cannot be read and older certificates stay in use. `show`:
-/// see ShowFiles.
+/// `complain` is called if certificates cannot be read and older certificates stay in use. `show`
+/// receives the TlsFiles in use (ShowFiles).
 CredentialsSource make_credentials(const xds::ChannelCredentials& configured,
                                    TlsFiles::Complain complain,
                                    const ShowFiles& show = nullptr);

@@ -65,9 +65,10 @@ std::string remove_stale(const std::string& path) {
 }
 
 // A lock (flock) on the folder of a unix socket. Otherwise another process could take the socket's
-// name between remove_stale() and listen(). Listeners hold the lock for a moment only. A lock that
-// is held longer belongs to a program with another purpose, so the constructor waits for at most a
-// second, and then goes on without the lock. So it does at once if the folder cannot be opened.
+// name between remove_stale() and listen(). An AdminListener holds the lock for a moment only. A
+// lock that is held longer belongs to a program with another purpose, so the constructor waits for
+// at most a second, and then goes on without the lock. If the folder cannot be opened, the
+// constructor goes on at once.
 class FolderTurn {
  public:
   explicit FolderTurn(const std::string& path)

@@ -6,10 +6,10 @@
 //
 // Invariants
 //   L1  A unix socket has mode 0660 before a client can connect to it.
-//   L2  A socket that a dead process left behind is replaced. A socket with a listener, or a file
-//       that is no socket, is left alone, and open() fails.
-//   L3  The destructor removes the listener's own socket from the file system. If another file has
-//       the socket's name by then, the destructor leaves that file alone.
+//   L2  A socket that a dead process left behind is replaced. A socket on which a process listens,
+//       or a file that is no socket, is left alone, and open() fails.
+//   L3  The destructor removes the AdminListener's own socket from the file system. If another file
+//       has the socket's name by then, the destructor leaves that file alone.
 
 #pragma once
 

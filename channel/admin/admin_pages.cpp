@@ -28,8 +28,9 @@ AdminResponse refuse(int status, absl::string_view why) {
   return {.status = status, .body = absl::StrCat(why, "\n")};
 }
 
-// The value of the query parameter `name`, the only one that the page has; empty: the query has no
-// parameter, or its value is empty. The error says what is wrong with the query.
+// The value of the query parameter `name`, the only parameter that the page accepts; empty: the
+// query has no parameter, or the parameter's value is empty. The error says what is wrong with the
+// query.
 absl::StatusOr<std::string> only_parameter(const AdminRequest& request, absl::string_view name) {
   std::string value;
   bool is_set = false;

@@ -19,7 +19,8 @@ absl::Status wrong(absl::string_view key, absl::string_view expected, absl::stri
       absl::StrCat(key, ": expected ", expected, ", got '", found, "'"));
 }
 
-// Stores one parameter of the query in the question. An error says what is wrong with it.
+// Stores one parameter of the query in the question. An error says what is wrong with the
+// parameter.
 absl::Status take(ExplainQuestion& question, const std::string& key, const std::string& value) {
   const bool is_again = (key == "target" && !question.target.empty()) ||
                         (key == "method" && !question.method.empty()) ||

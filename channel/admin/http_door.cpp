@@ -96,8 +96,9 @@ void HttpDoor::accept_all() {
     const auto& waiting =
         waiting_.emplace(id, Waiting{actors::Descriptor(fresh.descriptor), fresh}).first->second;
     loop_->set_due(id, actors::SocketLoop::now() + limits_.patience);
-    // EPOLLET (edge-triggered): the bytes stay in the socket, and without it an incomplete request
-    // would be reported again and again. Bytes that arrived before this call are reported, too.
+    // EPOLLET (edge-triggered): the bytes stay in the socket, and without EPOLLET an incomplete
+    // request would be reported again and again. Bytes that arrived before this call are reported,
+    // too.
     loop_->listen_for(id, *waiting.socket, EPOLLIN | EPOLLRDHUP | EPOLLET);
   }
 }
@@ -120,7 +121,8 @@ void HttpDoor::look(Place place) {
   absl::string_view status = "400 Bad Request";
   std::optional<std::string> flaw;
   if (seen.front() == '\r' || seen.front() == '\n') {
-    // The HTTP library would skip empty lines, and wait for a request as long as they come.
+    // A request that begins with an empty line is refused: the HTTP library would skip empty lines,
+    // and wait for the request line as long as empty lines come.
     flaw = "a request must begin with its request line";
   } else if (end) {
     flaw = flaw_of_headers(seen.substr(0, *end));

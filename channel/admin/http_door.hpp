@@ -18,7 +18,8 @@
 //   D2  A connection waits for at most limits.patience, however often it sends bytes.
 //   D3  A request with two Host headers, or with a NUL or a lone CR in its headers, is never passed
 //       to enter(). The library would use the first Host, or the text before the NUL or CR. A proxy
-//       may use the rest, and so let a request pass that it should refuse.
+//       may read the second Host or the text after the NUL or CR, and so let a request pass that
+//       the proxy should refuse.
 
 #pragma once
 

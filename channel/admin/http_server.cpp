@@ -143,7 +143,7 @@ void HttpServer::enter(Lane& lane, const AcceptedConnection& connection) const {
     return;
   }
   lane.connections.fetch_add(1);
-  // MHD_add_connection closes the descriptor when it fails.
+  // When MHD_add_connection fails, it closes the descriptor itself.
   const MHD_Result entered = MHD_add_connection(lane.daemon,
                                                 connection.descriptor,
                                                 reinterpret_cast<const sockaddr*>(&connection.peer),

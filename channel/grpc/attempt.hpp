@@ -61,12 +61,13 @@ struct EndedAttempt {
   bool was_taken = true;
 };
 
-/// A call, as seen by the parts that bind its attempts to connections. For a call that gets its
-/// connection when it is made, it is also the CallHook: gRPC passes it every batch.
+/// A call, as seen by the parts that bind its attempts to connections. If the call gets its
+/// connection when it is made, the AttemptedCall is also the call's CallHook, to which gRPC passes
+/// every batch of the call.
 class AttemptedCall : public grpc::internal::CallHook {
  public:
-  /// Begins an attempt: it has got its grpc_call, or its pick failed and the call's retry policy
-  /// may apply. `binder` lives as long as the application's context.
+  /// Begins an attempt: the attempt has got its grpc_call, or its pick failed and the call's retry
+  /// policy may apply. `binder` lives as long as the application's context.
   [[gnu::hot]] virtual void bound(CallBinder& binder, CallIntent intent) = 0;
 
   /// Whether the application has cancelled the context.
@@ -92,7 +93,8 @@ class AttemptedCall : public grpc::internal::CallHook {
   /// GrpcAccess::has_headers().
   virtual grpc::internal::Call stand_behind(grpc_call* front, const grpc::internal::Call& real) = 0;
 
-  /// Fills a batch of a bound call: gives its operations to gRPC. `held`: see OpsScope.
+  /// Fills a batch of a bound call: gives its operations to gRPC. `held`: a completion queue on
+  /// which the caller has a hold; null: none (OpsScope).
   virtual void fill(grpc::internal::CallOpSetInterface* ops,
                     grpc::internal::Call* call,
                     grpc::CompletionQueue* held) = 0;

@@ -51,7 +51,8 @@ class Attempts {
   Attempts(const Attempts&) = delete;
   Attempts& operator=(const Attempts&) = delete;
 
-  /// Begins an attempt: it has got its grpc_call, or its pick failed (AttemptedCall::bound).
+  /// Begins an attempt: the attempt has got its grpc_call, or its pick failed
+  /// (AttemptedCall::bound).
   [[gnu::hot]] void bound(CallBinder& binder, CallIntent intent);
 
   bool is_bound() const { return binder_ != nullptr; }
@@ -69,7 +70,8 @@ class Attempts {
     if (trace_ != nullptr) trace_->started();
   }
 
-  /// The application gets this status now.
+  /// Reports the end of the call to the counters and the observer: the application gets `status`
+  /// now.
   [[gnu::hot]] void call_ended(const grpc::Status& status);
 
   // Show the waits of the call to the program's observer. See the functions of AttemptedCall.
@@ -88,8 +90,8 @@ class Attempts {
     return binder_->is_callback_cq(call.cq());
   }
 
-  /// Whether the server's handler may begin when the headers arrive, before the first message: the
-  /// client streams its messages.
+  /// Whether the server's handler may begin when the headers arrive, before the first message. True
+  /// if the client streams its messages.
   bool headers_begin_it() const {
     return type_ == RpcType::CLIENT_STREAMING || type_ == RpcType::BIDI_STREAMING;
   }
@@ -138,8 +140,8 @@ class Attempts {
   std::shared_ptr<BackOff> back_off(Duration delay, std::function<void()> over) const;
 
   /// Makes the grpc_call of the next attempt, which replaces `last`, the attempt before it. The new
-  /// call may wait for a connection. When it has a connection or has failed, the batch `ops` is
-  /// filled into it. `owner` is the call that all these attempts belong to.
+  /// call may wait for a connection. When the new call has a connection or has failed, the batch
+  /// `ops` is filled into it. `owner` is the call that all these attempts belong to.
   void make_again(const grpc::internal::Call& last,
                   AttemptedCall& owner,
                   grpc::internal::CallOpSetInterface& ops);

@@ -21,7 +21,8 @@ void BackOff::set(Duration delay) {
   const gpr_timespec until =
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(delay.count(), GPR_TIMESPAN));
   // The alarm keeps the function object even after it has run. The function object owns this
-  // BackOff, which owns the alarm. To break that circle, it gives up the reference when it runs.
+  // BackOff, which owns the alarm. To break that circle, the function object gives up its reference
+  // when it runs.
   alarm_.Set(until, [kept = shared_from_this()](bool) mutable {
     const auto self = std::move(kept);
     self->waiting_.remove(self.get());

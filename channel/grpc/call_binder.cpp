@@ -45,7 +45,8 @@ const actors::GrpcConnection& connection_of(const lb::Pick& pick) {
   return static_cast<const actors::GrpcConnection&>(*pick.connection());
 }
 
-// The anchor channel's target when the real one is invalid, or when gRPC cannot parse it.
+// The name of the anchor channel (make_anchor()) when the target is invalid, or when gRPC cannot
+// parse the target.
 const char kNoTarget[] = "unix:signalbox";
 
 // Makes the anchor channel, which never connects: failed and waiting calls are made on it. Its name
@@ -170,8 +171,8 @@ bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext&
   } else {
     intent.pick = options_.router.pick(args);
     intent.is_picked = true;
-    // The route's timeout counts from this time. It is needed only if the route is not known yet or
-    // has a timeout.
+    // The route's timeout counts from this time. The time is needed only if the route is not known
+    // yet or has a timeout.
     if (intent.pick.cluster() == nullptr || intent.pick.timeout()) {
       intent.started = gpr_now(GPR_CLOCK_REALTIME);
     }

@@ -31,7 +31,7 @@ struct CallSite {
   grpc::CompletionQueue* cq = nullptr;
   std::shared_ptr<grpc::ChannelInterface> channel;
   /// The index of the first interceptor that sees the call. Above 0 when an interceptor itself
-  /// makes the call: only interceptors behind that one see it.
+  /// makes the call: only the interceptors behind that interceptor see the call.
   std::size_t position = 0;
 };
 
@@ -52,7 +52,7 @@ enum class Verdict { kBind, kWait, kFail };  ///< What happens to a call after a
 class CallBinder final : public grpc::internal::CallHook,
                          public std::enable_shared_from_this<CallBinder> {
  public:
-  /// The last interceptor factory in `options` is the call interceptor's.
+  /// Precondition: the last interceptor factory in `options` makes the call interceptor.
   explicit CallBinder(GrpcChannelOptions options);
 
   /// Makes the CallIntent of a call that begins under `context`. Clears wait_for_ready in the
@@ -68,9 +68,9 @@ class CallBinder final : public grpc::internal::CallHook,
   [[gnu::hot]] static absl::Status refuse_unsendable(const char* method,
                                                      grpc::ClientContext& context);
 
-  /// Asks the router, for the first time or again. Once the route is known, the route's timeout
-  /// shortens the context's deadline, and headers of filters are added to the metadata. Returns
-  /// true when the deadline was shortened.
+  /// Asks the router for a pick, for the first time or again. Once the route is known, the route's
+  /// timeout shortens the context's deadline, and headers of filters are added to the metadata.
+  /// Returns true when the deadline was shortened.
   [[gnu::hot]] bool pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const;
 
   /// Decides by the intent's pick whether the call is bound to the picked connection (kBind),
@@ -117,8 +117,8 @@ class CallBinder final : public grpc::internal::CallHook,
                     const char* method,
                     grpc::CompletionQueue& cq) const;
 
-  /// The call has been bound: moves its intent to its call interceptor. Without one the
-  /// caller keeps the intent.
+  /// The call has been bound: moves its intent to its call interceptor. Without a call interceptor
+  /// the caller keeps the intent.
   [[gnu::hot]] void hand_over(CallIntent& intent, AttemptedCall* interceptor);
 
   /// Like hand_over(), for a call without a connection. Does nothing unless the call's retry policy

@@ -90,9 +90,9 @@ void CallInterceptor::fill(CallOpSetInterface* ops, Call* call, grpc::Completion
 
 void CallInterceptor::Intercept(InterceptorBatchMethods* batch) {
   if (has(*batch, InterceptionHookPoints::PRE_SEND_CANCEL)) {
-    // The order matters. This thread sets the flag, and then reads retried_. The thread that makes
-    // a RetriedCall sets retried_, and then reads the flag. So at least one of the two threads sees
-    // the other's write, and no cancellation is lost.
+    // The order matters. This thread sets the flag of is_cancelled(), and then reads retried_. The
+    // thread that makes a RetriedCall sets retried_, and then reads that flag. So at least one of
+    // the two threads sees the other's write, and no cancellation is lost.
     attempts_.cancel();
     if (RetriedCall* const retried = retried_) retried->cancel();
     return batch->Proceed();

@@ -30,7 +30,8 @@ namespace signalbox::channel {
 
 class CallInterceptor final : public grpc::experimental::Interceptor, public AttemptedCall {
  public:
-  /// `callers`, `tracing`: see Attempts.
+  /// `callers` counts the call, and `tracing` has the program's observer; each may be null
+  /// (Attempts).
   [[gnu::hot]] CallInterceptor(grpc::experimental::ClientRpcInfo& info,
                                const CallerStats* callers,
                                const TracedCall::Tracing& tracing);
@@ -87,7 +88,8 @@ class CallInterceptor final : public grpc::experimental::Interceptor, public Att
   grpc::internal::Call real_;  ///< The real call, for which `front_` stands. Set with `front_`.
   /// A once_flag, because two threads may begin a stream at the same time.
   absl::once_flag first_batch_;
-  /// The waiting call that replaces this one if the connection died before the first batch.
+  /// The waiting call that replaces this call if the connection died before the first batch; else
+  /// null.
   std::shared_ptr<QueuedCall> queued_;
   Filler filler_{*this};
   UnaryBatch unary_;  ///< A unary call's first batch, while no attempt has failed.

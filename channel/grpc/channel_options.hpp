@@ -48,7 +48,8 @@ struct GrpcChannelOptions {
   std::shared_ptr<WaitList> waiting;
   std::shared_ptr<ConnectivitySource> connectivity;
   std::shared_ptr<const ChannelCounts> counts;
-  /// Such as "xds:///orders". ClientContext::peer() returns it for a call that has no server.
+  /// The channel's target, such as "xds:///orders". ClientContext::peer() returns the target for a
+  /// call that has no server.
   std::string target;
   /// The application's interceptors, outermost first.
   std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;

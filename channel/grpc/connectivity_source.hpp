@@ -27,7 +27,8 @@ class ConnectivitySource {
   /// Calls `changed` after every change of the state, and once when the runtime ends, after the
   /// wait list was closed. `changed` runs on any thread, as long as the source lives. That thread
   /// holds no lock that state() takes, so `changed` may call state(). `changed` may still be called
-  /// after `owner` was destroyed, and must then do nothing; the source forgets it some time later.
+  /// after `owner` was destroyed, and must then do nothing; the source forgets `changed` some time
+  /// later.
   virtual void watch(std::weak_ptr<const void> owner, std::function<void()> changed) = 0;
 };
 

@@ -60,12 +60,14 @@ class OpsScope {
 /// another call. So the caller of filled_ops() must check FilledOps::is_of().
 [[gnu::hot]] FilledOps filled_ops();
 
-/// Releases the hold of this thread's innermost OpsScope now, if it has one. Interceptors call this
-/// function, and so does RetriedCall for a batch of its own, which runs no interceptor.
+/// Releases the hold of this thread's innermost OpsScope (`held`) now, if that OpsScope has one.
+/// Interceptors call this function, and so does RetriedCall for a batch of its own, which runs no
+/// interceptor.
 [[gnu::hot]] void release_held_queue();
 
-/// Makes interceptors that call release_held_queue(). They come first in a channel's list, so the
-/// hold (see OpsScope) is released before the application's interceptors get the batch.
+/// Makes interceptors that call release_held_queue(). The channel puts this factory before the
+/// application's factories. So gRPC runs its interceptor first when a batch is filled, and the hold
+/// is released before an interceptor of the application can delay the batch.
 std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface> queue_releaser();
 
 }  // namespace signalbox::channel

@@ -136,7 +136,7 @@ bool QueuedCall::claim() {
 }
 
 // Picks again, unless the call has ended, is still delayed, or nothing was published since the last
-// pick. Precondition: the call is claimed.
+// pick. Precondition: this thread has claimed the call (State::kClaimed).
 Verdict QueuedCall::pick_again() {
   {
     const std::lock_guard lock(mutex_);
@@ -153,8 +153,9 @@ Verdict QueuedCall::pick_again() {
   return CallBinder::judge(intent_);
 }
 
-// Releases the claim. False: while the call was claimed, it ended, its delay ended, a new snapshot
-// came, or the wait list was closed. wake() did nothing then, so the caller must try again now.
+// Releases this thread's claim on the call. False: while the call was claimed, it ended, its delay
+// ended, a new snapshot came, or the wait list was closed. wake() did nothing then, so the caller
+// must try again now.
 bool QueuedCall::keep_waiting() {
   // The pick is read before the claim is released: afterwards another thread may change it.
   const std::uint64_t seen = intent_.pick.sequence();
@@ -173,8 +174,9 @@ bool QueuedCall::keep_waiting() {
   return !binder_->waiting().is_closed() && (is_delayed || binder_->sequence() == seen);
 }
 
-// Whether the delay is over. Precondition: the call is claimed and delayed. The first call of this
-// function starts the delay: at the first batch, or later, when the route becomes known.
+// Whether the delay by filters is over. Precondition: this thread has claimed the call
+// (State::kClaimed), and the call is delayed. The first call of this function starts the delay: at
+// the first batch, or later, when the route becomes known.
 bool QueuedCall::has_waited() {
   {
     const std::lock_guard lock(mutex_);
@@ -196,8 +198,8 @@ bool QueuedCall::has_waited() {
   return false;
 }
 
-// Sets a timer for the route's timeout. The holding call cannot report it: its deadline was fixed
-// before the route was known.
+// Sets a timer for the route's timeout. The holding call cannot report this timeout, because the
+// holding call's deadline was fixed before the route was known.
 void QueuedCall::limit() {
   const std::weak_ptr<QueuedCall> weak = weak_from_this();
   alarm_.Set(context_.raw_deadline(), [weak](bool is_over) {
@@ -226,8 +228,8 @@ bool QueuedCall::is_cancelled() const {
 }
 
 // The status of a call that was cancelled or timed out (`how`) while it waited. It includes the
-// error of the last pick, which would have failed a call without wait_for_ready. Precondition: the
-// call is claimed.
+// error of the last pick, which would have failed a call without wait_for_ready. Precondition: this
+// thread has claimed the call (State::kClaimed).
 absl::Status QueuedCall::why_waiting_ended(const absl::Status& how) const {
   const lb::Pick& last = intent_.pick;
   const bool is_delayed = last.delay() > Duration::zero();
@@ -249,7 +251,7 @@ void QueuedCall::end_early(const absl::Status& status) {
 // --- bound ------------------------------------------------------------------
 
 // Replaces the holding call by the real call (kBind), or else by a call that fails. Precondition:
-// the call is claimed.
+// this thread has claimed the call (State::kClaimed).
 void QueuedCall::bind(Verdict verdict) {
   const auto self = shared_from_this();
   binder_->waiting().remove(this);

@@ -18,7 +18,7 @@
 // RECV_STATUS is started on the holding call, so that gRPC reports its cancellation and its
 // deadline. The application's op sets (batches) are stored. When the call gets a connection, the
 // *real call* is made on the application's own queue, and replaces the holding call in the context.
-// The op sets are then filled into the real call, and only then run the call's interceptors.
+// The op sets are then filled into the real call, and only then do the call's interceptors run.
 //
 // Invariants
 //   Q1  Only the thread that has claimed the call (State::kClaimed) uses the application's context

@@ -53,7 +53,7 @@ void have_headers(CallOpSetInterface* ops) {
 }
 
 // Fills the batches into `call`. The caller has one hold on the completion queue (see OpsScope) for
-// each batch. OpsScope releases it when the batch has a hold of its own.
+// each batch. OpsScope releases the caller's hold when the batch has a hold of its own.
 void fill_stored(const std::vector<CallOpSetInterface*>& stored, Call call) {
   for (CallOpSetInterface* const ops : stored) {
     const OpsScope scope(ops, call, call.cq());
@@ -394,8 +394,8 @@ bool RetriedCall::is_answered() {
   return attempts_.has_connection() && GrpcAccess::has_headers(context_);
 }
 
-// Whether this batch must tell a reactor that the response has no headers (S3): the batch receives
-// the headers, for the callback API, and there are none.
+// Whether this batch must tell a reactor that the response has no headers (S3 of retried_call.hpp):
+// the batch receives the headers, for the callback API, and there are none.
 bool RetriedCall::is_without_headers(const Batch& batch) {
   const bool may_tell = batch.has_headers && batch.status == nullptr;
   return may_tell && attempts_.is_callback(current_) && !GrpcAccess::has_headers(context_);
@@ -451,8 +451,9 @@ void RetriedCall::settle(Lock lock) {
   fill_stored(stored, call);
 }
 
-// The attempt is ending. Does nothing until all of its batches have come back to this object (S1).
-// Then decides what follows, after asking for the attempt's status if no batch had it.
+// The attempt is ending. Does nothing until all of its batches have come back to this object (S1 of
+// retried_call.hpp). Then decides what follows, after asking for the attempt's status if no batch
+// had it.
 void RetriedCall::advance(Lock lock) {
   if (state_ != State::kEnding || entering_ > 0) return;
   for (const Batch& batch : batches_) {
@@ -464,8 +465,9 @@ void RetriedCall::advance(Lock lock) {
 }
 
 // Asks gRPC for the attempt's status, which no batch of the application has received. If no batch
-// has received the headers either, asks for the headers first. They show whether the server has
-// responded: the call is then settled, and its status would come only after all messages.
+// has received the headers either, asks for the headers first. The headers show whether the server
+// has responded. If it has, the call is settled instead, because the status of such a call would
+// come only after all messages.
 void RetriedCall::ask(Lock lock) {
   grpc_op op{};
   if (!has_headers_) {
@@ -482,7 +484,8 @@ void RetriedCall::ask(Lock lock) {
   carry(std::move(lock), Step::kStatus, &op, count);
 }
 
-// The operations that were started with the carrier's tag (carry()) are done: the next step.
+// The operations that were started with the carrier's tag (carry()) are done. Goes on with the step
+// that follows `step_`.
 void RetriedCall::stepped(Lock lock) {
   bool ok = true;
   switch (step_) {
@@ -526,7 +529,7 @@ void RetriedCall::follow(Lock lock, Duration delay) {
   if (delay > Duration::zero()) {
     back_off_ = attempts_.back_off(delay, [self = shared_from_this()] { self->again(); });
     // A cancellation by another thread may have come before back_off_ was set, and so has not ended
-    // the back-off. It is ended here.
+    // the back-off. So the back-off is ended here.
     if (attempts_.is_cancelled()) back_off_->cancel();
     return;
   }

@@ -106,7 +106,7 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
                  Duration delay);
 
   /// Fills the batch into the current attempt. Between two attempts, stores the batch for the next
-  /// attempt. `held`: see OpsScope.
+  /// attempt. `held`: a completion queue on which the caller has a hold; null: none (OpsScope).
   void fill(grpc::internal::CallOpSetInterface* ops,
             const grpc::internal::Call& call,
             grpc::CompletionQueue* held);

@@ -28,7 +28,7 @@ class SessionCookies {
  public:
   using Log = std::function<void(const std::string& text)>;
 
-  /// An error names the option, and the file's fault.
+  /// An error names the invalid option, and the fault of the key file if that is the reason.
   static absl::StatusOr<SessionCookies> make(const SessionCookieOptions& options,
                                              const Log& log,
                                              const std::shared_ptr<metrics::Instruments>& count);

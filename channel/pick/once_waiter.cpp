@@ -12,7 +12,7 @@ void OnceWaiter::wait() {
 }
 
 // Threads that call look() at the same time take turns. Unless the wait is over, each calls
-// is_over() after it has got the mutex, so no publication is missed (W3).
+// is_over() after it has got the mutex, so no publication is missed (W3 of once_waiter.hpp).
 void OnceWaiter::look(bool time_is_over) {
   const auto self = shared_from_this();
   bool was_done = false;

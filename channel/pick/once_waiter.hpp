@@ -30,7 +30,8 @@ class OnceWaiter : public Waiter, public std::enable_shared_from_this<OnceWaiter
   explicit OnceWaiter(std::shared_ptr<WaitList> list) : list_(std::move(list)) {}
 
   /// Begins to wait, and checks is_over() at once. May run call() on this thread, before wait()
-  /// returns. If end() was called before, that has run call(), and wait() does not run it again.
+  /// returns. If end() was called before, end() has run call(), and wait() does not run call()
+  /// again.
   void wait();
 
   void wake() override { look(/*time_is_over=*/false); }

@@ -63,7 +63,8 @@ class TimedPick final : public channel::WaitingPick {
     const auto until = channel::limited(deadline_, begun_, pick);
     const bool is_delayed = channel::is_delayed(pick);
     // The timer uses another clock than the delay. The extra millisecond makes sure that the timer
-    // does not fire before the delay is over: only a publication would wake the delayed call then.
+    // does not fire before the delay is over. After a timer that fires too early, only a
+    // publication would wake the call.
     const auto due = pick.due() + std::chrono::milliseconds(1);
     // From the first timer on, the timer's thread may pass the pick to the application, and so move
     // it away. So `pick` is not read below this line.

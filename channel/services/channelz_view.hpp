@@ -35,7 +35,7 @@ inline constexpr std::int64_t kFirstId = std::int64_t{1} << 62;
 inline constexpr std::size_t kMaxSubchannelRefs = 10'000;
 
 /// Adds the targets with the id `start` or a higher one, in the order of their ids, until the
-/// response has `max` channels. Sets `end`.
+/// response has `max` channels. Sets the response's `end`: whether no further target follows.
 void add_top_channels(const RuntimeStatus& status,
                       std::int64_t start,
                       std::size_t max,

@@ -30,11 +30,11 @@ enum class RetryResult : std::uint8_t {
 };
 inline constexpr std::size_t kRetryResults = 7;
 /// Why the response to a session's call sets a cookie. kNew: the call had no cookie that names a
-/// host. kMoved: the call had one, which names other hosts or another cluster. A cookie that is
-/// only sealed anew is not counted.
+/// host. kMoved: the call's cookie names other hosts or another cluster. A cookie that is only
+/// sealed anew is not counted.
 enum class CookieSet : std::uint8_t { kNew, kMoved };
 inline constexpr std::size_t kCookieSets = 2;
-/// How far an endpoint's load report (A51) was used, if a tracker or a listener wanted it.
+/// How far an endpoint's load report (A51) was used, if a CallTracker or a LoadListener wanted it.
 enum class LoadReportResult : std::uint8_t {
   kTaken,
   kPartly,  ///< Invalid values of the report were left out.

@@ -37,14 +37,15 @@ struct CallEnd {
   /// about the endpoint.
   std::optional<int> code;
   /// The load that the endpoint reported in this response (A51). Valid only during ended(). Null:
-  /// none was reported, no tracker wants it, or the call is the drop-in channel's (it reads none).
+  /// none was reported, no tracker wants it, or the call is one of the drop-in channel, which reads
+  /// no load reports.
   const LoadReport* load = nullptr;
   Instant now{};  ///< The time of the call's end; set only with `load`.
 };
 
 class CallTracker : public Tracked {
  public:
-  /// Lock-free, allocates nothing.
+  /// The call begins. Lock-free, allocates nothing.
   virtual void begun() const noexcept {}
 
   virtual void ended(const CallEnd& end) const noexcept = 0;
@@ -77,7 +78,8 @@ class CallGate : public CallTracker {
 
 using CallGatePtr = std::shared_ptr<const CallGate>;
 
-/// The trackers that a pick names: a fixed number, so that a pick allocates nothing.
+/// The trackers that a pick names: at most kMost, in a fixed array, so that a pick allocates
+/// nothing.
 class TrackerList {
  public:
   static constexpr std::size_t kMost = 6;

@@ -38,8 +38,9 @@
 
 namespace signalbox {
 
-/// The counts of one {cluster, EDS service}. Repeated calls with one argument return the same
-/// counter, as long as the counter is held or its last counts are not settled.
+/// The counts of one {cluster, EDS service}. Repeated calls of a member function with an equal
+/// argument return the same counter, as long as the counter is held or its last counts are not
+/// settled.
 class ClusterCounts {
  public:
   /// The counter of a locality. A report leaves the locality out if none of its calls is in
@@ -87,7 +88,8 @@ using ClusterCountsPtr = std::shared_ptr<const ClusterCounts>;
 
 class LoadBook {
  public:
-  /// While a server has more unused clusters than this, each new cluster has one of them dropped.
+  /// While a server has more unused clusters than this, the book drops one of them for each new
+  /// cluster.
   static constexpr std::size_t kMostUnused = 1000;
 
   /// Called when a cluster of `server` comes into use, because a report may then be due. Runs

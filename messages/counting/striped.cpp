@@ -14,8 +14,8 @@ std::size_t shared_stripe() {
   return kOwnStripes + next.fetch_add(1, std::memory_order_relaxed) % (kStripes - kOwnStripes);
 }
 
-// Gives the thread's own stripe back when the thread ends. Destructors of thread-local objects may
-// run after this one and still count, so the thread gets a shared stripe for them.
+// Gives the thread's own stripe back when the thread ends. Destructors of other thread-local
+// objects may run after ~Lease and still count. So ~Lease first gives the thread a shared stripe.
 struct Lease {
   explicit Lease(std::size_t stripe) : mine(stripe) {}
 

@@ -27,7 +27,8 @@ struct alignas(kPage) UseCounter::Block {
 
 // Blocks are only added, in front, so a thread may walk on from any block that it has seen.
 constinit std::atomic<UseCounter::Block*> UseCounter::blocks{nullptr};
-// Hints. If a hint is outdated, take() searches once more, or makes one block that was not needed.
+// `roomy` and `vacancies` are hints. If a hint is outdated, take() searches once more, or makes one
+// block that was not needed.
 constinit std::atomic<UseCounter::Block*> UseCounter::roomy{nullptr};
 constinit std::atomic<std::int64_t> UseCounter::vacancies{0};
 

@@ -14,9 +14,9 @@
 // counter costs 136 bytes.
 //
 // take() and give_back() are as costly as an allocation, thread-safe, and never on the path of a
-// pick. take() tries the block that was used last, and then every block. If no counter is free, it
-// tries no block and allocates a new one; otherwise neither function takes a lock. Blocks are never
-// freed, so their number is about that of the busiest moment.
+// pick. take() tries the block that was used last, and then every block. If the store has no free
+// counter, take() allocates a new block at once; otherwise neither function takes a lock. Blocks
+// are never freed, so their number is about that of the busiest moment.
 
 #pragma once
 

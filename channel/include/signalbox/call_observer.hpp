@@ -19,8 +19,8 @@
 //   - The picked connection may die before the call is sent. The attempt then goes on, with another
 //     delay.
 //   - A CallTrace is destroyed without call_ended() if its call was never started, or if an
-//     interceptor of the program answered a call that had not waited. If such a call had waited, it
-//     ends CANCELLED here, whatever the interceptor's answer is.
+//     interceptor of the program answered a call that had not waited. If such a call had waited,
+//     the CallTrace sees it end CANCELLED, whatever the interceptor's answer is.
 //
 // Channels report every call, made with any of gRPC's APIs, except calls that gRPC's global
 // interceptor makes. The Pick API reports the picks of pick_until() and pick_async() that have to
@@ -77,7 +77,7 @@ struct DelayBegan {
   /// "picker_failing_with_wait_for_ready". The different texts are few, and so fit for a metric's
   /// label.
   absl::string_view type = {};
-  /// For people: names, addresses, the last error.
+  /// Why the call waits, as a text for people: names, addresses, the last error.
   absl::string_view reason = {};
   /// True: the delay is part of an attempt. False: it is a delay of the call (A121's call level),
   /// while no attempt is open.

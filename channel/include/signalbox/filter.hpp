@@ -29,7 +29,8 @@
 // of a delayed call has the outcome kQueue. Its Pick::delay() is not 0, and Router::wait waits
 // until the delay is over. The Pick of a call that a filter ended has the outcome kDrop and the
 // filter's status. The program sends the headers of Pick::take_headers() with the call. Routes and
-// hash policies run before the filters and do not see their headers; LB policies do.
+// hash policies run before the filters, and do not see the headers that filters add; LB policies
+// see them.
 //
 // Explanations (Router::explain) call CallFilter::explain, which calls apply() by default. An
 // explanation must change nothing. So override explain() when the apply() of the filter counts

@@ -72,9 +72,9 @@ enum class EndpointTransport : std::uint8_t {
   kGrpc,
   /// A TCP connection without traffic, for data planes with connections of their own (Pick API).
   /// Each endpoint in use costs this process one open file, and the server one connection. When the
-  /// server closes an idle connection, signalbox connects again; the endpoint is lost only if that
-  /// fails. When the server closes each connection immediately, the next attempt follows a second
-  /// later.
+  /// server closes an idle connection, signalbox connects again; the endpoint is lost only if this
+  /// attempt fails. When the server closes each connection immediately, the next attempt follows a
+  /// second later.
   kTcp,
   /// No connection: every endpoint counts as connected as soon as a policy asks for a connection.
   /// For programs that examine configurations (signalbox explain --resources): they use explain(),
@@ -101,9 +101,9 @@ struct RetryThrottling {
 ///   a sealed text (key_file)                  signalbox                   signalbox, with a key
 ///
 /// A response replaces the client's cookie when the cookie does not name the addresses and the
-/// cluster that the call went to. Envoy's own cookie names no cluster, and is not replaced for that
-/// reason. With a key_file, a cookie is also replaced when it is plain or sealed with another key
-/// than the first. A plain cookie is not replaced just because it has the other form.
+/// cluster that the call went to. Envoy's own cookie names no cluster; that alone is no reason to
+/// replace it. With a key_file, a cookie is also replaced when it is plain or sealed with another
+/// key than the first. A plain cookie is not replaced just because it has the other form.
 ///
 /// The calls of one session may go alternately through Envoy and signalbox. With kEnvoy, such a
 /// session keeps its host from the first call on. With kGrpc, Envoy cannot read the cookie that
@@ -156,10 +156,10 @@ enum class LatencyBuckets : std::uint8_t {
 /// Whether the metrics count calls, and by which labels.
 enum class MetricsDetail : std::uint8_t {
   kCluster,
-  /// Also by endpoint: signalbox_endpoint_rpcs_total{cluster, endpoint, code}. At most 200
-  /// endpoints of the runtime have series of their own. The calls of all others are counted under
-  /// the endpoint "other", and signalbox_metric_series_overflow_total counts these endpoints. The
-  /// cost: a look-up for each pick, and one more counter for each call.
+  /// Calls are also counted by endpoint: signalbox_endpoint_rpcs_total{cluster, endpoint, code}. At
+  /// most 200 endpoints of the runtime have series of their own. The calls of all others are
+  /// counted under the endpoint "other", and signalbox_metric_series_overflow_total counts these
+  /// endpoints. The cost: a look-up for each pick, and one more counter for each call.
   kEndpoint,
   /// Calls are neither counted nor timed: the call metrics have no series, and the status has no
   /// numbers of calls. All other metrics stay.
@@ -305,8 +305,8 @@ struct RuntimeOptions {
   /// Its last good version stays in use, unless the server has the feature fail_on_data_errors.
   xds::Limits limits;
   /// The interval of pings to a silent control plane. A control plane without an answer within 20 s
-  /// is lost. The interval doubles each time that the server complains: many servers allow no less
-  /// than five minutes (gRFC A8).
+  /// is lost. The interval doubles each time that the server complains of too many pings: many
+  /// servers allow no interval below five minutes (gRFC A8).
   std::chrono::nanoseconds xds_keepalive_time = std::chrono::minutes(5);
 
   SessionCookieOptions session_cookies;
@@ -339,7 +339,7 @@ struct RuntimeOptions {
   /// in the text are escaped. For each kind of event, a burst of 20 lines passes, and then one line
   /// every 3 s; that line has the number of lines that were left out.
   std::function<void(const std::string& text)> log;
-  /// As `log`, with level and kind beside the text. Set only one of the two.
+  /// As `log`, with level and kind beside the text. Set only one of `log` and `log_line`.
   std::function<void(const LogLine& line)> log_line;
   /// Lines below this level are dropped. kInfo adds applied configurations, recovered priorities,
   /// and control planes that are back.
@@ -400,9 +400,9 @@ class Runtime {
   /// A drop-in gRPC channel for "xds:///name" or "xds://authority/name"; never null. With an
   /// invalid target, every call on the channel fails with the reason.
   ///
-  /// It needs gRPC 1.51. All kinds of method work, in the sync, async and callback APIs and through
-  /// generic stubs, and behave as on gRPC's own channel, with every setting of a ClientContext. The
-  /// differences:
+  /// The channel needs gRPC 1.51. All kinds of method work, in the sync, async and callback APIs
+  /// and through generic stubs, and behave as on gRPC's own channel, with every setting of a
+  /// ClientContext. The differences:
   /// - Route and connection are chosen when the call is made, from the metadata that the context
   ///   has then. Metadata that interceptors add is sent, but routes and HTTP filters do not see it.
   ///   Metadata that filters add is in the context from then on.
@@ -457,8 +457,8 @@ class Runtime {
 
   /// The xDS client's knowledge of every resource in use: state, version, times, last error (gRFC
   /// A40). A thread of the runtime makes the dump, and no call waits for it. dump() blocks until
-  /// then: do not call it from a callback. UNAVAILABLE while the xDS client is being restarted,
-  /// DEADLINE_EXCEEDED after 10 s.
+  /// the dump is made: do not call it from a callback. UNAVAILABLE while the xDS client is being
+  /// restarted, DEADLINE_EXCEEDED after 10 s.
   absl::StatusOr<ResourceDump> dump() const;
 
   /// As dump(), in JSON with the field names of CSDS, and with the resources themselves. Possible
@@ -532,7 +532,8 @@ class Runtime {
   void keep(std::shared_ptr<void> object);
   /// ready() of each target in use, by the target's name.
   std::map<std::string, bool> readiness() const;
-  /// Returns a function that counts a limit that was reached, and exports 0 for `limits`.
+  /// Exports the counters of `limits` with the value 0. Returns a function that counts each limit
+  /// that is reached.
   LimitHit count_limits(std::span<const AdminLimit> limits) const;
   std::unique_ptr<State> state_;
 };

@@ -155,8 +155,8 @@ struct PriorityChange {
   PriorityChangeReason reason = PriorityChangeReason::kFirst;
   /// What was wrong with the priority that calls left: the text of its failure. May be empty.
   std::string details;
-  /// How long no priority carried calls before this change; zero: one did until this change, or
-  /// none ever did.
+  /// How long no priority carried calls before this change; zero: a priority carried calls until
+  /// this change, or no priority ever did.
   Duration without{};
   /// How much of its time to connect (failover_timeout) the priority that last carried calls had
   /// left. nullopt: that time was over, or did not run, or the priority was removed.
