@@ -40,7 +40,7 @@ using xds::DiscoveryRecord;
 class AdsStream;
 class AdsService;
 
-/// Makes the reactor of a call of a method other than ADS. Null: UNIMPLEMENTED.
+/// Makes the reactor of a call of a method other than ADS. Null ends the call UNIMPLEMENTED.
 using OtherMethods = std::function<grpc::ServerGenericBidiReactor*(const std::string& method)>;
 
 class ControlPlane {

@@ -79,7 +79,7 @@ double cpu_of_a_window() {
   return cpu_seconds() - before;
 }
 
-/// The CPU time of an idle window, in seconds: the cost of the load alone.
+/// The CPU seconds of an idle window (kWindow without an update): the cost of the load alone.
 double baseline() {
   const double before = cpu_seconds();
   std::this_thread::sleep_for(kBaselineWindows * kWindow);

@@ -68,8 +68,8 @@ std::set<Address> must_stay_on(const SessionCookieText& cookie,
                                const Topology& topology);
 
 /// For a tiered aggregate: its DNS leaves that have an address of the cookie. The call may go to
-/// any of these leaves, whatever their loads are. The model cannot tell to which of a leaf's
-/// addresses, because all addresses of a DNS name are one endpoint.
+/// any of these leaves, whatever their loads are. The model cannot tell to which address of a leaf
+/// the call goes, because all addresses of a DNS name are one endpoint.
 std::set<std::string> may_stay_in(const SessionCookieText& cookie,
                                   const std::string& path,
                                   const std::string& cluster,

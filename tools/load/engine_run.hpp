@@ -31,7 +31,7 @@ struct NamedCall {
   bool ok = false;
   bool is_closed_loop = false;
   const std::string& address;  ///< The endpoint's; empty: the call reached none.
-  const std::string& message;  ///< Why the call failed; empty: it did not, or see MessageCounts.
+  const std::string& message;  ///< Why the call failed; empty: it did not, or is not counted.
 };
 
 class EngineRun {

@@ -56,7 +56,7 @@ using std::chrono::nanoseconds;
 constexpr milliseconds kRound{20};
 // The time from the line "go" to the beginning of the schedule, or more with --start-at.
 constexpr milliseconds kHeadStart{200};
-// Added to the durations that the user asked for.
+// Added to the start timeout and to the call timeout, before a side counts as too late.
 constexpr auto kPatience = std::chrono::seconds(10);
 
 struct Prepared {

@@ -154,7 +154,7 @@ class OpenLoop {
   /// destroyed afterwards.
   void leave(bool is_closed_loop);
 
-  /// A time as EndedCall has it.
+  /// The nanoseconds from the beginning of the measured part until `time`, as EndedCall has them.
   std::int64_t since_start(Clock::time_point time) const;
 
   /// The jar of a session of this engine.

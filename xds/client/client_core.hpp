@@ -139,7 +139,7 @@ class ClientCore {
   // The entries with a running does-not-exist timer. Keys: TimerId::generation of the timer.
   std::map<std::uint64_t, CacheEntry*> waiting_;
 
-  // The time of this step, and its results so far.
+  // The members from here on belong to one step: its time, its input and its results so far.
   WallTime wall_;
   // When the response of this step came; nullopt: the step's event is no response.
   std::optional<Instant> response_at_;

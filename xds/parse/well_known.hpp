@@ -37,8 +37,8 @@ namespace signalbox::xds {
 /// meanwhile (decision 31).
 [[nodiscard]] bool decode(absl::string_view bytes, ::google::protobuf::Message& message);
 
-/// As above, for a message inside a resource. A failure adds an error at `field`, and so does a
-/// message beyond max_decoded_memory.
+/// Decodes a message inside a resource. False, with an error at `field`: the bytes are malformed,
+/// or the message would take more than max_decoded_memory.
 [[nodiscard]] bool decode(absl::string_view bytes,
                           ::google::protobuf::Message& message,
                           const Field& field);
