@@ -50,7 +50,7 @@ class FirstAnswer {
     changed_.notify_all();
   }
 
-  /// Waits for the first answer, and returns its instant; 0: none came in time.
+  /// Waits for the first answer, and returns its instant; 0: none came within kPatience.
   std::int64_t wait() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [this] { return seen_ns_ != 0; });

@@ -95,10 +95,10 @@ class Needs {
   /// kept for longer.
   void note_death(Instant now) { last_death_ = now; }
 
-  /// Checks, at rest, that connections which no policy needs have ended. One that sessions keep may
-  /// stay for its cluster's idle_timeout plus the time between two sweeps, with some margin. The
-  /// time counts from the last call that had the address in its cookie, or that a session sent to
-  /// it (A75-29 … 31).
+  /// Checks, at rest, that connections which no policy needs have ended. A connection that
+  /// sessions keep may stay for its cluster's idle_timeout, the time between two sweeps, and some
+  /// margin. The time counts from the last call that had the address in its cookie, or that a
+  /// session sent to the address (A75-29 … 31).
   void nobody_is_kept_for_nothing(const std::map<Address, Instant>& wished,
                                   const Topology& topology,
                                   const Setting& setting,

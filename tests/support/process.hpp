@@ -22,7 +22,7 @@ namespace signalbox::test {
 inline constexpr std::chrono::seconds kPatience{60};
 
 struct Finished {
-  /// 128 + n when signal n ended the program; -1 when the program had not ended in time.
+  /// 128 + n when signal n ended the program; -1 when the wait ended before the program.
   int status = -1;
   std::string output;
   std::string errors;

@@ -48,8 +48,8 @@ class EngineRun {
   EngineRun(const EngineRun&) = delete;
   EngineRun& operator=(const EngineRun&) = delete;
 
-  /// Sends no more calls, and waits until all sent calls have ended, or should have. False: some
-  /// have not ended in time.
+  /// Sends no more calls, and waits until all sent calls have ended, for at most their timeout and
+  /// two seconds. False: some calls have not ended.
   bool finish();
 
   /// For `take`: a call of the Drained that it got.

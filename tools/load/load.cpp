@@ -268,7 +268,7 @@ int show_timeline(const LoadOptions& options, const Prepared& prepared) {
 // A process of a side, as its parent sees it.
 class SideProcess {
  public:
-  /// `name`: the process in sentences. `side`: the name of its side.
+  /// `name`: how error texts name the process. `side`: the name of its side.
   static absl::StatusOr<SideProcess> start(SidePlan plan, std::string side, std::string name) {
     auto result = ResultFile::make(side);
     if (!result.ok()) return result.status();

@@ -150,8 +150,8 @@ class OpenLoop {
 
   /// The taker: passes the call to drain().
   void record(const EndedCall& ended);
-  /// The taker: the call has ended. It is the last of a call's functions: the engine may be
-  /// destroyed afterwards.
+  /// The taker: the call has ended. leave() is called last for a call: the engine may be destroyed
+  /// afterwards.
   void leave(bool is_closed_loop);
 
   /// The nanoseconds from the beginning of the measured part until `time`, as EndedCall has them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LrsSession — the load reports to one server: one stream, re-opened while a cluster in use has its
-// load reported there.
+// load reported to that server.
 //
 //   load_reporter ─▶ LoadReportsWanted, bytes, LoadRead ─▶ [LrsSession]
 //   load_reporter ◀─ bytes, ReadLoad, SettleLoad ◀───────────────┘

@@ -16,7 +16,7 @@
 //   R2  For each type, only the resources of the last response are kept, so the memory is that of
 //       one response.
 //
-// It is a plain value. Each ADS session has its own, because sessions differ in options and server.
+// Each ADS session has a KnownResources of its own, because sessions differ in options and server.
 
 #pragma once
 

@@ -5,8 +5,8 @@
 //
 //   xds/parse/<resource> ─▶ [well_known] ─▶ value, or an error at the field
 //
-// Each parser takes the Field of its value, so that errors name it. It returns a value that must be
-// used only if no error was added.
+// Each parser takes the Field of its value, so that errors name the field. The caller must use the
+// returned value only if no error was added.
 //
 // Source: gRFC A75 (Duration, "as with all Duration fields"), A27 (ConfigSource), A28 (fractions),
 // A63 (string matchers).
