@@ -161,9 +161,9 @@ class Tiered(Calls):
 
 
 def rate_that_leaves_idle(idle_at: Callable[[float], float]) -> float:
-    """The calls a second at which about IDLE of the machine's time is idle. `idle_at(rate)` makes one
-    probe. The cost of a call depends on the rate, so each probe runs at the rate of the last
-    estimate."""
+    """The calls a second at which about IDLE of the machine's time is idle. `idle_at(rate)` is one
+    probe: it measures the idle share at that rate. The cost of a call depends on the rate, so each
+    probe runs at the rate of the last estimate."""
     rate = 1000.0
     for _ in range(MOST_PROBES):
         idle = idle_at(rate)

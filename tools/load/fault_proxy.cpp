@@ -301,7 +301,7 @@ class FaultProxy::Loop {
   const SocketAddress endpoint_;
   Harm harm_;
   std::list<Connection> connections_;
-  std::vector<pollfd> polled_;  // The bell, the listener, and two sockets of each connection.
+  std::vector<pollfd> polled_;  // bell_, the listener, and two sockets of each connection.
 };
 
 absl::StatusOr<std::unique_ptr<FaultProxy>> FaultProxy::start(const std::string& endpoint) {

@@ -7,8 +7,9 @@
 //                  ─▶ keep(response)
 //
 // A response often has all requested resources of its type, though only one of a thousand has
-// changed. Equal bytes mean an equal resource. An unchanged resource is therefore weighed and
-// looked up, but not parsed. Code that uses the parsed resource recognises it by its pointer.
+// changed. Equal bytes mean an equal resource. The memory of an unchanged resource is
+// estimated, but the resource is not parsed again. Code that uses the resource recognises it by its
+// pointer.
 //
 // Invariants
 //   R1  Only valid resources are kept. An invalid resource is parsed again, and its error is
