@@ -180,7 +180,7 @@ class OpenLoop {
   MessageCounts messages_;
   std::string text_;  // The last message of message_of(). Its memory is used again.
 
-  // For drain(). An endpoint or a message that is known already needs no lock.
+  // The names that drain() has not returned yet. A call with known names does not lock mutex_.
   std::mutex mutex_;  // Guards new_endpoints_ and new_messages_.
   std::vector<std::string> new_endpoints_;
   std::vector<std::string> new_messages_;

@@ -52,7 +52,7 @@ class KnownResources {
  private:
   struct OfType {
     std::vector<ReceivedResource> resources;
-    /// The place of each resource. Keys: the resources' bytes.
+    /// The index of each resource in `resources`. Keys: the resources' bytes.
     absl::flat_hash_map<absl::string_view, std::size_t> places;
     RegexBudget::Patterns patterns;
   };

@@ -68,7 +68,7 @@ Duration parse_duration(const ::google::protobuf::Duration& proto, const Field& 
 /// A fraction in parts per million, at most a million.
 std::uint32_t parse_fraction(const envoy::type::v3::FractionalPercent& proto, const Field& field);
 
-/// The config source must be ADS or self, the source of the resource that has it (A27).
+/// Adds an error if the config source is neither ads nor self (A27). self: the resource's sender.
 void require_ads(const envoy::config::core::v3::ConfigSource& source, const Field& field);
 
 /// An enum value for an error message: its name, or its number if it has no name. Enums are open,
