@@ -79,8 +79,8 @@ class Socket {
   }
 
  private:
-  // Limits the next socket operation to the time that is left until the deadline. All operations
-  // together therefore end in time, even if the server sends its answer in small pieces. False: no
+  // Limits the next socket operation to the time that is left until the deadline. The operations
+  // therefore end by the deadline, even if the server sends its answer in small pieces. False: no
   // time is left.
   bool set_timeout() {
     using std::chrono::microseconds;

@@ -57,10 +57,10 @@ class ChildProcess {
   void close_input();
 
   /// The next line of the process's stdout, without the newline. UNAVAILABLE if the process ends
-  /// first, DEADLINE_EXCEEDED if no line comes in time.
+  /// first, DEADLINE_EXCEEDED if no line comes within `at_most`.
   absl::StatusOr<std::string> read_line(std::chrono::milliseconds at_most);
 
-  /// The exit status; 128 + n if signal n ended the process. DEADLINE_EXCEEDED if it still runs.
+  /// The exit status; 128 + n if signal n ended the process. DEADLINE_EXCEEDED: it runs longer.
   absl::StatusOr<int> wait(std::chrono::milliseconds at_most);
 
   /// Output that the parent has read, and that no read_line() has returned yet.

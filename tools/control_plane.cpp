@@ -74,7 +74,7 @@ class AdsStream final : public grpc::ServerGenericBidiReactor {
     StartRead(&incoming_);
   }
 
-  // Precondition: the mutex is held.
+  // Precondition: plane_.mutex_ is held.
   void send(const std::string& bytes) {
     if (end_) return;
     outgoing_.push_back(to_buffer(bytes));
@@ -229,7 +229,7 @@ absl::Status ControlPlane::listen() {
   return absl::OkStatus();
 }
 
-// Precondition: the mutex is held.
+// Precondition: mutex_ is held.
 void ControlPlane::send(const xds::OutgoingResponses& responses) {
   for (const auto& response : responses) {
     const auto stream = streams_.find(response.stream);

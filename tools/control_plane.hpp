@@ -10,8 +10,8 @@
 // find it again. An address in use is an error (gRPC by itself would share the port in silence).
 //
 // stop() and start_again() are for one thread at a time. Every other function may be called from
-// any thread, at any time. One mutex guards their shared state. No function blocks while it holds
-// the mutex.
+// any thread, at any time. One mutex guards the state that they all share. No function blocks while
+// it holds the mutex.
 
 #pragma once
 
@@ -40,7 +40,7 @@ using xds::DiscoveryRecord;
 class AdsStream;
 class AdsService;
 
-/// Makes the reactor of a call of a method other than ADS. Null: UNIMPLEMENTED.
+/// Makes the reactor of a call of a method other than ADS. Null ends the call UNIMPLEMENTED.
 using OtherMethods = std::function<grpc::ServerGenericBidiReactor*(const std::string& method)>;
 
 class ControlPlane {

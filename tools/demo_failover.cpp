@@ -112,7 +112,7 @@ struct Act {
   double at = 0;     // When it begins, as a share of the script's time.
   std::string what;  // The announcement; empty: run() announces.
   std::function<absl::Status(const Narrator&)> run;
-  // The act begins when may_begin() returns true, or after kFailbackTime. Empty: it begins at once.
+  // From `at` on, the act waits until this returns true, at most kFailbackTime. Empty: no wait.
   std::function<bool()> may_begin = {};
 };
 

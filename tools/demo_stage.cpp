@@ -25,8 +25,8 @@ namespace signalbox::tools {
 namespace {
 
 constexpr auto kStartTime = std::chrono::seconds(20);
-// gRPC's own back-off grows from 1 s to 120 s. This one is shorter, so that a short demo sees a
-// cluster come back.
+// gRPC's own back-off grows from 1 s to 120 s. The demo's connections have a shorter back-off, so
+// that a short demo sees a cluster come back.
 constexpr auto kInitialBackoff = std::chrono::milliseconds(100);
 constexpr auto kMaxBackoff = std::chrono::seconds(1);
 constexpr auto kPlacesEvery = std::chrono::milliseconds(100);

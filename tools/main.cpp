@@ -974,7 +974,7 @@ void add_load(CLI::App& app, CommandLine& line) {
   command->add_flag("--quiet", options.quiet, "No line a second, and none for each act");
   command->add_flag("--dry-run", options.dry_run, "Print the timeline, and do nothing");
   add_load_merge(*command, line);
-  // The target and the call are no options of merge, so load looks for them itself.
+  // merge needs neither --target nor --call. So CLI11 must not require them, and load checks here.
   command->callback([command, &line] {
     if (!command->get_subcommands().empty()) return;
     const bool is_http = !line.load.http.empty();

@@ -55,7 +55,7 @@ std::string label_of(absl::string_view label, CallShare share) {
   return share * 5 < kAllCalls * 2 ? absl::StrCat("<em>", text, "</em>") : text;
 }
 
-// One part of a bar. It shows its percentage, and `label` before that, if it is wide enough.
+// One part of a bar. It shows its percentage from 5 % on, and `label` before that from 20 % on.
 std::string part_of_stack(absl::string_view classes,
                           const std::string& name,
                           CallShare share,

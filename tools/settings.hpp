@@ -8,9 +8,9 @@
 //
 // An option is taken from the first of these places that has it, else it has its default. The file
 // is YAML or JSON: an object for each command, with an option's name without its dashes as key. A
-// part of a command, as merge is of load, has an object in the command's, and the command's name in
-// its variables. The keys of all commands are checked. Only the values of the chosen command or
-// part, and of the options that all commands have, are read.
+// part of a command, as merge is of load, has an object within the command's object. The names of
+// its variables have the command's name, too. The keys of all commands are checked. Only the values
+// of the chosen command or part, and of the options that all commands have, are read.
 
 #pragma once
 

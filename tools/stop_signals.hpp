@@ -37,7 +37,7 @@ class Terminals {
  public:
   Terminals();
 
-  /// Whether one of the terminals has closed since then. False for a process without terminals.
+  /// Whether one of these terminals has closed. False if the process had no terminals.
   bool has_closed() const;
 
  private:

@@ -94,7 +94,7 @@ class Screen {
 
 enum class Wake : std::uint8_t { kTime, kResized, kStop };
 
-// Waits for the time, a new size, `q`, or a signal.
+// Waits until `due`, or until a new size of the terminal, the key `q` or a stop signal comes.
 Wake wait_until(Clock::time_point due, int stop, const Screen* screen) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now()).count();

@@ -8,7 +8,7 @@
 // DiscoveryServer has two shells. `signalbox serve` puts it behind gRPC (tools/control_plane). A
 // resource file replaces a control plane through it (actors/io/file_ads_transport).
 //
-// It keeps the resources by type and name, and for each stream the subscriptions and answers of the
+// The core keeps the resources by type and name, and the subscriptions and answers of each stream's
 // client. A change is pushed to the streams that want one of the changed names. A stream's first
 // request of a type is answered, and so is a later request with a new name. There is no answer if
 // none of the new names exists, unless the type is listeners or clusters, or the server reports

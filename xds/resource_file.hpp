@@ -18,9 +18,9 @@
 // error, so that misspelt fields are found.
 //
 // Each resource has at most one error here. The first sixteen errors of a file's resources are
-// reported together; further errors are only counted. Each of them names the file, the line (YAML),
-// the index of the resource, and the field if one is at fault. xds/parse validates the resources
-// later, as it validates the resources of a server.
+// reported together; further errors are only counted. A reported error names the file, the line
+// (YAML), the index of the resource, and the field if one is at fault. xds/parse validates the
+// resources later, as it validates the resources of a server.
 
 #pragma once
 

@@ -82,7 +82,7 @@ Measured measure_cpu(const MeasureOptions& options, Side& side) {
   // Only the load's thread uses these two until the load has ended.
   Failures failures;
   tools::LatencyHistogram latency;
-  // Even calls would keep in step with the kernel, which counts idle time a hundred times a second.
+  // Poisson, because evenly spaced calls could keep in step with the kernel's count of idle time.
   auto load =
       start_load(side,
                  {.rate = options.rate, .arrivals = tools::Arrivals::kPoisson},

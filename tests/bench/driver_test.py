@@ -154,7 +154,7 @@ class EdsUpdateTest(unittest.TestCase):
 
 
 class Disturbed(Experiment):
-    """Fails the given number of times, always when the peer is measured."""
+    """Fails the first `failures` times that the peer is measured."""
 
     def __init__(self, failures: int, is_repeatable: bool = True) -> None:
         self.failures, self.is_repeatable, self.sides = failures, is_repeatable, []
@@ -191,7 +191,7 @@ class RepeatedPairTest(unittest.TestCase):
 
 class RateTest(unittest.TestCase):
     def test_a_fifth_of_the_machine_stays_idle_where_calls_become_cheaper(self) -> None:
-        # Fixed work of 10 % of the machine, and calls that cost less when there are more of them.
+        # Other work takes 10 % of this machine, and a call costs less at a higher rate.
         def idle_at(rate: float) -> float:
             return max(0.0, 1 - (0.1 + 0.7 * (rate / 20_000) ** 0.5))
 

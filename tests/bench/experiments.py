@@ -20,7 +20,8 @@ SIDES = ("ours", "peer")
 
 ENDPOINTS = 10_000
 
-# gRPC 1.51 has no least_request, and Debian's build of it crashes in ring_hash.
+# The policies that the peer is measured with: gRPC 1.51 has no least_request, and Debian's build of
+# it crashes in ring_hash.
 PEERS_POLICIES = ("ROUND_ROBIN",)
 
 IDLE = 0.2  # The share of the machine's time that rows at a rate leave idle.
@@ -160,9 +161,9 @@ class Tiered(Calls):
 
 
 def rate_that_leaves_idle(idle_at: Callable[[float], float]) -> float:
-    """The calls a second at which about IDLE of the machine's time is idle. `idle_at(rate)` makes one
-    probe. The cost of a call depends on the rate, so each probe runs at the rate of the last
-    estimate."""
+    """The calls a second at which about IDLE of the machine's time is idle. `idle_at(rate)` is one
+    probe: it measures the idle share at that rate. The cost of a call depends on the rate, so each
+    probe runs at the rate of the last estimate."""
     rate = 1000.0
     for _ in range(MOST_PROBES):
         idle = idle_at(rate)
@@ -431,8 +432,8 @@ class HostileResponse(Experiment):
 
 class AdminPage(Experiment):
     """A page of our own process, asked for by one request after another. `page` names the measure of
-    the client, `request` one of its requests. The peer's number is the promised limit in
-    milliseconds; the peer has no values for `others`."""
+    the client; `request` is the word for one request, in the output. The peer's number is the
+    promised limit in milliseconds; the peer has no values for `others`."""
 
     is_repeatable = True
 

@@ -34,7 +34,7 @@ struct MeasureOptions {
   bool sessions = false;  ///< Each pick has a session's cookie, and must stay on its endpoint.
   int updates = 1;        ///< The number of times that the driver will change the endpoints.
   double work_ms = 0;     ///< The time for which each call keeps its backend busy.
-  /// The addresses of endpoints that the measurement looks for; see there.
+  /// Addresses of endpoints, for measure_failover() and measure_eds_update(), which say which.
   std::vector<std::string> addresses;
   int calls = 1000;      ///< The number of waiting calls, for measure_queued().
   int targets = 1;       ///< Targets opened at once: `xds:///bench0`, `xds:///bench1`, …

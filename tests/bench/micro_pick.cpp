@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times a whole pick and the end of its receipt (lb::Pick): snapshot, route, cluster, the cluster's
-// limit of calls, and round_robin over n endpoints. A pick takes references to the cluster and the
-// connection, and counts the call against the limit. The run with two threads shows whether threads
-// write to one cache line. cold_pick times the pick without the end of its receipt, after other
-// work that has replaced the contents of the processor's caches.
+// Times a whole pick (snapshot, route, cluster, the cluster's limit of calls, round_robin over n
+// endpoints), and the destruction of its result, the lb::Pick. A pick takes references to cluster
+// and connection, and counts the call against the limit. The run with two threads shows whether
+// threads write to one cache line. cold_pick does not time the destruction. It times picks after
+// other work that has replaced the contents of the processor's caches.
 
 #include <cstddef>
 #include <memory>

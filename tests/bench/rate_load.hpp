@@ -25,7 +25,7 @@ namespace signalbox::bench {
 struct RateLoad {
   double rate = 1000;  ///< In calls per second.
   tools::Arrivals arrivals = tools::Arrivals::kEven;
-  /// For how long calls keep their backends busy, in turn.
+  /// The times for which calls keep their backends busy; the calls use these times in turn.
   std::vector<std::chrono::microseconds> work{std::chrono::microseconds(0)};
 };
 
@@ -35,7 +35,7 @@ std::unique_ptr<tools::EngineRun> start_load(const Side& side,
                                              const RateLoad& load,
                                              std::function<void(const tools::NamedCall&)> see);
 
-/// A time that is measured. One thread opens and closes it, another one asks.
+/// The time that a measurement lasts. One thread calls open() and close(), another thread has().
 class Window {
  public:
   using Clock = std::chrono::steady_clock;

@@ -85,7 +85,7 @@ def partly_healthy_cluster(name: str, healthy: list[Address], unhealthy: list[Ad
 
 
 def aggregate_cluster(name: str, clusters: list[str], mode: Optional[str] = None) -> dict:
-    """`mode` is signalbox's own setting: priority or tiered; None: unset."""
+    """An aggregate cluster. `mode` is signalbox's own setting: priority or tiered; None: not set."""
     metadata = {} if mode is None else {"metadata": {"filter_metadata": {"signalbox": {"aggregate_mode": mode}}}}
     return {"@type": ENVOY + "config.cluster.v3.Cluster", "name": name, "lb_policy": "ROUND_ROBIN", "cluster_type": {
         "name": "envoy.clusters.aggregate", "typed_config": {

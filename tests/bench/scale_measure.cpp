@@ -50,7 +50,7 @@ class FirstAnswer {
     changed_.notify_all();
   }
 
-  /// Waits for the first answer, and returns its instant; 0: none came in time.
+  /// Waits for the first answer, and returns its instant; 0: none came within kPatience.
   std::int64_t wait() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [this] { return seen_ns_ != 0; });
@@ -79,7 +79,7 @@ double cpu_of_a_window() {
   return cpu_seconds() - before;
 }
 
-/// The CPU time of an idle window, in seconds: the cost of the load alone.
+/// The CPU seconds of an idle window (kWindow without an update): the cost of the load alone.
 double baseline() {
   const double before = cpu_seconds();
   std::this_thread::sleep_for(kBaselineWindows * kWindow);

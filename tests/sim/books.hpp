@@ -60,8 +60,8 @@ void deaths_are_those_that_happened(const Books& books,
                                     FakeComplaints& complaints);
 
 /// Checks that signalbox_priority_active names the priority in use (A56), for routed clusters that
-/// are not tiered and for the leaves that serve them. Only clusters that are exactly one node
-/// are checked.
+/// are not tiered and for the leaves that serve them. Only clusters that are exactly one node of
+/// the policy trees are checked.
 void active_priorities_are_the_best(const Books& books,
                                     const Topology& topology,
                                     FakeComplaints& complaints);
@@ -80,9 +80,9 @@ void calls_are_counted(const Books& books,
                        const std::map<std::string, CallCounts>& counts,
                        FakeComplaints& complaints);
 
-/// Checks that the calls to clusters with an lrs_server equal the reported calls (those that the
-/// load server got, C3) plus the calls in `book` that wait for the next report. A load_reporter
-/// actor that died may have sent one report twice (C7).
+/// Checks that the calls to clusters with an lrs_server equal the calls that the load server got in
+/// reports (C3 of docs/conformance.md) plus the calls in `book` that wait for the next report. A
+/// load_reporter actor that died may have sent one report twice (C7 there).
 void loads_are_what_was_called(const std::map<std::string, testing::CallLoad>& calls,
                                LoadBook& book,
                                const Setting& setting,

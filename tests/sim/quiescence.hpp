@@ -53,7 +53,7 @@ void connections_are_those_that_are_needed(const Setting& setting,
 
 /// Checks that hosts which moved kept their connections. `before`: the open connections before the
 /// move. Only EDS clusters with a policy that connects to all hosts are checked, and none that
-/// tiered aggregates use: the others may lose a connection.
+/// tiered aggregates use. In unchecked clusters a host that moves may lose its connection.
 void hosts_that_move_keep_their_connections(
     const std::map<Address, std::set<std::uint64_t>>& before,
     const Setting& setting,

@@ -65,7 +65,7 @@ envoy::config::core::v3::HealthStatus health_of(const HostModel& host) {
   return host.degraded ? envoy::config::core::v3::DEGRADED : envoy::config::core::v3::HEALTHY;
 }
 
-// The limit of concurrent calls (A32).
+// Writes the limit of concurrent calls (A32), if the model has one.
 void set_limit(const ClusterModel& model, Cluster& cluster) {
   if (const auto most = limit(model)) {
     auto* threshold = cluster.mutable_circuit_breakers()->add_thresholds();

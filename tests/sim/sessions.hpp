@@ -68,8 +68,8 @@ std::set<Address> must_stay_on(const SessionCookieText& cookie,
                                const Topology& topology);
 
 /// For a tiered aggregate: its DNS leaves that have an address of the cookie. The call may go to
-/// any of these leaves, whatever their loads are. The model cannot tell to which of a leaf's
-/// addresses, because all addresses of a DNS name are one endpoint.
+/// any of these leaves, whatever their loads are. The model cannot tell to which address of a leaf
+/// the call goes, because all addresses of a DNS name are one endpoint.
 std::set<std::string> may_stay_in(const SessionCookieText& cookie,
                                   const std::string& path,
                                   const std::string& cluster,
@@ -95,10 +95,10 @@ class Needs {
   /// kept for longer.
   void note_death(Instant now) { last_death_ = now; }
 
-  /// Checks, at rest, that connections which no policy needs have ended. One that sessions keep may
-  /// stay for its cluster's idle_timeout plus the time between two sweeps, with some margin. The
-  /// time counts from the last call that had the address in its cookie, or that a session sent to
-  /// it (A75-29 … 31).
+  /// Checks, at rest, that connections which no policy needs have ended. A connection that
+  /// sessions keep may stay for its cluster's idle_timeout, the time between two sweeps, and some
+  /// margin. The time counts from the last call that had the address in its cookie, or that a
+  /// session sent to the address (A75-29 … 31).
   void nobody_is_kept_for_nothing(const std::map<Address, Instant>& wished,
                                   const Topology& topology,
                                   const Setting& setting,

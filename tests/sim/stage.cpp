@@ -158,7 +158,7 @@ void Stage::run_message(std::size_t job) {
   coordinator_.run_once();
 }
 
-// Kills the policy that is about to apply a poisoned configuration.
+// If the fault kPoisonConfig fires, kills the policy that is about to get a configuration.
 void Stage::poison(caf::scheduled_actor& actor, const caf::type_erased_tuple& message) {
   if (content_of<ConfigUpdated>(message) == nullptr || !faults_.fires(Fault::kPoisonConfig)) return;
   trace_.note(clock_.now(), "world", "poisons the configuration", actor.id());

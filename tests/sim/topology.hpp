@@ -24,7 +24,7 @@
 
 namespace signalbox::sim {
 
-/// c0 … c6. The children of an aggregate have smaller numbers than the aggregate.
+/// The clusters are c0 … c6. The children of an aggregate have smaller numbers than the aggregate.
 inline constexpr int kClusters = 7;
 inline constexpr int kHosts = 6;  ///< The most hosts that a leaf has.
 

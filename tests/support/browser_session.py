@@ -65,7 +65,7 @@ class Session:
         self._remove_profile()
 
     def _remove_profile(self) -> None:
-        """The browser's child processes get SIGKILL too, but each may still finish a write."""
+        """Tries again on an error: a child process of the browser may still finish a write."""
         end = time.monotonic() + PATIENCE
         while True:
             try:

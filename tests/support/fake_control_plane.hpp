@@ -56,7 +56,7 @@ class FakeControlPlane final : public actors::AdsTransport {
   /// Works around a gap of the protocol. A client unsubscribes from a resource, and thereby drops
   /// it, in a request with an old nonce, which the server ignores. The client then subscribes
   /// again. The server never learned that the client had dropped the resource, so it does not send
-  /// the resource until it changes. This function sends such resources.
+  /// the resource until the resource changes. This function sends such resources.
   void resend_forgotten();
   /// Closes the streams on which a fault made the server silent.
   void close_silent();

@@ -44,8 +44,8 @@ void FakeReclaimer::delay_over(std::uint64_t number) {
   pass();
 }
 
-// Destroys snapshots in the order in which they were retired (R2). Stops at the first one that has
-// a delay left, or that a reader may still see.
+// Destroys snapshots in the order in which they were retired (R2 of actors/reclaimer.hpp). Stops at
+// the first one that has a delay left, or that a reader may still see.
 void FakeReclaimer::pass() {
   while (!snapshots_.empty()) {
     const Retired& oldest = snapshots_.front();

@@ -2,7 +2,7 @@
 //
 // NoRights — during its lifetime, a thread of root opens files with the rights of user 65534.
 // Without it, a test that runs as root could read files of mode 0. A thread's rights on files are
-// its own, so other threads keep theirs. It changes nothing for other users.
+// its own, so other threads keep theirs. Without root, nothing changes.
 
 #pragma once
 

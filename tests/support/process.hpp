@@ -22,7 +22,7 @@ namespace signalbox::test {
 inline constexpr std::chrono::seconds kPatience{60};
 
 struct Finished {
-  /// 128 + n when signal n ended the program; -1 when the program had not ended in time.
+  /// 128 + n when signal n ended the program; -1 when the wait ended before the program.
   int status = -1;
   std::string output;
   std::string errors;
@@ -40,13 +40,13 @@ Finished run_program(const std::vector<std::string>& argv);
 /// Whether the process exists, and is not a zombie.
 bool is_alive(pid_t pid);
 
-/// Waits until none of the processes is alive; false: some were still alive in the end.
+/// Waits until none of the processes is alive; false: some were still alive after kPatience.
 bool are_gone(const std::vector<pid_t>& pids);
 
 /// The living children of a process.
 std::vector<pid_t> children_of(pid_t pid);
 
-/// Polls the condition; false: it did not hold in time.
+/// Polls the condition until it holds; false: it did not hold within `at_most`.
 bool eventually(const std::function<bool()>& holds, std::chrono::milliseconds at_most = kPatience);
 
 }  // namespace signalbox::test

@@ -35,7 +35,7 @@ class RecordingObserver final : public CallObserver {
     return reasons_;
   }
 
-  /// Whether an event had an earlier time than the event before it. The begin of a call never has.
+  /// Whether an event had an earlier time than the event before it. call_began() is not compared.
   bool went_back() const {
     const std::lock_guard lock(mutex_);
     return went_back_;

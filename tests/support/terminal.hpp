@@ -40,7 +40,7 @@ class TerminalProgram {
   void hang_up();
 
   /// Reads what the program writes until the condition holds for all bytes read so far; false: it
-  /// did not hold in time.
+  /// did not hold within kPatience.
   bool eventually_shows(const std::function<bool(const std::string& shown)>& holds);
 
   /// All bytes that were read so far.

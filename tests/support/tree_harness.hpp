@@ -38,15 +38,15 @@ class TreeHarness {
   /// Gives the root its next configuration.
   void apply(LbConfigPtr root, XdsConfigPtr xds);
 
-  /// Attempts to connect to the address succeed, including waiting attempts.
+  /// From now on attempts to connect to the address succeed, and those under way do so now.
   void up(const std::string& address);
-  /// The address's connections break, and attempts fail.
+  /// The address's connections break. Attempts to connect to it fail, including those under way.
   void down(const std::string& address);
 
   /// The address becomes silent: its connections break, as when a keepalive finds the peer gone.
   void silence(const std::string& address);
 
-  /// Attempts to a silent address that begin from now on fail after their cluster's
+  /// Attempts to connect to a silent address that begin from now on fail after their cluster's
   /// connect_timeout.
   void end_attempts() { attempts_end_ = true; }
 

@@ -31,8 +31,8 @@ namespace signalbox::tools {
 
 class LoadEngine final : public OpenLoop {
  public:
-  /// `requests`: the calls take turns with these, in place of `plan.request.bytes`. Empty: every
-  /// call has that one.
+  /// `requests`: the calls take turns with these requests. Empty: every call has the request
+  /// `plan.request.bytes`.
   LoadEngine(const std::shared_ptr<grpc::ChannelInterface>& channel,
              CallPlan plan,
              const std::vector<std::string>& requests = {});

@@ -38,7 +38,7 @@ bool EngineRun::finish() {
 void EngineRun::run() {
   std::optional<Clock::time_point> last;
   for (;;) {
-    // Asked before the rings are emptied, so that no call is left in them.
+    // Asked before the rings are emptied: once it is true, no further call comes into the rings.
     const bool is_done = engine_->is_done();
     take_drained();
     if (is_finishing_ && !last) last = Clock::now() + engine_->plan().call_timeout + kLastAnswers;

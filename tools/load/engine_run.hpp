@@ -31,7 +31,7 @@ struct NamedCall {
   bool ok = false;
   bool is_closed_loop = false;
   const std::string& address;  ///< The endpoint's; empty: the call reached none.
-  const std::string& message;  ///< Why the call failed; empty: it did not, or see MessageCounts.
+  const std::string& message;  ///< Why the call failed; empty: it did not, or is not counted.
 };
 
 class EngineRun {
@@ -48,8 +48,8 @@ class EngineRun {
   EngineRun(const EngineRun&) = delete;
   EngineRun& operator=(const EngineRun&) = delete;
 
-  /// Sends no more calls, and waits until all sent calls have ended, or should have. False: some
-  /// have not ended in time.
+  /// Sends no more calls, and waits until all sent calls have ended, for at most their timeout and
+  /// two seconds. False: some calls have not ended.
   bool finish();
 
   /// For `take`: a call of the Drained that it got.

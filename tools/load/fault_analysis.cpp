@@ -14,7 +14,7 @@ constexpr std::int64_t kWindow = 5 * kSecond;
 constexpr std::int64_t kWindowBins = kWindow / kLoadBinNs;
 constexpr std::int64_t kSecondBins = kSecond / kLoadBinNs;
 constexpr double kWithin = 1.2;
-constexpr double kFinest = 1e6;  // In nanoseconds.
+constexpr double kFinest = 1e6;  // The limit is at least this much above the baseline; ns.
 constexpr double kShare = 0.99;
 
 struct Within {

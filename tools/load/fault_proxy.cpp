@@ -174,7 +174,7 @@ class FaultProxy::Loop {
       if (polled_[0].revents != 0) {
         std::uint64_t rings = 0;
         static_cast<void>(!::read(proxy_.bell_, &rings, sizeof rings));
-        continue;  // take_harm() first: the bell rang for a new Harm, or for the end.
+        continue;  // take_harm() first: bell_ says that there is a new Harm, or that the proxy ends.
       }
       std::size_t at = 2;
       for (Connection& connection : connections_) {
@@ -301,7 +301,7 @@ class FaultProxy::Loop {
   const SocketAddress endpoint_;
   Harm harm_;
   std::list<Connection> connections_;
-  std::vector<pollfd> polled_;  // The bell, the listener, and two sockets of each connection.
+  std::vector<pollfd> polled_;  // bell_, the listener, and two sockets of each connection.
 };
 
 absl::StatusOr<std::unique_ptr<FaultProxy>> FaultProxy::start(const std::string& endpoint) {

@@ -29,7 +29,7 @@ struct Harm {
   bool is_reset = false;      ///< Open connections are reset, and new ones at once.
 };
 
-/// When the bytes of one direction may leave.
+/// Computes when the bytes of one direction of a connection may leave the proxy.
 class Pacer {
  public:
   using Clock = std::chrono::steady_clock;

@@ -80,7 +80,7 @@ HttpTransfer::List HttpTransfer::list_of(const std::string& host, const HeaderLi
     }
   }
   if (!cookies.empty()) add("cookie", cookies);
-  // libcurl would add these headers to a request with a body.
+  // Without these two lines libcurl would add these headers to a request with a body.
   append("expect:");
   if (!has(headers_, "content-type")) append("content-type:");
   return list;

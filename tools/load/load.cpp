@@ -56,7 +56,7 @@ using std::chrono::nanoseconds;
 constexpr milliseconds kRound{20};
 // The time from the line "go" to the beginning of the schedule, or more with --start-at.
 constexpr milliseconds kHeadStart{200};
-// Added to the durations that the user asked for.
+// Added to the start timeout and to the call timeout, before a side counts as too late.
 constexpr auto kPatience = std::chrono::seconds(10);
 
 struct Prepared {
@@ -268,7 +268,7 @@ int show_timeline(const LoadOptions& options, const Prepared& prepared) {
 // A process of a side, as its parent sees it.
 class SideProcess {
  public:
-  /// `name`: the process in sentences. `side`: the name of its side.
+  /// `name`: how error texts name the process. `side`: the name of its side.
   static absl::StatusOr<SideProcess> start(SidePlan plan, std::string side, std::string name) {
     auto result = ResultFile::make(side);
     if (!result.ok()) return result.status();

@@ -150,11 +150,11 @@ class OpenLoop {
 
   /// The taker: passes the call to drain().
   void record(const EndedCall& ended);
-  /// The taker: the call has ended. It is the last of a call's functions: the engine may be
-  /// destroyed afterwards.
+  /// The taker: the call has ended. leave() is called last for a call: the engine may be destroyed
+  /// afterwards.
   void leave(bool is_closed_loop);
 
-  /// A time as EndedCall has it.
+  /// The nanoseconds from the beginning of the measured part until `time`, as EndedCall has them.
   std::int64_t since_start(Clock::time_point time) const;
 
   /// The jar of a session of this engine.
@@ -180,7 +180,7 @@ class OpenLoop {
   MessageCounts messages_;
   std::string text_;  // The last message of message_of(). Its memory is used again.
 
-  // For drain(). An endpoint or a message that is known already needs no lock.
+  // The names that drain() has not returned yet. A call with known names does not lock mutex_.
   std::mutex mutex_;  // Guards new_endpoints_ and new_messages_.
   std::vector<std::string> new_endpoints_;
   std::vector<std::string> new_messages_;

@@ -69,8 +69,8 @@ absl::StatusOr<const pb::MethodDescriptor*> find_method(const pb::DescriptorPool
   return method;
 }
 
-// protobuf adds a line of the JSON around the error, and a line with a ^ below the place. One line
-// says the same: the message, the byte if only one place of the JSON fits, and the text from there.
+// protobuf adds two lines to its message: a piece of the JSON, and a ^ below the error. Returns one
+// line: the message, the error's byte if the piece occurs once in the JSON, and the text there.
 std::string json_error(absl::string_view message, absl::string_view json) {
   const std::vector<absl::string_view> lines = absl::StrSplit(message, '\n');
   const auto caret = lines.back().find('^');

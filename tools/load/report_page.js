@@ -60,7 +60,8 @@
     return values.length ? [10 ** Math.floor(Math.log10(least)), 10 ** Math.ceil(Math.log10(most * 1.01))] : [1, 10];
   }
 
-  // The number of each act above its line; acts that are close together have their numbers in steps.
+  // Draws a line for each act, with the act's number at the top. Numbers that would overlap are drawn
+  // one below the other.
   function drawFaults(plot) {
     const {ctx, bbox} = plot;
     const scale = devicePixelRatio;

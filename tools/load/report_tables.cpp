@@ -159,7 +159,7 @@ std::string bin_cells(const LoadBin& bin) {
                       latency(bin.max_ns));
 }
 
-// The demo measures no CPU time.
+// The text for 0 is a dash, because the demo measures no CPU time.
 std::string cpu_text(double ns) {
   return ns == 0 ? "–" : latency_text(ns);
 }

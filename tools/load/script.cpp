@@ -208,7 +208,7 @@ absl::Status read_amount(const Json& value, Act& act) {
   return absl::OkStatus();
 }
 
-// Adds the act, and the act that `for` asks for.
+// Adds the act. If it has the key `for`, adds the act that undoes it after that time, too.
 absl::Status add_acts(const Json& value, const Reach& reach, std::vector<Act>& acts) {
   if (!value.is_object() || !value.contains("at"))
     return absl::InvalidArgumentError("expected an object with at and a verb");

@@ -6,9 +6,9 @@
 //   watchers ◀─ NotifyWatcher                  ◀─ ServerReported
 //
 // A valid resource stays in use after a NACK, a deletion, a resource error or the loss of its
-// server. Its watchers are told an ambient error in addition (A88). With the server feature
-// `fail_on_data_errors`, a NACK, a deletion, or a resource error NOT_FOUND or PERMISSION_DENIED
-// removes the resource.
+// server. Its watchers are told an ambient error (A88): an error beside the resource. With the
+// server feature `fail_on_data_errors`, a NACK, a deletion, or a resource error NOT_FOUND or
+// PERMISSION_DENIED removes the resource.
 //
 // The name of a resource selects its authority (A47). All names without an authority belong to one
 // unnamed authority, which has the bootstrap's own servers. An authority uses its first server. It
@@ -139,7 +139,7 @@ class ClientCore {
   // The entries with a running does-not-exist timer. Keys: TimerId::generation of the timer.
   std::map<std::uint64_t, CacheEntry*> waiting_;
 
-  // The time of this step, and its results so far.
+  // The members from here on belong to one step: its time, its input and its results so far.
   WallTime wall_;
   // When the response of this step came; nullopt: the step's event is no response.
   std::optional<Instant> response_at_;

@@ -28,8 +28,8 @@ struct ServerOptions {
   /// A NACK, a deletion, or a resource error NOT_FOUND or PERMISSION_DENIED removes the cached
   /// resource (A88). False: the resource stays in use.
   bool fail_on_data_errors = false;
-  /// The error of a resource that does not come in time is UNAVAILABLE instead of NOT_FOUND, and
-  /// the timeout is twice as long (A88).
+  /// The error of a resource that does not come within its timeout is UNAVAILABLE instead of
+  /// NOT_FOUND, and the timeout is twice as long (A88).
   bool resource_timer_is_transient_error = false;
   /// Resources of this server may set the authority of calls (A81). True for a server with the
   /// feature trusted_xds_server, and for a resource file.

@@ -9,7 +9,7 @@
 //   C2  A resource without a value and without an error is awaited.
 //   C3  Keys are canonical (resource_name.hpp): all spellings of one name share an entry.
 //   C4  The time to visit the resources of one authority grows with their number. The time to count
-//       resources grows with the number of changes, not of resources.
+//       resources grows with the number of changes, not with the number of resources.
 
 #pragma once
 

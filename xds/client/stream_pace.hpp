@@ -6,7 +6,7 @@
 //
 //   the stream ended               the next stream is opened
 //   without a response             after the back-off of failures, reset by a response     (A57)
-//   answered, but within `lasting` after a second back-off, reset only by an answered
+//   answered, but within `lasting` after another back-off, reset only by an answered
 //   of its opening, or refused     stream that lasts
 //   answered, later                at once
 //

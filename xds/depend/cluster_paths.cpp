@@ -78,7 +78,7 @@ class ClusterPaths::Walk {
 
 ClusterPaths::ClusterPaths(const ClusterName& root, ClusterLookup lookup) {
   place_of(root, 1);
-  // expand() appends nodes of the next level.
+  // expand() appends nodes of the next level to nodes_, so this loop visits them, too.
   for (Place place = 0; place < nodes_.size(); ++place) {
     if (nodes_[place].level <= kMaxClusterDepth) expand(place, lookup);
   }

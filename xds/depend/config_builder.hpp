@@ -45,8 +45,8 @@ inline constexpr std::size_t kMaxLeafNotes = 3;
 
 struct BuiltConfig {
   XdsConfig config;
-  /// The ambient errors of the named and referenced clusters that have a value. They become
-  /// ResolutionNotes::clusters.
+  /// The ambient errors (A88) of clusters that have a value, and that routes name or running calls
+  /// refer to. They become ResolutionNotes::clusters.
   std::map<ClusterName, std::string> notes;
 };
 

@@ -170,7 +170,7 @@ void DependencyManager::refresh(Changed changed) {
   if (changed == Changed::kGraph) follow(to_come);
 
   if (emitted_ != nullptr) return settle_soon();
-  // While no configuration is emitted, every watched resource is needed.
+  // While none is emitted, the next configuration needs an answer for every watched resource.
   const auto* routes = std::get_if<Routes>(&to_come);
   if (routes != nullptr && known_.all_answered()) try_emit(*routes, target_note());
 }

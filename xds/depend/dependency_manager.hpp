@@ -87,7 +87,7 @@ class DependencyManager {
                          const std::shared_ptr<const RouteConfig>& route_config) const;
   std::string no_virtual_host(const RouteConfig& route_config, const std::string& listener) const;
   bool is_revoked(const absl::Status& route_error) const;
-  /// The ambient errors of the listener and of the route configuration.
+  /// The ambient errors (A88) of the listener and of the route configuration, joined by "; ".
   std::string target_note() const;
 
   void refresh(Changed changed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LrsSession — the load reports to one server: one stream, re-opened while a cluster in use has its
-// load reported there.
+// load reported to that server.
 //
 //   load_reporter ─▶ LoadReportsWanted, bytes, LoadRead ─▶ [LrsSession]
 //   load_reporter ◀─ bytes, ReadLoad, SettleLoad ◀───────────────┘
@@ -27,8 +27,8 @@
 //       counts of the longer time, and its interval says so.
 //   R4  A reading is a copy of the counts since the last settled reading. It is settled, and its
 //       counts are not reported again, when the transport has written its report. There is no
-//       answer to a report, so "written" is the best that can be known. A stream that ends before
-//       leaves the reading unsettled, and the next report of the next stream has its counts.
+//       answer to a report, so "written" is the best that can be known. If the stream ends before
+//       that, the next report of the next stream has the counts of the unsettled reading.
 //   R5  While a cluster is in use, a report without counts is sent once after a report with counts,
 //       or as the first report of a stream. Further reports without counts are not sent.
 //   R6  Streams are opened as far apart as those of ADS (StreamPace).

@@ -110,7 +110,7 @@ AggregateDiscovery parse_aggregate(const ClusterProto::CustomClusterType& proto,
 
 }  // namespace
 
-// `type` is read before `cluster_type` (A37-48).
+// If `type` is EDS or LOGICAL_DNS, `cluster_type` is not read (A37-48).
 void parse_discovery(const ClusterProto& proto, Cluster& cluster, const Field& top) {
   if (proto.has_type() && proto.type() == ClusterProto::EDS) {
     cluster.discovery = parse_eds(proto, top);

@@ -122,7 +122,7 @@ HealthCheck::Tcp parse_tcp(const CheckProto::TcpHealthCheck& proto, const Field&
 HealthCheck::Grpc parse_grpc(const CheckProto::GrpcHealthCheck& proto, const Field& field) {
   require_name_length(proto.service_name(), field.at("service_name"));
   require_name_length(proto.authority(), field.at("authority"));
-  // gRPC does not send other characters in an authority.
+  // gRPC sends only printable ASCII in an authority.
   if (!is_header_value("", proto.authority())) {
     field.at("authority")
         .add(absl::StrCat("must be printable ASCII, found ", in_quotes(proto.authority())));

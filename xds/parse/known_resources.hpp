@@ -7,8 +7,9 @@
 //                  ─▶ keep(response)
 //
 // A response often has all requested resources of its type, though only one of a thousand has
-// changed. Equal bytes mean an equal resource. An unchanged resource is therefore weighed and
-// looked up, but not parsed. Code that uses the parsed resource recognises it by its pointer.
+// changed. Equal bytes mean an equal resource. The memory of an unchanged resource is
+// estimated, but the resource is not parsed again. Code that uses the resource recognises it by its
+// pointer.
 //
 // Invariants
 //   R1  Only valid resources are kept. An invalid resource is parsed again, and its error is
@@ -16,7 +17,7 @@
 //   R2  For each type, only the resources of the last response are kept, so the memory is that of
 //       one response.
 //
-// It is a plain value. Each ADS session has its own, because sessions differ in options and server.
+// Each ADS session has a KnownResources of its own, because sessions differ in options and server.
 
 #pragma once
 
@@ -51,7 +52,7 @@ class KnownResources {
  private:
   struct OfType {
     std::vector<ReceivedResource> resources;
-    /// The place of each resource. Keys: the resources' bytes.
+    /// The index of each resource in `resources`. Keys: the resources' bytes.
     absl::flat_hash_map<absl::string_view, std::size_t> places;
     RegexBudget::Patterns patterns;
   };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ParseOptions — the inputs of parsing beside the bytes: environment variables, the features of the
-// runtime, the bootstrap, and the limits. They are made anew for each response, because gRPC also
-// reads its environment each time.
+// runtime, the bootstrap, and the limits. For each response the options are made anew, because gRPC
+// also reads its environment each time.
 //
 //   environment ─▶ [parse_options_from] ─▶ ParseOptions ─▶ ResponseParser, parse_resource
 //
@@ -77,7 +77,7 @@ struct ParseOptions {
   /// budget. Set by the parser.
   RegexBudget* regexes = nullptr;
   /// Set to true when the runtime ends. Parsing then stops as soon as it can, without a usable
-  /// result. It never becomes false again. Null: parsing is never abandoned.
+  /// result. The flag never becomes false again. Null: parsing is never abandoned.
   std::shared_ptr<const std::atomic<bool>> abandoned;
 
   /// The LB policy of an aggregate is read, and replaces the policies of its leaves (A75-8). This

@@ -91,7 +91,7 @@ HeaderMatcher parse_header(const HeaderProto& proto, const Field& field) {
 
 }  // namespace
 
-// "/service/method" has two parts, and neither is empty.
+// The path of a gRPC call, "/service/method", has two parts, and neither is empty.
 bool can_match_grpc(const MatchProto& proto) {
   const bool is_prefix = proto.path_specifier_case() == MatchProto::kPrefix;
   if (!is_prefix && proto.path_specifier_case() != MatchProto::kPath) return true;

@@ -5,8 +5,8 @@
 //
 //   xds/parse/<resource> ─▶ [well_known] ─▶ value, or an error at the field
 //
-// Each parser takes the Field of its value, so that errors name it. It returns a value that must be
-// used only if no error was added.
+// Each parser takes the Field of its value, so that errors name the field. The caller must use the
+// returned value only if no error was added.
 //
 // Source: gRFC A75 (Duration, "as with all Duration fields"), A27 (ConfigSource), A28 (fractions),
 // A63 (string matchers).
@@ -37,8 +37,8 @@ namespace signalbox::xds {
 /// meanwhile (decision 31).
 [[nodiscard]] bool decode(absl::string_view bytes, ::google::protobuf::Message& message);
 
-/// As above, for a message inside a resource. A failure adds an error at `field`, and so does a
-/// message beyond max_decoded_memory.
+/// Decodes a message inside a resource. False, with an error at `field`: the bytes are malformed,
+/// or the message would take more than max_decoded_memory.
 [[nodiscard]] bool decode(absl::string_view bytes,
                           ::google::protobuf::Message& message,
                           const Field& field);
@@ -68,7 +68,7 @@ Duration parse_duration(const ::google::protobuf::Duration& proto, const Field& 
 /// A fraction in parts per million, at most a million.
 std::uint32_t parse_fraction(const envoy::type::v3::FractionalPercent& proto, const Field& field);
 
-/// The config source must be ADS or self, the source of the resource that has it (A27).
+/// Adds an error if the config source is neither ads nor self (A27). self: the resource's sender.
 void require_ads(const envoy::config::core::v3::ConfigSource& source, const Field& field);
 
 /// An enum value for an error message: its name, or its number if it has no name. Enums are open,
