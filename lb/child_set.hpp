@@ -41,16 +41,17 @@ struct Child {
   ConnectivityState state = ConnectivityState::kConnecting;
   absl::Status status;
   PickerPtr picker;
-  /// The state that aggregate() uses. TRANSIENT_FAILURE lasts in it until the child is READY, or
-  /// until the first report of another policy. So the aggregated state does not flap while a failed
-  /// child tries to connect.
+  /// The state that aggregate() uses. After TRANSIENT_FAILURE it stays until the child is READY, or
+  /// until the first report of a policy that has replaced the child's. So the aggregated state does
+  /// not flap while a failed child tries to connect.
   ConnectivityState lasting_state = ConnectivityState::kConnecting;
   LbConfigPtr config;
   EndpointsPtr endpoints;
   HostReportPtr hosts = nullptr;  ///< Null: the child has not reported how many endpoints are fit.
   /// `state` before the last report.
   ConnectivityState state_before = ConnectivityState::kConnecting;
-  /// C4: `state` and `picker` are those of the old policy, which still serves.
+  /// True: the child's old policy still serves while its new policy starts (C4). `state` and
+  /// `picker` are those of the old policy.
   bool replacing = false;
 };
 

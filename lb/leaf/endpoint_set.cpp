@@ -243,9 +243,9 @@ void EndpointSet::hear(Entry& entry, const SubchannelStateChanged& event, LbEffe
   changes_.stale |= entry.connection.get() == before;
 }
 
-// Runs `action` on one endpoint's PickFirst, and applies the effects that it wants. Endpoints with
-// a common address share one subchannel: only the first user acquires it, and only the last
-// releases it. A later user's PickFirst gets the last report of the address at once.
+// Runs `action` on one endpoint's PickFirst, and applies the effects that `action` returns in its
+// argument. Endpoints with a common address share one subchannel: only the first endpoint acquires
+// it, and only the last releases it. A later endpoint's PickFirst gets its last report at once.
 void EndpointSet::drive(Entry& entry,
                         LbEffects& effects,
                         absl::FunctionRef<void(LbEffects&)> action) {
@@ -272,7 +272,7 @@ void EndpointSet::drive(Entry& entry,
     hear(entry, event, effects);
 }
 
-// Removes the entry from the users of an address. True: it was the last user.
+// Removes `entry` from the endpoints that hold the address. True: no endpoint holds it any more.
 bool EndpointSet::drop_user(const Address& address, Entry& entry) {
   const auto found = held_.find(address);
   SIGNALBOX_INVARIANT(found != held_.end(), "an endpoint releases what it holds");

@@ -39,7 +39,7 @@ class InFlight final : public CallTracker {
 // Draws endpoints by weight, in slow start.
 class WeightedDraw {
  public:
-  // `factors`: as of Warmth::factors(); empty: all endpoints weigh alike.
+  // `factors`: Warmth::factors(), one for each READY endpoint; empty: all endpoints weigh alike.
   explicit WeightedDraw(const std::vector<double>& factors) {
     weights_.reserve(factors.size());
     ends_.reserve(factors.size());

@@ -25,7 +25,7 @@ constexpr std::uint32_t kMostSlots = 256;
 class MaglevPicker final : public Picker {
  public:
   // The items of `table` are `members`, in the same order. Precondition: at least one member that
-  // counts is READY.
+  // counts (EndpointSet::let_count()) is READY.
   MaglevPicker(TablePtr table, const EndpointSet& members)
       : table_(std::move(table)), ready_(members.ready()) {
     places_.reserve(members.size());
@@ -111,7 +111,7 @@ class Maglev final : public Petiole {
     return true;
   }
 
-  // Makes a new table only if the list or the size has changed (I1).
+  // Makes a new table only if the list of endpoints or the table's size has changed (I1).
   void endpoints_taken(const ConfigUpdated& update, const EndpointSet::Changes& changes) override {
     if (table_ != nullptr && !changes.list) return;
     table_ = std::make_shared<const MaglevTable>(

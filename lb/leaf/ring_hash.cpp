@@ -31,7 +31,7 @@ class RingHash final : public Petiole {
     return is_new;
   }
 
-  // Makes a new ring only if the list or the sizes have changed (I2).
+  // Makes a new ring only if the list of endpoints or the ring's size limits have changed (I2).
   void endpoints_taken(const ConfigUpdated& update, const EndpointSet::Changes& changes) override {
     if (ring_ != nullptr && !changes.list) return;
     const auto items = hash_items(
@@ -50,7 +50,7 @@ class RingHash final : public Petiole {
     return Petiole::need_of(changes);
   }
 
-  // The rules of I1, in order; the first that applies decides.
+  // The policy's state: the first rule that fits decides (ring_hash.hpp, I1).
   ConnectivityState state() const override {
     const std::size_t failed = endpoints().count(ConnectivityState::kTransientFailure);
     if (endpoints().count(ConnectivityState::kReady) > 0) return ConnectivityState::kReady;

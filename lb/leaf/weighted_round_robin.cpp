@@ -125,8 +125,8 @@ class WeightedRoundRobin final : public Petiole {
     return true;
   }
 
-  // Orders the streams of load reports: of all READY endpoints, or of none if the rules take the
-  // reports of calls. make_picker() has begun the blackouts of new connections before.
+  // Asks for streams of load reports (WatchLoad): of all READY endpoints, or of none if the rules
+  // take the reports of calls. make_picker() has begun the blackouts of new connections before.
   void published(LbEffects& effects) override {
     WatchLoad wanted;
     if ((*rules_)->streamed) {

@@ -111,7 +111,8 @@ class SubchannelMapCore {
   /// The number of subchannels.
   std::size_t size() const { return entries_.size(); }
 
-  /// How many holders are known, by path: present ones and those that ended lately.
+  /// The number of records of holders (Party): of those that run, and of those that have ended and
+  /// are not forgotten yet.
   std::size_t remembered_holders() const { return parties_.size(); }
 
  private:

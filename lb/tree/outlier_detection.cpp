@@ -126,7 +126,8 @@ class OutlierDetectionPolicy final : public PassThrough {
   // --- the sweep: judging all endpoints ---
 
   void sweep(Instant now, LbEffects& effects) {
-    // The child may not have reported since the last sweep (D3).
+    // Publishes the last sweep's ejections for explanations, if the child has not reported since
+    // that sweep (D3).
     publish(effects);
     const auto draw = [&] { return draw_below(seed_, Salt::kEndpoint, 100, ++draws_); };
     const auto detections = detect_outliers(*config_.settings, endpoints_.tally(), draw);
@@ -178,7 +179,8 @@ class OutlierDetectionPolicy final : public PassThrough {
     return picker_;
   }
 
-  /// True: ejections_ is not what picker_ shows.
+  /// Makes ejections_ anew if it may be old. Returns whether it has changed, so that a new picker_
+  /// must show it.
   bool renew_ejections() {
     if (!std::exchange(ejections_are_old_, false)) return false;
     Ejections present{config_.cluster, endpoints_.ejected(*config_.settings)};
