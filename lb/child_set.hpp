@@ -141,7 +141,7 @@ class ChildSet {
     std::optional<ChildStateChanged> incoming;
     bool fresh = false;       ///< The newest policy serves, but has not reported yet.
     Generation sent = 0;      ///< The newest generation that the child was sent.
-    Generation answered = 0;  ///< The newest generation that it answered, or need not answer.
+    Generation answered = 0;  ///< The newest one that the child answered, or need not answer.
     bool dead = false;
   };
 

@@ -116,7 +116,7 @@ void EndpointSet::take_in(const LocalityPtr& locality,
                           LbEffects& effects) {
   Entry* const expected = place.next(endpoint);
   Entry& entry = expected != nullptr ? *expected : entry_of(endpoint);
-  if (std::exchange(entry.named_in, list_) == list_) return;  // The list has it twice.
+  if (std::exchange(entry.named_in, list_) == list_) return;  // The list has the endpoint twice.
   order_.push_back(&entry);
   adopt(entry, locality, endpoint, effects);
   tally(entry);

@@ -162,8 +162,8 @@ class LeastRequestPicker final : public Picker {
     });
   }
 
-  // Draws one endpoint. If the call (a retry) was sent to it before, takes the next one to which
-  // it was not sent, if there is one.
+  // Draws one endpoint. If the call is a retry and was sent to that endpoint before, takes the next
+  // endpoint to which the call was not sent, if there is one.
   template <bool kWeighs>
   std::size_t sample(const PickArgs& args, std::uint64_t step) const {
     std::size_t drawn = 0;

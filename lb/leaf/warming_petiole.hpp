@@ -41,7 +41,7 @@ class WarmingPetiole : public Petiole {
 
   std::optional<SlowStart> rules_;
   Warmth warmth_;  // Of the last picker of READY endpoints.
-  Warmth next_;    // The timer's, until the picker that the timer wants is made.
+  Warmth next_;    // Computed by the timer, for the next picker; empty: none was.
   std::uint64_t timer_ = 0;
   bool is_timed_ = false;
 };

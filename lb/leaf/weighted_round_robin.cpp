@@ -155,7 +155,7 @@ class WeightedRoundRobin final : public Petiole {
   // the policy's actor uses it.
   const std::shared_ptr<WeightRulesPtr> rules_;
   StrideScheduler scheduler_;
-  WatchLoad watched_;  // The last order. Its connections live no longer than those of the picker.
+  WatchLoad watched_;  // The last one sent. Its connections live no longer than the picker's.
   absl::flat_hash_map<const EndpointWeight*, std::weak_ptr<const Connection>> connections_;
   std::uint64_t edition_ = 0;
   std::uint64_t timer_ = 0;

@@ -14,7 +14,7 @@
 namespace signalbox::lb {
 namespace {
 
-// A retry token, counted in thousandths: A6 has three decimal places.
+// A retry token, counted in thousandths: A6 gives numbers of tokens three decimal places.
 constexpr std::int64_t kToken = 1000;
 
 std::int64_t thousandths(double tokens) {

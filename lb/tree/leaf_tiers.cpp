@@ -331,7 +331,7 @@ class LeafTiers final : public Policy {
   PanicLocalities panic_;
   PendingUpdate update_;
   std::set<ChildName> running_;  ///< The names of children_.
-  Retention retention_;          ///< Stops children of unwanted tiers after a while.
+  Retention retention_;          ///< Stops children of unwanted tiers after kPriorityRetention.
   Listed listed_;
   bool is_listed_ = false;  ///< A configuration has taken effect.
   HostReportPtr hosts_;

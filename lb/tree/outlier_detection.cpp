@@ -198,7 +198,7 @@ class OutlierDetectionPolicy final : public PassThrough {
   Instant timer_started_{};
   std::uint64_t timers_ = 0;
   bool ejections_are_old_ = true;  ///< The endpoints or settings changed since ejections_ was made.
-  EjectionsPtr ejections_;         ///< Those of picker_.
+  EjectionsPtr ejections_;         ///< The ejections that picker_ shows.
   PickerPtr wrapped_;              ///< The child's picker that picker_ asks.
   PickerPtr picker_;
 };
