@@ -45,11 +45,12 @@ class FilterCall {
   /// The cluster that the call goes to so far.
   virtual const ClusterName& cluster() const = 0;
 
-  /// Whether the route names more than one cluster.
+  /// Whether more than one entry of the route's clusters can get calls. An entry of weight 0 can
+  /// get calls only if the listener has a stateful_session filter.
   virtual bool has_choice() const = 0;
 
-  /// Sends the call to another cluster of the route. Returns false, and changes nothing, when the
-  /// route does not name `cluster`.
+  /// Sends the call to another cluster of the route. Returns false, and changes nothing, when no
+  /// entry that can get calls names `cluster`.
   virtual bool send_to(absl::string_view cluster) = 0;
 
   /// Lets the call wait before any part of it is sent. A negative `duration` counts as 0. `hold`

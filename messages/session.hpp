@@ -85,7 +85,7 @@ class SessionMark {
     at_.store(at, std::memory_order_relaxed);
   }
 
-  /// Whether a session has sent a call to the endpoint later than `then`.
+  /// Whether a session has sent a call to the endpoint later than `then`, to within kGrain.
   bool used_after(Instant then) const {
     const std::int64_t at = at_.load(std::memory_order_relaxed);
     return at != kNever && at > then.time_since_epoch().count();

@@ -263,8 +263,8 @@ struct ClusterFamilies {
   }
 
  private:
-  // Exports the metrics of sessions for a cluster that has sessions, zeros included. Most clusters
-  // have none.
+  // Exports the counts of session picks and cookies, zeros included. Precondition: one of them is
+  // not zero; most clusters have no sessions.
   void add_sessions(const std::string& cluster,
                     const std::string& aggregate,
                     const CallCounts& sum) {

@@ -5,8 +5,8 @@
 //   --lb-policy NAME, --http-filter TYPE ─▶ [stand-in] ─▶ RuntimeOptions
 //
 // The command does not have the program's code, so it cannot know that code's decisions. The
-// stand-in for a policy is round_robin. The stand-in for a filter lets every call pass. An
-// explanation has a step for each stand-in that the call reaches, which says so.
+// stand-in for a policy is round_robin. The stand-in for a filter lets every call pass. For each
+// stand-in that a call reaches, the explanation says that the code's decision is not known.
 
 #pragma once
 

@@ -23,7 +23,7 @@ namespace signalbox::xds {
 /// INVALID_ARGUMENT: the request has node_matchers; a client knows only its own node.
 absl::Status check(const envoy::service::status::v3::ClientStatusRequest& request);
 
-/// Precondition: check() accepts the request.
+/// Precondition: check(request) is OK.
 envoy::service::status::v3::ClientStatusResponse client_status(
     const ResourceDump& dump, const envoy::service::status::v3::ClientStatusRequest& request);
 

@@ -26,7 +26,7 @@ struct Keeper : grpc_completion_queue_functor {
 
   static void run(grpc_completion_queue_functor* functor, int changed) {
     std::unique_ptr<Keeper> self(static_cast<Keeper*>(functor));
-    // The channel was IDLE for kLongestIdle: it does not connect.
+    // The channel stayed IDLE for kLongestIdle, so no attempt to connect is expected any more.
     const bool is_asleep = changed == 0;
     if (!is_asleep) keep(std::move(self));
   }

@@ -36,7 +36,7 @@ Instant now() {
   return std::chrono::steady_clock::now();
 }
 
-/// The stream of one connection, with its listeners.
+/// The stream of load reports of one connection, and the listeners that get the reports.
 class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
  public:
   EndpointStream(const GrpcConnection& connection, OptionsPtr options)

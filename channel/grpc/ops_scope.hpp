@@ -64,8 +64,8 @@ class OpsScope {
 /// function, and so does RetriedCall for a batch of its own, which runs no interceptor.
 [[gnu::hot]] void release_held_queue();
 
-/// Makes interceptors that call release_held_queue(). They run before the application's
-/// interceptors.
+/// Makes interceptors that call release_held_queue(). They come first in a channel's list, so the
+/// hold (see OpsScope) is released before the application's interceptors get the batch.
 std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface> queue_releaser();
 
 }  // namespace signalbox::channel

@@ -111,7 +111,8 @@ class Maglev final : public Petiole {
     return true;
   }
 
-  // Makes a new table only if the list of endpoints or the table's size has changed (I1).
+  // Makes a new table only if the list, a field of an endpoint or locality, or the size has changed
+  // (I1 of maglev.hpp).
   void endpoints_taken(const ConfigUpdated& update, const EndpointSet::Changes& changes) override {
     if (table_ != nullptr && !changes.list) return;
     table_ = std::make_shared<const MaglevTable>(

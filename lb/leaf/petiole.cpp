@@ -130,7 +130,7 @@ ConnectivityState Petiole::state() const {
   return ConnectivityState::kTransientFailure;
 }
 
-// Publishes a change of state at once (I1).
+// Publishes the first state, and each change of state, at once (I1 of petiole.hpp).
 void Petiole::publish_edge(LbEffects& effects) {
   if (generation_ == 0) return;
   if (!published_ || published_->state != state()) publish(effects);

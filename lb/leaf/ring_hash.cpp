@@ -31,7 +31,8 @@ class RingHash final : public Petiole {
     return is_new;
   }
 
-  // Makes a new ring only if the list of endpoints or the ring's size limits have changed (I2).
+  // Makes a new ring only if the list, a field of an endpoint or locality, or the sizes have changed
+  // (I2 of ring_hash.hpp).
   void endpoints_taken(const ConfigUpdated& update, const EndpointSet::Changes& changes) override {
     if (ring_ != nullptr && !changes.list) return;
     const auto items = hash_items(

@@ -72,7 +72,7 @@ struct Selection {
   bool auto_host_rewrite = false;
   const RetryRules* retry = nullptr;     ///< Owned by the selector; null: no retries.
   const FilterChain* filters = nullptr;  ///< Null: the call passes no filter.
-  /// All clusters of the route. Filters may choose another one of them.
+  /// The clusters of the route that can get calls. Filters may choose another one of them.
   std::span<const RouteCluster> choices = {};
 };
 

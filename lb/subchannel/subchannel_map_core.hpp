@@ -111,8 +111,7 @@ class SubchannelMapCore {
   /// The number of subchannels.
   std::size_t size() const { return entries_.size(); }
 
-  /// The number of records of holders (Party): of those that run, and of those that have ended and
-  /// are not forgotten yet.
+  /// How many holders have a record (Party): those that run, and ended ones not yet forgotten.
   std::size_t remembered_holders() const { return parties_.size(); }
 
  private:

@@ -33,12 +33,12 @@ struct PriorityChild {
 
 struct PriorityChoice {
   std::size_t index = 0;
-  /// How many priorities, from the highest, were examined. All of them must be started.
+  /// How many priorities, from the highest, must be started: those up to the chosen one, or all.
   std::size_t considered = 0;
   /// The chosen priority is usable, so the priorities below its standbys are not needed, and can
   /// be deactivated.
   bool deactivate_lower = false;
-  /// How many priorities after the examined ones must be started as standbys.
+  /// How many priorities after the `considered` ones must be started as standbys.
   std::size_t standbys = 0;
 };
 

@@ -30,7 +30,7 @@ namespace signalbox {
 using DurationBounds = std::span<const Duration>;
 
 /// The bounds of latencies unless the program asks for gRPC's. They are few, because each bound is
-/// one more time series for every cluster in the metrics.
+/// one more time series for each cluster with measured calls.
 inline constexpr std::array<Duration, 14> kLatencyBounds{std::chrono::microseconds(500),
                                                          std::chrono::milliseconds(1),
                                                          std::chrono::microseconds(2'500),

@@ -51,7 +51,8 @@ class Client {
 
   void spoil() const { folder_.write("key.pem", "garbage"); }
 
-  // `explaining`, if set, takes the place of the credentials that explain a refusal.
+  // `explaining`, if set, replaces ConnectionCredentials::explaining: the credentials of the second
+  // connection, which finds out why the server's certificate was refused.
   void connect_to(const std::string& address,
                   const std::shared_ptr<grpc::ChannelCredentials>& explaining = nullptr) {
     actors::GrpcAdsOptions options;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The error text of a call when the configuration leads nowhere, the control plane cannot be
-// reached or is wrong, or its data are invalid or too long; and the recovery.
+// The error text of a call when the configuration leads nowhere, the endpoints refuse, the control
+// plane cannot be reached or is wrong, or its data are invalid or too long; and the recovery.
 #include <algorithm>
 #include <optional>
 

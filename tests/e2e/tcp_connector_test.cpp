@@ -134,9 +134,9 @@ TEST_CASE("tcp_connector: who closes at once is not connected to again at once",
   CHECK(std::chrono::steady_clock::now() - begun >= TcpConnector::kStood);
 }
 
-// The first callback blocks the connector's thread while two more connections are made. The second
-// callback abandons the third attempt. The thread has the third attempt's event by then, and must
-// drop it.
+// The first callback blocks the connector's thread while two more attempts are requested. Then the
+// thread begins both attempts, and gets the events of both together. The second callback abandons
+// the third attempt, so the thread must drop the third attempt's event.
 TEST_CASE("tcp_connector: an attempt that was given up is not heard of", "[io][tcp]") {
   Graveyard graveyard;
   Record given_up;

@@ -21,8 +21,8 @@ namespace signalbox::sim {
 
 struct ColdStart {
   std::uint64_t requests = 0;
-  /// The time from the opening of the first channel until no call waited for its pick. It is
-  /// measured in steps of 100 ms.
+  /// The time from the opening of the first channel until no call waited for its pick, in steps of
+  /// 100 ms. If calls still wait after two minutes, the measurement ends.
   Duration until_last_call{};
   std::vector<std::string> broken;  ///< The broken invariants; empty: all held.
 };

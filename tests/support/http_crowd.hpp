@@ -22,7 +22,7 @@
 
 namespace signalbox::channel {
 
-/// How the requests of a crowd ended. A connection may also be closed without an answer.
+/// How the requests of a crowd ended. A connection closed without an answer is in no count.
 struct CrowdEnds {
   std::size_t clients = 0;
   std::atomic<std::size_t> served{0};

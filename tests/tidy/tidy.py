@@ -7,9 +7,9 @@ take a few seconds.
                          ├─▶ documents: documents.py ────────────────────────────────────────▲
                          └─▶ requirements: conformance.py ───────────────────────────────────▲
 
-The checked files are those that git tracks, and new ones that it does not ignore. Without git, all
-files are checked except those in build folders. Exit status: 0 no violation, 1 violations, 2 the
-rules cannot be read.
+The checked files are the text files that git tracks, and new ones that it does not ignore. Without
+git, all text files are checked except those in .git, __pycache__ and build folders. Exit status: 0
+no violation, 1 violations, 2 the rules cannot be read.
 """
 
 import argparse

@@ -19,10 +19,11 @@
 
 namespace signalbox::xds {
 
-/// The endpoint's hash key; empty: there is none.
+/// The endpoint's hash key. Empty: it has none, or ParseOptions::endpoint_hash_key is false.
 std::string hash_key_of(const envoy::config::core::v3::Metadata& proto, const Field& field);
 
-/// Adds an error if the address of a proxy is invalid. `field` is the metadata.
+/// Adds an error if the address of a proxy is invalid and ParseOptions::http_connect is true.
+/// `field` is the metadata.
 void check_http_proxy(const envoy::config::core::v3::Metadata& proto, const Field& field);
 
 }  // namespace signalbox::xds

@@ -273,11 +273,12 @@ struct RuntimeOptions {
   /// as in gRPC: a retry is picked like a new call, unless its route's retry policy says otherwise
   /// (retry_host_predicate: previous_hosts).
   bool retry_elsewhere = true;
-  /// Stops the retries of a target while too many of its calls fail (gRFC A6). A failure takes a
-  /// token if the route's policy retries its code, or if the server asks not to retry. A success
-  /// gives `token_ratio` of a token back. While half of the tokens or more are gone, no call is
-  /// retried, except calls that no server has processed. Unset: no throttling, as in gRPC without a
-  /// service config; xDS has no field for it.
+  /// Stops the retries of a target while too many of its calls fail (gRFC A6). A failed attempt
+  /// takes a token if the route's policy retries its code, or if the server asks not to retry. A
+  /// success gives `token_ratio` of a token back. While half of the tokens or more are gone, there
+  /// are no retries. Exception: attempts that reached no server, and the first attempt of a call
+  /// that a server refused unprocessed, take no token and are not throttled. Unset: no throttling,
+  /// as in gRPC without a service config; xDS has no field for it.
   std::optional<RetryThrottling> retry_throttling;
 
   /// With kTcp and kAssumed, every call on a channel() fails, and channel_credentials and
