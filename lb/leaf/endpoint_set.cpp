@@ -206,7 +206,8 @@ void EndpointSet::connect(Entry& entry, LbEffects& effects) {
   if (entry.first.has_value())
     return drive(entry, effects, [&](LbEffects& wants) { entry.first->exit_idle(wants); });
   // Only leaf_tiers marks endpoints of a list UNHEALTHY: all of them, when the priority is in
-  // panic. They are used whatever outlier detection and health checks find (I3).
+  // panic. They are used whatever outlier detection and health checks find (I3 of
+  // endpoint_set.hpp).
   const bool in_panic = entry.endpoint->health == HealthStatus::kUnhealthy;
   entry.first.emplace(connects_ == Connects::kAtOnce ? PickFirst::WhenLost::kReconnect
                                                      : PickFirst::WhenLost::kGoIdle,

@@ -170,7 +170,7 @@ bool Petiole::is_miscounted() const {
 }
 
 // Whether the new HostReport must be published now, with the last picker. If only more endpoints
-// are fit, it waits for the picker that includes them (I3).
+// are fit, it waits for the picker that includes them (I3 of petiole.hpp).
 bool Petiole::owes_hosts() const {
   if (!is_miscounted()) return false;
   const PriorityHosts& said = published_->hosts->priorities.front();

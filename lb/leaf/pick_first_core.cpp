@@ -176,7 +176,8 @@ void PickFirst::take_turns(Connecting& connecting, LbEffects& effects) {
       continue;
     }
     const bool is_under_way = attempt.state == ConnectivityState::kConnecting;
-    // An attempt that was begun in an earlier pass runs on, and its delay is not restarted (I4).
+    // An attempt that was begun in an earlier pass runs on, and its delay is not restarted (I4 of
+    // pick_first_core.hpp).
     if (std::exchange(attempt.begun, true) && is_under_way) {
       if (connecting.timed.has_value()) return;
       continue;

@@ -84,8 +84,8 @@ class WeightedRoundRobin final : public Petiole {
                               draw(context().seed, Salt::kEndpoint, ++edition_));
   }
 
-  // Begins the blackout of each endpoint with a new connection (I2). A weak_ptr identifies the
-  // earlier connection without keeping it alive.
+  // Begins the blackout of each endpoint with a new connection (I2 of weighted_round_robin.hpp). A
+  // weak_ptr identifies the earlier connection without keeping it alive.
   void begin_blackouts() {
     std::vector<std::pair<const EndpointWeight*, std::weak_ptr<const Connection>>> connected;
     for (std::size_t at = 0; at < endpoints().size(); ++at) {
@@ -116,7 +116,7 @@ class WeightedRoundRobin final : public Petiole {
   }
 
   // The timer of weight_update_period: requests a picker only if the scaled weights have changed
-  // (I3).
+  // (I3 of weighted_round_robin.hpp).
   bool fire(const TimerId& timer) override {
     if (timer.name != kTimerName) return false;
     if (timer.generation != timer_ || !std::exchange(is_timed_, false)) return true;

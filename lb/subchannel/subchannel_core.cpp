@@ -12,7 +12,8 @@
 namespace signalbox::lb {
 
 // The handlers ignore events that do not fit the state. Such an event is no error: for example, the
-// result of an abandoned attempt may come late. A connection from such an attempt is dropped (B3).
+// result of an abandoned attempt may come late. A connection from such an attempt is dropped (B3 of
+// subchannel_core.hpp).
 
 SubchannelEffects SubchannelCore::step(const SubchannelEvent& event, Instant now) {
   SubchannelEffects effects;

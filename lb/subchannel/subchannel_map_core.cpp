@@ -181,8 +181,8 @@ void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& effect
 void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffects& effects) {
   if (event.generation < started_) return;
   started_ = event.generation;
-  // Only new subchannels get the new settings. Existing ones keep theirs, except for TLS (I7) and
-  // health checks (I10).
+  // Only new subchannels get the new settings. Existing ones keep theirs, except for TLS and health
+  // checks (I7 and I10 of subchannel_map_core.hpp).
   const SubchannelSettings before = std::exchange(settings_, event.settings);
   record_priorities(event.endpoints);
   if (!same_tls(before.tls, settings_.tls)) replace_all(effects);
@@ -456,9 +456,10 @@ std::vector<Address> SubchannelMapCore::addresses() const {
   return all;
 }
 
-// Replaces every subchannel by an IDLE one (I7). Holders get an IDLE report, as if the server had
-// closed the connection, even if the subchannel was IDLE before. A request to connect that was on
-// its way to the old subchannel is lost, and the report makes the holder repeat it.
+// Replaces every subchannel by an IDLE one (I7 of subchannel_map_core.hpp). Holders get an IDLE
+// report, as if the server had closed the connection, even if the subchannel was IDLE before. A
+// request to connect that was on its way to the old subchannel is lost, and the report makes the
+// holder repeat it.
 void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
   for (const Address& address : addresses()) {
     Entry& entry = entries_.at(address);
@@ -479,8 +480,8 @@ void SubchannelMapCore::begin_probes(const Address& address,
   if (probes.has_value()) effects.push_back(*std::move(probes));
 }
 
-// After new settings: starts, changes or ends the probes of each address for which they differ
-// (I10).
+// After new settings: starts, changes or ends the probes of each address for which they differ (I10
+// of subchannel_map_core.hpp).
 void SubchannelMapCore::probe_anew(const SubchannelSettings& before,
                                    SubchannelMapEffects& effects) {
   const bool is_as_before = same_checks(before.health_checks, settings_.health_checks) &&
@@ -562,8 +563,8 @@ void SubchannelMapCore::count(const Entry& entry, std::int64_t amount) {
   counts_of_[entry.priority][index(entry.counted)] += amount;
 }
 
-// Records in which priority each address is (I11). Unhealthy endpoints count too, because some
-// policies connect to them.
+// Records in which priority each address is (I11 of subchannel_map_core.hpp). Unhealthy endpoints
+// count too, because some policies connect to them.
 void SubchannelMapCore::record_priorities(const EndpointsPtr& endpoints) {
   if (endpoints == endpoints_) return;
   priorities_.clear();

@@ -104,7 +104,7 @@ class OutlierDetectionPolicy final : public PassThrough {
   void arm_timer(Instant now, LbEffects& effects) {
     if (!counts()) return disarm_timer(effects);
     const Duration interval = std::max(config_.settings->interval, kShortestSweepInterval);
-    // The interval has not changed, so the running timer stays (D1).
+    // The interval has not changed, so the running timer stays (D1 of outlier_detection.hpp).
     if (timer_ && interval == interval_) return;
     const Instant since = timer_ ? timer_started_ : now;
     disarm_timer(effects);
@@ -127,7 +127,7 @@ class OutlierDetectionPolicy final : public PassThrough {
 
   void sweep(Instant now, LbEffects& effects) {
     // Publishes the last sweep's ejections for explanations, if the child has not reported since
-    // that sweep (D3).
+    // that sweep (D3 of outlier_detection.hpp).
     publish(effects);
     const auto draw = [&] { return draw_below(seed_, Salt::kEndpoint, 100, ++draws_); };
     const auto detections = detect_outliers(*config_.settings, endpoints_.tally(), draw);

@@ -173,7 +173,7 @@ class PriorityPolicy final : public Policy {
   }
 
   // Stops the children that the configuration does not name any more. With keep_removed_priorities
-  // deactivates them, so that they stop after kPriorityRetention (P4).
+  // deactivates them, so that they stop after kPriorityRetention (P4 of priority.hpp).
   void drop_unnamed(LbEffects& effects) {
     std::vector<ChildName> unnamed;
     for (const auto& [name, life] : lives_) {
@@ -393,7 +393,8 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // Makes the child a standby (P7). An IDLE child, such as ring_hash, must be told to connect.
+  // Makes the child a standby (P7 of priority.hpp). An IDLE child, such as ring_hash, must be told
+  // to connect.
   void stand_by(const ChildName& name, Instant now, LbEffects& effects) {
     activate(name, now, effects);
     if (children_.find(name)->state == ConnectivityState::kIdle) children_.exit_idle(name, effects);
