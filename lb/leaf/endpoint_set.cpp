@@ -246,7 +246,7 @@ void EndpointSet::hear(Entry& entry, const SubchannelStateChanged& event, LbEffe
 
 // Runs `action` on one endpoint's PickFirst, and applies the effects that `action` returns in its
 // argument. Endpoints with a common address share one subchannel: only the first endpoint acquires
-// it, and only the last releases it. A later endpoint's PickFirst gets its last report at once.
+// it, and only the last releases it. A later endpoint's PickFirst gets the last report at once.
 void EndpointSet::drive(Entry& entry,
                         LbEffects& effects,
                         absl::FunctionRef<void(LbEffects&)> action) {

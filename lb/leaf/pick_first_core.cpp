@@ -81,8 +81,8 @@ void PickFirst::observe(const SubchannelStateChanged& event, LbEffects& effects)
   }
 }
 
-// Timers are never cancelled. A timer that is out of date has an old generation, or fires while
-// `timed` is unset; it is ignored.
+// Timers are never cancelled, so a timer that is out of date is ignored: the state is no longer
+// Connecting, the timer's generation is old, or `timed` is unset.
 void PickFirst::fire(const TimerId& timer, LbEffects& effects) {
   auto* connecting = std::get_if<Connecting>(&state_);
   if (connecting == nullptr || timer.generation != timers_) return;

@@ -480,8 +480,8 @@ void SubchannelMapCore::begin_probes(const Address& address,
   if (probes.has_value()) effects.push_back(*std::move(probes));
 }
 
-// After new settings: starts, changes or ends the probes of each address for which they differ (I10
-// of subchannel_map_core.hpp).
+// After new settings: starts, changes or ends the probes of each address for which the old and the
+// new settings have different probes (I10 of subchannel_map_core.hpp).
 void SubchannelMapCore::probe_anew(const SubchannelSettings& before,
                                    SubchannelMapEffects& effects) {
   const bool is_as_before = same_checks(before.health_checks, settings_.health_checks) &&

@@ -40,7 +40,7 @@ void PriorityWatch::record(const PriorityConfig& config,
 // Reports PriorityMoved if the index of the active priority has changed since the last report.
 // "None is active" counts as a value, so a change from none or to none is reported, too.
 // `failover`: why calls moved from the priority that last carried calls to another one; nullopt:
-// they did not move, or they moved to a new child in the same position.
+// calls did not move, no priority carries or carried calls, or a new child took the same position.
 void PriorityWatch::tell_move(const PrioritiesSeen& now,
                               std::optional<FailoverReason> failover,
                               Instant at,
