@@ -185,8 +185,8 @@ ChildSet::Entry* ChildSet::entry_of(const ChildName& running) {
   return entry.running == running || entry.outgoing == running ? &entry : nullptr;
 }
 
-// Starts a policy of another type for a child. If the child's current policy is READY, it runs on,
-// and serves, until hand_over() (C4 of child_set.hpp).
+// Starts a policy of another type for a child. The policy that serves runs on until hand_over() if
+// it is READY. Any other policy of the child is stopped at once (C4 of child_set.hpp).
 void ChildSet::replace(Entry& entry, const ConfigUpdated& update, LbEffects& effects) {
   if (entry.outgoing || entry.child.state != ConnectivityState::kReady) {
     stop_policy(entry.running, effects);
