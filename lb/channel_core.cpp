@@ -110,10 +110,10 @@ void ChannelCore::apply() {
 // A selector is published only with a picker of the selector's generation or a later one (A31-7).
 // The picker that answers the pending selector, and a change of the published state, are published
 // at once. Another picker waits for the end of a burst of events. Three kinds of pickers are not
-// published. A picker of an older generation may lack clusters that the selector names (C1). A
-// restarted root is IDLE or CONNECTING at first, and the last picker is better. After a restart of
-// the channel's actor, the snapshot from before serves until the root answers the new selector
-// (C3).
+// published. A picker of an older generation may lack clusters that the selector names. A restarted
+// root is IDLE or CONNECTING at first, and the last picker is better. After a restart of the
+// channel's actor, the snapshot from before serves until the root answers the new selector (C1 and
+// C3 of channel_core.hpp).
 void ChannelCore::handle(const RootPublished& event) {
   if (event.generation < current_.generation) return;
   const bool answers_pending = pending_ && event.generation >= pending_->generation;
@@ -150,8 +150,9 @@ void ChannelCore::handle(const RootDied&) {
   root_reviving_ = true;
 }
 
-// No configuration is left to start the root with. If no picker serves, calls fail (C4). The next
-// configuration starts the root again, and the first picker that answers it ends this failure.
+// No configuration is left to start the root with. If no picker serves, calls fail (C4 of
+// channel_core.hpp). The next configuration starts the root again, and the first picker that
+// answers it ends this failure.
 void ChannelCore::handle(const RootGivenUp&) {
   if (predecessor_serves_ || is_serving()) return;
   const bool is_lost = pending_ && !pending_->failure.ok();

@@ -122,9 +122,9 @@ class ChannelCore {
   /// its last call has ended.
   using MakeRef = std::function<ClusterRefPtr(const ClusterName&)>;
 
-  /// `last`: the published snapshot. A restarted channel continues from it: its sequence and
-  /// generation numbers rise further, and clusters that calls may refer to stay. `channel_id`: see
-  /// RequestHash; the same after a restart. `faults`: see make_config_selector.
+  /// `last`: the published snapshot. A restarted channel continues its sequence and generation
+  /// numbers, and keeps its clusters, because calls may refer to them. `channel_id` (RequestHash)
+  /// must be the same after a restart. `faults`: see make_config_selector.
   ChannelCore(MakeRef make_ref,
               const Snapshot& last,
               std::uint64_t channel_id = 0,

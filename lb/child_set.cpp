@@ -126,8 +126,8 @@ const Child* ChildSet::hear(const ChildApplied& event) {
   return &entry->child;
 }
 
-// Only the death of the newest policy counts. An old policy that still serves (C4) need not answer,
-// and its last picker remains in use after its death.
+// Only the death of the newest policy counts. An old policy that still serves (C4 of child_set.hpp)
+// need not answer, and its last picker remains in use after its death.
 const Child* ChildSet::hear(const ChildDied& event) {
   Entry* entry = entry_of(event.child);
   if (entry == nullptr || entry->outgoing == event.child) return nullptr;
@@ -185,8 +185,8 @@ ChildSet::Entry* ChildSet::entry_of(const ChildName& running) {
   return entry.running == running || entry.outgoing == running ? &entry : nullptr;
 }
 
-// Starts a policy of another type for a child. If the child's current policy is READY, it runs on,
-// and serves, until hand_over() (C4).
+// Starts a policy of another type for a child. The policy that serves runs on until hand_over() if
+// it is READY. Any other policy of the child is stopped at once (C4 of child_set.hpp).
 void ChildSet::replace(Entry& entry, const ConfigUpdated& update, LbEffects& effects) {
   if (entry.outgoing || entry.child.state != ConnectivityState::kReady) {
     stop_policy(entry.running, effects);

@@ -41,16 +41,17 @@ struct Child {
   ConnectivityState state = ConnectivityState::kConnecting;
   absl::Status status;
   PickerPtr picker;
-  /// The state that aggregate() uses. TRANSIENT_FAILURE lasts in it until the child is READY, or
-  /// until the first report of another policy. So the aggregated state does not flap while a failed
-  /// child tries to connect.
+  /// The state that aggregate() uses. After TRANSIENT_FAILURE it stays until the child is READY, or
+  /// until the first report of a policy that has replaced the child's. So the aggregated state does
+  /// not flap while a failed child tries to connect.
   ConnectivityState lasting_state = ConnectivityState::kConnecting;
   LbConfigPtr config;
   EndpointsPtr endpoints;
   HostReportPtr hosts = nullptr;  ///< Null: the child has not reported how many endpoints are fit.
   /// `state` before the last report.
   ConnectivityState state_before = ConnectivityState::kConnecting;
-  /// C4: `state` and `picker` are those of the old policy, which still serves.
+  /// True: the child's old policy still serves while its new policy starts (C4). `state` and
+  /// `picker` are those of the old policy.
   bool replacing = false;
 };
 
@@ -140,7 +141,7 @@ class ChildSet {
     std::optional<ChildStateChanged> incoming;
     bool fresh = false;       ///< The newest policy serves, but has not reported yet.
     Generation sent = 0;      ///< The newest generation that the child was sent.
-    Generation answered = 0;  ///< The newest generation that it answered, or need not answer.
+    Generation answered = 0;  ///< The newest one that the child answered, or need not answer.
     bool dead = false;
   };
 

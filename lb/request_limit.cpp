@@ -20,8 +20,8 @@ bool RequestLimit::take_one(std::atomic<std::int64_t>& tokens) noexcept {
   return false;
 }
 
-// A stripe's own token is used only if the limit covers all tokens that are out: the limit may have
-// fallen since the stripe took that token.
+// A token that this thread's stripe keeps (see the header) is used only if `out_`, the number of
+// tokens taken, is at most the limit: the limit may have fallen since the stripe took that token.
 bool RequestLimit::take(std::uint32_t most) const noexcept {
   std::atomic<std::int64_t>& mine = kept_[this_thread_stripe()].tokens;
   std::int64_t out = out_.load(std::memory_order_acquire);
@@ -51,7 +51,8 @@ void RequestLimit::put_back(std::uint32_t most) const noexcept {
     out_.fetch_sub(kBatch, std::memory_order_acq_rel);
 }
 
-// Takes back the tokens that stripes keep for later calls. Returns whether there were any.
+// Takes back the tokens that stripes (groups of threads) keep for later calls. Returns whether
+// there were any.
 bool RequestLimit::call_in() const noexcept {
   std::int64_t found = 0;
   for (Kept& kept : kept_) {

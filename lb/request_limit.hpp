@@ -78,8 +78,8 @@ class RequestLimit {
 
 using RequestLimitPtr = std::shared_ptr<const RequestLimit>;
 
-/// Thread-safe, but takes a lock: not for calls. Makes a RequestLimit when it is first needed. The
-/// RequestLimit is destroyed with its last holder.
+/// Thread-safe. Takes a lock, so calls never use it. Makes a RequestLimit when of() is first called
+/// for its cluster and service. The RequestLimit is destroyed with its last holder.
 class RequestLimits {
  public:
   /// The RequestLimit for this cluster and EDS service. `service_name` is empty for LOGICAL_DNS.

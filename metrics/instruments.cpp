@@ -85,7 +85,8 @@ std::string label_of(const std::array<absl::string_view, N>& labels, Enum value)
 
 // --- zeros ----------------------------------------------------------------
 
-// The pairs of direction and reason that policies report (lb/tree/priority_watch).
+// Begins a series, with 0, for each pair of direction and reason that policies may report
+// (lb/tree/priority_watch).
 void begin_failovers(SeriesTable& series, const ClusterName& cluster) {
   for (const auto& [direction, reason] :
        {std::pair(FailoverDirection::kDown, FailoverReason::kFailed),
@@ -374,7 +375,7 @@ void Instruments::forget_priority(const ClusterName& cluster, int reported) {
   move_priority(cluster, reported, std::nullopt);
 }
 
-// Several policies may choose the cluster's priority (PriorityActive), each another one. The gauge
+// Several policies may choose the cluster's priority (PriorityActive), each its own. The gauge
 // shows the worst of these priorities, so that operators notice it: -1 if a policy has no usable
 // priority, else the highest number in use.
 void Instruments::move_priority(const ClusterName& cluster,

@@ -62,7 +62,8 @@ class SeriesTable {
   /// do not see the event that creates a series. Does nothing if the series exists, or if the
   /// metric has kMaxSeries / 2 series or more.
   void begin(Metric metric, LabelValues labels);
-  /// Puts the value into its bucket: seconds or bytes, as the metric's name says.
+  /// Puts `amount` into its bucket of the histogram. The metric's name says whether the unit is
+  /// seconds or bytes.
   void record(Metric metric, LabelValues labels, double amount);
 
   /// Counts an update beyond the metric's limit of series (signalbox_metric_series_overflow_total).

@@ -53,7 +53,7 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/conf/cmake/signalboxConfig.
   "${generated}/signalboxConfig.cmake"
   INSTALL_DESTINATION "${signalbox_package}"
   NO_SET_AND_CHECK_MACRO)
-# Before 1.0 a minor version may change anything.
+# Before 1.0 a minor version may change anything, so find_package() accepts no other minor version.
 write_basic_package_version_file("${generated}/signalboxConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES
   "${generated}/signalboxConfig.cmake"

@@ -36,7 +36,7 @@ function(signalbox_precompiled name)
   target_precompile_headers(signalbox_pch_${name} PRIVATE <conf/pch/${name}.hpp>)
 endfunction()
 
-# signalbox_use_precompiled(TARGET NAME)
+# signalbox_use_precompiled(TARGET NAME): compiles TARGET with the precompiled conf/pch/NAME.hpp.
 function(signalbox_use_precompiled target name)
   if(SIGNALBOX_FAST_BUILD)
     target_precompile_headers(${target} REUSE_FROM signalbox_pch_${name})

@@ -229,7 +229,8 @@ ROWS: dict[str, list[Panel]] = {
     ],
 }
 
-# Vertical lines in all graphs over time. An act has a series from the moment at which it is done.
+# Vertical lines in all graphs over time. An act of a `signalbox load` script, such as a fault, has
+# a series from the moment at which the act is done.
 ACTS = "signalbox_load_act_timestamp_seconds{@process}"
 MARKS = {
     "Configurations": ("blue", "sum by (instance, target) (changes(signalbox_config_generation{@process}[$__rate_interval])) > 0"),

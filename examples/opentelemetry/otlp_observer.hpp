@@ -50,7 +50,7 @@ class OtlpObserver final : public signalbox::CallObserver {
       const Json resource = {{"resource", {{"attributes", Json::array({service})}}},
                              {"scopeSpans", Json::array({scope})}};
       const Json body = {{"resourceSpans", Json::array({resource})}};
-      // A server's status may hold bytes that are no UTF-8.
+      // A server's status may hold bytes that are no UTF-8; dump() replaces them.
       const std::string text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
       http_.Post("/v1/traces", text, "application/json");
       lock.lock();

@@ -123,7 +123,8 @@ const SlowStart* slow_start_of(const LbConfig& policy) {
       static_cast<const LbConfig::variant&>(policy));
 }
 
-// The spread_note() of a policy without children: why real shares may differ; empty: no reason.
+// The spread_note() of a policy without children: why its real shares may differ from those of
+// spread_calls(); empty: no reason is known.
 std::string leaf_note(const LbConfigPtr& policy) {
   switch (rule_of(policy)) {
     case CallSpread::kByWeight:

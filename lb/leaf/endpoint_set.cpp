@@ -116,7 +116,7 @@ void EndpointSet::take_in(const LocalityPtr& locality,
                           LbEffects& effects) {
   Entry* const expected = place.next(endpoint);
   Entry& entry = expected != nullptr ? *expected : entry_of(endpoint);
-  if (std::exchange(entry.named_in, list_) == list_) return;  // The list has it twice.
+  if (std::exchange(entry.named_in, list_) == list_) return;  // The list has the endpoint twice.
   order_.push_back(&entry);
   adopt(entry, locality, endpoint, effects);
   tally(entry);
@@ -206,7 +206,8 @@ void EndpointSet::connect(Entry& entry, LbEffects& effects) {
   if (entry.first.has_value())
     return drive(entry, effects, [&](LbEffects& wants) { entry.first->exit_idle(wants); });
   // Only leaf_tiers marks endpoints of a list UNHEALTHY: all of them, when the priority is in
-  // panic. They are used whatever outlier detection and health checks find (I3).
+  // panic. They are used whatever outlier detection and health checks find (I3 of
+  // endpoint_set.hpp).
   const bool in_panic = entry.endpoint->health == HealthStatus::kUnhealthy;
   entry.first.emplace(connects_ == Connects::kAtOnce ? PickFirst::WhenLost::kReconnect
                                                      : PickFirst::WhenLost::kGoIdle,
@@ -243,9 +244,9 @@ void EndpointSet::hear(Entry& entry, const SubchannelStateChanged& event, LbEffe
   changes_.stale |= entry.connection.get() == before;
 }
 
-// Runs `action` on one endpoint's PickFirst, and applies the effects that it wants. Endpoints with
-// a common address share one subchannel: only the first user acquires it, and only the last
-// releases it. A later user's PickFirst gets the last report of the address at once.
+// Runs `action` on one endpoint's PickFirst, and applies the effects that `action` returns in its
+// argument. Endpoints with a common address share one subchannel: only the first endpoint acquires
+// it, and only the last releases it. A later endpoint's PickFirst gets the last report at once.
 void EndpointSet::drive(Entry& entry,
                         LbEffects& effects,
                         absl::FunctionRef<void(LbEffects&)> action) {
@@ -272,7 +273,7 @@ void EndpointSet::drive(Entry& entry,
     hear(entry, event, effects);
 }
 
-// Removes the entry from the users of an address. True: it was the last user.
+// Removes `entry` from the endpoints that hold the address. True: no endpoint holds it any more.
 bool EndpointSet::drop_user(const Address& address, Entry& entry) {
   const auto found = held_.find(address);
   SIGNALBOX_INVARIANT(found != held_.end(), "an endpoint releases what it holds");

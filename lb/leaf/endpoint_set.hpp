@@ -69,7 +69,7 @@ class ReadyEndpoints {
 };
 
 /// The first READY endpoint, beginning at `at` and going round, to which the call has not been sent
-/// yet. `at`, if it has been sent to all.
+/// yet. Returns `at` if the call has been sent to all READY endpoints.
 inline std::size_t first_untried(const ReadyEndpoints& ready,
                                  const PickArgs& args,
                                  std::size_t at) {
@@ -116,7 +116,7 @@ class EndpointSet {
   struct Changes {
     bool list = false;    ///< Members came or went, or their order or configuration changed.
     bool states = false;  ///< A member that counts has another state.
-    /// The READY members that count (their order aside), or data of one of them that a pick reads.
+    /// The set of READY members that count, or data of one of them that a pick reads, has changed.
     bool ready = false;
     /// The last picker is wrong about a READY member: the member is no longer READY or no longer a
     /// member, or its connection, configuration or tracker was replaced.
@@ -177,7 +177,7 @@ class EndpointSet {
     return counts_[static_cast<std::size_t>(state)];
   }
 
-  /// When a member became READY last. Meaningless while no member is READY.
+  /// The latest time at which any member became READY. Meaningless while no member is READY.
   Instant last_ready() const { return last_ready_; }
 
   /// How many members are fit for calls (host_count.hpp defines fit), and how many members there
@@ -224,8 +224,8 @@ class EndpointSet {
     std::optional<SubchannelStateChanged> last;
   };
 
-  // The positions in order_ of one locality's members. A locality has a Span only if its endpoints
-  // stand there one after the other, all of them.
+  // The positions in order_ of one locality's members. A locality has a Span only if all of its
+  // endpoints are in order_, one directly after the other.
   struct Span {
     std::size_t begin = 0;
     std::size_t size = 0;

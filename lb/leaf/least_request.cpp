@@ -39,7 +39,7 @@ class InFlight final : public CallTracker {
 // Draws endpoints by weight, in slow start.
 class WeightedDraw {
  public:
-  // `factors`: as of Warmth::factors(); empty: all endpoints weigh alike.
+  // `factors`: Warmth::factors(), one for each READY endpoint; empty: all endpoints weigh alike.
   explicit WeightedDraw(const std::vector<double>& factors) {
     weights_.reserve(factors.size());
     ends_.reserve(factors.size());
@@ -162,8 +162,8 @@ class LeastRequestPicker final : public Picker {
     });
   }
 
-  // Draws one endpoint. If the call (a retry) was sent to it before, takes the next one to which
-  // it was not sent, if there is one.
+  // Draws one endpoint. If the call is a retry and was sent to that endpoint before, takes the next
+  // endpoint to which the call was not sent, if there is one.
   template <bool kWeighs>
   std::size_t sample(const PickArgs& args, std::uint64_t step) const {
     std::size_t drawn = 0;

@@ -13,10 +13,10 @@
 // number of references is the number of calls in flight. The CallTracker stays while the endpoint
 // is a member, even if the connection changes.
 //
-// With slow_start_config (Envoy), endpoints that became READY lately have smaller weights
-// (warmth.hpp). While the weights differ, endpoints are drawn by weight, and the call goes to the
-// drawn endpoint with the fewest calls in flight for its weight. Without calls in flight the shares
-// follow the weights. With many calls, the calls in flight follow the weights.
+// With slow_start_config (Envoy), endpoints that became READY within the slow start window have
+// smaller weights (warmth.hpp). While the weights differ, endpoints are drawn by weight. The call
+// goes to the drawn endpoint with the least quotient of calls in flight and weight. Without calls
+// in flight the shares follow the weights. With many calls, the calls in flight follow the weights.
 
 #pragma once
 

@@ -25,7 +25,7 @@ constexpr std::uint32_t kMostSlots = 256;
 class MaglevPicker final : public Picker {
  public:
   // The items of `table` are `members`, in the same order. Precondition: at least one member that
-  // counts is READY.
+  // counts (EndpointSet::let_count()) is READY.
   MaglevPicker(TablePtr table, const EndpointSet& members)
       : table_(std::move(table)), ready_(members.ready()) {
     places_.reserve(members.size());

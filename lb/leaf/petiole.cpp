@@ -169,8 +169,9 @@ bool Petiole::is_miscounted() const {
   return said.healthy != endpoints_.fit() || said.total != endpoints_.all();
 }
 
-// Whether the new HostReport must be published now, with the last picker. If only more endpoints
-// are fit, it waits for the picker that includes them (I3).
+// Whether a new HostReport must be published at the end of the burst, with the last picker. If only
+// more endpoints are fit, and a new picker waits for its timer, the HostReport waits for that
+// picker (I3 of petiole.hpp).
 bool Petiole::owes_hosts() const {
   if (!is_miscounted()) return false;
   const PriorityHosts& said = published_->hosts->priorities.front();

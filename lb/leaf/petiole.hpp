@@ -52,7 +52,7 @@ class Petiole : public Policy {
   /// The time of the event in progress.
   Instant now() const { return now_; }
 
-  /// Requests a new picker, which may be delayed like one for Need::kMayWait.
+  /// Requests a new picker, which PickerPace may delay (Need::kMayWait).
   void want_picker() { pace_.need(PickerPace::Need::kMayWait); }
 
   /// Such as "<name>: 2 of 3 endpoints failed; last error: …", or "<name>: no endpoints".

@@ -81,8 +81,8 @@ void PickFirst::observe(const SubchannelStateChanged& event, LbEffects& effects)
   }
 }
 
-// Timers are never cancelled. A timer that is out of date has an old generation, or fires while
-// `timed` is unset; it is ignored.
+// Timers are never cancelled, so a timer that is out of date is ignored: the state is no longer
+// Connecting, the timer's generation is old, or `timed` is unset.
 void PickFirst::fire(const TimerId& timer, LbEffects& effects) {
   auto* connecting = std::get_if<Connecting>(&state_);
   if (connecting == nullptr || timer.generation != timers_) return;
@@ -176,7 +176,8 @@ void PickFirst::take_turns(Connecting& connecting, LbEffects& effects) {
       continue;
     }
     const bool is_under_way = attempt.state == ConnectivityState::kConnecting;
-    // An attempt that was begun in an earlier pass runs on, and its delay is not restarted (I4).
+    // An attempt that was begun in an earlier pass runs on, and its delay is not restarted (I4 of
+    // pick_first_core.hpp).
     if (std::exchange(attempt.begun, true) && is_under_way) {
       if (connecting.timed.has_value()) return;
       continue;

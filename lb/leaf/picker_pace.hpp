@@ -85,7 +85,7 @@ class PickerPace {
   Order timer_fired(Instant now);
 
   /// Must be called after a picker was built, for an Order or for another reason. The picker must
-  /// have all changes.
+  /// include all changes so far, because the need is then over.
   void built(Instant now);
 
  private:

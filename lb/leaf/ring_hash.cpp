@@ -31,7 +31,8 @@ class RingHash final : public Petiole {
     return is_new;
   }
 
-  // Makes a new ring only if the list or the sizes have changed (I2).
+  // Makes a new ring only if the list, a field of an endpoint or locality, or `sizes_` has changed
+  // (I2 of ring_hash.hpp).
   void endpoints_taken(const ConfigUpdated& update, const EndpointSet::Changes& changes) override {
     if (ring_ != nullptr && !changes.list) return;
     const auto items = hash_items(
@@ -50,7 +51,7 @@ class RingHash final : public Petiole {
     return Petiole::need_of(changes);
   }
 
-  // The rules of I1, in order; the first that applies decides.
+  // The policy's state: the first rule that fits decides (I1 of ring_hash.hpp).
   ConnectivityState state() const override {
     const std::size_t failed = endpoints().count(ConnectivityState::kTransientFailure);
     if (endpoints().count(ConnectivityState::kReady) > 0) return ConnectivityState::kReady;

@@ -5,7 +5,7 @@
 //   parent ─▶ [ring_hash: HashRing] ─▶ subchannel map, at most one hold per address
 //
 //   hash of a call: of its request_hash_header, if one is configured, else its route's hash
-//                   └▶ random, if the call has no such header or the route gives no hash
+//                   └▶ random, if that header is absent or empty, or the route gives no hash
 //
 // All endpoints of the policy are on one ring. An endpoint's number of points follows its weight
 // (A113); their places follow from its hash key, or else from its first address. A pick walks the

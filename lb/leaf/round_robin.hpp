@@ -10,8 +10,8 @@
 // addresses uses the first address that is READY (Happy Eyeballs, pick_first_core.hpp). The base
 // class Petiole (petiole.hpp) decides when the policy publishes.
 //
-// With slow_start_config (Envoy), endpoints that became READY lately have smaller weights
-// (warmth.hpp). While the weights differ, endpoints take turns by weight, as in
+// With slow_start_config (Envoy), endpoints that became READY within the slow start window have
+// smaller weights (warmth.hpp). While the weights differ, endpoints take turns by weight, as in
 // weighted_round_robin.
 //
 // Invariants

@@ -42,8 +42,8 @@ class StridePicker final : public Picker {
   }
 
  private:
-  // The turn of one stripe. As in round_robin, it is loaded and stored, not incremented atomically,
-  // which would be slower.
+  // The turn of one stripe (group of threads). As in round_robin, picks load and store the turn. To
+  // increment it atomically would be slower.
   struct alignas(kCacheLine) Mark {
     std::atomic<std::uint64_t> mark{0};
   };

@@ -10,8 +10,8 @@
 // Invariants
 //   I1  Without slow start no timer is started.
 //   I2  The timer runs once at a time, every slow_start_step().
-//   I3  The factors that the timer has computed are those of the picker that it wants, unless the
-//       READY endpoints or the rules change before that picker is made.
+//   I3  When the timer finds that the factors have changed, it requests a picker. That picker has
+//       the timer's factors, unless the READY endpoints or the rules change before it is made.
 
 #pragma once
 
@@ -41,7 +41,7 @@ class WarmingPetiole : public Petiole {
 
   std::optional<SlowStart> rules_;
   Warmth warmth_;  // Of the last picker of READY endpoints.
-  Warmth next_;    // The timer's, until the picker that the timer wants is made.
+  Warmth next_;    // Computed by the timer, for the next picker; empty: none was.
   std::uint64_t timer_ = 0;
   bool is_timed_ = false;
 };

@@ -84,8 +84,8 @@ class WeightedRoundRobin final : public Petiole {
                               draw(context().seed, Salt::kEndpoint, ++edition_));
   }
 
-  // Begins the blackout of each endpoint with a new connection (I2). A weak_ptr identifies the
-  // earlier connection without keeping it alive.
+  // Begins the blackout of each endpoint with a new connection (I2 of weighted_round_robin.hpp). A
+  // weak_ptr identifies the earlier connection without keeping it alive.
   void begin_blackouts() {
     std::vector<std::pair<const EndpointWeight*, std::weak_ptr<const Connection>>> connected;
     for (std::size_t at = 0; at < endpoints().size(); ++at) {
@@ -116,7 +116,7 @@ class WeightedRoundRobin final : public Petiole {
   }
 
   // The timer of weight_update_period: requests a picker only if the scaled weights have changed
-  // (I3).
+  // (I3 of weighted_round_robin.hpp).
   bool fire(const TimerId& timer) override {
     if (timer.name != kTimerName) return false;
     if (timer.generation != timer_ || !std::exchange(is_timed_, false)) return true;
@@ -125,8 +125,8 @@ class WeightedRoundRobin final : public Petiole {
     return true;
   }
 
-  // Orders the streams of load reports: of all READY endpoints, or of none if the rules take the
-  // reports of calls. make_picker() has begun the blackouts of new connections before.
+  // Asks for streams of load reports (WatchLoad): of all READY endpoints, or of none if the rules
+  // take the reports of calls. make_picker() has begun the blackouts of new connections before.
   void published(LbEffects& effects) override {
     WatchLoad wanted;
     if ((*rules_)->streamed) {
@@ -155,7 +155,7 @@ class WeightedRoundRobin final : public Petiole {
   // the policy's actor uses it.
   const std::shared_ptr<WeightRulesPtr> rules_;
   StrideScheduler scheduler_;
-  WatchLoad watched_;  // The last order. Its connections live no longer than those of the picker.
+  WatchLoad watched_;  // The last one sent. Its connections live no longer than the picker's.
   absl::flat_hash_map<const EndpointWeight*, std::weak_ptr<const Connection>> connections_;
   std::uint64_t edition_ = 0;
   std::uint64_t timer_ = 0;

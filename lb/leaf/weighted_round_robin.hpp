@@ -14,9 +14,9 @@
 // present weights. A picker has one scheduler, which never changes; a new scheduler needs a new
 // picker.
 //
-// With slow_start_config (A100), the weights of endpoints that became READY lately are scaled
-// (warmth.hpp), also the mean that an endpoint without a weight gets. The blackout is independent
-// of the slow start.
+// With slow_start_config (A100), the weights of endpoints that became READY within the slow start
+// window are scaled (warmth.hpp), also the mean that an endpoint without a weight gets. The
+// blackout is independent of the slow start.
 //
 // Invariants
 //   I1  With fewer than two known weights, calls go to all READY endpoints in turn; in slow start,

@@ -20,7 +20,7 @@ namespace signalbox::lb {
 namespace {
 
 // A54: only servers may send these codes. A call that ended with such a code from the control plane
-// would look as if the application had ended it.
+// would look as if the server's application had chosen the code.
 bool is_forbidden(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kOk:

@@ -166,8 +166,8 @@ class Pick {
  private:
   friend class Router;
 
-  /// The part of the picker's answer that ask() returns; it writes the rest into the Pick. Valid as
-  /// long as the picker is.
+  /// The part of the picker's answer that ask() returns; ask() writes the rest into the Pick. Valid
+  /// as long as the picker is.
   struct Answer {
     Affinity affinity = {};
     const LeafCalls* leaf = nullptr;

@@ -135,8 +135,8 @@ class RouteSelector final : public ConfigSelector {
                      forward.shares};
   }
 
-  // Whether `host` is one of `routes`, which keeps it alive. host_ must not point to another host,
-  // because that one could be destroyed earlier.
+  // Whether `host` is one of the hosts in `routes`. If so, `routes` keeps it alive. host_ must not
+  // point to any other host, which could be destroyed before this selector.
   static bool is_in(const VirtualHost& host, const std::shared_ptr<const RouteConfig>& routes) {
     return routes != nullptr &&
            std::ranges::any_of(routes->virtual_hosts,

@@ -80,7 +80,7 @@ class ConfigSelector {
  public:
   virtual ~ConfigSelector() = default;
 
-  /// The route for the call, or the status that it fails with (UNAVAILABLE, A28).
+  /// The route for the call, or the status with which the call fails (UNAVAILABLE, A28).
   virtual std::variant<Selection, absl::Status> select(const PickArgs& args) const = 0;
 
   /// Does as select(), and tells each step to `trace`. May allocate.

@@ -40,8 +40,8 @@ std::uint32_t numerator_in(const HeaderSource& headers,
   return std::min(configured, number_in<std::uint32_t>(headers, name, any).value_or(configured));
 }
 
-// The status from the call's headers. If both headers are present, the HTTP status is used, as in
-// Envoy.
+// The status that the call's headers ask for, as an HTTP status or as a gRPC status. With valid
+// values of both, the HTTP status is used, as in Envoy.
 std::optional<absl::StatusCode> code_in(const HeaderSource& headers) {
   const auto http =
       number_in<std::uint32_t>(headers, "x-envoy-fault-abort-request", is_http_status);

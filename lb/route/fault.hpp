@@ -14,7 +14,7 @@
 //
 // Invariants
 //   F1  Delay and abort are drawn independently of each other.
-//   F2  A call counts once in each fault filter against max_active_faults, from its delay until the
+//   F2  A call with a delay counts once in each fault filter against max_active_faults, until the
 //       delay is over or the call has ended. An abort without a delay is over at once, but does not
 //       happen when max_active_faults is reached.
 

@@ -78,7 +78,8 @@ class FilteredCall final : public FilterCall {
   bool add_header(std::string name, std::string value) override {
     const bool is_reserved = absl::StartsWith(name, "grpc-");
     if (is_reserved || !is_header_name(name) || !is_header_value(name, value)) return false;
-    // The session's cookie may be a view into a header, and headers move when the list grows.
+    // The session's cookie may be a view into a header, and headers move when their list grows. So
+    // the session copies the cookie before.
     if (session_ != nullptr) session_->keep();
     say().headers.emplace_back(std::move(name), std::move(value));
     return true;

@@ -56,7 +56,7 @@ class FilteredHeaders final : public HeaderSource {
 
 /// The filters' decisions, beside changes to the Selection.
 struct FilterVerdict {
-  std::unique_ptr<Filtered> filtered;  ///< Null: they let the call pass unchanged.
+  std::unique_ptr<Filtered> filtered;  ///< Null: the filters let the call pass unchanged.
   SessionPtr session;                  ///< Null: the call has none.
 };
 

@@ -70,7 +70,7 @@ class PathIndex::Hashes {
 };
 
 PathIndex::PathIndex(std::vector<Entry> entries, bool ignore_case)
-    : ignore_case_(ignore_case), seed_(absl::HashOf(0)) {  // Usually another in each process.
+    : ignore_case_(ignore_case), seed_(absl::HashOf(0)) {  // Usually differs between processes.
   if (entries.empty()) return;
   if (ignore_case) {
     for (Entry& entry : entries)

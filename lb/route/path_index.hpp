@@ -13,7 +13,7 @@
 // different paths, so the data is seldom in the CPU's cache, and a look-up takes as long as its
 // successive cache misses. To have few of them, the slot of the whole path is prefetched before
 // prefixes are looked up. And the slot of a text with one route has that route's position, so that
-// the CPU can go on with the route before the record, which confirms the text, has come.
+// the CPU can read the route while it still waits for the record, which confirms the text.
 //
 // Immutable; collect() runs on any thread. A path is bytes; case means ASCII case.
 

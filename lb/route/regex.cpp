@@ -22,9 +22,9 @@ re2::RE2::Options options_with(std::int64_t memory) {
   return options;
 }
 
-// Compiles the pattern, and doubles the memory until it suffices. The parser has accepted the
-// pattern within the program's max_regex_memory, which is not known here and may be more than
-// `memory`.
+// Compiles the pattern, and doubles the memory until it suffices or is kMostRegexMemory. The parser
+// has accepted the pattern within the program's max_regex_memory, which is not known here and may
+// be more than `memory`.
 RegexPtr compile_from(const std::string& pattern, std::int64_t memory) {
   for (;; memory *= 2) {
     auto regex = std::make_shared<const re2::RE2>(pattern, options_with(memory));

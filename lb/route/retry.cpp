@@ -14,7 +14,7 @@
 namespace signalbox::lb {
 namespace {
 
-// A retry token, counted in thousandths: A6 has three decimal places.
+// A retry token, counted in thousandths: A6 gives numbers of tokens three decimal places.
 constexpr std::int64_t kToken = 1000;
 
 std::int64_t thousandths(double tokens) {
@@ -97,7 +97,7 @@ RetryDecision RetryState::after(const AttemptEnd& end,
   const bool refuses = end.pushback && !pushback;
   const bool covered = rules.covers(end.code);
   // Failures that the rules cover, or after which the server asks not to retry, count in the
-  // throttle, even if the call is not retried for another reason.
+  // throttle. They count even if something else, such as a limit, prevents the retry.
   const bool throttled = (covered || refuses) && throttle != nullptr && !throttle->failed();
   if (!covered) return {};
   if (end.is_committed) return no_more(RetryResult::kCommitted);

@@ -37,7 +37,7 @@ class CookieKey {
     mix(word_at(cookie.data() + last));
   }
 
-  /// An evenly spread number below `bound`.
+  /// A number below `bound`, computed from the key. Keys spread evenly over these numbers.
   std::size_t below(std::size_t bound) const {
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::size_t>((static_cast<Wide>(low_ * kOdd) * bound) >> 64U);

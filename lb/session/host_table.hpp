@@ -3,7 +3,7 @@
 // HostTable — the hosts of one cluster that cookies of sessions may name.
 //
 //   EDS: endpoints ─▶ [HostTable] ─┬▶ HostSlots: the hosts and their states, for picks
-//                                  └▶ SessionMarks ─▶ subchannel map: lately used hosts
+//                                  └▶ SessionMarks ─▶ subchannel map: hosts that sessions use
 //
 // Source: gRFC A55 (stateful session affinity), A61 (several addresses).
 

@@ -10,8 +10,8 @@
 namespace signalbox::lb {
 namespace {
 
-// Writes into `purpose` what a seal authenticates beside the cookie: its name and the target.
-// `purpose` is reused memory.
+// Writes into `purpose` what a seal authenticates beside the cookie: the cookie's name and the
+// target. `purpose` is reused memory.
 const std::string& write_purpose(std::string& purpose,
                                  absl::string_view cookie,
                                  const SessionTerms& terms) {

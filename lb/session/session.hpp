@@ -78,7 +78,7 @@ class CompiledCookie {
 
   absl::string_view name() const { return absl::string_view(text_).substr(0, name_size_); }
 
-  /// The cookie's lifetime, at most 2^32 - 1; 0: the cookie has none.
+  /// The cookie's lifetime in seconds, at most 2^32 - 1; 0: the cookie has no lifetime.
   std::uint32_t ttl_seconds() const { return ttl_seconds_; }
 
   /// The cookie's name, followed by the attributes of its Set-Cookie. Sessions copy this text.

@@ -34,7 +34,7 @@ inline constexpr std::size_t kMostCookieHosts = 8;
 
 /// The reason why a call's cookie is not used.
 enum class CookieFlaw : std::uint8_t {
-  kTooMany,       ///< The search for it reached a limit (find_cookie.hpp).
+  kTooMany,       ///< The search for the cookie reached a limit (find_cookie.hpp).
   kTooLong,       ///< Longer than kLongestCookieValue.
   kEncoding,      ///< It is not base64.
   kSeal,          ///< Not sealed with a known key for this cookie name and target.

@@ -10,9 +10,10 @@
 
 namespace signalbox::lb {
 
-/// The subchannel was stopped while it was connected.
+/// The reason when the subchannel was stopped while it was connected.
 inline constexpr char kSubchannelShutdown[] = "subchannel shutdown";
-/// The error text gives no reason, or there is no error: the server closed the connection.
+/// The reason when the error text gives none, or when there is no error: the server closed the
+/// connection.
 inline constexpr char kUnknownReason[] = "unknown";
 
 /// Finds the reason in an error text of gRPC or of the operating system: "GOAWAY " with the name of

@@ -90,7 +90,8 @@ void HealthCheckCore::probe(std::size_t check, HealthCheckEffects& effects) {
   effects.push_back(StartProbe{check, courses_[check].number});
 }
 
-// A random time from [0, most]. It depends on the seed, the arguments and the check's number.
+// A random time from [0, most]. It depends on the seed, the arguments and the number of the check's
+// newest timer, so each pause draws another time.
 Duration HealthCheckCore::up_to(Duration most, std::size_t check, std::uint64_t which) const {
   const std::uint64_t seed = draw(options_.seed, Salt::kEndpoint, check);
   const std::uint64_t step = 3 * courses_[check].number + which;

@@ -59,7 +59,8 @@ void LoadStreamCore::on(const LoadConnectionLost& /*event*/,
   state_ = Lost{};
 }
 
-// Opens, re-opens or closes the stream as the present listeners need it (L1).
+// Opens, re-opens or closes the stream as the present listeners need it (L1 of
+// load_stream_core.hpp).
 void LoadStreamCore::suit_listeners(Instant now, LoadStreamEffects& effects) {
   if (std::holds_alternative<Refused>(state_) || std::holds_alternative<Lost>(state_)) return;
   if (periods_.empty()) {

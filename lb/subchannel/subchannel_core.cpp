@@ -11,8 +11,9 @@
 
 namespace signalbox::lb {
 
-// The handlers ignore events that do not fit the state, but drop a connection that is not awaited
-// (B3). Such an event is no error: for example, the result of an abandoned attempt may come late.
+// The handlers ignore events that do not fit the state. Such an event is no error: for example, the
+// result of an abandoned attempt may come late. A connection from such an attempt is dropped (B3 of
+// subchannel_core.hpp).
 
 SubchannelEffects SubchannelCore::step(const SubchannelEvent& event, Instant now) {
   SubchannelEffects effects;

@@ -23,8 +23,8 @@
 //       max), changed at random by up to the fraction `jitter`, except as B5 says. The back-off is
 //       counted from the *beginning* of the attempt, as in gRPC. After a successful connection n is
 //       1 again.
-//   B3  The connection of a Connected is dropped once, by DropConnection: at once if the attempt is
-//       not awaited any more, else when the connection closes.
+//   B3  The connection that a Connected brings is dropped once, by DropConnection: at once if the
+//       attempt is not awaited any more, else when the connection closes.
 //   B4  A ConnectRequested during Backoff is ignored. A holder that still wants a connection
 //       requests it again when it gets the report of IDLE.
 //   B5  An address that has been READY usually comes back, because its process is started again.

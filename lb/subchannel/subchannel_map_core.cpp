@@ -105,7 +105,8 @@ void SubchannelMapCore::on(const SubchannelAcquired& event, SubchannelMapEffects
   if (party == nullptr) return;
   const SessionHost* const for_sessions = session_host(event.address);
   if (is_keeper(*party)) {
-    // Null: the keeper's table (I9) no longer has the address, so the keeper gets no hold (A75-38).
+    // The keeper (the policy that keeps sessions, I9) gets a hold only on addresses of its table.
+    // Null: the table no longer has this address (A75-38).
     if (for_sessions == nullptr) return;
     const auto held = entries_.find(event.address);
     if (held != entries_.end() && !held->second.holds.empty() &&
@@ -180,8 +181,8 @@ void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& effect
 void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffects& effects) {
   if (event.generation < started_) return;
   started_ = event.generation;
-  // Only new subchannels get the new settings. Existing ones keep theirs, except for TLS (I7) and
-  // health checks (I10).
+  // Only new subchannels get the new settings. Existing ones keep theirs, except for TLS and health
+  // checks (I7 and I10 of subchannel_map_core.hpp).
   const SubchannelSettings before = std::exchange(settings_, event.settings);
   record_priorities(event.endpoints);
   if (!same_tls(before.tls, settings_.tls)) replace_all(effects);
@@ -298,9 +299,10 @@ void SubchannelMapCore::dismiss_keeper(SubchannelMapEffects& effects) {
   effects.push_back(ArmSweeper{});
 }
 
-// Reports to the keeper the addresses that are new in its table. `known`: the previous table of the
-// same incarnation; null: there is none. With a previous table, addresses without a subchannel are
-// reported too, as gone: an earlier report about them may still be on its way to the keeper.
+// Reports to the keeper (the policy that keeps sessions, I9) the states of the addresses that are
+// new in its table. `known`: the previous table of the same run of its actor; null: there is none.
+// With a previous table, addresses without a subchannel are reported too, as gone: an earlier
+// report about them may still be on its way to the keeper.
 void SubchannelMapCore::tell_keeper(const SessionMarks* known,
                                     SubchannelMapEffects& effects) const {
   std::vector<Address> news;
@@ -348,8 +350,9 @@ bool SubchannelMapCore::is_in_use(const SessionHost& host) const {
   return host.mark->used_after(now_ - keeper_->idle_timeout);
 }
 
-// Lets the keeper hold the address if a session used it lately (I9). Returns whether it does.
-// Precondition: no holder has a hold on the address.
+// Lets the keeper (the policy that keeps sessions, I9) hold the address, if the keeper's table has
+// it and a session used it within the idle timeout. Returns whether the keeper holds the address
+// now. Precondition: no holder has a hold on the address.
 bool SubchannelMapCore::take_for_sessions(const Address& address) {
   const SessionHost* const host = session_host(address);
   if (host == nullptr || !is_in_use(*host)) return false;
@@ -369,8 +372,8 @@ std::int64_t SubchannelMapCore::held_for_sessions() const {
 
 // --- records of holders ---
 
-// The record of the holder, if this incarnation of the holder may act. Null: a later incarnation is
-// known, or this one has ended.
+// The record of the holder (a policy), if this incarnation (run of the policy's actor) may act.
+// Null: a later incarnation is known, or this one has ended.
 SubchannelMapCore::Party* SubchannelMapCore::meet(const Holder& holder) {
   const auto [found, is_new] = parties_.try_emplace(holder.path);
   Party& party = found->second;
@@ -380,7 +383,7 @@ SubchannelMapCore::Party* SubchannelMapCore::meet(const Holder& holder) {
   }
   if (holder.incarnation < party.incarnation) return nullptr;
   if (holder.incarnation > party.incarnation) {
-    // The next incarnation acted before the map heard that this one had died.
+    // `present`: the newer incarnation acts before the map has heard that the older one died.
     if (party.present) orphan_all(party);
     party.incarnation = holder.incarnation;
     party.present = true;
@@ -453,9 +456,10 @@ std::vector<Address> SubchannelMapCore::addresses() const {
   return all;
 }
 
-// Replaces every subchannel by an IDLE one (I7). Holders get an IDLE report, as if the server had
-// closed the connection, even if the subchannel was IDLE before. A request to connect that was on
-// its way to the old subchannel is lost, and the report makes the holder repeat it.
+// Replaces every subchannel by an IDLE one (I7 of subchannel_map_core.hpp). Holders get an IDLE
+// report, as if the server had closed the connection, even if the subchannel was IDLE before. A
+// request to connect that was on its way to the old subchannel is lost, and the report makes the
+// holder repeat it.
 void SubchannelMapCore::replace_all(SubchannelMapEffects& effects) {
   for (const Address& address : addresses()) {
     Entry& entry = entries_.at(address);
@@ -476,8 +480,8 @@ void SubchannelMapCore::begin_probes(const Address& address,
   if (probes.has_value()) effects.push_back(*std::move(probes));
 }
 
-// After new settings: starts, changes or ends the probes of each address for which they differ
-// (I10).
+// After new settings: starts, changes or ends the probes of each address for which the old and the
+// new settings have different probes (I10 of subchannel_map_core.hpp).
 void SubchannelMapCore::probe_anew(const SubchannelSettings& before,
                                    SubchannelMapEffects& effects) {
   const bool is_as_before = same_checks(before.health_checks, settings_.health_checks) &&
@@ -559,8 +563,8 @@ void SubchannelMapCore::count(const Entry& entry, std::int64_t amount) {
   counts_of_[entry.priority][index(entry.counted)] += amount;
 }
 
-// Records in which priority each address is (I11). Unhealthy endpoints count too, because some
-// policies connect to them.
+// Records in which priority each address is (I11 of subchannel_map_core.hpp). Unhealthy endpoints
+// count too, because some policies connect to them.
 void SubchannelMapCore::record_priorities(const EndpointsPtr& endpoints) {
   if (endpoints == endpoints_) return;
   priorities_.clear();
@@ -619,7 +623,7 @@ void SubchannelMapCore::recount_all(const SessionMarks& marks) {
     if (found == entries_.end()) continue;
     const EndpointState before = found->second.counted;
     recount(address, found->second);
-    // Nothing has changed, so it is not reported.
+    // recount() has listed the address as changed. An address in the same state is unlisted.
     if (found->second.counted == before) changed_addresses_.pop_back();
   }
 }

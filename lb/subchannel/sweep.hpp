@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sweep — decides when a subchannel map releases connections that no session has used lately (gRFC
-// A75).
+// sweep — decides when a subchannel map releases connections that no session has used for an idle
+// timeout (gRFC A75).
 //
 //   map ─▶ IdleTimeoutSet ─▶ [SweepCore] ─▶ Sweep ─▶ map releases ─▶ SweepDone{next_due} ─▶ …
 //

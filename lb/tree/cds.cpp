@@ -49,7 +49,8 @@ EndpointsPtr at_least_one_priority(const EndpointsPtr& endpoints) {
   return one;
 }
 
-/// Leaves out DEGRADED, UNHEALTHY and TIMEOUT endpoints, which only the policy tiered may use (D4).
+/// Leaves out DEGRADED, UNHEALTHY and TIMEOUT endpoints, which only the policy tiered may use (D4
+/// of cds.hpp).
 EndpointsPtr without_unfit(const EndpointsPtr& endpoints) {
   const auto has_unfit = [](const Priority& priority) {
     return !priority.degraded.empty() || !priority.unhealthy.empty();
@@ -109,7 +110,8 @@ class Cds final : public Policy {
              LbEffects& effects) {
     if (const auto* leaf = std::get_if<LeafEndpoints>(&config->children)) {
       const bool is_same = sessions == sessions_ && same_config(own.lb_policy, override_);
-      // A leaf that did not change gets no update, unless it is under tiered (D3).
+      // The leaf gets no update if neither its configuration, nor the policy that its aggregate
+      // sets for it, nor `sessions` has changed, unless it is under tiered (D3 of cds.hpp).
       if (config == served_ && is_same && own.tiers == nullptr && tiers_ == nullptr) return;
       override_ = own.lb_policy;
       tiers_ = own.tiers;

@@ -62,7 +62,7 @@ class ClusterImpl final : public PassThrough {
     shown_loads_ = loads_;
     shown_rules_ = rules_;
     shown_trackers_ = trackers_;
-    // Without drops, and without complete picks, there is nothing to do (I3).
+    // Without drops, and without complete picks, there is nothing to do (I3 of cluster_impl.hpp).
     const bool has_no_say = rules_->drops.empty() && never_completes(picker);
     shown_ = has_no_say ? picker : make_cluster_impl_picker(counting(picker), rules_, loads_);
     return shown_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cluster_impl's picker — drops a share of the calls. To the other picks that complete it adds the
-// gate, which limits the calls in flight (gRFC A37, A32, A89).
+// cluster_impl's picker — drops a share of the calls. Each other pick that completes gets the gate,
+// which limits the calls in flight (gRFC A37, A32, A89).
 //
 //   pick ─▶ each drop category: a draw of its own ─▶ the child's picker ─▶ complete: gate
 //           └▶ Drop, counted                         └▶ queue, fail, drop: as it is

@@ -38,8 +38,8 @@ ChildName child_of(const ChildName& priority, Tier::Hosts hosts) {
 }
 
 /// For a priority in panic: joins the healthy, degraded and unhealthy part of each locality into
-/// one locality (L5). If the parts are the same as before, so is the pointer to the joined
-/// locality.
+/// one locality (L5 of leaf_tiers.hpp). If the parts are the same as before, so is the pointer to
+/// the joined locality.
 class PanicLocalities {
  public:
   /// Begins a configuration. Joined localities that it does not use are forgotten at the next
@@ -108,7 +108,7 @@ struct Slot {
   ChildName child;
 };
 
-/// The endpoints as of the newest configuration that has taken effect (L4).
+/// The endpoints as of the newest configuration that has taken effect (L4 of leaf_tiers.hpp).
 struct Listed {
   std::vector<Slot> slots;  ///< The tiers that have endpoints, priority by priority.
   std::vector<ChildName> priorities;
@@ -188,7 +188,7 @@ class LeafTiers final : public Policy {
   }
 
   // All children have answered the configuration, or the time for it is over, so it takes effect
-  // (L4).
+  // (L4 of leaf_tiers.hpp).
   void conclude(LbEffects& effects) {
     listed_ = list();
     is_listed_ = true;
@@ -307,8 +307,8 @@ class LeafTiers final : public Policy {
     return shown_;
   }
 
-  // The HostReport (how many endpoints are fit), from which tiered computes the shares of calls
-  // (L3).
+  // The HostReport (how many endpoints are fit), from which tiered computes the shares of calls (L3
+  // of leaf_tiers.hpp).
   HostReportPtr count() const {
     auto report = std::make_shared<HostReport>();
     report->overprovisioning_percent = listed_.overprovisioning_percent;
@@ -331,7 +331,7 @@ class LeafTiers final : public Policy {
   PanicLocalities panic_;
   PendingUpdate update_;
   std::set<ChildName> running_;  ///< The names of children_.
-  Retention retention_;          ///< Stops children of unwanted tiers after a while.
+  Retention retention_;          ///< Stops children of unwanted tiers after kPriorityRetention.
   Listed listed_;
   bool is_listed_ = false;  ///< A configuration has taken effect.
   HostReportPtr hosts_;

@@ -22,8 +22,8 @@ class LocalityTracker final : public CallTracker {
 
   void begun() const noexcept override { counts_->begun(); }
 
-  // A call that never reached the endpoint (no `code`) counts as failed; begun() has counted it as
-  // issued.
+  // A call that never reached the endpoint (end.code is nullopt) counts as failed; begun() has
+  // counted it as issued.
   void ended(const CallEnd& end) const noexcept override {
     if (end.load != nullptr && wants_load_) take(*end.load);
     counts_->ended(end.code == 0);

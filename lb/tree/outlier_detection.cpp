@@ -104,7 +104,7 @@ class OutlierDetectionPolicy final : public PassThrough {
   void arm_timer(Instant now, LbEffects& effects) {
     if (!counts()) return disarm_timer(effects);
     const Duration interval = std::max(config_.settings->interval, kShortestSweepInterval);
-    // The interval has not changed, so the running timer stays (D1).
+    // The interval has not changed, so the running timer stays (D1 of outlier_detection.hpp).
     if (timer_ && interval == interval_) return;
     const Instant since = timer_ ? timer_started_ : now;
     disarm_timer(effects);
@@ -126,7 +126,8 @@ class OutlierDetectionPolicy final : public PassThrough {
   // --- the sweep: judging all endpoints ---
 
   void sweep(Instant now, LbEffects& effects) {
-    // The child may not have reported since the last sweep (D3).
+    // Publishes the last sweep's ejections for explanations, if the child has not reported since
+    // that sweep (D3 of outlier_detection.hpp).
     publish(effects);
     const auto draw = [&] { return draw_below(seed_, Salt::kEndpoint, 100, ++draws_); };
     const auto detections = detect_outliers(*config_.settings, endpoints_.tally(), draw);
@@ -178,7 +179,8 @@ class OutlierDetectionPolicy final : public PassThrough {
     return picker_;
   }
 
-  /// True: ejections_ is not what picker_ shows.
+  /// Makes ejections_ anew if it may be old. Returns whether it has changed, so that a new picker_
+  /// must show it.
   bool renew_ejections() {
     if (!std::exchange(ejections_are_old_, false)) return false;
     Ejections present{config_.cluster, endpoints_.ejected(*config_.settings)};
@@ -196,7 +198,7 @@ class OutlierDetectionPolicy final : public PassThrough {
   Instant timer_started_{};
   std::uint64_t timers_ = 0;
   bool ejections_are_old_ = true;  ///< The endpoints or settings changed since ejections_ was made.
-  EjectionsPtr ejections_;         ///< Those of picker_.
+  EjectionsPtr ejections_;         ///< The ejections that picker_ shows.
   PickerPtr wrapped_;              ///< The child's picker that picker_ asks.
   PickerPtr picker_;
 };

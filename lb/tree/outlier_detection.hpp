@@ -26,7 +26,7 @@
 //   D2  The subchannel map always gets complete tables (trackers, unfit endpoints). The first
 //       configuration always sends both tables, so they replace the tables that an earlier actor of
 //       this policy sent before it died.
-//   D3  Explanations have a change of the ejections from the child's next report on, and at the
+//   D3  Explanations show a change of the ejections from the child's next report on, and at the
 //       latest from the next sweep on. The child reports soon if the change concerns its picker.
 //       pick_first keeps its picker, so under priority nothing is published before the next sweep.
 //

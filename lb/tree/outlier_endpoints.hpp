@@ -91,7 +91,7 @@ class OutlierEndpoints {
   void eject(std::size_t endpoint, Instant now, DetectionMethod why);
 
   /// Ends a sweep. Ends every ejection that has lasted its time. Lowers by one, but not below 0,
-  /// the multiplier of each endpoint that is not ejected.
+  /// the multiplier of each endpoint that was not ejected before this call.
   void age(const OutlierDetection& settings, Instant now);
 
   std::uint32_t multiplier(std::size_t endpoint) const { return order_[endpoint]->multiplier; }

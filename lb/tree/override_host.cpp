@@ -111,8 +111,9 @@ class OverrideHost final : public PassThrough {
     set_state(gone.address, std::nullopt, effects);
   }
 
-  // Records a host's state, and orders a new picker. The picker is needed after every event,
-  // because a picker sends each ask only once, and that ask may have been lost.
+  // Records a host's state, and asks for a new picker at the end of the burst (RebuildSoon). The
+  // picker is needed after every event, because a picker sends each ask only once, and that ask may
+  // have been lost.
   void set_state(const Address& address,
                  std::optional<SubchannelStateChanged> state,
                  LbEffects& effects) {

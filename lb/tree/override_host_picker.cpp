@@ -86,7 +86,7 @@ class OverrideHostPicker final : public Picker {
   }
 
   // The result when the hash of the call's cookie has found a seat (the data of the cookie's host).
-  // Prefetches what will be written, because foresee() may not have done so.
+  // Prefetches the counter and the mark that the call writes, if foresee() has not done so.
   static PickResult sit(const Seat& seat, const SessionArgs& session) {
     seat.prefetch_marks();
     const Affinity affinity{.result = seat.result, .hosts = seat.hosts, .as_cookie = true};

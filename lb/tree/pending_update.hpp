@@ -5,10 +5,10 @@
 //   ConfigUpdated ─▶ begin ─▶ … ─▶ ended: all have answered, or time is up ─▶ the choice
 //      or begin_in_turn ─▶ waits while one is pending ─▶ begin_waiting
 //
-// For composites that choose among children by the children's reports. While a configuration is
-// pending, the choice stays. It is pending until all children have reported on it (gRFC A56), or
-// one failover_timeout is over. If another configuration comes meanwhile, it either replaces the
-// pending one at once (begin), or waits until the pending one has ended (begin_in_turn).
+// For composites that choose among children by the children's reports. A configuration is pending
+// until all children have reported on it (gRFC A56), or one failover_timeout is over. Meanwhile the
+// choice stays. If another configuration comes meanwhile, it either replaces the pending one at
+// once (begin), or waits until the pending one has ended (begin_in_turn).
 
 #pragma once
 

@@ -108,9 +108,9 @@ class ChoiceNote final : public PickNote {
 
 /// The policy's knowledge about a started child, beside the child's own reports.
 struct Life {
-  /// READY or IDLE was reported more recently than TRANSIENT_FAILURE.
+  /// The child reported READY or IDLE more recently than TRANSIENT_FAILURE.
   bool was_usable = false;
-  /// It lost its connections: it went from READY to CONNECTING, and is CONNECTING still.
+  /// The child lost its connections: it went from READY to CONNECTING, and is CONNECTING still.
   bool lost = false;
   std::optional<TimerId> failover;  ///< Set while the failover window is open.
   Instant failover_ends{};          ///< The end of the failover window.
@@ -172,7 +172,8 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // Stops or deactivates the children that the configuration does not name any more (P4).
+  // Stops the children that the configuration does not name any more. With keep_removed_priorities
+  // deactivates them, so that they stop after kPriorityRetention (P4 of priority.hpp).
   void drop_unnamed(LbEffects& effects) {
     std::vector<ChildName> unnamed;
     for (const auto& [name, life] : lives_) {
@@ -392,7 +393,8 @@ class PriorityPolicy final : public Policy {
     }
   }
 
-  // Makes the child a standby (P7). An IDLE child, such as ring_hash, must be told to connect.
+  // Makes the child a standby (P7 of priority.hpp). An IDLE child, such as ring_hash, must be told
+  // to connect.
   void stand_by(const ChildName& name, Instant now, LbEffects& effects) {
     activate(name, now, effects);
     if (children_.find(name)->state == ConnectivityState::kIdle) children_.exit_idle(name, effects);

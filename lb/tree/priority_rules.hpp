@@ -28,7 +28,7 @@ struct PriorityChild {
   bool started = false;
   ConnectivityState state = ConnectivityState::kConnecting;
   bool failover_pending = false;  ///< The failover window is open.
-  bool lost = false;              ///< It went from READY to CONNECTING.
+  bool lost = false;              ///< It went from READY to CONNECTING, and is CONNECTING still.
 };
 
 struct PriorityChoice {

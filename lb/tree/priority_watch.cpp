@@ -40,7 +40,7 @@ void PriorityWatch::record(const PriorityConfig& config,
 // Reports PriorityMoved if the index of the active priority has changed since the last report.
 // "None is active" counts as a value, so a change from none or to none is reported, too.
 // `failover`: why calls moved from the priority that last carried calls to another one; nullopt:
-// they did not move, or they moved to a new child in the same position.
+// calls did not move, no priority carries or carried calls, or a new child took the same position.
 void PriorityWatch::tell_move(const PrioritiesSeen& now,
                               std::optional<FailoverReason> failover,
                               Instant at,
@@ -68,8 +68,8 @@ void PriorityWatch::tell_move(const PrioritiesSeen& now,
     }
     return PriorityChangeReason::kReconfigured;
   }();
-  // The priority that the calls left. If none carried calls for a time, it is the last one that did
-  // before that time.
+  // The priority that the calls left. If no priority carried calls for a time, it is the last one
+  // that carried calls before that time.
   const ChildName& left = carrier_ ? carrier_->child : move.from_name;
   const auto found = std::ranges::find(now.priorities, left, &PrioritySeen::name);
   const bool is_left = found != now.priorities.end() && left != move.to_name;
@@ -95,7 +95,8 @@ std::optional<FailedOver> PriorityWatch::failover(const Carrier& from,
   const auto reason = [&] {
     if (gone || (up && from.order != config.priorities)) return FailoverReason::kReconfigured;
     if (up) return FailoverReason::kRecovered;
-    // If the window is still open, the calls went to a standby, because the connections were lost.
+    // If the failover window of the priority that the calls left is still open, that priority lost
+    // its connections, and the calls went to a standby: kFailed.
     const PrioritySeen& left = seen[position];
     const bool is_late = left.state == ConnectivityState::kConnecting && !left.window_ends;
     return is_late ? FailoverReason::kTimedOut : FailoverReason::kFailed;

@@ -119,8 +119,8 @@ class WeightedPicker final : public Picker {
            was_tried(args, *complete->connection);
   }
 
-  // For a retry: the drawn locality would send the call to an endpoint that it was sent to before.
-  // So the other localities are asked in turn. `back` is the result of the drawn locality.
+  // For a retry that the drawn locality would send to an endpoint of an earlier attempt: asks the
+  // other localities in turn. `back` is the result of the drawn locality.
   template <typename Sink>
   [[gnu::noinline]] PickResult ask_others(std::ptrdiff_t drawn,
                                           const PickArgs& args,
