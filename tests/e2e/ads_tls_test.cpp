@@ -51,7 +51,8 @@ class Client {
 
   void spoil() const { folder_.write("key.pem", "garbage"); }
 
-  // `explaining`, if set, takes the place of the credentials that explain a refusal.
+  // Makes the transport. After it has refused a server's certificate, the transport makes a second
+  // connection to learn why. `explaining`, if set, replaces the credentials of this connection.
   void connect_to(const std::string& address,
                   const std::shared_ptr<grpc::ChannelCredentials>& explaining = nullptr) {
     actors::GrpcAdsOptions options;

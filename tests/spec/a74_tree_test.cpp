@@ -251,7 +251,7 @@ TEST_CASE("B2: hosts that move between priorities, and priorities that come and 
     const char* when;
     std::vector<Step> steps;
     /// The number of connections made to each host, over all steps. A host keeps its connection
-    /// while a priority that serves, or that served lately, has the host.
+    /// while a started priority has it. A priority stays started for 15 minutes without calls.
     std::map<std::string, int> connections;
   };
 
