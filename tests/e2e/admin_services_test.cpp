@@ -79,8 +79,8 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-// This test is the first, because another one switches gRPC's own channelz on, for the life of the
-// process.
+// This test is the first, because the last test of this file switches gRPC's own channelz on, for
+// the life of the process.
 TEST_CASE("admin services: a service that its flag leaves out is not there", "[e2e][admin]") {
   const auto runtime = some_runtime();
   CHECK(served(*runtime, {}) == Names{"csds", "channelz", "health"});

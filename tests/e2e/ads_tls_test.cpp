@@ -124,7 +124,7 @@ TEST_CASE("ads tls: a server is trusted if its authority is", "[e2e][ads][A65]")
     CHECK_FALSE(end.is_answered());
     CHECK(end.closed().code() == absl::StatusCode::kUnavailable);
   }
-  // The next connection reads the file again.
+  // The next connection reads ca.pem again, which now has the authority of the server.
   client.trust(ca);
   CHECK(AdsEnd(client.transport()).is_answered());
 }
@@ -291,7 +291,7 @@ TEST_CASE("ads tls: files that were never good are the stream's error", "[e2e][a
   const absl::Status why = AdsEnd(client.transport()).closed();
   CHECK_THAT(std::string(why.message()),
              Catch::StartsWith("ca_certificate_file ") && Catch::EndsWith("cannot be read"));
-  // The next stream reads the file again, which exists now.
+  // The next stream reads ca.pem again. The file did not exist until now.
   client.trust(ca);
   CHECK(AdsEnd(client.transport()).is_answered());
 }

@@ -260,7 +260,7 @@ TEST_CASE("outlier_detection: when the last algorithm goes, everybody comes back
     policy.advance(30s);
     CHECK(policy.last<SetEndpointHealth>()->unhealthy != nullptr);
     policy.advance(10s);
-    // This ejection, too, lasted 30 s.
+    // The earlier ejection of a did not lengthen this one: it lasted 30 s.
     CHECK(policy.last<SetEndpointHealth>()->unhealthy == nullptr);
   }
 }

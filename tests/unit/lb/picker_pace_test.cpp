@@ -41,7 +41,7 @@ class PacedLeaf {
   explicit PacedLeaf(const Config& config, Duration cost = 0ns)
       : leaf(make_leaf(config, context())), cost_(cost) {}
 
-  // Each of these is one event, and then the end of the burst.
+  // Each of these functions makes one event, and then ends the burst.
   void ready(const std::string& address) { settle(leaf.ready(address)); }
 
   void fail(const std::string& address) { settle(leaf.fail(address)); }

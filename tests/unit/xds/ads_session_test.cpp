@@ -588,7 +588,7 @@ TEST_CASE("ads session: the NACK of what repeats a refused response waits longer
     REQUIRE(seconds >= 0.8 * base - 1e-6);
     REQUIRE(seconds <= 1.2 * base + 1e-6);
     base = std::min(base * 1.6, 10.0);
-    // Other types are not delayed.
+    // Responses of other types are answered at once.
     REQUIRE(session.bytes(1, absl::StrCat("EDS v", n, " m", n)).size() == 2);
     REQUIRE(session.elapse() == Lines{absl::StrCat("send 1: CDS v1/n", n, " [a] NACK 3: bad")});
   }
