@@ -232,7 +232,8 @@ TEST_CASE("runtime: with control plane and backend gone, the failed call's text 
   // The Pick API reports the same error.
   const auto router = runtime->router("xds:///orders");
   REQUIRE(router.ok());
-  // The call above may have failed a moment before the picker without its endpoint was published.
+  // A call fails as soon as its connection is lost. The picker without the lost endpoint may be
+  // published a moment later.
   Pick pick;
   REQUIRE(eventually([&] {
     pick = (*router)->pick({"/s/M", nullptr, 1});

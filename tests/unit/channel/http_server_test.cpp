@@ -80,7 +80,7 @@ TEST_CASE("http server: 64 requests of a lane are under way at a time, and the n
     peers.push_back(std::make_unique<HttpPeer>(served.port));
     REQUIRE(peers.back()->send(request(path)));
   }
-  // While the first request is being answered, only the one that is refused gets bytes.
+  // While the first request is being answered, only the client of the refused request gets bytes.
   const auto is_refused = [](const auto& peer) {
     return peer->has_byte(std::chrono::milliseconds(0));
   };
