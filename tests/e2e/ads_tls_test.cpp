@@ -84,7 +84,7 @@ class Client {
   std::shared_ptr<actors::AdsTransport> transport_;
 };
 
-// Sets a variable for the life of the object, or unsets it if `value` is null.
+// Sets an environment variable for the life of the object, or unsets it if `value` is null.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {

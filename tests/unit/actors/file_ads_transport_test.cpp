@@ -257,7 +257,7 @@ TEST_CASE("file_ads_transport: what the client refuses is complained of, once fo
   client.ask(kCds, {"a", "b"}, &first, "CDS resource \"a\": bad");
   const DiscoveryResponse second = client.response();
   CHECK(world.complaints.is_empty());
-  // The same refusal of another response to the same file causes no complaint, either.
+  // The client refuses the next response, made of the same file, for the same reason: no complaint.
   client.ask(kCds, {"a", "b"}, &second, "CDS resource \"a\": bad");
   world.write(clusters({"a", "b"}));
   const DiscoveryResponse third = client.response();

@@ -123,7 +123,7 @@ class ReadyConnector final : public Connector {
   }
 };
 
-// The test sends the events of these streams, except that each request is written at once.
+// A transport of streams. The test sends their events, but each request counts as written at once.
 class ScriptedTransport final : public AdsTransport {
  public:
   explicit ScriptedTransport(std::string name = "server") : name_(std::move(name)) {}

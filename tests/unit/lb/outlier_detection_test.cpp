@@ -56,7 +56,7 @@ struct Detector : PolicyHarness {
 };
 
 const Texts kSweep = {"timer sweep 10s"};
-// A sweep after one that changed the ejections: explanations have the change from now on.
+// The effects of the sweep after one that changed ejections: a picker that can explain the change.
 const Texts kTellingSweep = {"publish CONNECTING", "timer sweep 10s"};
 
 Texts swept(Texts before) {
