@@ -53,7 +53,7 @@ class Taken {
   Taken(const Taken&) = delete;
   Taken& operator=(const Taken&) = delete;
 
-  /// Reads until the client has sent `what`. From then on the client has a transport.
+  /// Reads until the client has sent `what`. Once HTTP/2's preface is sent, gRPC has a transport.
   void hear(const std::string& what) {
     std::string heard;
     while (!absl::StrContains(heard, what)) {
@@ -107,8 +107,8 @@ TEST_CASE("grpc_connector: an attempt that is given up before the server's SETTI
     connection.hear("PRI * HTTP/2.0");
     attempt.reset();
     if (ends_first) connector.reset();
-    // If ends_first, the connector is destroyed before the server answers. The connection must be
-    // closed all the same, while another connector exists.
+    // If ends_first, the connector is destroyed before the server answers, and another connector
+    // exists when the answer comes. The abandoned connection must be closed in this case, too.
     if (ends_first) connector = std::make_unique<GrpcConnector>(connector_options(graveyard));
     connection.say(kSettings);
     REQUIRE(connection.is_closed());

@@ -226,7 +226,7 @@ TEST_CASE("admin services: no secret of a resource goes through CSDS or the dump
   REQUIRE(shown.size() == 4);
   for (const auto& resource : shown)
     CHECK_FALSE(resource.xds_config().value().empty());
-  // The secrets are in the resources that the runtime has.
+  // Two of the runtime's resources contain the secret, so only redaction keeps it out of the dump.
   const auto dump = runtime->dump();
   REQUIRE(dump.ok());
   std::size_t secrets = 0;

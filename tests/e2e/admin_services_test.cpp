@@ -79,8 +79,8 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-// This test is the first, because another one switches gRPC's own channelz on, for the life of the
-// process.
+// This test is the first, because the last test of this file switches gRPC's own channelz on, for
+// the life of the process.
 TEST_CASE("admin services: a service that its flag leaves out is not there", "[e2e][admin]") {
   const auto runtime = some_runtime();
   CHECK(served(*runtime, {}) == Names{"csds", "channelz", "health"});
@@ -94,7 +94,7 @@ TEST_CASE("admin services: a second health service is an error that says so", "[
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   const absl::Status refused = runtime->add_admin_services(builder);
-  // The answer of Check is that of gRPC's own service.
+  // gRPC's own health service answers Check here, because signalbox's is left out.
   CHECK(served(*runtime, {.health = false}) == Names{"csds", "channelz", "health"});
   grpc::EnableDefaultHealthCheckService(false);
   CHECK(absl::IsFailedPrecondition(refused));
@@ -110,7 +110,7 @@ TEST_CASE("admin services: a second channelz is an error that says so", "[e2e][a
   const absl::Status refused = runtime->add_admin_services(builder);
   CHECK(absl::IsFailedPrecondition(refused));
   CHECK_THAT(std::string(refused.message()), Contains("AdminServices::channelz = false"));
-  // The answer of GetServers is that of gRPC's own service.
+  // gRPC's own channelz answers GetServers here, because signalbox's is left out.
   CHECK(served(*runtime, {.channelz = false}) == Names{"csds", "channelz", "health"});
 }
 

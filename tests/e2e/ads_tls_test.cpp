@@ -51,8 +51,8 @@ class Client {
 
   void spoil() const { folder_.write("key.pem", "garbage"); }
 
-  // `explaining`, if set, replaces ConnectionCredentials::explaining: the credentials of the second
-  // connection, which finds out why the server's certificate was refused.
+  // Makes the transport. After it has refused a server's certificate, the transport makes a second
+  // connection to learn why. `explaining`, if set, replaces the credentials of this connection.
   void connect_to(const std::string& address,
                   const std::shared_ptr<grpc::ChannelCredentials>& explaining = nullptr) {
     actors::GrpcAdsOptions options;
@@ -84,7 +84,7 @@ class Client {
   std::shared_ptr<actors::AdsTransport> transport_;
 };
 
-// Sets a variable for the life of the object, or unsets it if `value` is null.
+// Sets an environment variable for the life of the object, or unsets it if `value` is null.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -124,7 +124,7 @@ TEST_CASE("ads tls: a server is trusted if its authority is", "[e2e][ads][A65]")
     CHECK_FALSE(end.is_answered());
     CHECK(end.closed().code() == absl::StatusCode::kUnavailable);
   }
-  // The next connection reads the file again.
+  // The next connection reads ca.pem again, which now has the authority of the server.
   client.trust(ca);
   CHECK(AdsEnd(client.transport()).is_answered());
 }
@@ -291,7 +291,7 @@ TEST_CASE("ads tls: files that were never good are the stream's error", "[e2e][a
   const absl::Status why = AdsEnd(client.transport()).closed();
   CHECK_THAT(std::string(why.message()),
              Catch::StartsWith("ca_certificate_file ") && Catch::EndsWith("cannot be read"));
-  // The next stream reads the file again, which exists now.
+  // The next stream reads ca.pem again. The file did not exist until now.
   client.trust(ca);
   CHECK(AdsEnd(client.transport()).is_answered());
 }

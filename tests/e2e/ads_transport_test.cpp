@@ -128,9 +128,9 @@ TEST_CASE("ads transport: keepalive finds a server that was stopped", "[e2e][ads
 }
 
 TEST_CASE("ads transport: it ends soon, whatever the server floods it with", "[e2e][ads][S11]") {
-  // The destructor may take as long as its constant says. Closing a socket can take the kernel 15
-  // to 20 s, for which the destructor must not wait. kSoon lies between the two, with room for a
-  // slow machine.
+  // The transport's destructor may wait for kMostWaitForCalls. Closing a socket can take the kernel
+  // 15 to 20 s, for which the destructor must not wait. kSoon lies between the two times, with room
+  // for a slow machine.
   STATIC_REQUIRE(actors::kMostWaitForCalls <= 2s);
   constexpr auto kSoon = 10s;
 

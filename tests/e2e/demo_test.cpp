@@ -55,7 +55,7 @@ std::string read_until(tools::ChildProcess& demo, const std::string& part) {
   }
 }
 
-// Whether the child is a backend. It may be the control plane, which the script restarts.
+// Whether the child of a demo is a backend. Another child is the control plane.
 bool is_backend(pid_t child) {
   std::ifstream words("/proc/" + std::to_string(child) + "/cmdline");
   for (std::string word; std::getline(words, word, '\0');) {

@@ -212,7 +212,7 @@ bool cancel_as_it_is_bound(Api api, bool is_attempt) {
     const auto self = std::this_thread::get_id();
     if (self != caller && self != publisher) return;
     is_cancelled = true;
-    // With this, a call that reaches the server by mistake does not end by itself.
+    // The server holds a call that reaches it by mistake, so that the call does not end by itself.
     service.failing.is_held = true;
     service.failing.times = 1;
     context.TryCancel();

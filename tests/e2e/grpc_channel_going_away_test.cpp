@@ -201,8 +201,8 @@ TEST_CASE("going away: a call of which a server has a part is sent once", "[chan
     world.publish(
         in_turn({answer(Complete{to_server.get()}), answer(Complete{to_living.get()})}, asked));
     const Transcript ours = converse(way, manner, world.channel, living.service());
-    // The handlers of these kinds of call begin when the whole message has come, which never
-    // happened here. So these calls may be picked again.
+    // In unary and server-streaming calls, the server's handler begins when the whole message has
+    // come, which never happened here. So such calls may be picked again.
     const bool needs_message =
         absl::StrContains(way.name, "server streaming") || absl::StrContains(way.name, "unary");
     if (!end.is_like_unsent || !needs_message) {

@@ -121,7 +121,8 @@ std::string frames_of_client(MuteSocket& server) {
   say("\0\0\x1\0\0\0\0\0\x1."s);  // DATA, of a stream that has ended.
   for (const auto& name : {"answer 1"s, "answer 2"s}) {
     say("\0\0\x8\x6\0\0\0\0\0"s + name);  // PING
-    // A client answers frames in order, so its answers to all earlier frames come before this one.
+    // A client answers frames in order, so it has answered all earlier frames when it answers this
+    // PING.
     hear("\0\0\x8\x6\x1\0\0\0\0"s + name);
   }
   ::close(client);

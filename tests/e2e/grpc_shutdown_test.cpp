@@ -248,7 +248,7 @@ TEST_CASE("grpc_shutdown: a callback may destroy the last of all, and begin anew
       runtime = nullptr;
       if (is_restarted) {
         // Meanwhile the ended runtime is torn down. Each round starts two runtimes more than the
-        // last round, and so leaves the teardown a little more time.
+        // round before, and so leaves the teardown a little more time.
         for (int n = 0; n < 2 * i; ++n)
           world.start();
         const auto other = world.start();

@@ -200,8 +200,8 @@ TEST_CASE(
   }
 }
 
-// The variable is read when an update of the clusters is parsed, without a restart. That also holds
-// when the aggregate's own resource is unchanged.
+// A runtime reads the environment variable kSwitch when it parses an update of the clusters, even
+// if the aggregate's own resource is unchanged. No restart is needed.
 TEST_CASE("runtime: the environment's word on an aggregate's policy is heard at the next update",
           "[e2e][runtime][A75-8]") {
   const BackendProcess first("leaf");

@@ -59,9 +59,9 @@ TEST_CASE(
 
 TEST_CASE("runtime: it ends soon, whatever the control plane floods it with",
           "[e2e][runtime][S11]") {
-  // The runtime's end waits for the calls of the ADS transport, at most as long as the constant
-  // says. Closing a socket can take the kernel 15 to 20 s, for which ~Runtime must not wait. kSoon
-  // lies between.
+  // ~Runtime waits for the calls of the ADS transport, at most for kMostWaitForCalls. Closing a
+  // socket can take the kernel 15 to 20 s, for which ~Runtime must not wait. kSoon lies between the
+  // two times.
   STATIC_REQUIRE(actors::kMostWaitForCalls <= 2s);
   constexpr auto kSoon = 10s;
   const std::string frame = GENERATE(http2_ping(), http2_settings(), std::string());

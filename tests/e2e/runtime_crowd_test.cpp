@@ -163,7 +163,7 @@ TEST_CASE("runtime: clients that ask for a large dump and never read it cost a b
     deaf.push_back(std::make_unique<HttpPeer>(world.port()));
     REQUIRE(deaf.back()->send("GET /config_dump HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   }
-  // The first refusal says that one of these limits is reached.
+  // Once the limit of waiting bytes or of connections is reached, requests are refused (503).
   CHECK(eventually([&] {
     return channel::ask(world.port(), "GET /config_dump HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .starts_with("HTTP/1.1 503");

@@ -144,7 +144,7 @@ TEST_CASE("runtime: a control plane that neither takes nor refuses is given up, 
   const auto channel = runtime->channel("xds:///orders");
   Calls waiting(channel);
   waiting.start(1, {.wait_for_ready = true, .timeout = std::chrono::milliseconds(100)});
-  // This call fails when gRPC ends the connection attempt, after 20 s.
+  // This call fails when gRPC ends the attempt to connect to the control plane, after 20 s.
   check_unavailable(call(channel), {"LDS resource \"orders\"", nobody.address()});
   CHECK(waiting.finish().front().status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
   CHECK(metric(*runtime, "signalbox_xds_connected") == 0.0);
@@ -232,7 +232,8 @@ TEST_CASE("runtime: with control plane and backend gone, the failed call's text 
   // The Pick API reports the same error.
   const auto router = runtime->router("xds:///orders");
   REQUIRE(router.ok());
-  // The call above may have failed a moment before the picker without its endpoint was published.
+  // A call fails as soon as its connection is lost. The picker without the lost endpoint may be
+  // published a moment later.
   Pick pick;
   REQUIRE(eventually([&] {
     pick = (*router)->pick({"/s/M", nullptr, 1});

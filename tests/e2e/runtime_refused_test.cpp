@@ -2,8 +2,8 @@
 //
 // A hundred thousand endpoints refuse connections, then two serve. Calls go to these two, and the
 // memory of the others returns to the system. The test measures its own memory, so it is a program
-// of its own. It bounds no speed: tests/unit/lb/scale_test counts the messages until the good
-// endpoints serve, and no timer may run until then.
+// of its own. It does not limit the time that this takes. For that, tests/unit/lb/scale_test counts
+// the messages until a good endpoint serves, and lets no timer run until then.
 #include <chrono>
 #include <fstream>
 #include <string>

@@ -138,7 +138,7 @@ TEST_CASE("runtime: calls to an aggregate in tiered mode are spread as its loads
   const auto runtime = start_tiered(*plane);
   const auto channel = runtime->channel("xds:///orders");
   REQUIRE(call(channel, {.wait_for_ready = true}).ok());
-  // The metrics change one after the other.
+  // The metrics change one after the other, so wait until all have their new values.
   REQUIRE(eventually([&] {
     return load(*runtime, "primary", 0) == 35 && load(*runtime, "primary", 1) == 65 &&
            load(*runtime, "secondary", 0) == 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gRFC A31's timeouts from end to end: LDS and RDS set them, the drop-in channel obeys, the server
-// is told. Timeouts are minutes, where the document has seconds: no machine is that slow.
+// is told. The gRFC's examples have seconds. The tests have minutes: no machine is that slow.
 #include <array>
 #include <chrono>
 #include <optional>

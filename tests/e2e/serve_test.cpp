@@ -150,8 +150,8 @@ TEST_CASE("serve: a file that could not be watched is tried again without a sign
   client.ask({"a", "b"});
   CHECK(names_in(received(client)) == Names{"a"});
 
-  // The process can open nothing more, so it can neither watch nor read. A lower limit would make
-  // its poll() fail, too, because poll() takes no more entries than the limit.
+  // The process can open nothing more, so it can neither watch nor read its file. A lower limit
+  // would make its poll() fail, too, because poll() takes no more entries than the limit.
   rlimit before{};
   REQUIRE(::prlimit(served.process.pid(), RLIMIT_NOFILE, nullptr, &before) == 0);
   const rlimit none{lowest_free_descriptor(served.process.pid()), before.rlim_max};

@@ -177,7 +177,8 @@ TEST_CASE("settings: a part of a command has an object and names of its own", "[
   const TemporaryFolder folder;
   const std::string report = folder.write("in.json", run_program({SIGNALBOX_EXAMPLE_LOAD}).output);
   const auto path = [&folder](const char* name) { return folder.path(name); };
-  // Load's own options must not be read here.
+  // `load merge` must not read options of `load`: "many" would be an error, and load.html would be
+  // written.
   const std::string file =
       folder.write("c.yaml",
                    "load: {processes: many, merge: {json: '" + path("file.json") + "', html: '" +

@@ -134,7 +134,8 @@ NO_SCORE = (
     State("nothing_healthy", (tens(0), tens(0))),
     State("score_0_first_healthy", (percent(1, of=150), tens(0))),
     State("score_0_second_healthy", (tens(0), percent(1, of=150))),
-    # Envoy and signalbox agree here: the first leaf of several gets all calls, not the last one.
+    # Both leaves have a healthy host and a score of 0. Envoy and signalbox agree: the first leaf
+    # gets all calls, not the last one.
     State("score_0_both_healthy", (percent(1, of=150), percent(1, of=150))),
     State("score_0_second_priority_healthy", (percent(0, 1, of=150), percent(1, of=150))),
     State("score_0_first_degraded", ((Hosts(degraded=1, unhealthy=149),), tens(0))),

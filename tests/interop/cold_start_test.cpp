@@ -100,7 +100,7 @@ TEST_CASE("interop: a client that starts cold asks by name, in order, and its ca
   for (std::size_t i = 0; i < kAllTypes.size(); ++i) {
     INFO(kAllTypes[i]);
     const auto requests = wire.requests(kAllTypes[i]);
-    // One subscription and one ACK.
+    // The client has sent two requests of this type: one subscription, and one ACK.
     REQUIRE(requests.size() == 2);
     CHECK(requests[0].version.empty());
     CHECK(requests[0].nonce.empty());
@@ -158,7 +158,7 @@ TEST_CASE("interop: a thousand clusters come, and each takes calls", "[interop][
   for (const auto type : {xds::kClusterTypeUrl, xds::kClusterLoadAssignmentTypeUrl}) {
     INFO(type);
     const auto requests = wire.requests(type);
-    // One subscription to all clusters and one ACK of all.
+    // The client has sent two requests of this type: both name all clusters; the second is the ACK.
     CHECK(requests.size() == 2);
     for (const WireMessage& request : requests)
       CHECK(request.names.size() == kCount);

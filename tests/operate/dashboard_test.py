@@ -59,7 +59,7 @@ def watch_load(signalbox: Path, folder: Path, history: History) -> None:
         resources, script = folder / "load.yaml", folder / "script.yaml"
         resources.write_text("\n".join(line.replace("50051", port) for line in lines if "50052" not in line), encoding="utf-8")
         script.write_text("acts: [{at: 1s, mark: half}]\n", encoding="utf-8")
-        # A late call on a busy machine does not make this load fail.
+        # --max-lateness: late calls on a busy machine do not make this load fail.
         watch([signalbox, "load", "--target", "xds:///orders", "--call", "signalbox.demo.v1.Orders/Place", "--resources",
                resources, "--script", script, "--rate", 200, "--duration", "5s", "--max-lateness", "1h", "--metrics", 0],
               LOAD, history)

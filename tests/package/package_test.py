@@ -314,7 +314,7 @@ class PackageTest(unittest.TestCase):
             first.wait()
             self.assertEqual("200 second /orders/7", get("/orders/7"))
             start("first", first_port)
-            # The back-off takes a second or two.
+            # The client connects to "first" again only after a back-off of a second or two.
             while ask(visitor, "new", "/orders/8") != "200 first /orders/8":
                 self.assertIsNone(visitor.poll())
             cookie = base64.b64encode(f"127.0.0.1:{second_port};orders".encode()).decode()

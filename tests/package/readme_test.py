@@ -143,7 +143,7 @@ class ReadmeTest(unittest.TestCase):
 
     def refuse_a_taken_port(self, server: Path) -> None:
         with socket.socket() as taken:
-            # A server that sets SO_REUSEPORT, too, could listen on this port.
+            # Sockets share a port if each sets SO_REUSEPORT. The server must not set it.
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             taken.bind(("127.0.0.1", 0))
             taken.listen()

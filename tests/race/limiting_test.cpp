@@ -43,7 +43,7 @@ TEST_CASE("request_limit: is kept under threads, and nothing is lost",
   const RequestLimit limit;
   std::atomic<std::int64_t> inside{0};
   std::atomic<std::int64_t> highest{0};
-  // Slots that a thread has taken; any thread may give them back.
+  // The number of slots taken and not yet given back; any thread may give them back.
   std::atomic<std::int64_t> owed{0};
   on_threads([&](int thread) {
     for (int round = 0; round < 300; ++round) {

@@ -128,8 +128,8 @@ bool is_whole(const lb::Pick& pick) {
          static_cast<const CountedConnection*>(pick.connection())->is_alive();
 }
 
-// One data-plane thread. Returns how often a pick was not whole (is_whole): just made, or held for
-// some time.
+// Makes calls, as one data-plane thread. Checks each pick when it is made, and again when another
+// pick replaces it. Returns how often a pick was not whole (is_whole).
 int make_calls(const lb::Router& router, std::uint64_t seed, const std::atomic<bool>& done) {
   constexpr std::size_t kHeld = 32;
   std::vector<std::optional<lb::Pick>> held(kHeld);

@@ -125,7 +125,7 @@ class SlowHarness : public LeafHarness {
   std::optional<Instant> due_;
 };
 
-// Two warm endpoints, and "b", which has just come back.
+// "a" and "c" are warm: their slow start is over. "b" was IDLE, and has just become READY again.
 template <typename Config>
 SlowHarness come_back(std::optional<SlowStart> rules = kMinute) {
   auto leaf = SlowHarness::of<Config>({"a", "b", "c"}, rules);

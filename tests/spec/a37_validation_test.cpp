@@ -120,7 +120,7 @@ TEST_CASE("A37: any other discovery type is invalid, by name", "[spec][A37-35]")
 
 TEST_CASE("A37: type comes before cluster_type, the later one of a message counts",
           "[spec][A37-48]") {
-  // Both fields are in one oneof: the field that a server sends last replaces the other.
+  // type and cluster_type are in one oneof: the field that a server sends last replaces the other.
   const std::string aggregate = serialise<ClusterProto>(kAggregate);
   const std::string eds = serialise<ClusterProto>(kEds);
   CHECK(std::holds_alternative<EdsDiscovery>(

@@ -376,8 +376,8 @@ TEST_CASE("A58: the reports of calls are not read then", "[spec][lb][wrr][A58]")
   Tracking tracking(result.trackers);
   CHECK_FALSE(tracking.wants_load());
   tracking.end({0});
-  // A call that began before the change to streams may still end with a report. Its tracker does
-  // not read the report.
+  // A call may begin before a configuration turns the streams on, and end with a report after that.
+  // The call's tracker does not read the report.
   const auto weight = std::make_shared<const EndpointWeight>();
   const auto rules = std::make_shared<const WeightRules>(WeightRules{1, {}, true});
   const LoadReport report = load(100, 0.5);

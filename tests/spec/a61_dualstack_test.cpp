@@ -614,7 +614,7 @@ TEST_CASE("A61: the pick_first policy ignores outlier detection and health check
   leaf.ready("a");
   CHECK(leaf.pick() == "a");
   CHECK(leaf.reresolutions == 0);
-  // unhealthy() and the second ready() bring new connections, and each of these is published.
+  // unhealthy() and the second ready() each report a new connection, and the policy publishes each.
   CHECK(leaf.published.size() == published + 2);
 }
 

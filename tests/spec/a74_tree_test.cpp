@@ -251,7 +251,7 @@ TEST_CASE("B2: hosts that move between priorities, and priorities that come and 
     const char* when;
     std::vector<Step> steps;
     /// The number of connections made to each host, over all steps. A host keeps its connection
-    /// while a priority that serves, or that served lately, has the host.
+    /// while a started priority has it. A priority stays started for 15 minutes without calls.
     std::map<std::string, int> connections;
   };
 
@@ -338,8 +338,8 @@ TEST_CASE(
     // Served addresses, and the number of connections made to each.
     std::map<std::string, int> served;
     for (int update = 0; update < 15; ++update) {
-      // Each host is in a random priority, or in none. Its locality is its own ("of-a"), or one of
-      // three that hosts share.
+      // Each host is in a random priority, or in none. A host is alone in its locality ("of-a"), or
+      // in one of three localities that hosts share.
       std::vector<std::map<std::string, Names>> drawn(1 + draw(4));
       for (const std::string& host : hosts) {
         if (draw(4) == 0) continue;

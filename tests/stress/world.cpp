@@ -124,8 +124,8 @@ RouterPtr World::router(Random& random) {
   return life.routers[random() % life.routers.size()];
 }
 
-// Replaces the channel and the router of one of a runtime's targets. Now and then the world holds
-// neither of the target for a moment.
+// Replaces the channel and the router of one of a runtime's targets. One time in three, the world
+// first gives up the old ones, so that it holds none of this target for a moment.
 void World::renew_channel() {
   ++events_["channels renewed"];
   Life& life = some_life(random_);

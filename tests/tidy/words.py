@@ -21,7 +21,7 @@ PRONOUN = {
     "code": re.compile(r"\b(who|whom|whose|whoever|nobody|somebody|anybody|everybody|someone|anyone)\b", re.IGNORECASE),
     "document": re.compile(r"\b(whoever|nobody|somebody|anybody|everybody)\b", re.IGNORECASE),
 }
-# These documents describe code, so they follow the rules of code.
+# The README.md files of the product's folders. They describe code, and follow the rules of code.
 FOLDER_PAGE = re.compile(r"(messages|xds|lb|metrics|actors|channel|tools)/([^/]+/)*README\.md")
 ADVICE = {
     "pronoun": "name the thing: who, somebody and nobody are people",

@@ -41,8 +41,8 @@ func check(file string) error {
 	runtime.RegisterPanelcfgVariant(timeseries.VariantConfig())
 	runtime.RegisterDataqueryVariant(prometheus.VariantConfig())
 
-	// UnmarshalJSONStrict returns an empty list of errors if it finds none. It then leaves panels out,
-	// so the dashboard is also read without it.
+	// If UnmarshalJSONStrict finds no error, it returns an empty list of errors, and leaves panels out
+	// of the dashboard. So json.Unmarshal reads the dashboard, too.
 	var strict, read dashboard.Dashboard
 	var found cog.BuildErrors
 	if err := strict.UnmarshalJSONStrict(raw); err != nil && !(errors.As(err, &found) && len(found) == 0) {

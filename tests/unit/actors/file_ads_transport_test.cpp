@@ -208,7 +208,7 @@ TEST_CASE("file_ads_transport: a file that is bad for a moment is not complained
   client.ask(kCds, {"a", "b"});
   CHECK(client.events.next() == "opened");
   DiscoveryResponse last = client.response();
-  // A slow machine may leave the file bad for too long. The test then tries again.
+  // On a slow machine the file may be bad for 100 ms or more. The test then tries again.
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   Names wanted = {"a", "b"};
@@ -257,7 +257,7 @@ TEST_CASE("file_ads_transport: what the client refuses is complained of, once fo
   client.ask(kCds, {"a", "b"}, &first, "CDS resource \"a\": bad");
   const DiscoveryResponse second = client.response();
   CHECK(world.complaints.is_empty());
-  // The same refusal of another response to the same file causes no complaint, either.
+  // The client refuses the next response, made of the same file, for the same reason: no complaint.
   client.ask(kCds, {"a", "b"}, &second, "CDS resource \"a\": bad");
   world.write(clusters({"a", "b"}));
   const DiscoveryResponse third = client.response();

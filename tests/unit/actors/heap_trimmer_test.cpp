@@ -47,7 +47,7 @@ TEST_CASE("heap_trimmer: more ends neither put a trim off nor bring two trims to
   plan.record_trim(kStart + 1s);
   plan.record_many(kStart + 2s);
   CHECK(trims_of(plan) == std::vector<long>{6, 11, 36, 156});
-  // Many further ends after the last trim of a plan start a new plan.
+  // When many more subchannels have ended after the last trim of a plan, a new plan begins.
   TrimPlan later = plan;
   for (int i = 0; i < 4; ++i)
     later.record_trim(kStart + 6s);

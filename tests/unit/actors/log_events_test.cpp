@@ -14,9 +14,9 @@ const ClusterName kOrders{"orders"};
 
 TEST_CASE("log events: changes of the priority", "[actors][log]") {
   CHECK_FALSE(line_of(PriorityActive{kOrders, 0, std::nullopt}));
-  // At the start no priority is active yet, so this gives no line.
+  // A cluster without an active priority gives no line if it had none before, as at the start.
   CHECK_FALSE(line_of(PriorityActive{kOrders, -1, std::nullopt}));
-  // A failover gives no line here: FailedOver gives it.
+  // A failover also gives the event FailedOver, which has the line. PriorityActive gives none.
   CHECK_FALSE(line_of(PriorityActive{kOrders, 1, 0}));
   CHECK(line_of(PriorityActive{kOrders, -1, 0}) ==
         LogLine{LogLevel::kWarning,

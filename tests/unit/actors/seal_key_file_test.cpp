@@ -228,7 +228,7 @@ TEST_CASE("seal_key_file: one that cannot be watched is tried again", "[actors][
                    Contains("the last good keys stay in use"));
   }
   CHECK(opens(seal_of('a'), sealed_by(*seal)));
-  // No further change of the file is needed before it is read.
+  // The new file is read once it can be watched again, without another change of the file.
   CHECK(test::eventually([&] { return opens(seal_of('b'), sealed_by(*seal)); }));
   CHECK(world.complaints.is_empty());
   world.folder.write("keys", line_of('c'));

@@ -123,7 +123,7 @@ class ReadyConnector final : public Connector {
   }
 };
 
-// The test sends the events of these streams, except that each request is written at once.
+// A transport of streams. The test sends their events, but each request counts as written at once.
 class ScriptedTransport final : public AdsTransport {
  public:
   explicit ScriptedTransport(std::string name = "server") : name_(std::move(name)) {}
@@ -627,7 +627,7 @@ TEST_CASE("xds_client: a stream whose actor dies waits ever longer, until a quie
   const auto client = shells.keep(spawn_xds_client(shells.system(), shells.environment));
   shells.keep(shells.system().spawn(observe, client, kListener, std::make_shared<Heard>()));
   shells.run();
-  // A valid response before the deadly one does not shorten the delay.
+  // The valid response before "poison", which kills the stream's actor, does not shorten the delay.
   const auto time_to_restart = [&] {
     const std::size_t before = shells.transport->streams.size();
     shells.transport->streams.back().opened();
@@ -742,7 +742,7 @@ TEST_CASE("xds_client: while one server's long response is decoded, another's up
   shells.run();
   CHECK(invoices->resources.size() == 1);
   CHECK(orders->resources.empty());
-  // Nor is the same server's next response read before the first response is decoded.
+  // A server's next response is not read before its previous response is decoded.
   CHECK(shells.transport->reads == 0);
   CHECK(shells.second->reads == 1);
   shells.pass(seconds(5));

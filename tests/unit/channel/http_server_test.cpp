@@ -80,7 +80,7 @@ TEST_CASE("http server: 64 requests of a lane are under way at a time, and the n
     peers.push_back(std::make_unique<HttpPeer>(served.port));
     REQUIRE(peers.back()->send(request(path)));
   }
-  // While the first request is being answered, only the one that is refused gets bytes.
+  // While the first request is being answered, only the client of the refused request gets bytes.
   const auto is_refused = [](const auto& peer) {
     return peer->has_byte(std::chrono::milliseconds(0));
   };
@@ -132,7 +132,8 @@ TEST_CASE("http server: limits of connections that send no request are counted",
   std::vector<std::unique_ptr<HttpPeer>> silent;
   for (int i = 0; i < 257; ++i)
     silent.push_back(std::make_unique<HttpPeer>(served.port));
-  // The others are closed when their time is over. Some may be closed before all have connected.
+  // 256 connections may wait; one more closes the oldest. The others are closed when their time is
+  // over, which may happen before all have connected.
   CHECK(test::eventually(
       [&] { return count(AdminLimit::kHttpWaiting) + count(AdminLimit::kHttpSilent) == 257; }));
   CHECK(count(AdminLimit::kHttpSilent) >= 1);

@@ -147,7 +147,7 @@ TEST_CASE("endpoint_set: says of each READY endpoint who it is and who counts it
   CHECK(both[0].endpoint->tracker == nullptr);
   CHECK(both[1].endpoint->tracker == one);
 
-  // Another tracker for the same connection.
+  // Endpoint b gets another tracker, and keeps its connection.
   set.take_changes();
   const CallTrackerPtr other = std::make_shared<const NoTracker>();
   auto again = ready("b", other);

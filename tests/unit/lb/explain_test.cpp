@@ -480,7 +480,7 @@ TEST_CASE("explain: ring_hash says where a call belongs, and asks for nobody", "
   CHECK(absl::StrContains(lines.at(3), "is where it belongs, and not connected"));
   world.tree.settle();
   CHECK(world.tree.connected().empty());
-  // This pick is the first that asks for a connection.
+  // The explanation asked for no connection. The first pick does.
   CHECK(world.tree.pick("orders", 0, 42) == "queue");
   for (const char* address : {"a", "b"})
     world.tree.up(address);

@@ -75,7 +75,8 @@ void choose(PolicyHarness& policy, const LocalityPtr& locality) {
                                 policy.generation()});
 }
 
-// A pick and the router's part after it. A refused call has no trackers.
+// Picks, and then does the router's part: the call passes the gate and is tracked. A call that the
+// gate refuses has no trackers.
 Tracking call(const PolicyHarness& policy) {
   const PickResult result = policy.published()->picker->pick({});
   if (!std::holds_alternative<Complete>(result.outcome)) return {};

@@ -56,7 +56,7 @@ struct Detector : PolicyHarness {
 };
 
 const Texts kSweep = {"timer sweep 10s"};
-// A sweep after one that changed the ejections: explanations have the change from now on.
+// The effects of the sweep after one that changed ejections: a picker that can explain the change.
 const Texts kTellingSweep = {"publish CONNECTING", "timer sweep 10s"};
 
 Texts swept(Texts before) {
@@ -260,7 +260,7 @@ TEST_CASE("outlier_detection: when the last algorithm goes, everybody comes back
     policy.advance(30s);
     CHECK(policy.last<SetEndpointHealth>()->unhealthy != nullptr);
     policy.advance(10s);
-    // This ejection, too, lasted 30 s.
+    // The earlier ejection of a did not lengthen this one: it lasted 30 s.
     CHECK(policy.last<SetEndpointHealth>()->unhealthy == nullptr);
   }
 }

@@ -61,7 +61,7 @@ TEST_CASE("outlier_rules: a success rate is judged by those of the others",
        alike(3, 100, 0) + alike(2, 0, 100),
        {},
        {}},
-      // the same with factor 1: threshold 0.6 - 0.4899 = 0.1101
+      // the row above with stdev_factor 1: threshold 0.6 - 0.4899 = 0.1101
       {"unless the factor says so",
        alike(3, 100, 0) + alike(2, 0, 100),
        {1000, 100, 5, 100},
@@ -84,7 +84,7 @@ TEST_CASE("outlier_rules: a success rate is judged by those of the others",
        {1000, 100, 4, 100},
        {3}},
       {"who had too few calls is no host", alike(4, 100, 0) + alike(1, 0, 99), {}, {}},
-      // as the first row: endpoints with 99 calls do not count
+      // mean and threshold as in the first row: endpoints with 99 calls do not count
       {"and changes no mean", alike(4, 100, 0) + alike(5, 0, 99) + alike(1, 0, 100), {}, {9}},
       {"who had no call has no rate", alike(9, 0, 0), {0, 100, 0, 0}, {}},
       {"nobody is there", {}, {0, 100, 0, 0}, {}},

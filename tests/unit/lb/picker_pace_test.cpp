@@ -41,7 +41,7 @@ class PacedLeaf {
   explicit PacedLeaf(const Config& config, Duration cost = 0ns)
       : leaf(make_leaf(config, context())), cost_(cost) {}
 
-  // Each of these is one event, and then the end of the burst.
+  // Each of these functions makes one event, and then ends the burst.
   void ready(const std::string& address) { settle(leaf.ready(address)); }
 
   void fail(const std::string& address) { settle(leaf.fail(address)); }
@@ -160,7 +160,7 @@ TEST_CASE("picker pace: one timer for all needs that wait", "[lb][picker_pace]")
   CHECK(pace.burst_ended(at(1ms), 0ns) == timer(4ms));
   pace.need(Need::kMayWait);
   CHECK_FALSE(pace.awaits_burst());
-  // The burst ends for another reason, for example a re-resolution.
+  // A burst that ends for another reason, for example a re-resolution, starts no second timer.
   CHECK(pace.burst_ended(at(2ms), 0ns) == kNothing);
   CHECK(pace.timer_fired(at(5ms)) == kBuild);
 }

@@ -322,7 +322,8 @@ TEST_CASE("retry throttle: what counts as a failure", "[lb][retry][A6]") {
   DYNAMIC_SECTION(row.when) {
     RetryThrottle throttle(4, 1);
     RetryState().after(row.end, kRules, 1, &throttle);
-    // One more failure takes a token. A retry is still allowed only if the first end took none.
+    // This failure leaves 2 of 4 tokens if row.end took a token, else 3. Retries need more than 2
+    // tokens.
     CHECK(throttle.failed() == !row.counts);
   }
 }

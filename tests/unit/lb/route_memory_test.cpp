@@ -95,7 +95,7 @@ std::string long_text() {
   return text;
 }
 
-// The peak memory while `match` runs, which is that of the states.
+// The peak memory that `match` allocates: the memory of the automaton's states.
 template <typename Match>
 std::size_t memory_used_by(Match match) {
   const signalbox::testing::CountedMemory counted;

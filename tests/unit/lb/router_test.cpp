@@ -28,8 +28,8 @@ thread_local std::uint64_t allocations = 0;
 
 }  // namespace
 
-// Every allocation by operator new counts. The forms that the others call are replaced; otherwise
-// memory checkers would see memory of one form freed by another.
+// Replaces the forms of operator new and delete that all other forms call, and counts allocations.
+// Were only some replaced, memory checkers would see memory of one form freed by another.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   ++allocations;
   return std::malloc(size);

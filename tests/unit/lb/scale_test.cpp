@@ -136,7 +136,7 @@ TEST_CASE("scale: one of 10,000 endpoints replaced is one acquired and one relea
   CHECK(acquired[0].address == Address("new"));
   REQUIRE(released.size() == 1);
   CHECK(released[0].address == Address(absl::StrCat("e", kEndpoints / 2)));
-  // The third effect builds one picker after the burst.
+  // The third effect is RebuildSoon: the policy builds one picker at the end of the burst.
   CHECK(effects.size() == 3);
   CHECK(all_of<RebuildSoon>(effects).size() == 1);
 }

@@ -205,11 +205,11 @@ TEST_CASE("session_cookie: names so many addresses, and what names more is not u
     INFO(text);
     CHECK(read(absl::Base64Escape(text)) == too_many);
   }
-  // An error among the first kMostCookieHosts addresses is reported before their number.
+  // An error in one of the first kMostCookieHosts addresses is reported, and not their number.
   CHECK(read(absl::Base64Escape("host:80," + addresses(kMostCookieHosts))) == kNone);
 }
 
-// `before`, and then a field with the address.
+// A protobuf message: `before`, and then field 1 with the address.
 std::string message(const std::string& before, const std::string& address) {
   return before + '\x0a' + static_cast<char>(address.size()) + address;
 }

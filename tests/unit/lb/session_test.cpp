@@ -599,7 +599,7 @@ TEST_CASE_METHOD(TwoBackends,
                  "[lb][session][A33]") {
   configure_filters(all_to(to("a")),
                     {filter("session", session_by("s")), filter("fault", delaying(1s))});
-  // Not the text that signalbox writes for this host, so it is decoded.
+  // The cookie is not the text that signalbox writes for this host, so the cookie is decoded.
   CookieHeader headers("s=" + base64("10.0.0.2:80"));
   Pick pick = router.pick({"/s/M", &headers, 7});
   REQUIRE(pick.delay() == 1s);

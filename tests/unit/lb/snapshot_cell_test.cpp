@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint64_t kPoison = 0xdeaddeaddeaddeadULL;
 
-// A picker with a generation. Its destructor overwrites the generation, so that a use after it is
-// noticed.
+// A picker with a generation. Its destructor overwrites the generation, so that the test notices a
+// use of a destroyed picker.
 class StampedPicker final : public Picker {
  public:
   explicit StampedPicker(Generation generation) : generation_(generation) {}

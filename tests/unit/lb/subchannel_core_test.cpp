@@ -318,8 +318,8 @@ TEST_CASE("subchannel: two of one seed are equal, of two seeds are not", "[lb][s
   CHECK(delay != fail_once(other, {}));
 }
 
-// B3 in random histories: each connection is dropped once, and the one that makes the subchannel
-// READY not before it closes.
+// B3 of subchannel_core.hpp in random histories: each connection is dropped once. A connection that
+// makes the subchannel READY is not dropped before it closes.
 TEST_CASE("subchannel: every connection is dropped exactly once", "[lb][subchannel]") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SubchannelCore core(options(seed));

@@ -254,8 +254,8 @@ TEST_CASE("subchannel_map: settings of TLS that change replace every subchannel"
   CHECK(map.living == std::set<std::string>{"failed", "idle", "ready"});
   REQUIRE(map.last_settings.tls != nullptr);
   CHECK(map.last_settings.tls->subject_alt_names.at(0).text == "a");
-  // Holders are told IDLE, even when the state was IDLE before: an order to connect may have
-  // reached the old subchannel.
+  // Holders get a report of IDLE, even when the state was IDLE before. An order to connect may be
+  // lost with the old subchannel, and the report makes the holder repeat the order.
   CHECK(map.names() == Strings{"x#1", "x#1", "x#1", "y#1"});
   for (const NotifyHolder& told : map.notified) {
     CHECK(told.state.state == ConnectivityState::kIdle);

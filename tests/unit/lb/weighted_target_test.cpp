@@ -195,7 +195,7 @@ TEST_CASE("weighted_target: only the locality that changed is told", "[lb][weigh
   const auto config = targets({{"x", 1}, {"y", 1}});
   policy.update(config, nullptr, endpoints_of(world, "x:a y:b"));
   const Texts done = policy.update(config, nullptr, endpoints_of(world, "x:a y:b,c"));
-  // Published, since the HostReport now has three hosts.
+  // A picker is published, because the host report beside it now has three hosts.
   CHECK(done == Texts{"update y", "publish CONNECTING"});
   CHECK(policy.applied("x", 1).empty());
   CHECK(policy.applied("y", 2) == Texts{"applied 2"});

@@ -42,7 +42,7 @@ EndedCall failed_call(std::chrono::milliseconds due, std::chrono::milliseconds t
   return call;
 }
 
-// The engine drains the call when it has ended.
+// Gives the record one drain of the engine, when the call ends: the call's sending and its end.
 void add(DemoRecord& record,
          const EndedCall& call,
          const std::vector<std::string>& endpoints = {}) {

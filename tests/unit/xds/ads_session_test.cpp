@@ -559,7 +559,8 @@ TEST_CASE("ads session: a response that is of no use again and again is never a 
   std::uint64_t stream = 1;
   for (; session.now < Instant{} + 1h; ++stream) {
     session.opened(stream);
-    // The response resets the back-off of failed streams (A57), and nothing else.
+    // The good response resets the back-off of streams without a response (A57). The back-off of
+    // refused responses still grows.
     session.bytes(stream, "LDS v1 n1");
     session.bytes(stream, "large");
     session.elapse();
@@ -587,7 +588,7 @@ TEST_CASE("ads session: the NACK of what repeats a refused response waits longer
     REQUIRE(seconds >= 0.8 * base - 1e-6);
     REQUIRE(seconds <= 1.2 * base + 1e-6);
     base = std::min(base * 1.6, 10.0);
-    // Other types are not delayed.
+    // Responses of other types are answered at once.
     REQUIRE(session.bytes(1, absl::StrCat("EDS v", n, " m", n)).size() == 2);
     REQUIRE(session.elapse() == Lines{absl::StrCat("send 1: CDS v1/n", n, " [a] NACK 3: bad")});
   }
@@ -613,7 +614,7 @@ TEST_CASE("ads session: what takes the place of a NACK that waits", "[xds][ads_s
   SECTION("a good response: it is ACKed at once") {
     CHECK(session.bytes(1, "CDS v3 n4").front() == "send 1: CDS v3/n4 [a]");
     CHECK(session.elapse().empty());
-    // After a good response, the version that was refused before is no repetition.
+    // After a good response, the NACK of a version that was refused before is sent at once.
     CHECK(session.bytes(1, "CDS v2 n5 bad").front() == "send 1: CDS v3/n5 [a] NACK 3: bad");
   }
   SECTION("another version with the same errors: it is NACKed at once") {
@@ -628,7 +629,7 @@ TEST_CASE("ads session: what takes the place of a NACK that waits", "[xds][ads_s
     CHECK(session.subscribe(kCds, {"a", "b"}) ==
           Lines{"send 1: CDS v1/n3 [a b] NACK 3: bad", "asked CDS [a b]"});
     CHECK(session.elapse().empty());
-    // The first response after a changed subscription is no repetition.
+    // After a changed subscription, the NACK of the first response is sent at once.
     CHECK(session.bytes(1, "CDS v2 n4 bad").front() == "send 1: CDS v1/n4 [a b] NACK 3: bad");
     CHECK(session.bytes(1, "CDS v2 n5 bad").front() == "timer nack");
   }

@@ -124,7 +124,7 @@ TEST_CASE("client core: what is equal is not told again, whatever its bytes are"
   client.receive({with_bytes("e", "1")});
   CHECK(client.receive({with_bytes("e", "other order of fields")}) == Lines{"count 1 0"});
   CHECK(client.receive({with_bytes("f", "2")}) == Lines{"1: a value", "count 1 0"});
-  // Other parse options can make another resource of the same bytes.
+  // The same bytes can give another resource, because parse options can change. Watchers get it.
   CHECK(client.receive({with_bytes("g", "2")}) == Lines{"1: a value", "count 1 0"});
 }
 

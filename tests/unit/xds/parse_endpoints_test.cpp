@@ -393,7 +393,7 @@ TEST_CASE("parse_endpoints: endpoint weights of a locality sum up to 32 bits",
   CHECK(error_in(locality("a", 0, weights(4294967295, 1))) ==
         "endpoints[0].lb_endpoints: the sum of endpoint weights must be at most 4294967295, found "
         "4294967296");
-  // Unfit endpoints, such as UNHEALTHY ones, do not count in this sum.
+  // Unfit endpoints, such as UNHEALTHY ones, do not count in the sum of a locality's weights.
   CHECK(error_in(locality("a",
                           0,
                           endpoint(1, "load_balancing_weight { value: 4294967295 }") +

@@ -213,7 +213,7 @@ TEST_CASE("parse_cluster: what a custom policy's own parser says of its structur
   answer = "a: must be a number, found \"b\"";
   CHECK(error_in(custom, options) == before + answer);
   CHECK(parse(custom, options).rejection == Rejection{RejectionReason::kSemantic, ""});
-  // Any text of the parser becomes one that a request to the server may carry.
+  // The custom parser's error text is escaped and cut, so that a NACK can carry it.
   answer = "\xff";
   CHECK(error_in(custom, options) == before + "\\377");
   answer = "two\nlines, \xc3\xa9";

@@ -210,7 +210,7 @@ TEST_CASE("decode_response: a NACK tells the first errors, and how many there ar
   CHECK(result.nack_detail.find("CDS resource \"cluster15\"") != std::string::npos);
   CHECK(result.nack_detail.find("CDS resource \"cluster16\"") == std::string::npos);
   CHECK(result.nack_detail.ends_with("; and 4984 more invalid resources"));
-  // Watchers of many more resources than the NACK lists still get the error of their resource.
+  // The NACK lists few resources. Watchers of many others still get the error of their resource.
   CHECK(result.received.resources[2000].resource.status().message() ==
         "CDS resource \"cluster2000\": " + kTypeError);
   CHECK(result.received.resources[4999].resource.status().message() ==

@@ -153,7 +153,7 @@ TEST_CASE("parse_route_config: a route's retry policy takes the place of its hos
           "[xds][parse][A44]") {
   const std::string host = retry(R"(retry_on: "internal")");
   CHECK(action_of(retry(R"(retry_on: "unavailable")"), host).retry == policy({Code::kUnavailable}));
-  // A route's policy without a condition that gRPC has replaces the host's policy, too.
+  // A route's policy replaces the host's even if gRPC has none of its conditions ("5xx").
   CHECK(action_of(retry(R"(retry_on: "5xx")"), host).retry == std::nullopt);
   CHECK(action_of("", host).retry == policy({Code::kInternal}));
 }
@@ -183,7 +183,7 @@ TEST_CASE("parse_route_config: a retry policy that cannot be is an error",
        ".retry_back_off.max_interval: must not be shorter than base_interval, found 0 ns and "
        "1000000000 ns"},
   }));
-  // A policy is validated with and without a condition that gRPC has.
+  // A policy is validated without conditions (retry_on), and with a condition that gRPC has.
   CHECK(error_in(retry(row.fields)) == kPlace + ".retry_policy" + row.error);
   CHECK(error_in("", retry(row.fields + " retry_on: \"internal\"")) ==
         "virtual_hosts[0].retry_policy" + row.error);

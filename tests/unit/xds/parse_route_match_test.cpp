@@ -161,7 +161,7 @@ TEST_CASE("parse_route_match: a route whose path no gRPC call has is left out",
       {R"(path: "s/m")", false},
       {R"(path: "/s/m/")", false},
       {R"(path: "/healthz")", false},
-      // A regular expression is kept, because it could match any path.
+      // A route with a regular expression is kept, because the expression could match any path.
       {R"(safe_regex { regex: "x" })", true},
       // A route that is left out is not validated.
       {R"(path: "/s" headers { name: "" })", false},

@@ -129,7 +129,7 @@ constexpr Fields kNeedNoWarning[] = {
     // signalbox has only version 3 of the API.
     {"config.core.v3.ConfigSource", "resource_api_version"},
     {"config.core.v3.SelfConfigSource", "transport_api_version"},
-    // Data for logs and filters.
+    // Envoy's logs and filters read this field, and its routing does not.
     {"config.route.v3.Route", "metadata"},
     // Envoy does not use this field either: it adds up the weights.
     {"config.route.v3.WeightedCluster", "total_weight"},
