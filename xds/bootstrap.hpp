@@ -10,8 +10,7 @@
 //
 // Ignored: unknown keys; certificate providers of unknown plugins; unsupported types of channel
 // credentials, as long as one type is usable. All errors of fields are reported together. Each of
-// them names the source, the field and the value found there. Files that the bootstrap names are
-// not opened here.
+// them names the source and the field. Files that the bootstrap names are not opened here.
 //
 // gRFC A27 (bootstrap), A29 (certificate providers), A30 (server features), A47 (authorities), A65
 // (tls).
