@@ -41,7 +41,7 @@ std::string counted(std::size_t count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
-// The options that a runtime would use in this environment. Configurations of custom policies and
+// Reads the settings of the environment, as a runtime does. Configurations of custom policies and
 // filters cannot be checked: only the program that registers them knows their form.
 xds::ParseOptions parse_options(const CheckOptions& asked) {
   auto options = xds::parse_options_from([](const char* name) { return std::getenv(name); });

@@ -10,8 +10,7 @@
 //
 // Ignored: unknown keys; certificate providers of unknown plugins; unsupported types of channel
 // credentials, as long as one type is usable. All errors of fields are reported together. Each of
-// them names the source, the field and the value found there. Files that the bootstrap names are
-// not opened here.
+// them names the source and the field. Files that the bootstrap names are not opened here.
 //
 // gRFC A27 (bootstrap), A29 (certificate providers), A30 (server features), A47 (authorities), A65
 // (tls).
@@ -130,9 +129,9 @@ absl::StatusOr<Bootstrap> parse_bootstrap(absl::string_view json_text,
                                           absl::string_view source_name);
 
 /// Reads and parses the bootstrap. If the bootstrap is a file, a relative `signalbox.resources`
-/// path is relative to the folder of that file. NOT_FOUND: the environment names no bootstrap, or
-/// the file cannot be read. PERMISSION_DENIED: the process may not read the file. INVALID_ARGUMENT:
-/// the bootstrap is invalid.
+/// path is relative to the folder of that file. NOT_FOUND: the environment names no bootstrap.
+/// PERMISSION_DENIED: the process may not read the file. NOT_FOUND, too, if the file cannot be
+/// opened for another reason, or is a folder. INVALID_ARGUMENT: the bootstrap is invalid.
 absl::StatusOr<Bootstrap> load_bootstrap(const BootstrapSource& source);
 
 /// Each distinct server once (A47): Bootstrap::servers first, then the servers of the authorities.

@@ -91,7 +91,7 @@ class DiscoveryServer {
  public:
   /// The server sends a NOT_FOUND error (resource_errors of A88) for each requested resource that
   /// does not exist, so that clients do not wait for the resource. `absence` is the first part of
-  /// the error text; the names of the existing resources follow it. If `absence` is empty, the
+  /// the error text; names of existing resources of the type follow it. If `absence` is empty, the
   /// server sends no such errors, like most servers.
   explicit DiscoveryServer(std::string absence = {}) : absence_(std::move(absence)) {}
 

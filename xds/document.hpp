@@ -6,8 +6,8 @@
 //   text ──▶ [parse_json_document | parse_yaml_document] ──▶ Document ──▶ bootstrap, resource_file
 //
 // A plain YAML scalar becomes null, a boolean or a number if JSON would read the same text as such
-// a value; an empty scalar, `~`, `Null` and `NULL` become null too. A quoted scalar is always a
-// string. Aliases are expanded.
+// a value; an empty scalar, `~`, `Null` and `NULL` become null too. A quoted scalar without a tag
+// is a string. Aliases are expanded.
 //
 // Depth and number of values (after expansion) are limited. In YAML, the number of values is also
 // limited by the size of the text, so that a small hostile text stays cheap. Text without aliases

@@ -2,7 +2,7 @@
 //
 // Limits on the configuration that a control plane may send. A value beyond a limit is an error of
 // its resource; a message or a file that is too long is an error as a whole. The error has the name
-// of the limit, and usually the field and the value found.
+// of the limit. Endpoints that get no calls (A27) are left out instead, without an error.
 //
 //   bytes ─▶ xds/parse (these limits) ─▶ validated resource, or Rejection{kLimit, "max_routes"}
 //

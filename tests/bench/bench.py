@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""./run bench: measures signalbox ("ours") and the peer in turn. The peer is gRPC's own xds:///
-channel. In some rows it is signalbox with another setting, or a promised limit.
+"""./run bench: measures signalbox ("ours") and the peer in turn. The peer of most rows is gRPC's
+own xds:/// channel. In the other rows it is signalbox without the feature that the row is about, or
+a promised limit, or there is none.
 
     rows ─▶ for each experiment: a world; pairs of runs (ours, peer, peer, ours, …) ─▶ Comparison ─▶ table, JSON
 

@@ -6,8 +6,8 @@ JSON.
 
 ratio is the median of the pairs' ratios. spread is the interquartile range of these ratios (p75 -
 p25). The two sides of a pair run right after each other, so a longer disturbance of the machine
-affects both sides. For the target Exactly, the numbers of all pairs are added instead, because a
-median would hide failures in a few of the pairs."""
+usually affects both sides. For the target Exactly, the numbers of all pairs are added instead, and
+ratio is that of the two sums, because a median would hide failures in a few of the pairs."""
 
 import math
 import statistics
@@ -55,8 +55,8 @@ Bound = Union[Target, Exactly, AtLeast]
 
 
 def ratio_of(ours: float, peer: float) -> float:
-    """The ratio of two counts. Two zeros give 1, because neither side is worse. If only the peer's
-    count is zero, the ratio is infinite."""
+    """The ratio of two numbers. Two zeros give 1, because neither side is worse. If only the peer's
+    number is zero, the ratio is infinite."""
     if peer == 0:
         return 1.0 if ours == 0 else math.inf
     return ours / peer
@@ -64,7 +64,7 @@ def ratio_of(ours: float, peer: float) -> float:
 
 @dataclass
 class Comparison:
-    """The pairs of one row. If the peer lacks the feature, its number is None in every pair."""
+    """The pairs of one row. If the peer cannot be measured, its number is None in every pair."""
 
     name: str
     unit: str

@@ -24,14 +24,15 @@ ENDPOINTS = 10_000
 # it crashes in ring_hash.
 PEERS_POLICIES = ("ROUND_ROBIN",)
 
-IDLE = 0.2  # The share of the machine's time that rows at a rate leave idle.
+IDLE = 0.2  # The share of the machine's time that CallsAtRate is to leave idle.
 NEAR = 0.03
 MOST_PROBES = 10
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The most pairs of an experiment, and the seconds for which each side of a pair measures."""
+    """The most pairs of an experiment, and the seconds for which each side of a pair measures.
+    Some experiments derive another length from these seconds, or do not use them."""
 
     pairs: int
     seconds: float
@@ -48,7 +49,7 @@ class Experiment:
         raise NotImplementedError
 
     def run(self, side: str, pair: int) -> Optional[dict]:
-        """Measures one side. None: this side lacks the feature."""
+        """Measures one side. None: this side cannot be measured."""
         raise NotImplementedError
 
 
@@ -161,9 +162,10 @@ class Tiered(Calls):
 
 
 def rate_that_leaves_idle(idle_at: Callable[[float], float]) -> float:
-    """The calls a second at which about IDLE of the machine's time is idle. `idle_at(rate)` is one
-    probe: it measures the idle share at that rate. The cost of a call depends on the rate, so each
-    probe runs at the rate of the last estimate."""
+    """Estimates the calls a second at which about IDLE of the machine's time is idle.
+    `idle_at(rate)` is one probe: it measures the idle share at that rate. The cost of a call
+    depends on the rate, so each probe runs at the rate of the last estimate. After MOST_PROBES
+    probes the last estimate is returned, however good it is."""
     rate = 1000.0
     for _ in range(MOST_PROBES):
         idle = idle_at(rate)
@@ -174,10 +176,10 @@ def rate_that_leaves_idle(idle_at: Callable[[float], float]) -> float:
 
 
 class CallsAtRate(Calls):
-    """Calls at a fixed rate, at which the busier side leaves about a fifth of the machine idle."""
+    """Calls at a fixed rate, at which the busier side is to leave a fifth of the machine idle."""
 
     # Calls accumulate while the machine stalls. The default limit of 1,024 calls in flight (A32)
-    # would then fail calls, but this row does not measure the limit.
+    # could then fail calls, but no row of this class measures the limit.
     MAX_REQUESTS = 1_000_000
 
     def __init__(self, endpoints: int, failing_attempts: int = 0) -> None:
@@ -228,15 +230,15 @@ class LoadReports(CallsAtRate):
 
 
 class ControlPlaneKill(Calls):
-    """The control plane is killed under load, and comes back. No call may be affected."""
+    """The control plane is killed under load, and comes back. No call may fail."""
 
     RATE = 1000
     is_repeatable = False  # A failed run may leave the world without a control plane.
     # The control plane is away for AWAY times the seconds of a side's measurement (Scale.seconds):
     # 10 s in a full run.
     AWAY = 5
-    # The seconds for which calls are measured after the control plane's return. After 10 s without
-    # a control plane a client reconnects within 7.9 s, the longest back-off (A57).
+    # Calls are measured until about so many seconds after the control plane's return. After 10 s
+    # without a control plane a client is in its fourth or fifth back-off, of at most 7.9 s (A57).
     AFTERWARDS = 10
 
     def __init__(self) -> None:
@@ -263,8 +265,8 @@ class ControlPlaneKill(Calls):
 
 
 class Overload(Calls):
-    """Four times as many calls as the backends can serve. The limit of the circuit breaker matches
-    the capacity of the backends."""
+    """Four times as many calls as the backend can serve. The circuit breaker lets through as many
+    calls as the backend works on at once, and IN_LINE more."""
 
     AT_ONCE = 16
     WORK_MS = 20.0
@@ -325,7 +327,8 @@ class QueuedCalls(Experiment):
 
 class EdsUpdate(Experiment):
     """Two of 10,000 connected endpoints change. One of them is in a locality that takes nearly all
-    calls, so it gets its first call as soon as the client can send calls to it."""
+    calls. So nearly always it gets the first call that is due after the client can send calls to
+    it."""
 
     RATE = 200
     UPDATES = 3
@@ -367,7 +370,7 @@ class EdsUpdate(Experiment):
 
 
 def eds_update_numbers(seen: dict, set_ns: list[int]) -> dict:
-    """The row's numbers. The instants in `seen` (of the client) and `set_ns` (when the control
+    """The rows' numbers. The instants in `seen` (of the client) and `set_ns` (when the control
     plane set the endpoints) are of the same clock."""
     served = [(served - change) / 1e6 for served, change in zip(seen["served_ns"], set_ns)]
     if min(served) < 0:
@@ -404,7 +407,7 @@ class ManyTargets(Experiment):
     def run(self, side: str, pair: int) -> dict:
         seen = self._world.measure(side, "many_targets", targets=self.TARGETS, target="xds:///bench0")
         # The line makes the control plane set the same resources again, and print the number of
-        # requests that the client's stream has sent.
+        # requests that the newest stream, which is the client's, has sent.
         self._plane.write_line()
         return {**seen, "requests": self._plane.read(START_SECONDS)["requests"]}
 
@@ -531,15 +534,15 @@ class Failover(Experiment):
 
 
 def failover_numbers(seen: dict, killed: int, listening: int) -> dict:
-    """The row's numbers. The instants in `seen` (of the client), `killed` and `listening` (of the
+    """The rows' numbers. The instants in `seen` (of the client), `killed` and `listening` (of the
     driver) are of the same clock."""
     failures = seen["failures_ns"]
     if any(instant < killed for instant in failures):
         raise MeasurementFailed("calls failed before any backend was killed")
     if not killed < seen["first_secondary_ns"] < listening:
         raise MeasurementFailed("the next cluster did not serve while the first was away")
-    # `listening` is the instant at which the driver read a backend's first line. The backend
-    # listens a little earlier, so it may answer a call before `listening`.
+    # `listening` is the instant at which the driver saw that a backend had written its first line.
+    # The backend listens a little earlier, so it may answer a call before `listening`.
     least = 0.1
     return {"failover_ms": (seen["first_secondary_ns"] - killed) / 1e6,
             "failback_ms": max(least, (seen["first_primary_again_ns"] - listening) / 1e6),

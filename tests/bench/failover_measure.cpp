@@ -72,7 +72,7 @@ class Witness {
   const std::set<std::string> primaries_;  // The addresses of the first cluster.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<std::string> seen_;           // Those of them that have answered before the kill.
+  std::set<std::string> seen_;           // Those of them that answered before any secondary did.
   std::int64_t first_secondary_ns_ = 0;  // 0: not yet.
   std::int64_t first_primary_again_ns_ = 0;
   std::vector<std::int64_t> failures_ns_;

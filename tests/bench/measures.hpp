@@ -6,7 +6,7 @@
 //   client.cpp (options) ─▶ [measure_…(options, side)] ─▶ JSON ─▶ bench.py: the rows
 //
 // A function that measures both sides makes the same calls on signalbox's side and on gRPC's side:
-// same generated stub, same payload.
+// with the same generated stub or the same load engine, and with the same payload.
 
 #pragma once
 
@@ -23,8 +23,8 @@
 namespace signalbox::bench {
 
 struct MeasureOptions {
-  int endpoints = 2;  ///< The number of endpoints that must be connected before a measurement.
-  int port = 0;       ///< The port on which all endpoints listen.
+  int endpoints = 2;  ///< The number of connections to `port` that a measurement waits for.
+  int port = 0;       ///< The port on which the endpoints of these connections listen.
   std::size_t threads = 1;
   std::chrono::duration<double> length{1};
   double rate = 1000;  ///< The rate of an open loop, in calls per second.
@@ -33,7 +33,7 @@ struct MeasureOptions {
   std::size_t routes = 0;
   bool sessions = false;  ///< Each pick has a session's cookie, and must stay on its endpoint.
   int updates = 1;        ///< The number of times that the driver will change the endpoints.
-  double work_ms = 0;     ///< The time for which each call keeps its backend busy.
+  double work_ms = 0;     ///< For measure_overload(): how long each call keeps its backend busy.
   /// Addresses of endpoints, for measure_failover() and measure_eds_update(), which say which.
   std::vector<std::string> addresses;
   int calls = 1000;      ///< The number of waiting calls, for measure_queued().
@@ -70,7 +70,7 @@ Measured measure_outage(const MeasureOptions& options, Side& side);
 /// call was due until its refusal.
 Measured measure_overload(const MeasureOptions& options, Side& side);
 
-/// Calls that wait for their first connection. Writes a line when all of them wait: the driver then
+/// Calls that wait for their first connection. Writes a line when all have begun: the driver then
 /// gives the cluster its endpoint. `queued_us`: this process's CPU time per call, from the first
 /// call until all are answered; `answered_ns`: the instant when all are answered. `ready_us`: the
 /// CPU time per call of the same calls, made again on the open connection.

@@ -4,7 +4,7 @@
 // endpoints), and the destruction of its result, the lb::Pick. A pick takes references to cluster
 // and connection, and counts the call against the limit. The run with two threads shows whether
 // threads write to one cache line. cold_pick does not time the destruction. It times picks after
-// other work that has replaced the contents of the processor's caches.
+// other work, which replaces most contents of the first two levels of caches: see cold_loop.hpp.
 
 #include <cstddef>
 #include <memory>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Times the search for a call's route among n routes: the first route matches, or only the last.
-// cold_route takes one of n routes at random, by prefix or by whole path, after other work that has
-// replaced the contents of the processor's caches.
+// cold_route takes one of n routes at random, by prefix or by whole path, after other work, which
+// replaces most contents of the first two levels of caches: see cold_loop.hpp.
 
 #include <cstddef>
 #include <random>

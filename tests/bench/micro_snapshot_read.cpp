@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times one read of the published snapshot while a writer publishes nearly a thousand a second:
+// Times one read of the published snapshot while a writer publishes at most a thousand a second:
 // lb::SnapshotCell compared with the standard library's means. Read the CPU column, because the
 // time column is wrong with more threads than processors. Decision 7 quotes the ratios.
 

@@ -7,9 +7,10 @@
 //                                          └─▶ [shim] ─▶ PickSubchannelLocked  (pick)
 //
 // C-core calls both functions through its symbol table, so a library that is loaded first can
-// replace them and call the originals. A sample is the sum of a call's route and its pick, both on
-// the thread that made the call. A call that had to wait for a connection gives no sample. C-core
-// locks its channel's mutexes outside of these functions, so samples do not include that locking.
+// replace them and call the originals. A sample is the sum of a call's route and its pick, one
+// right after the other on one thread. A call that had to wait for a connection gives no sample.
+// C-core locks its channel's mutexes outside of these functions, so samples do not include that
+// locking.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>

@@ -5,8 +5,8 @@
 //   resource files ─▶ parsed at the start ─▶ [ControlPlane] ─▶ clients
 //   a line on stdin: the next file's resources are set ─▶ {"set_ns": …, "requests": …}
 //
-// `set_ns`: the instant of the change (CLOCK_MONOTONIC). `requests`: the number of requests that
-// the newest stream had sent before the change.
+// `set_ns`: the instant right before the change (CLOCK_MONOTONIC). `requests`: the number of
+// requests that had come from the newest stream before the change.
 //
 // After the last file, the first file is next again. `signalbox serve` is not used, because it
 // would parse a changed file after the measurement has begun. The process ends when its stdin ends.

@@ -21,7 +21,8 @@ inline double cpu_seconds(clockid_t clock = CLOCK_PROCESS_CPUTIME_ID) {
 }
 
 /// The value of a line of /proc/self/status, in MB of 10^6 bytes. "VmRSS" is the resident memory
-/// now, "VmHWM" its highest value so far. 0 if there is no such line.
+/// now, "VmHWM" its highest value since the last reset (see response_measure.cpp). 0 if there is no
+/// such line.
 inline double status_megabytes(absl::string_view name) {
   std::ifstream lines("/proc/self/status");
   std::string word;

@@ -28,7 +28,7 @@ struct Call {
   std::unique_ptr<grpc::ClientAsyncResponseReader<demo::v1::PlaceReply>> reader;
 };
 
-/// Calls that are sent at the same time.
+/// Calls that are sent one after another, without waiting for answers.
 class Batch {
  public:
   Batch(Stub& stub, int calls) : calls_(static_cast<std::size_t>(calls)) {
@@ -50,7 +50,7 @@ class Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
-  /// Waits until all calls are answered.
+  /// Waits until all calls are answered or one has failed.
   absl::Status finish() {
     begun_ = true;
     for (left_ = calls_.size(); left_ > 0;) {

@@ -6,7 +6,7 @@
 //   rate, work ─▶ [start_load] ─▶ LoadEngine ─▶ the side's channel
 //                                     └─▶ EngineRun ─▶ see(call), one call at a time
 //
-// Both sides of a comparison get their calls at the same moments.
+// On both sides of a comparison, the calls are due at the same times after the start of the load.
 
 #pragma once
 
@@ -30,7 +30,8 @@ struct RateLoad {
 };
 
 /// Starts the load. The end of the result stops it, and waits for the answers to the calls that
-/// were sent. `see` gets calls a few milliseconds after their ends, in the order of their ends.
+/// were sent, for at most seven seconds. `see` gets calls a few milliseconds after their ends, in
+/// the order of their ends.
 std::unique_ptr<tools::EngineRun> start_load(const Side& side,
                                              const RateLoad& load,
                                              std::function<void(const tools::NamedCall&)> see);

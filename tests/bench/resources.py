@@ -9,7 +9,7 @@ ENVOY = TYPE + "envoy."
 Address = tuple[str, int]
 
 
-RETRIES = {"retry_on": "unavailable", "num_retries": 4}  # The default back-off is 25 to 250 ms.
+RETRIES = {"retry_on": "unavailable", "num_retries": 4}  # base_interval 25 ms, max_interval 250 ms.
 
 QUICK_RETRIES = {**RETRIES, "retry_back_off": {"base_interval": "0.001s", "max_interval": "0.001s"}}
 
@@ -63,7 +63,7 @@ def limited_cluster(name: str, addresses: list[Address], max_requests: int) -> l
 
 def weighted_cluster(name: str, localities: list[tuple[int, list[Address]]],
                      lb_policy: str = "ROUND_ROBIN") -> list[dict]:
-    """A cluster of localities with weights and endpoints. `lb_policy` picks within a locality."""
+    """A cluster of localities with weights and endpoints. `lb_policy` is its field of that name."""
     return [
         {"@type": ENVOY + "config.cluster.v3.Cluster", "name": name, "type": "EDS",
          "eds_cluster_config": {"eds_config": {"ads": {}}}, "lb_policy": lb_policy},

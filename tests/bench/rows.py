@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows, and the experiments that yield their numbers. To add a row, add a Row here. If no
-experiment yields the row's number yet, add an Experiment, too."""
+"""The rows, and the experiments that yield their numbers. To add a row, add a Row here, and name
+the row in the text of `./run help bench` and in driver_test.py, which compares both with this
+file. If no experiment yields the row's number yet, add an Experiment, too."""
 
 from dataclasses import dataclass
 from typing import Callable, Optional

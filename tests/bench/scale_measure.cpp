@@ -86,9 +86,10 @@ double baseline() {
   return (cpu_seconds() - before) / kBaselineWindows;
 }
 
-/// Waits until several windows in a row are quiet, for at most kPatience. Returns the CPU seconds
-/// used from `since`, when the process had used `cpu_before`, until the end of the last window that
-/// was not quiet, or else of the first window; without `idle` seconds for each window.
+/// Waits until several windows in a row are quiet. Begins no window later than kPatience after
+/// `since`. Returns the CPU seconds used from `since`, when the process had used `cpu_before`,
+/// until the end of the last window that was not quiet, or else of the first window; without
+/// `idle` seconds for each window.
 double cpu_until_quiet(double idle, double cpu_before, Clock::time_point since) {
   double busy = 0;
   int quiet = 0;

@@ -22,8 +22,8 @@ constexpr auto kConnectTime = std::chrono::seconds(120);
 constexpr auto kSettleTime = std::chrono::milliseconds(300);
 constexpr auto kCallTime = std::chrono::seconds(20);
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
-// The pause of wait_for_connections(). It is longer than kLookEvery, because /proc/net/tcp may then
-// have 10,000 lines, which take time to read.
+// The pause of wait_for_connections(). It is longer than kLookEvery, because each look reads up to
+// 10,000 lines of /proc/net/tcp, which takes CPU time while a start is measured.
 constexpr auto kGlanceEvery = std::chrono::milliseconds(200);
 
 // Counts the established connections to the port in a file with the format of /proc/net/tcp:

@@ -3,7 +3,7 @@
 // Side — one side of a comparison: signalbox's drop-in channel ("ours"), or gRPC's own xds channel
 // ("peer"), behind the same interface.
 //
-//   GRPC_XDS_BOOTSTRAP ─▶ [Side] ─▶ grpc::ChannelInterface ─▶ the same generated stub
+//   GRPC_XDS_BOOTSTRAP ─▶ [Side] ─▶ grpc::ChannelInterface ─▶ the same stub or load engine
 //
 // Both sides read the same bootstrap and have their default options, as for a user. Only the detail
 // of signalbox's metrics can be changed (counts_calls).
@@ -26,7 +26,7 @@ namespace signalbox::bench {
 
 using Stub = demo::v1::Orders::Stub;
 
-/// The method that the generated stub calls, for picks that are made without the stub.
+/// The method that the generated stub calls, for picks and calls that are made without the stub.
 inline constexpr const char* kMethodPath = "/signalbox.demo.v1.Orders/Place";
 
 struct Side {
@@ -41,17 +41,18 @@ struct Side {
 /// signalbox's side has MetricsDetail::kNone; gRPC's side ignores it.
 absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, bool counts_calls);
 
-/// Opens one more target of the same side.
+/// Opens a channel to `target` on the same side.
 std::shared_ptr<grpc::ChannelInterface> open_channel(const Side& side, const std::string& target);
 
 /// Makes one wait_for_ready call.
 grpc::Status call_once(Stub& stub);
 
-/// Waits until `endpoints` connections to `port` are established, by any process.
+/// Waits until at least `endpoints` connections to `port` are established, by any process. Returns
+/// DEADLINE_EXCEEDED if they are not after two minutes.
 absl::Status wait_for_connections(int endpoints, int port);
 
-/// Makes calls until `endpoints` connections to `port` are established (by any process), and for a
-/// moment after that.
+/// Makes calls like call_once() until wait_for_connections() would return, and for a moment after
+/// that. A failed call is an error, and ends the warm-up.
 absl::Status warm_up(Stub& stub, int endpoints, int port);
 
 }  // namespace signalbox::bench

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs some benchmarks end to end, as short as possible. The output must have the promised form,
-and no process may remain. Speed is not judged, so any machine and any build will do.
+"""Runs some benchmarks end to end, for a very short time. The output must have the promised form,
+and no process may remain. Speed is not judged, so a slow machine or a slow build will do.
 
 Usage: smoke_test.py BUILD-FOLDER"""
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures the time until a call to each of many targets, opened at once, has been answered.
+// Measures the time until a call to each of many targets, opened at once, has been answered. The
+// side has opened one of these targets before, without a call.
 //
-//   200 × channel, call ─▶ one completion queue ─▶ the last answer
+//   options.targets × (channel, call) ─▶ one completion queue ─▶ the last answer
 #include <chrono>
 #include <deque>
 #include <memory>

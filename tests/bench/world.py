@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The processes of a benchmark: real control plane, real backends, a client for each measurement.
 
-    resources (JSON) ─▶ `signalbox serve` ─▶ xDS ─▶ signalbox_bench_client ─▶ `signalbox backend` × n
+    resources (JSON) ─▶ control plane ─▶ xDS ─▶ signalbox_bench_client ─▶ `signalbox backend` × n
 
-Servers listen on free ports. All processes end at the end of the World's `with` block. If the
+The control plane is `signalbox serve` or signalbox_bench_plane (World.serve_in_turn). Servers
+listen on free ports. All processes end at the end of the World's `with` block. If the
 driver is killed, the kernel ends them (PR_SET_PDEATHSIG)."""
 
 import json
@@ -21,7 +22,7 @@ CLIENT_SECONDS = 180
 
 
 class MeasurementFailed(Exception):
-    """A process did not start, a call failed, or a required number is missing."""
+    """A process did not do what it should, a call failed, or a number is missing or impossible."""
 
 
 @dataclass(frozen=True)
@@ -150,15 +151,16 @@ class World:
     def serve(self, resources: list[dict]) -> None:
         """Starts the control plane. Clients that start after this call use it."""
         self._resources.write_text(json.dumps({"resources": resources}), encoding="utf-8")
-        # Other connections of this machine do not use this address. They cannot take the port while
-        # the control plane is away.
+        # Outgoing connections over loopback come from 127.0.0.1. So they cannot take the port of
+        # this address while the control plane is away.
         self._address = "127.0.3.1:0"
         self.start_control_plane()
         self._write_bootstrap(self._address)
 
     def serve_in_turn(self, worlds: list[list[dict]]) -> Process:
         """Starts a control plane that serves the first list of resources. For each line on its
-        stdin it sets the next list, and answers with the instant."""
+        stdin it sets the next list (after the last, the first), and answers with the instant and
+        the number of requests: see plane.cpp."""
         paths = [Path(self._folder.name) / f"world{number}.json" for number in range(len(worlds))]
         for path, resources in zip(paths, worlds):
             path.write_text(json.dumps({"resources": resources}), encoding="utf-8")

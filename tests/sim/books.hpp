@@ -54,7 +54,7 @@ void gauges_are_what_lives(const Books& books,
                            const Stage& stage,
                            FakeComplaints& complaints);
 
-/// Checks that the metrics count no death of an actor that did not die.
+/// Checks that the metrics count no more deaths of a kind of actor than the simulator has caused.
 void deaths_are_those_that_happened(const Books& books,
                                     const Stage& stage,
                                     FakeComplaints& complaints);

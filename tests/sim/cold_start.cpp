@@ -200,7 +200,7 @@ class ColdWorld {
       pass(milliseconds(100));
     ColdStart result;
     result.until_last_call = setting_.clock.now() - begin;
-    pass(std::chrono::seconds(30));  // Longer than every timer that still runs.
+    pass(std::chrono::seconds(30));  // Requests of this time count, too.
     result.requests = plane_->requests();
     result.broken = setting_.complaints.sentences();
     for (const auto& caller : callers_) {

@@ -7,8 +7,8 @@
 //                 [--cold-start TARGETS] [--list-faults]
 //
 // --twice: runs each seed again, here and in a new process; the hashes must agree.
-// --fresh: the first seed is computed from this text, usually a revision's name. Each revision has
-// its own seeds, which are always the same, so its failures can be reproduced.
+// --fresh: the first seed is computed from this text, usually a revision's name. A revision's seeds
+// are always the same, so its failures can be reproduced. Other revisions most likely have others.
 // --cold-start: runs no worlds. Opens this many targets at once against a slow control plane.
 
 #include <algorithm>
@@ -115,7 +115,8 @@ void say(const std::string& text) {
   std::cout << text << std::flush;
 }
 
-// The first seed of a revision: far from seeds that people choose, and far from other revisions'.
+// The first seed of a revision: far from seeds that people choose, and most likely far from other
+// revisions'.
 std::uint64_t seed_made_of(const std::string& text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : text)

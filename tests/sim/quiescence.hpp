@@ -45,8 +45,9 @@ void clusters_of_calls_are_subscribed(const Calls& calls,
 void no_note_is_left_of_a_lost_control_plane(const lb::Snapshot& snapshot,
                                              FakeComplaints& complaints);
 
-/// Checks that exactly the needed subchannels and attempts to connect exist. Topology and
-/// PolicyRow::connects say which are needed. Hosts that may serve tiered aggregates are left out.
+/// Checks the number of subchannels and attempts to connect of each host: Topology and
+/// PolicyRow::connects say which are needed or allowed. Hosts that may serve tiered aggregates are
+/// left out.
 void connections_are_those_that_are_needed(const Setting& setting,
                                            const Topology& topology,
                                            FakeComplaints& complaints);

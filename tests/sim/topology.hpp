@@ -110,7 +110,7 @@ Address address_of(const std::string& cluster, int host);
 std::string cluster_name(std::size_t number);
 std::size_t number_of(const std::string& cluster);
 
-/// Whether the cluster has an lrs_server: every second one does.
+/// Whether the cluster, if it is a leaf, has an lrs_server: every second one does.
 inline bool has_load_reports(const std::string& cluster) {
   return number_of(cluster) % 2 == 0;
 }

@@ -173,9 +173,9 @@ void World::turmoil() {
 }
 
 // Ends all faults, and lets time pass until the world is at rest: all back-offs have ended, and the
-// last configuration is in use. Checks the world, and then runs day(), drains() and encore(). At
-// the end the world rests again, for longer than unneeded priorities are kept (15 minutes), and is
-// checked once more.
+// last configuration is in use. Checks the world, and then runs day(), drains(), eject_somebody()
+// and encore(). At the end the world rests again, for longer than unneeded priorities are kept (15
+// minutes), and is checked once more.
 void World::calm() {
   faults_.end();
   setting_.load_server->say(minutes(1));
@@ -222,9 +222,9 @@ void World::calm() {
   }
 }
 
-// Makes one host answer badly while the world is at rest, and checks that one of the next two
-// sweeps of outlier detection ejects the host. A later check_calls() finds that the host is used
-// again. Returns false if an invariant is broken.
+// Makes one host answer badly while the world is at rest, and checks that outlier detection ejects
+// the host within some seconds. A later check_calls() checks that the host is used again. Returns
+// false if an invariant is broken.
 bool World::eject_somebody(Channel& channel, const TargetModel& target) {
   const auto suspect = find_suspect(*lb::SnapshotCell::Reader(*channel.cell), target, topology_);
   if (!suspect) return true;

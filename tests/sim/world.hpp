@@ -5,7 +5,8 @@
 //   turmoil: configurations change, calls come and go, faults of the seed's menu strike
 //   calm:    faults end, all resources are changed a little and sent again, time passes
 //   day:     hours of sessions: hosts move, drain, leave, fail; actors die; then all is quiet again
-//   drains:  under load, hosts of sessions are drained and removed
+//   drains:  under load, hosts of sessions are drained and removed; then hosts that answer badly
+//            are ejected
 //   encore:  actors die while no fault is active; the configuration changes about when they restart
 //   end:     the supervisor is stopped; nothing may be left
 //

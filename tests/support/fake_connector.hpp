@@ -43,10 +43,12 @@ class FakeConnector final : public actors::Connector {
                                    Events events) override;
 
   /// A backend that leaves kUp loses its connections: within 5 ms if it is kRefusing now, after 1
-  /// to 20 s if it is kBlackholed (as when a keepalive notices that the backend is gone).
+  /// to 20 s if it is kBlackholed (as when a keepalive notices that the backend is gone). FakeClock
+  /// may round both times up, as for all timers.
   void set_state(const Address& address, BackendState state);
   BackendState state_of(const Address& address) const;
-  /// Closes the connections to an address within 5 ms. The backend's state stays as it is.
+  /// Closes the connections to an address within 5 ms, which FakeClock may round up. The backend's
+  /// state stays as it is.
   void reset(const Address& address);
   void all_up();
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// property — RapidCheck with a fixed seed: every run tries the same cases.
+// property — RapidCheck with a fixed seed: without RC_PARAMS, every run tries the same cases.
 //
 //   CHECK(holds("an order is an order", 500, [](const std::vector<int>& any) { RC_ASSERT(…); }));
 //
-// RC_PARAMS (RapidCheck's own variable) replaces seed and number of cases, for a longer search.
+// If RC_PARAMS (RapidCheck's own variable) is set, it alone decides about seed and number of cases,
+// for a longer search.
 
 #pragma once
 
@@ -16,7 +17,8 @@
 
 namespace signalbox::test {
 
-/// Tries `cases` cases of a property. Shrinks a failing case and prints it on stderr.
+/// Tries cases of a property until one fails, at most `cases` without RC_PARAMS. Shrinks the
+/// failing case, and prints it on stderr.
 template <typename Property>
 bool holds(const std::string& what, int cases, Property&& property) {
   if (std::getenv("RC_PARAMS") != nullptr) {

@@ -6,8 +6,8 @@
 //   apply, up, down, advance ─▶ events, first in first out, until none is left
 //                            ─▶ log(), pick(), connections(), …
 //
-// The network: an address is silent until up() or down() names it. Attempts to connect to a silent
-// address never end, unless the test has called end_attempts().
+// The network: an address is silent until up() or down() names it. While it is silent, attempts to
+// connect to it do not end, unless the test has called end_attempts().
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallPlan — the calls that a process of `signalbox load` makes, and when.
+// CallPlan — the calls that a load engine makes, and when.
 //
 //   LoadOptions ─▶ SidePlan ─ stdin ─▶ SidePlan of the side's process ─▶ OpenLoop
 //                  └ CallPlan ─────────────── as one value ───────────────┘

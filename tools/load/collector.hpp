@@ -6,9 +6,9 @@
 //   OpenLoop::drain ──▶ ended calls ──┐
 //   lines of the parent ─▶ acts ──────┴▶ [Collector] ─▶ LoadRecorder
 //
-// A call is recorded kHold after its end, because the announcement of an act takes time to arrive.
-// The parent announces an act before it does the act. So every act that began before the call's end
-// is then known, unless its announcement took longer than kHold.
+// A call is recorded kHold after its end or later, because the announcement of an act takes time to
+// arrive. (flush() does not wait.) The parent announces an act before it does the act. So every act
+// that began before the call's end is then known, unless its announcement took longer than kHold.
 
 #pragma once
 

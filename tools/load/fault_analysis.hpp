@@ -19,6 +19,7 @@
 // - A session has *moved* when it is answered by another endpoint than before. It is counted once
 //   for the last fault that began before that answer.
 // - The *baseline* is the p99 of the calls that were due in the 5 s before the fault and ended OK.
+//   As calls are counted in bins, the 5 s end where the fault's bin begins.
 //   A fault has *recovered* at the first bin from which on, for 5 s, 99 % of the calls ended OK
 //   within 1.2 × the baseline. The limit is at least 1 ms above the baseline: a valid measurement
 //   is no finer.

@@ -17,8 +17,8 @@
 // Waiting: for the time that StreamPace demands before the next stream. If it demands none, the
 // session goes from Live to Opening at once, or to Idle if no names are wanted.
 //
-// A closed stream is an error for all watchers only if it brought no response (A57), or an unusable
-// response (S8).
+// A closed stream counts as a failure of the server only if it brought no response (A57) or an
+// unusable response (S8), or if its status is RESOURCE_EXHAUSTED.
 //
 // Invariants
 //   S1  Streams are always opened at least `pace.min_interval` apart.
@@ -107,7 +107,7 @@ class AdsSession {
   AdsSessionEffects step(const AdsSessionEvent& event, Instant now);
 
  private:
-  // The newest response of a type, if it was refused.
+  // The newest response of a type, if it was refused and the names have not changed since then.
   struct Refused {
     std::string version;
     std::string detail;
@@ -119,7 +119,7 @@ class AdsSession {
     explicit Asked(const RequestTurn& its_turn) : turn(its_turn) {}
 
     std::set<std::string> names;  // The names of the last request.
-    // Those of `names` that were unwanted at some time since the last request was made (S10).
+    // Names that the next request leaves out, even if they are wanted again (S10).
     std::set<std::string> given_up;
     // Names that the client gave up in requests that the server may ignore, because they were made
     // while a response was being decoded and may have an old nonce (S10).

@@ -6,9 +6,9 @@
 //   watchers ◀─ NotifyWatcher                  ◀─ ServerReported
 //
 // A valid resource stays in use after a NACK, a deletion, a resource error or the loss of its
-// server. Its watchers are told an ambient error (A88): an error beside the resource. With the
-// server feature `fail_on_data_errors`, a NACK, a deletion, or a resource error NOT_FOUND or
-// PERMISSION_DENIED removes the resource.
+// server (K6). Its watchers are told an ambient error (A88): an error beside the resource. With the
+// server feature `fail_on_data_errors` (ServerOptions), a NACK, a deletion, or a resource error
+// NOT_FOUND or PERMISSION_DENIED removes the resource.
 //
 // The name of a resource selects its authority (A47). All names without an authority belong to one
 // unnamed authority, which has the bootstrap's own servers. An authority uses its first server. It

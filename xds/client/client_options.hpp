@@ -26,7 +26,7 @@ namespace signalbox::xds {
 struct ServerOptions {
   std::string name;
   /// A NACK, a deletion, or a resource error NOT_FOUND or PERMISSION_DENIED removes the cached
-  /// resource (A88). False: the resource stays in use.
+  /// resource (A88), if this server sent the resource or is the active server. False: it stays.
   bool fail_on_data_errors = false;
   /// The error of a resource that does not come within its timeout is UNAVAILABLE instead of
   /// NOT_FOUND, and the timeout is twice as long (A88).

@@ -57,7 +57,7 @@ class RequestTurn {
   bool must_wait(Change change, Instant now) const;
 
   /// The time after which a waiting change is sent, even without an answer. It grows with each call
-  /// until a response comes, or until no request was written for `patience`.
+  /// up to `wait.max`, until a response comes or until no request was written for `patience`.
   Duration next_wait() { return waits_.next(); }
 
  private:

@@ -25,8 +25,8 @@ class Flattening {
 
   std::vector<ClusterName> take_leaves() { return std::move(leaves_); }
 
-  /// Returns why there are no leaves: the error of the first missing leaf, and the number of
-  /// further missing leaves.
+  /// Returns why there are no leaves: the error of the first missing cluster, and the number of
+  /// further missing ones; or that all clusters are aggregates.
   std::string what_is_missing() const {
     if (missed_ == 0) return ": all that it leads to are aggregates";
     const std::string others = missed_ == 1 ? "" : absl::StrCat(", and ", missed_ - 1, " more");

@@ -11,7 +11,7 @@
 //                  domains without a target, session cookies without a route
 //
 // The file is assumed to be the complete configuration, as with the bootstrap's
-// "signalbox.resources". A warning never refuses a resource: it says what will happen to calls.
+// "signalbox.resources". A warning refuses no resource.
 
 #pragma once
 

@@ -210,7 +210,7 @@ void look_at_dns_endpoint(const ClusterProto& cluster,
   }
 }
 
-// Finds values that signalbox does not act on, in fields that it reads.
+// Finds values that signalbox does not act on, and set fields of the endpoint of a DNS cluster.
 void look_at_values(const protobuf::Message& message,
                     const std::string& path,
                     std::vector<LintFinding>& findings) {

@@ -174,7 +174,7 @@ LbConfigPtr to_least_request(const Proto& proto, const Field& field) {
   return make_lb_config(config);
 }
 
-// Trial division. A number up to kMaxTableSize needs at most 1,119 divisions.
+// Trial division. A number up to kMaxTableSize needs at most 1,118 divisions.
 bool is_prime(std::uint64_t number) {
   if (number < 4) return number >= 2;
   if (number % 2 == 0) return false;

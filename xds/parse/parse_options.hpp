@@ -98,7 +98,7 @@ struct ParseOptions {
   bool endpoint_metrics_are_chosen = false;
   /// Validates the addresses of proxies in metadata (A86).
   bool http_connect = false;
-  /// Reads auto_host_rewrite. Only servers that the bootstrap trusts may set it (A81).
+  /// Reads auto_host_rewrite. Only trusted servers may set it (A81; ServerOptions::trusted).
   bool authority_rewrite = false;
   /// All calls have gRPC's paths ("/service/method"). A route that cannot match such a path is left
   /// out, so that no configuration waits for its clusters. False for data planes with other paths.
@@ -112,8 +112,8 @@ inline bool is_abandoned(const ParseOptions& options) {
 }
 
 /// Returns `options` with the settings of the environment. `get` behaves as std::getenv.
-/// `trusted_server`: the server has the feature trusted_xds_server. Without the feature authorities
-/// are never rewritten.
+/// `trusted_server`: ServerOptions::trusted of the server. Authorities are never rewritten if it is
+/// false.
 ParseOptions parse_options_from(const std::function<const char*(const char*)>& get,
                                 bool trusted_server = false,
                                 ParseOptions options = {});

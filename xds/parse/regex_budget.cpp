@@ -82,7 +82,7 @@ RegexVerdict RegexBudget::judge(const std::string& pattern) {
     facts = known->second;
   else
     verdict = judge_alone(pattern, facts);
-  count(pattern, facts);  // Refused patterns count too, because they took time.
+  count(pattern, facts);  // Patterns that are refused count too.
   if (!verdict.what.empty()) return refused_.emplace(pattern, std::move(verdict)).first->second;
   valid_.emplace(pattern, facts);
   return {};

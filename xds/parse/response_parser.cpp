@@ -216,8 +216,8 @@ void ResponseParser::refuse_rest() {
   received.rejected.at(static_cast<std::size_t>(RejectionReason::kLimit)) += rest;
 }
 
-// The text of the NACK: the first errors, as many as fit into a request, and the number of further
-// errors (P3).
+// The text of the NACK: the first errors, up to limits on their number and their length, and the
+// number of further errors (P3).
 std::string ResponseParser::nack_detail() const {
   const ResourcesReceived& received = response_.received;
   std::vector<absl::string_view> errors;

@@ -12,9 +12,9 @@
 // Invariants
 //   P1  The limits on counts and memory are applied before objects are built: max_resources,
 //       max_clusters, max_decoded_memory.
-//   P2  A resource beyond a limit is refused by name if its name can be read. The client then keeps
-//       its old resource of that name, instead of treating it as deleted. Resources beyond
-//       max_resources are refused without their names, which are not read.
+//   P2  A resource beyond a limit is refused by name if its name can be read. So the client does
+//       not treat its old resource of that name as deleted. Resources beyond max_resources are
+//       refused without their names, which are not read.
 //   P3  The number of errors is limited: the first errors are kept, further errors are counted.
 //   P4  Once ParseOptions::abandoned is set, the long lists of a resource are not read further.
 

@@ -17,7 +17,8 @@
 // custom_validator_config, tls_params, custom_handshaker, and match_typed_subject_alt_names without
 // match_subject_alt_names. Typed matchers beside match_subject_alt_names are ignored.
 //
-// A text with a NUL is an error, because names in certificates have been forged with NULs.
+// A NUL in a matcher or in a certificate_name is an error: names in certificates have been forged
+// with NULs.
 //
 // Source: gRFC A29 (CommonTlsContext), A82 (system roots).
 
