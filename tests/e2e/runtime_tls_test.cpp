@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TLS to the backends as CDS says: trusted authorities, the client's identity, the names that a
-// backend must have, and the replacement of each while calls go on. Backends are processes of their
-// own.
+// TLS to the backends as CDS says, while certificates and clusters change. Also the certificates'
+// ends in /metrics and on the page /certs. Backends are processes of their own.
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -495,7 +494,8 @@ nlohmann::json certs_of(Runtime& runtime) {
   return nlohmann::json::parse(*page)["certificates"];
 }
 
-// Whether `end` lies within the next day. The certificates of tests end a day after they are made.
+// Whether `end` lies within the next day. By default the certificates of tests end a day after they
+// are made.
 bool is_within_a_day(const std::optional<WallTime>& end) {
   const WallTime now = std::chrono::system_clock::now();
   return end && *end > now && *end <= now + std::chrono::hours(24);
