@@ -181,7 +181,7 @@ TEST_CASE("runtime tls: a backend is trusted if its authority is", "[e2e][runtim
   }
 }
 
-// gRPC's error is only "certificate verify failed"; it writes more to stderr.
+// For a refused certificate gRPC's error is only "certificate verify failed"; stderr has more.
 TEST_CASE("runtime tls: the error of a connection says or asks for what gRPC does not say",
           "[e2e][runtime][tls][A29]") {
   TlsWorld world;
