@@ -173,9 +173,9 @@ void World::turmoil() {
 }
 
 // Ends all faults, and lets time pass until the world is at rest: all back-offs have ended, and the
-// last configuration is in use. Checks the world, and then runs day(), drains() and encore(). At
-// the end the world rests again, for longer than unneeded priorities are kept (15 minutes), and is
-// checked once more.
+// last configuration is in use. Checks the world, and then runs day(), drains(), eject_somebody()
+// and encore(). At the end the world rests again, for longer than unneeded priorities are kept (15
+// minutes), and is checked once more.
 void World::calm() {
   faults_.end();
   setting_.load_server->say(minutes(1));
