@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the driver: its arithmetic, output, and refused arguments. No benchmark is run."""
+"""Tests of the driver: its arithmetic, rows, repeated pairs, output, and refused arguments. No
+benchmark is run."""
 
 import contextlib
 import io

@@ -221,8 +221,8 @@ int open_connections(const std::set<int>& ports) {
   return count;
 }
 
-// Begins 3,000 connection attempts, and abandons each after a random time below `longest`. Returns
-// the number of connections that are left open.
+// Begins 3,000 connection attempts. Gives each up, or the connection that it has made, after a
+// random time below `longest`. Returns the number of connections that are left open.
 int left_after_comings_and_goings(const Address& server, Duration longest) {
   constexpr int kGoings = 3'000;
   const std::set<int> ports{std::stoi(server.str().substr(server.str().find(':') + 1))};

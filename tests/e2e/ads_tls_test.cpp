@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TLS to the control plane: trusted authorities, the client's identity, and the replacement of both
-// while the transport is in use.
+// TLS to the control plane: which servers are trusted, the client's identity, files that change,
+// and the errors of connections.
 #include <atomic>
 #include <cstdlib>
 #include <future>

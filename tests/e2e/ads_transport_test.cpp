@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ADS transport over real sockets: messages that are too large or not asked for, and
-// servers that stop answering, flood the client, or complain of its pings.
+// The ADS transport over real sockets: its messages, the addresses of servers, keepalive, and the
+// end of a transport.
 #include <atomic>
 #include <chrono>
 #include <memory>

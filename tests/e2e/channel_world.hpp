@@ -299,7 +299,7 @@ class LatePublisher {
   std::thread thread_;
 };
 
-/// How the calls of race_calls() ended, as counts.
+/// How the calls of race_calls() ended.
 struct RaceEnds {
   std::atomic<int> ok{0};
   std::atomic<int> expected{0};  ///< Ended by deadline or cancellation.
@@ -308,8 +308,8 @@ struct RaceEnds {
   std::atomic<int> wrong{0};
 };
 
-/// Makes `calls_of_each` calls on each of four threads, and waits for their ends. One call in eight
-/// has a deadline of two milliseconds at most. Another one in eight is cancelled by another thread.
+/// Makes `calls_of_each` calls on each of four threads, and waits for their ends. About one call in
+/// eight has a deadline of two milliseconds at most. About one in eight is cancelled meanwhile.
 inline void race_calls(Echo::Stub& stub, int calls_of_each, RaceEnds& ends) {
   constexpr unsigned kCallers = 4;
   std::vector<std::thread> callers;

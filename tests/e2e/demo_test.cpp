@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The main use from outside: `signalbox demo` fails over and back, survives the loss of its control
-// plane, and leaves nothing behind.
+// `signalbox demo` as a process: its failovers and drills, its output and its pages, and what is
+// left when it ends.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>

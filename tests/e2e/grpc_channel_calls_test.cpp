@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each call is counted once, with the status that the application got, through every API, no matter
-// how far it got. Calls that wait for an endpoint are counted by the reason of the wait.
+// Each started call is counted once, with the status that the application got, through every API,
+// no matter how far it got. Calls that wait for an endpoint are counted by the reason of the wait.
 #include <functional>
 #include <map>
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Wrong use of the public API gets an error text and never crashes the process.
+// Wrong use of the public API gets an error or has no effect. It does not crash the process.
 #include <atomic>
 
 #include <catch2/catch.hpp>

@@ -3,7 +3,8 @@
 the numbers in all files.
 
     WRITER ─▶ JSON ─▶ signalbox load merge ─▶ HTML, JSON, JUnit, .hdr
-                                               └▶ Chromium, 400 and 1,400 pixels wide, behind a proxy that counts
+                                               ├▶ Chromium, 400 and 1,400 pixels wide
+                                               └▶ Chromium behind a proxy that counts
 
 Usage: load_page_test.py SIGNALBOX WRITER [FOLDER for screenshots]
 

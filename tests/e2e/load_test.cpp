@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `signalbox load` from outside: planted failures are found exactly, a stopped backend is seen as
-// callers see it, a generator that is too slow says so, and nothing stays behind.
+// `signalbox load` from outside: its measurements, its exit status, its /metrics, and its child
+// processes.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>

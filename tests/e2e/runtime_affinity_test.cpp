@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions as applications use them: a cookie jar, a control plane, and backends in processes of
-// their own. The backends come, drain, move between priorities, die and return.
+// Sessions as applications use them: a cookie jar, a control plane, and backends. The backends
+// come, drain, move between priorities, die and return.
 #include <csignal>
 #include <map>
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams to the control plane: lost and opened again, shared by targets, and separate for
-// runtimes.
+// Streams to the control plane and the subscriptions on them, while the control plane, targets and
+// resources come and go.
 #include <catch2/catch.hpp>
 
 #include "tests/e2e/runtime_world.hpp"

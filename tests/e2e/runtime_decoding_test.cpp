@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parsing a response blocks no other work. A custom filter's parser makes a response slow to parse:
-// it waits until the other work is done.
+// Parsing a response blocks neither the updates of another control plane nor the end of the
+// runtime. A custom filter's parser makes the response slow to parse.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A runtime's dump of its xDS client: as data, as JSON, and over the admin pages.
+// A runtime's answers about its resources: dump, plan and explanation, as data and over the admin
+// socket.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>

@@ -81,7 +81,7 @@ class Backend {
   /// The streams that are open.
   std::size_t open() const { return orca_.open(); }
 
-  /// Reports this load on all open streams. Each later stream begins with this report.
+  /// Reports this load on all open streams. A later stream begins with the newest report.
   void report(double cpu) { orca_.report(report_of(cpu)); }
 
   /// Sends these bytes as a report.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Load reports to the control plane (LRS): the sums of the reports that a scripted server got equal
-// the calls.
+// Load reports to the control plane (LRS), as a scripted server gets them.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

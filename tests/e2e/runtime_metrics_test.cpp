@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Metrics of a runtime while its connections and its backends come and go: the calls of the
-// application, the endpoints of each priority, and the reasons of lost connections.
+// Metrics of a runtime: the calls of the application and their latencies, the endpoints of each
+// priority, and the reasons of lost connections.
 #include <sstream>
 #include <string>
 #include <utility>

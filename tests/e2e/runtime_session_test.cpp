@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions over real connections: a cookie leads back to its host, also in another runtime.
+// Sessions over real connections: which cookies of clients are followed, the form of the runtime's
+// own cookies, and the file of its keys.
 #include <array>
 #include <chrono>
 #include <filesystem>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of a runtime inside a server that lives on: it does not hang, and it leaves nothing
-// behind.
+// The end of a runtime inside a process that lives on: it does not hang, and it leaves no thread
+// and no file behind.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

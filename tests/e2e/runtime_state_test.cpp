@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The connectivity state of a channel, as its users see it, and the sources of its endpoints.
+// A channel as its users see it: its connectivity state, the sources of its endpoints, the time of
+// a failover, and the metrics of its clusters.
 #include <mutex>
 
 #include <catch2/catch.hpp>

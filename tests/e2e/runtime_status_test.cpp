@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A runtime's status: what it says while calls run, a priority fails, and comes back.
+// A runtime's status as data and as pages, /ready, and `signalbox ready`.
 #include <algorithm>
 #include <optional>
 #include <string>

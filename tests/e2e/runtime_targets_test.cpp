@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mistakes of users in targets, bootstraps and ports. Each one gets an error text, and nothing
-// crashes.
+// Targets, bootstraps and ports: mistakes of users get an error text. Also abseil's deadlock
+// detection.
 #include <cstdlib>
 
 #include "absl/synchronization/mutex.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An aggregate cluster in tiered mode with real calls: they are spread by the loads.
+// An aggregate cluster in tiered mode, with real calls.
 #include <cmath>
 #include <cstddef>
 #include <map>

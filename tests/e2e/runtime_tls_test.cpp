@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TLS to the backends as CDS says: trusted authorities, the client's identity, the names that a
-// backend must have, and the replacement of each while calls go on. Backends are processes of their
-// own.
+// TLS to the backends as CDS says, while certificates and clusters change. Also the certificates'
+// ends in /metrics and on the page /certs. Backends are processes of their own.
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -182,7 +181,7 @@ TEST_CASE("runtime tls: a backend is trusted if its authority is", "[e2e][runtim
   }
 }
 
-// gRPC's error is only "certificate verify failed"; it writes more to stderr.
+// For a refused certificate gRPC's error is only "certificate verify failed"; stderr has more.
 TEST_CASE("runtime tls: the error of a connection says or asks for what gRPC does not say",
           "[e2e][runtime][tls][A29]") {
   TlsWorld world;
@@ -495,7 +494,8 @@ nlohmann::json certs_of(Runtime& runtime) {
   return nlohmann::json::parse(*page)["certificates"];
 }
 
-// Whether `end` lies within the next day. The certificates of tests end a day after they are made.
+// Whether `end` lies within the next day. By default the certificates of tests end a day after they
+// are made.
 bool is_within_a_day(const std::optional<WallTime>& end) {
   const WallTime now = std::chrono::system_clock::now();
   return end && *end > now && *end <= now + std::chrono::hours(24);

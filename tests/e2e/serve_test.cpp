@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `signalbox serve` as a process: it follows its file, and ends regularly.
+// `signalbox serve` as a process: how it follows its file, and what ends it. Also a `signalbox
+// backend` that ends with its parent.
 #include <filesystem>
 #include <string>
 

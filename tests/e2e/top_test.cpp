@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `signalbox top` in a terminal, in a pipe, and beside a demo that fails over.
+// `signalbox top` as a process, in a terminal or in a pipe.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the rules by which signalbox is compared with Envoy: the table of differences, the limit
-of five sigma, and equal inputs in each run. No Envoy is run."""
+of five sigma, equal inputs in each run, and a pinned package. No Envoy is run."""
 
 import json
 import subprocess

@@ -33,8 +33,8 @@ STATUS_200 = b"\x88"  # The index of ":status: 200" in HPACK's static table.
 
 
 class ProbedBackend(threading.Thread):
-    """Runs until the script is over. `seen` then has one entry for each answer of the script, and
-    one for the probe after the last answer."""
+    """Runs until the script is over, or an `error`. After the script, `seen` has one entry for each
+    answer of the script, and one for the probe after the last answer."""
 
     def __init__(self, protocol: str, script: tuple, see: Callable[[int], str]) -> None:
         super().__init__(daemon=True)

@@ -98,7 +98,8 @@ class AdsModel {
     std::optional<int> content;
     absl::StatusCode wrong = absl::StatusCode::kOk;
     bool asked = false;  // Whether this stream's last request of the type names the resource.
-    // This stream sent the resource, by its name, and no later request left the name out.
+    // This stream sent the resource or an error by its name, and no later request left the name
+    // out.
     bool answered = false;
     std::optional<Instant> deadline;
   };

@@ -107,8 +107,8 @@ class FallbackModel {
     ServerId origin = 0;
     absl::StatusCode wrong = absl::StatusCode::kOk;
     std::set<ServerId> asked;  // The servers that a live stream asks for the resource.
-    // The servers that sent the resource, by its name. A request without the name removes its
-    // server.
+    // The servers in use that sent the resource or an error by its name. A request without the name
+    // removes its server.
     std::set<ServerId> answered;
     std::optional<Instant> deadline;
   };

@@ -301,7 +301,8 @@ void ProtoMutator::add(Message& message, const Field& field) {
   }
 }
 
-// Replaces a sub-message by a copy of a donor, or makes one random change in it.
+// Replaces a sub-message by a copy of a donor, or makes one random change in it. Below kMaxDepth it
+// does nothing.
 void ProtoMutator::grow(Message& message) {
   if (depth_ >= kMaxDepth) return;
   const Message* donor =

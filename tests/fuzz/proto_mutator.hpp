@@ -9,8 +9,8 @@
 // It descends at random, also into the messages that Anys hold, and sets, clears, adds, removes,
 // copies or swaps a field. Most new values are those at which code branches: limits, meaningful
 // names, numbers around zero and around the ends of their range. A new sub-message is often a copy
-// of a donor, so that deep structures appear whole. Bytes that do not parse are mutated as bytes in
-// half of the cases. Otherwise the part of the message that was parsed is mutated.
+// of a donor, so that deep structures appear whole. An input is mutated as bytes in one case of
+// eight, in half of the cases if it does not parse, and if its changed message would be too long.
 
 #pragma once
 

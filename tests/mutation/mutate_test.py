@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the mutations of a small text, and the verdict on a run. Nothing is built."""
+"""Tests the mutations of a small text, the choice of tests, and runs with their verdicts. Nothing
+is built."""
 
 import argparse
 import contextlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that conf/prometheus, conf/grafana and the runbooks agree with each other."""
+"""Tests that conf/prometheus, conf/grafana, the metrics and the documents agree with each other."""
 
 import re
 import sys

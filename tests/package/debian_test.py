@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests the Debian packages that cpack makes of this build tree: their files, dependencies, man
-pages and changelog, and lintian's findings."""
+pages, changelog and licences, and lintian's findings. Also tests the container's list of files."""
 
 import gzip
 import os

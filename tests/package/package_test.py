@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests the package as a user gets it: installed, moved, and used from a folder outside of the
-checkout."""
+checkout. One test has the checkout as a subfolder of a project instead."""
 
 import base64
 import contextlib

@@ -9,7 +9,7 @@
 //   drop NAME CATEGORY PERCENT       from the next eds on: the share of calls dropped
 //   detect NAME                      from the next eds on: if at least three endpoints have ten or
 //                                    more calls each, any that fails more than half of its calls
-//                                    is ejected for 30 s, unless half or more of all already are
+//                                    is ejected (for more than 30 s), unless half of all are
 //   idle NAME 10s                    from the next eds on: the time that sessions keep a host
 //   keep NAME draining               from the next eds on: sessions also keep DRAINING hosts
 //   standby COUNT                    for policies that start from now on: the number of priorities

@@ -48,7 +48,7 @@ class Books {
 };
 
 /// Checks that the gauges of policies, subchannels, connections, endpoints and resources equal the
-/// numbers of such objects that exist in the simulated world.
+/// numbers of such objects in the simulated world, and that the control plane is connected.
 void gauges_are_what_lives(const Books& books,
                            const Setting& setting,
                            const Stage& stage,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Envoy's aggregate cluster, in the document's order: health scores, the normalised total, loads.
+// Envoy's aggregate cluster, in the document's order: health scores, loads and panic, then
+// properties of loads.
 #include <algorithm>
 #include <numeric>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Envoy's aggregate cluster, in the document's order, with the real policies: the share of calls
-// that each tier gets, and which tiers are connected. env_priority_load_test has the arithmetic.
+// Envoy's aggregate cluster with the real policies: the share of calls that each tier gets, which
+// tiers are connected, sessions, and settings. env_priority_load_test has the arithmetic.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -2,10 +2,11 @@
 """The house rules for documents:
 
 - Links lead to existing files and headings.
-- README.md and CONTRIBUTING.md stay short, and a decision has at most twenty lines with text.
+- README.md and CONTRIBUTING.md stay short. A decision has a numbered title, at most twenty lines
+  with text, and a link in the index.
 - docs/configure.md names every field of the xDS configuration.
-- The glossary has the terms of the public headers.
-- The README.md of a folder names the folder's headers.
+- The glossary has the terms of terms.txt, and a public header uses each of them.
+- The README.md of a folder of the product names the folder's headers.
 
     *.md ─▶ without code ─▶ links: file and anchor;   sizes;   docs/decisions/NNNN-title.md: form, index;   fields
     terms.txt ─▶ a row in the glossary of ARCHITECTURE.md, and a use in channel/include

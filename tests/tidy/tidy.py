@@ -645,8 +645,8 @@ def check_announced(sources: list[Source]) -> Iterator[Violation]:
 
 
 class Unused:
-    """Finds functions, types and constants in the product's headers that the product declares and
-    defines, but does not use. unused.txt lists exactly those that are allowed."""
+    """Finds functions, types and constants in the product's headers, except the public ones, that the
+    product declares and defines, but does not use. unused.txt lists exactly those that are allowed."""
 
     def __init__(self, sources: list[Source]) -> None:
         self.product = {source.path: source for source in sources

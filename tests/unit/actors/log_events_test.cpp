@@ -16,7 +16,7 @@ TEST_CASE("log events: changes of the priority", "[actors][log]") {
   CHECK_FALSE(line_of(PriorityActive{kOrders, 0, std::nullopt}));
   // A cluster without an active priority gives no line if it had none before, as at the start.
   CHECK_FALSE(line_of(PriorityActive{kOrders, -1, std::nullopt}));
-  // A failover also gives the event FailedOver, which has the line. PriorityActive gives none.
+  // A failover also gives the event FailedOver, which has the line. Its PriorityActive gives none.
   CHECK_FALSE(line_of(PriorityActive{kOrders, 1, 0}));
   CHECK(line_of(PriorityActive{kOrders, -1, 0}) ==
         LogLine{LogLevel::kWarning,

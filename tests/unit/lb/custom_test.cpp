@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A custom policy: the effects that are passed on, and the promise that each bad effect breaks.
+// A custom policy: the effects and answers that are passed on, and the promise that each bad one
+// breaks.
 #include "lb/leaf/custom.hpp"
 
 #include <functional>

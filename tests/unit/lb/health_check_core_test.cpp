@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The draws and limits of health checks, and the answers that are ignored.
+// The draws and limits of health checks, the answers that are ignored, and observed probes.
 // tests/spec/health_checks_test has thresholds and verdicts.
 #include "lb/subchannel/health_check_core.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Properties of outlier detection in random histories of calls, updates and time.
+// Properties of outlier detection with random settings and tallies, and in random histories of
+// calls, updates and time.
 #include <map>
 #include <set>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The whole tree under random events. Once it is quiet, calls go exactly where the present
-// configuration and network say. One seed is one history.
+// configuration and network say. One seed is one history. One test has the seats of sessions.
 #include <optional>
 
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The resources that istiod sends a proxyless client (tests/support/istio): all are ACKed.
+// The bootstrap of Istio's agent, and the resources that istiod sends a proxyless client
+// (tests/support/istio): all are ACKed.
 #include <fstream>
 #include <map>
 #include <sstream>

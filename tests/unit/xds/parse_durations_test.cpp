@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Duration fields of clusters, routes and listeners have the same valid range (A75: "as with all
-// Duration fields"). Those of health checks and of LB policies have tests elsewhere.
+// The Duration fields of clusters, routes and listeners that are read have the same valid range
+// (A75: "as with all Duration fields"). Health checks and LB policies have tests elsewhere.
 #include <functional>
 #include <string>
 

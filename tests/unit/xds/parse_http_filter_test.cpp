@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The configurations of HTTP filters, and their overrides in virtual hosts, routes and weighted
-// clusters. parse_listener_test has the chain of filters.
+// clusters. parse_listener_test has more tests of the chain of filters.
 #include <atomic>
 #include <chrono>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The limits of resources and of responses: a value at the limit is valid. A value beyond the limit
-// is refused with the limit's name, also in the Rejection. Limits here are small; other tests use
-// the real ones.
+// is refused with the limit's name, also in the Rejection. The limits are small; other tests use
+// the defaults. Only the memory of all patterns together may go beyond its limit, by one pattern.
 #include <functional>
 #include <set>
 #include <string>
@@ -206,7 +206,8 @@ TEST_CASE("limits: what goes beyond is refused by the limit's name, and nothing 
     const auto beyond = row.parse(row.most + 1, limits);
     CHECK(beyond.rejection == Rejection{RejectionReason::kLimit, row.limit});
     CHECK(error_of(beyond).find(absl::StrCat("(limit ", row.limit, ")")) != std::string::npos);
-    // A higher limit makes the same value valid.
+    // A higher limit makes the same value valid. In the row of max_regex_memory the value depends
+    // on the limit, so this says nothing there.
     limits.*row.member = row.most + 1;
     if (row.member != &Limits::max_regex_memory)
       CHECK(row.parse(row.most + 1, limits).resource.ok());
@@ -345,7 +346,7 @@ TEST_CASE("limits: whatever has a name has one that is not endless", "[xds][pars
     const auto below = row.parse(limits);
     INFO(error_of(below));
     CHECK(below.resource.ok());
-    // The IP address "1.2.3.4" in some rows is no name, so this limit does not apply to it.
+    // The IP address "1.2.3.4" in a row is no name, so this limit does not apply to it.
     limits.max_name_length = name.size() - 1;
     const auto beyond = row.parse(limits);
     CHECK(beyond.rejection == Rejection{RejectionReason::kLimit, "max_name_length"});

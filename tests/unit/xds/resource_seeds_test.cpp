@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The seeds of tests/support/resource_seeds: each is valid, and no two are equal.
+// The seeds of tests/support/resource_seeds: each is valid, and no two are equal. A seed that is
+// cut short or changed in one byte gets an answer, too.
 #include "tests/support/resource_seeds.hpp"
 
 #include <catch2/catch.hpp>
