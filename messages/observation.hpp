@@ -228,7 +228,7 @@ struct TierLoad {
   friend bool operator==(const TierLoad&, const TierLoad&) = default;
 };
 
-/// A probe of an endpoint has ended.
+/// A probe of an endpoint has passed or failed. A probe with ProbeOutcome::kUndone is not reported.
 struct HealthProbed {
   ClusterName cluster;
   bool passed = false;

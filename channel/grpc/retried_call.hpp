@@ -12,7 +12,7 @@
 // UNAVAILABLE at once, or after another attempt to connect. A server that shuts down says in a
 // GOAWAY which calls it does not process. A server with too many streams refuses some of them with
 // REFUSED_STREAM. In all these cases no server has processed the call; actors::reach_of() has the
-// proofs. Such calls are made again without a policy, after REFUSED_STREAM only once.
+// proofs. Such calls are made again without a policy, after Reach::kRefused only once.
 //
 // A RetriedCall watches all batches of a stream, and of a unary call that reads its headers
 // separately. A unary call in one batch needs a RetriedCall only once an attempt has failed:
