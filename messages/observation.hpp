@@ -151,7 +151,7 @@ struct EndpointsChanged {
   friend bool operator==(const EndpointsChanged&, const EndpointsChanged&) = default;
 };
 
-/// A connection attempt ended.
+/// A connection attempt has succeeded or failed. An abandoned attempt is not reported.
 struct ConnectionAttempted {
   ClusterName cluster;
   bool connected = false;

@@ -414,10 +414,11 @@ class Runtime {
   ///   has received a part of it. Its connection died before the call was sent, or the server's
   ///   GOAWAY excluded it, or the server refused it with REFUSED_STREAM. Other failed calls are
   ///   retried as their route's retry policy says. Both rules hold for unary calls and for streams,
-  ///   until the server has responded. After more than retry_buffer_bytes were sent, no policy retries the call. A
-  ///   stream is then not picked again either, and neither is a unary call that reads its headers
-  ///   separately. When a stream that sends its headers together with its first message (corked)
-  ///   fails, gRPC may not say whether a server has seen it; the stream then counts as processed.
+  ///   until the server has responded. After more than retry_buffer_bytes were sent, no policy
+  ///   retries the call. A stream is then not picked again either, and neither is a unary call that
+  ///   reads its headers separately. When a stream that sends its headers together with its first
+  ///   message (corked) fails, gRPC may not say whether a server has seen it; the stream then counts
+  ///   as processed.
   /// - When a call fails because its connection breaks off, its status names target, cluster and
   ///   endpoint before gRPC's reason.
   /// - A call does not wait for a retry that would begin after its deadline: the call ends at once,
