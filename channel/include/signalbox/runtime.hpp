@@ -417,8 +417,8 @@ class Runtime {
   ///   until the server has responded. After more than retry_buffer_bytes were sent, no policy
   ///   retries the call. A stream is then not picked again either, and neither is a unary call that
   ///   reads its headers separately. When a stream that sends its headers together with its first
-  ///   message (corked) fails, gRPC may not say whether a server has seen it; the stream then counts
-  ///   as processed.
+  ///   message (corked) fails, gRPC may not say whether a server has seen it; the stream then
+  ///   counts as processed.
   /// - When a call fails because its connection breaks off, its status names target, cluster and
   ///   endpoint before gRPC's reason.
   /// - A call does not wait for a retry that would begin after its deadline: the call ends at once,
