@@ -375,8 +375,8 @@ struct AdminServices {
 
 class Runtime {
  public:
-  /// Starts a runtime. An error names the variable or path, the field or the line, and the value
-  /// that was found.
+  /// Starts a runtime. An error in the bootstrap or the options names the variable or path, the
+  /// field or the line, and the value that was found.
   static absl::StatusOr<std::unique_ptr<Runtime>> start(RuntimeOptions options = {});
 
   ~Runtime();
