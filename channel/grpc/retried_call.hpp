@@ -105,8 +105,8 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
                  grpc::experimental::InterceptorBatchMethods& methods,
                  Duration delay);
 
-  /// Fills the batch into the current attempt. Between two attempts, stores the batch for the next
-  /// attempt. `held`: a completion queue on which the caller has a hold; null: none (OpsScope).
+  /// Fills the batch into the current attempt. In the states Ending and Again, stores it instead
+  /// (stored_). `held`: a completion queue on which the caller has a hold; null: none (OpsScope).
   void fill(grpc::internal::CallOpSetInterface* ops,
             const grpc::internal::Call& call,
             grpc::CompletionQueue* held);

@@ -162,7 +162,7 @@ enum class MetricsDetail : std::uint8_t {
   /// endpoints. The cost: a look-up for each pick, and one more counter for each call.
   kEndpoint,
   /// Calls are neither counted nor timed: the call metrics have no series, and the status has no
-  /// numbers of calls. All other metrics stay.
+  /// numbers of ended calls. All other metrics stay.
   kNone,
 };
 
