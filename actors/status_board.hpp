@@ -7,7 +7,7 @@
 //                                                          ready() ─▶ /ready, health
 //
 // The actor that decides a fact publishes it here, and no reader asks an actor. A piece is the
-// present state of one subject: a subchannel, a cluster's priorities, a load in tiered mode.
+// present state of one subject, such as a subchannel or the priorities of a cluster.
 // Publishing replaces one piece, and its cost does not grow with the number of endpoints. A reader
 // copies pieces. An actor waits for a reader at most while the reader copies one shard of a table,
 // the list of the target's priorities and loads, or the last changes.

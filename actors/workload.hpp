@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Workload — counts the messages of one actor, and measures some of them.
+// Workload — counts the messages that one actor passes to its core, and measures some of them.
 //
 //   actor: feed(event) ─▶ [Workload::begin] ─▶ counts ─▶ (the core's step, the effects) ─▶ duration
 //                                                  └▶ ActorStats of its kind of actor ─▶ metrics
 //
-// Each kind of actor has one ActorStats. The first message and then every kOneIn-th is measured:
+// Actors of one kind share an ActorStats. The first message and then every kOneIn-th is measured:
 // the time that its handling took, and how many messages waited behind it. The clock is the actor
 // system's, so times are virtual in a simulation.
 

@@ -4,9 +4,8 @@
 //
 //   first ─▶ longer_wait ─▶ longer_wait ─▶ … ─▶ longest      each one ─▶ jittered ─▶ a timer
 //
-// The callers (streams and look-ups of names in xds/client/backoff, connections in lb/subchannel,
-// retries in lb/route, restarts in actors/supervision) differ in what they count, and in their
-// source of random numbers.
+// The callers (xds/client/backoff, lb/subchannel, lb/route/retry and actors/supervision) differ in
+// what they count, and in their source of random numbers.
 //
 // Source: gRPC connection-backoff.md.
 

@@ -63,7 +63,7 @@ struct Cluster {
   Duration connect_timeout = std::chrono::seconds(20);
   /// After the last call of a session to a host, the host's connection is kept for this time (A75).
   Duration idle_timeout = std::chrono::hours(1);
-  /// A session stays on its host while the host has one of these healths (A55-3 to A55-5). Empty:
+  /// A session may stay on its host while it has one of these healths (A55-3 to A55-5). Empty:
   /// no session stays.
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
   /// circuit_breakers.thresholds: max_requests of the first threshold of priority DEFAULT (A32).

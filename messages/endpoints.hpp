@@ -68,7 +68,8 @@ using LocalityPtr = std::shared_ptr<const Locality>;
 /// that the healthy endpoints cannot take. In panic, a state of tiered mode, all endpoints get
 /// calls alike, except DRAINING ones.
 struct Priority {
-  std::vector<LocalityPtr> localities;  ///< Endpoints that are HEALTHY, UNKNOWN or DRAINING.
+  /// Endpoints that are HEALTHY, UNKNOWN or DRAINING. Below leaf_tiers: the endpoints of one tier.
+  std::vector<LocalityPtr> localities;
   /// `degraded` has the same localities with only their DEGRADED endpoints. `unhealthy` has them
   /// with only their UNHEALTHY and TIMEOUT endpoints. A locality without such endpoints is left
   /// out. All these endpoints count in the health of the priority. Below override_host `unhealthy`

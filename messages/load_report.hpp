@@ -5,8 +5,9 @@
 //   stream of an endpoint ─▶ lb/pick/load_report ─▶ [LoadReport] ─▶ LoadListener::reported
 //   Router::finished of the Pick API ─────────────▶ [LoadReport] ─▶ CallTracker::ended
 //
-// A report is valid only during the function call that passes it. A value of 0 is "not reported".
-// Values from a stream are finite and not negative. Values from the Pick API are not checked.
+// A report is valid only during the function call that passes it. 0 in any field but `metrics` is
+// "not reported". Values from a stream are finite and not negative. Values from the Pick API are
+// not checked.
 
 #pragma once
 

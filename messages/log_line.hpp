@@ -35,7 +35,7 @@ enum class LogKind : std::uint8_t {
   kPriority,       ///< The priority that carries a cluster's calls has changed.
   kEjection,       ///< Outlier detection has ejected endpoints.
   kCertificate,    ///< A certificate or key file is bad.
-  kSession,        ///< The key file of session cookies is bad, or a client's cookie cannot be used.
+  kSession,        ///< The key file of session cookies has a fault, or a cookie cannot be used.
   kSecurity,       ///< A setting is less safe than it could be.
   kActor,          ///< A policy's actor died of an exception.
   kCallObserver,   ///< The program's observer of calls threw an exception.

@@ -151,7 +151,7 @@ struct EndpointsChanged {
   friend bool operator==(const EndpointsChanged&, const EndpointsChanged&) = default;
 };
 
-/// A connection attempt ended.
+/// A connection attempt has succeeded or failed. An abandoned attempt is not reported.
 struct ConnectionAttempted {
   ClusterName cluster;
   bool connected = false;
@@ -228,7 +228,7 @@ struct TierLoad {
   friend bool operator==(const TierLoad&, const TierLoad&) = default;
 };
 
-/// A probe of an endpoint has ended.
+/// A probe of an endpoint has passed or failed. A probe with ProbeOutcome::kUndone is not reported.
 struct HealthProbed {
   ClusterName cluster;
   bool passed = false;

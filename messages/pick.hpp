@@ -214,7 +214,7 @@ struct PickResult {
   std::optional<PickAsk> ask;
   const AskTarget* ask_target = nullptr;
   TrackerList trackers;  ///< The trackers of a complete pick.
-  Affinity affinity;     ///< Set by override_host when PickArgs::session is set.
+  Affinity affinity;     ///< Set by override_host and tiered when PickArgs::session is set.
   /// The leaf below an aggregate that the pick chose; the call is counted there. Null: the route's
   /// cluster is itself a leaf, or the pick chose no leaf.
   const LeafCalls* leaf = nullptr;

@@ -2,7 +2,7 @@
 //
 // TextMatcher — one way to compare a text: paths and headers of routes, names in certificates.
 //
-//   xds/parse ─▶ [TextMatcher] ─▶ lb/route, peer_names: compiled once per configuration
+//   xds/parse ─▶ [TextMatcher] ─▶ lb/route, peer_names: compiled before its first use
 //
 // Patterns are kept as text. The parser has made sure that RE2 compiles them.
 // Source: envoy.type.matcher.v3.StringMatcher; gRFC A28, A63.

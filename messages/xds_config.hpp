@@ -39,8 +39,8 @@ namespace signalbox {
 struct LeafEndpoints {
   /// Null: there are none, because the EDS resource or the DNS look-up failed.
   EndpointsPtr endpoints;
-  /// Why `endpoints` is null or has no usable endpoint, for the errors of calls; empty: there is no
-  /// such reason.
+  /// Why `endpoints` is null, or why none of its localities counts, for the errors of calls. Empty:
+  /// neither is so.
   std::string resolution_note;
 };
 
@@ -86,8 +86,8 @@ struct ConfigOrigin {
 struct ResolutionNotes {
   std::string node;    ///< "node ID: n"; empty: the node has none.
   std::string target;  ///< The fault of listener and routes; empty: none.
-  /// The faults of clusters that calls can be routed to. An aggregate's entry has the faults of its
-  /// leaves.
+  /// The faults of clusters that calls can be routed to. An aggregate's entry also has faults of
+  /// its leaves.
   std::map<ClusterName, std::string> clusters;
 
   friend bool operator==(const ResolutionNotes&, const ResolutionNotes&) = default;

@@ -20,8 +20,9 @@
 //       is called in the same order, at most once for each sent message, when the server's flow
 //       control has let the message pass. `written` is not called after `closed`, and never inside
 //       open().
-//   T4  `closed` has RESOURCE_EXHAUSTED exactly when a received message was longer than the
-//       transport allows. The status's text names the limit and the remedy.
+//   T4  `closed` has RESOURCE_EXHAUSTED when a received message was longer than the transport
+//       allows. The status's text names the limit and the remedy. A server's own RESOURCE_EXHAUSTED
+//       becomes UNAVAILABLE, unless its text is gRPC's text for a message that is too long.
 //   T5  After each `received`, the next `received` comes only after read_next(). Meanwhile a
 //       transport over the network reads at most one message; flow control limits how much more the
 //       server can send. The transport over a file queues its messages. `closed` may come before

@@ -14,7 +14,7 @@
 // refresh_interval if that is shorter. Connections that are already made do not change. While a
 // file cannot be used, the last good files stay in use, and `complain` is called once for the
 // fault. If files were never good, the connection fails with an error that names instance, field,
-// file and reason. No connection is ever made with less security instead.
+// file and reason. No connection that carries calls is made with less security instead.
 
 #pragma once
 

@@ -46,7 +46,8 @@ struct FileAdsOptions {
 };
 
 /// Makes a transport that follows the file until the transport is destroyed. Returns an error when
-/// the present file cannot be read or watched, or is not a list of resources (F1).
+/// the present file cannot be read or watched, or is not a list of resources (F1), or when no file
+/// descriptor is free.
 absl::StatusOr<std::shared_ptr<AdsTransport>> make_file_ads_transport(FileAdsOptions options);
 
 }  // namespace signalbox::actors

@@ -327,8 +327,8 @@ struct GrpcConnector::Pool::Nudge : GrpcPoller::Tag {
   }
 };
 
-// Reports an attempt that failed because there are no credentials for it, after connect() has
-// returned (C1 of connector.hpp).
+// Reports, on the poller's thread, an attempt that failed because there are no credentials for it.
+// The attempt may have its turn inside connect(), where no callback may run (C1 of connector.hpp).
 struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
   // Keeps the poller running until done(), even if the pool has ended.
   const GrpcPoller::Interest interest;

@@ -64,7 +64,7 @@ class GrpcPoller {
     Hold();
 
     /// The queue that the poller's thread serves. Its tags are GrpcPoller::Tags; each deletes
-    /// itself in done().
+    /// itself in done(), when its last operation has ended.
     grpc::CompletionQueue& queue() const;
 
     /// The queue that threads of gRPC serve. Its tags are grpc_completion_queue_functors; each

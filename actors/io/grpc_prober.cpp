@@ -58,8 +58,8 @@ ProbeAnswer answer_of(const grpc::Status& status, const grpc::ByteBuffer& respon
       is_no_answer ? ProbeOutcome::kFailed : ProbeOutcome::kRefused, status.error_message(), false};
 }
 
-/// The calls and the connection of one probe. A Conversation outlives its Probe while a call is in
-/// progress.
+/// The calls and the connection of one probe. A Conversation outlives its Probe while a call or an
+/// alarm is in progress.
 class Conversation : public std::enable_shared_from_this<Conversation> {
  public:
   explicit Conversation(Question question) : question_(std::move(question)) {}

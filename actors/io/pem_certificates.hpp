@@ -37,8 +37,8 @@ struct PemCertificates {
 PemCertificates read_certificates(absl::string_view pem,
                                   std::size_t most = std::numeric_limits<std::size_t>::max());
 
-/// The name as text, such as "CN = orders, O = Shop". OpenSSL escapes control characters, quotes,
-/// bytes above 0x7f.
+/// The name as text, such as "CN = orders, O = Shop". OpenSSL escapes control characters, quotes
+/// and bytes above 0x7f.
 std::string name_text(const X509_NAME* name);
 
 /// OpenSSL's time as an absl::Time; nullopt: the time is malformed.

@@ -21,11 +21,11 @@
 //   GET /metrics, /stats/prometheus   Prometheus' text
 //
 // Invariants
-//   A1  The server only reads: every method but GET is refused (405).
+//   A1  The server only reads: every method but GET is refused (405, or 403 by A2).
 //   A2  A request that seems to be made by another site's web page is refused (403): it has an
 //       Origin header, or a Sec-Fetch-Site header that is neither "none" nor "same-origin", or, on
-//       a network socket, a Host header other than the loopback. When a user opens an admin
-//       page in a browser, the request has none of these three.
+//       a network socket, a Host header other than the loopback. When a user types an admin
+//       page's address into a browser, the request has none of these three.
 //   A3  A request with an unknown parameter is refused (400). So is an unknown format or type, a
 //       bad regular expression, and a target that is not in use (404 for /ready). A mistyped filter
 //       therefore never returns the unfiltered page.

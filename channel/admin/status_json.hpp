@@ -21,9 +21,9 @@
 //      "to_name", "reason", "details", "without_seconds", "window_left_seconds"}]}
 //
 // A field without a value (an optional, an empty text, an OK status, a limit of 0) is left out,
-// except "node_id". Only aggregates have "mode" and "leaves", and only started priorities "state".
-// The "state" of an address without a subchannel is "none". Times are RFC 3339, in UTC, to the
-// millisecond.
+// except "node_id". Only aggregates have "mode" and "leaves". A priority has "state" only when
+// started. The "state" of an address without a subchannel is "none". Times are RFC 3339, in UTC, to
+// the millisecond.
 //
 // /clusters has one entry for each leaf and each failed cluster of each target. observability_name
 // is "TARGET/CLUSTER", or "TARGET/AGGREGATE/CLUSTER". Each address is a host.

@@ -19,7 +19,7 @@ namespace {
 
 using grpc::internal::Call;
 
-// The application's metadata in the context. Keys are lower case: gRPC refuses others.
+// The metadata in the context. Keys are lower case: refuse_unsendable() has removed others.
 class ContextHeaders final : public HeaderSource {
  public:
   explicit ContextHeaders(const grpc::ClientContext& context)

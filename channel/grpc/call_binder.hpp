@@ -101,8 +101,8 @@ class CallBinder final : public grpc::internal::CallHook,
   // Steps of bind() and fail(). QueuedCall and Attempts call these functions directly, for calls
   // that wait or are retried.
 
-  /// Makes the context's interceptors: the application's, the call interceptor, and gRPC's global
-  /// interceptor.
+  /// Makes the context's interceptors: those of with_call_interceptor() from site.position on, then
+  /// gRPC's global interceptor.
   [[gnu::hot]] Interception intercept(const CallSite& site) const;
 
   /// Makes a call on the picked connection.
@@ -186,7 +186,7 @@ class CallBinder final : public grpc::internal::CallHook,
                      actors::Reach reach,
                      const EndedAttempt& ended) const;
 
-  // The creators of the application's interceptors and of the call interceptor.
+  // The creators of the channel's interceptors, from with_call_interceptor().
   const GrpcAccess::Creators creators_;
   const GrpcChannelOptions options_;
   // Declared before the gRPC objects, so that it is destroyed after them.

@@ -5,8 +5,9 @@
 //   call_interceptor: made ─▶ begun() ─▶ ended(code) ─▶ CallerStats
 //
 // The call's time begins when the stub makes the call, and includes all waiting and all attempts. A
-// call that has sent nothing when its context ends was never made, and is not counted. A call that
-// got no status before its context ended was given up, and counts as CANCELLED.
+// call is not counted if its first batch never reached the call interceptor: it was not started, or
+// an interceptor of the application answered it. Another call that got no status before its context
+// ended was given up, and counts as CANCELLED.
 
 #pragma once
 

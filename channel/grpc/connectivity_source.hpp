@@ -25,10 +25,10 @@ class ConnectivitySource {
   virtual std::string awaited() const { return "a configuration"; }
 
   /// Calls `changed` after every change of the state, and once when the runtime ends, after the
-  /// wait list was closed. `changed` runs on any thread, as long as the source lives. That thread
-  /// holds no lock that state() takes, so `changed` may call state(). `changed` may still be called
-  /// after `owner` was destroyed, and must then do nothing; the source forgets `changed` some time
-  /// later.
+  /// wait list was closed; never for an invalid target. `changed` runs on any thread, as long as
+  /// the source lives. That thread holds no lock that state() takes, so `changed` may call state().
+  /// `changed` may still be called after `owner` was destroyed, and must then do nothing. The
+  /// source may keep `changed` until the source ends.
   virtual void watch(std::weak_ptr<const void> owner, std::function<void()> changed) = 0;
 };
 

@@ -135,8 +135,8 @@ bool QueuedCall::claim() {
   return true;
 }
 
-// Picks again, unless the call has ended, is still delayed, or nothing was published since the last
-// pick. Precondition: this thread has claimed the call (State::kClaimed).
+// Picks again, unless the call or the runtime has ended, the call is still delayed, or nothing was
+// published since the last pick. Precondition: this thread has claimed the call (State::kClaimed).
 Verdict QueuedCall::pick_again() {
   {
     const std::lock_guard lock(mutex_);

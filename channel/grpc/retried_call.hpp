@@ -12,7 +12,7 @@
 // UNAVAILABLE at once, or after another attempt to connect. A server that shuts down says in a
 // GOAWAY which calls it does not process. A server with too many streams refuses some of them with
 // REFUSED_STREAM. In all these cases no server has processed the call; actors::reach_of() has the
-// proofs. Such calls are made again without a policy, after REFUSED_STREAM only once.
+// proofs. Such calls are made again without a policy, after Reach::kRefused only once.
 //
 // A RetriedCall watches all batches of a stream, and of a unary call that reads its headers
 // separately. A unary call in one batch needs a RetriedCall only once an attempt has failed:
@@ -105,8 +105,8 @@ class RetriedCall final : public std::enable_shared_from_this<RetriedCall> {
                  grpc::experimental::InterceptorBatchMethods& methods,
                  Duration delay);
 
-  /// Fills the batch into the current attempt. Between two attempts, stores the batch for the next
-  /// attempt. `held`: a completion queue on which the caller has a hold; null: none (OpsScope).
+  /// Fills the batch into the current attempt. In the states Ending and Again, stores it instead
+  /// (stored_). `held`: a completion queue on which the caller has a hold; null: none (OpsScope).
   void fill(grpc::internal::CallOpSetInterface* ops,
             const grpc::internal::Call& call,
             grpc::CompletionQueue* held);

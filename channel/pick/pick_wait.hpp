@@ -5,7 +5,7 @@
 //   queued_call, pick_until, pick_async ─▶ goes_on(type) … goes_on(other type) … ended()
 //                                                              └─ record_wait() ─▶ CallerStats
 //
-// A wait has a part for each reason: a call that first waits for a configuration and then for a
+// A wait has a part for each DelayType: a call that first waits for a configuration, then for a
 // connection is recorded twice. A call that does not wait is not timed.
 
 #pragma once

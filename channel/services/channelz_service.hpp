@@ -6,7 +6,7 @@
 //                                                 └─ other ids ─▶ channelz_view ◀─ Runtime::status
 //
 // GetTopChannels lists gRPC's own channels first, and then the runtime's targets. GetServers lists
-// gRPC's own servers only. A response has at most kMaxResults entries.
+// gRPC's own servers only. A page of a list has at most kMaxResults entries.
 
 #pragma once
 

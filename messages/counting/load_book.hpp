@@ -120,7 +120,7 @@ class LoadBook {
   /// server's newest reading.
   void settle(ServerId server, std::uint64_t number);
 
-  /// The clusters that the book has, in use or not yet reported.
+  /// The number of clusters in the book.
   std::size_t size() const;
 
  private:

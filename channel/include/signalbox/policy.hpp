@@ -49,10 +49,11 @@
 // policy dies when it throws or breaks an invariant (lb/leaf/custom.hpp, I1 to I6). Its last picker
 // stays in use, the death is counted (signalbox_actor_deaths_total), and RuntimeOptions::log
 // receives the reason. The policy is made anew after a back-off of 100 ms to 10 s. The oldest
-// configuration without ReportApplied counts as the cause of the death, and is not used again. The
-// new instance gets the newest configuration that has come after it, else the last one that was
-// applied. Without either, calls fail until another configuration comes. A picker that throws fails
-// that call with INTERNAL (signalbox_custom_pick_failures_total).
+// configuration that is newer than all publications and reports of the policy (ReportApplied) is
+// blamed for the death, and not used again. The new instance gets the newest configuration that
+// came after it, else the last one that is not newer than these. Without either, calls fail until
+// another one comes. A picker that throws fails that call with INTERNAL
+// (signalbox_custom_pick_failures_total).
 //
 // Lifetime. The runtime copies name, parse and make, and keeps the copies until it is destroyed. A
 // configuration lives as long as a reference to it, a policy as long as its cluster needs it. A

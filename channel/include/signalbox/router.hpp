@@ -49,7 +49,7 @@
 // thread. A complete pick usually allocates nothing: lb/pick/router.hpp names the exceptions. It
 // takes a tenth of a microsecond when its data are in the CPU's cache, whatever the number of
 // endpoints. Each route that is tried before the matching route adds 6 ns. Picks that wait or fail
-// allocate.
+// may allocate.
 //
 // An endpoint can be picked once it is READY. RuntimeOptions::transport says when that is: by
 // default, when signalbox's gRPC connection to the endpoint is established; with kTcp, for data
@@ -137,12 +137,12 @@ class Router {
                   Clock::time_point deadline,
                   OnFail on_fail = OnFail::kReturn) const;
 
-  /// As pick_until(), without blocking: `picked` is called once, with the result that pick_until()
-  /// would return. `picked` may run on this thread before this function returns; otherwise it runs
-  /// on a thread of the runtime or of gRPC, or on the thread that destroys the runtime. `picked`
-  /// must not block and must not destroy the runtime. It runs without a lock of signalbox, and may
-  /// call this Router. The path is copied; `call.headers`, `call.authority` and `call.tried` must
-  /// live until `picked` is called. The Router may be destroyed earlier.
+  /// As pick_until(), without blocking: unless cancelled, `picked` is called once, with the result
+  /// that pick_until() would return. `picked` may run on this thread before this function returns;
+  /// otherwise it runs on a thread of the runtime or of gRPC, or on the thread that destroys the
+  /// runtime. `picked` must not block and must not destroy the runtime. It runs without a lock of
+  /// signalbox, and may call this Router. The path is copied; `call.headers`, `call.authority` and
+  /// `call.tried` must live until `picked` is called or cancelled. The Router may end earlier.
   Registration pick_async(const CallArgs& call,
                           Clock::time_point deadline,
                           std::function<void(Pick)> picked,
@@ -154,7 +154,7 @@ class Router {
   /// the runtime. The change may have nothing to do with this call: repick() finds that out.
   bool wait(const Pick& pick, Clock::time_point deadline) const;
 
-  /// Calls `changed` once: at the moment when wait() would return true, or when the runtime ends. A
+  /// Calls `changed` once, unless cancelled: when wait() would return true or the runtime ends. A
   /// change between `pick` and this call is not missed: `changed` is then called at once. The
   /// threads on which `changed` runs, and its rules, are those of `picked` in pick_async(). Until
   /// `changed` is called or cancelled, the runtime serves the target even when no Router is left.

@@ -162,7 +162,7 @@ enum class MetricsDetail : std::uint8_t {
   /// endpoints. The cost: a look-up for each pick, and one more counter for each call.
   kEndpoint,
   /// Calls are neither counted nor timed: the call metrics have no series, and the status has no
-  /// numbers of calls. All other metrics stay.
+  /// numbers of ended calls. All other metrics stay.
   kNone,
 };
 
@@ -305,8 +305,8 @@ struct RuntimeOptions {
   /// Its last good version stays in use, unless the server has the feature fail_on_data_errors.
   xds::Limits limits;
   /// The interval of pings to a silent control plane. A control plane without an answer within 20 s
-  /// is lost. The interval doubles each time that the server complains of too many pings: many
-  /// servers allow no interval below five minutes (gRFC A8).
+  /// is lost. The interval doubles each time that a server of gRPC's C core complains of too many
+  /// pings: many servers allow no interval below five minutes (gRFC A8).
   std::chrono::nanoseconds xds_keepalive_time = std::chrono::minutes(5);
 
   SessionCookieOptions session_cookies;
@@ -333,9 +333,9 @@ struct RuntimeOptions {
 
   /// Receives lines for the operator, such as: a target is served (once), why a changed resource
   /// file is not used, which certificate file went bad, why a custom policy died, which control
-  /// plane was lost, the call_observer threw. Unset: each line goes to stderr. Called on a thread
-  /// of the runtime, inside start(), or where an event of call_observer threw. Two threads may call
-  /// it at the same time. It must not throw, and must not destroy the runtime. Control characters
+  /// plane was lost, the call_observer threw. Unset: lines go to stderr. Called on any thread,
+  /// also inside start(), a scrape of the metrics, or a call with a throwing call_observer. Two
+  /// threads may call it at a time. It must not throw or destroy the runtime. Control characters
   /// in the text are escaped. For each kind of event, a burst of 20 lines passes, and then one line
   /// every 3 s; that line has the number of lines that were left out.
   std::function<void(const std::string& text)> log;
@@ -352,11 +352,11 @@ struct RuntimeOptions {
   bool detect_deadlocks = false;
 
   /// Each time that 10,000 subchannels (one for each address of an endpoint) have ended, returns
-  /// their memory to the system by glibc's malloc_trim.
-  /// malloc_trim goes through the whole heap of the process. It runs a few times within three
-  /// minutes, on a thread of its own. A thread that allocates meanwhile may wait some milliseconds.
-  /// The first run sets M_TRIM_THRESHOLD to 1 MiB for the whole process (mallopt): from then on
-  /// glibc no longer adjusts that threshold or M_MMAP_THRESHOLD. Other allocators are left alone.
+  /// their memory to the system by glibc's malloc_trim, which goes through the whole heap of the
+  /// process. It runs a few times within three minutes, on a thread of its own. A thread that
+  /// allocates meanwhile may wait some milliseconds. The first run sets M_TRIM_THRESHOLD to 1 MiB
+  /// for the whole process (mallopt): from then on glibc no longer adjusts that threshold or
+  /// M_MMAP_THRESHOLD. Other allocators are left alone.
   bool trim_heap = true;
 
   /// Threads of the actors' scheduler; at least 1.
@@ -375,8 +375,8 @@ struct AdminServices {
 
 class Runtime {
  public:
-  /// Starts a runtime. An error names the variable or path, the field or the line, and the value
-  /// that was found.
+  /// Starts a runtime. An error in the bootstrap or the options names the variable or path, the
+  /// field or the line, and the value that was found.
   static absl::StatusOr<std::unique_ptr<Runtime>> start(RuntimeOptions options = {});
 
   ~Runtime();
@@ -410,14 +410,15 @@ class Runtime {
   ///   process. Such metadata has a name that is not of a-z, 0-9, '-', '_' and '.', or a value that
   ///   is not printable ASCII without "-bin" at the end of its name. It is removed from the
   ///   context. A method or an authority that is not printable ASCII fails its call, too.
-  /// - A call that no server has processed is picked again at once. Its connection died before the
-  ///   call was sent, or the server's GOAWAY excluded it, or the server refused it with
-  ///   REFUSED_STREAM (only once per call). Other failed calls are retried as their route's retry
-  ///   policy says. Both rules hold for unary calls and for streams, until the server has
-  ///   responded. After more than retry_buffer_bytes were sent, no policy retries the call. A
-  ///   stream is then not picked again either, and neither is a unary call that reads its headers
-  ///   separately. When a stream that sends its headers together with its first message (corked)
-  ///   fails, gRPC may not say whether a server has seen it; the stream then counts as processed.
+  /// - A call that no server has processed is picked again at once, but only once after a server
+  ///   has received a part of it. Its connection died before the call was sent, or the server's
+  ///   GOAWAY excluded it, or the server refused it with REFUSED_STREAM. Other failed calls are
+  ///   retried as their route's retry policy says. Both rules hold for unary calls and for streams,
+  ///   until the server has responded. After more than retry_buffer_bytes were sent, no policy
+  ///   retries the call. A stream is then not picked again either, and neither is a unary call that
+  ///   reads its headers separately. When a stream that sends its headers together with its first
+  ///   message (corked) fails, gRPC may not say whether a server has seen it; the stream then
+  ///   counts as processed.
   /// - When a call fails because its connection breaks off, its status names target, cluster and
   ///   endpoint before gRPC's reason.
   /// - A call does not wait for a retry that would begin after its deadline: the call ends at once,
