@@ -90,9 +90,9 @@ struct AbsentEndpoint {
 
 class EndpointSet {
  public:
-  /// When an endpoint is connected. kAtOnce: when it becomes a member, and whenever its connection
-  /// is lost. kWhenAsked: only when connect() is called; until then, and after a lost connection,
-  /// the endpoint is IDLE.
+  /// When attempts to connect an endpoint begin; they go on until one succeeds. kAtOnce: when the
+  /// endpoint becomes a member, and whenever its connection is lost. kWhenAsked: when connect() is
+  /// called; until then, and after a lost connection, the endpoint is IDLE.
   enum class Connects : std::uint8_t { kAtOnce, kWhenAsked };
 
   /// Makes the tracker of one endpoint's calls, for a policy that counts calls in flight
@@ -106,7 +106,7 @@ class EndpointSet {
     ConnectionPtr connection;  ///< Null unless the state is READY.
     Instant ready_since{};     ///< When the state became READY last; see set_time().
     CallTrackerPtr tracker;    ///< The subchannel map reports it with the connection.
-    CallTrackerPtr counter;    ///< From MakeCounter, or from replace_counters() since.
+    CallTrackerPtr counter;    ///< Made by MakeCounter, or later by replace_counters().
     /// False: the endpoint is left out of pickers and states; see let_count().
     bool counts = true;
   };

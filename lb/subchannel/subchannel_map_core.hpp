@@ -88,7 +88,7 @@ struct SubchannelSeen {
   ConnectivityState raw = ConnectivityState::kIdle;
   Instant since{};   ///< When `state` began.
   absl::Status why;  ///< Why calls cannot or must not use the address; OK: no reason is known.
-  std::uint32_t ejections = 0;  ///< How often outlier detection ejected the endpoint.
+  std::uint32_t ejections = 0;  ///< How often it was ejected since the map has had the address.
   ConnectionPtr connection;     ///< Null unless `raw` is READY.
 };
 
@@ -232,7 +232,7 @@ class SubchannelMapCore {
   EndpointsChanged changed_;                            ///< Entries that came or went in this step.
   std::optional<Keeper> keeper_;
   std::vector<Address> changed_addresses_;  ///< See take_changes().
-  std::int64_t held_observed_ = 0;          ///< How many holds of the keeper were last observed.
+  std::int64_t held_observed_ = 0;          ///< SessionsHeld::held as it was last observed.
 };
 
 }  // namespace signalbox::lb

@@ -30,7 +30,7 @@
 // The policy's state is the best state of the children of LeafTiersConfig::tiers: READY, else
 // CONNECTING, else IDLE, else TRANSIENT_FAILURE. A cluster that has only DRAINING endpoints, or
 // none, is in TRANSIENT_FAILURE. If it has others, but none of these tiers has a child, the state
-// is CONNECTING.
+// is CONNECTING. Before the first configuration has taken effect (L4) it is CONNECTING, too.
 
 #pragma once
 
