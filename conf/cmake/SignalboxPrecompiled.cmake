@@ -4,7 +4,7 @@
 #
 # If SIGNALBOX_FAST_BUILD is OFF, there are neither precompiled headers nor joined sources, so a
 # source does not compile if it relies on their includes. `./run nightly includes` builds the
-# release preset in this way. `./run check` compiles one source of each folder outside tests/ in
+# release preset in this way. `./run check` compiles one source of each folder of the product in
 # this way (tests/tidy/CMakeLists.txt).
 option(SIGNALBOX_FAST_BUILD "Precompile headers" ON)
 
