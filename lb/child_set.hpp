@@ -139,7 +139,7 @@ class ChildSet {
     std::optional<ChildName> outgoing;  ///< The name of the old policy, while it serves.
     /// The last report of the newest policy, while the old policy serves.
     std::optional<ChildStateChanged> incoming;
-    bool fresh = false;       ///< The next report is the first of the policy that serves.
+    bool fresh = false;       ///< The next take() ends a lasting TRANSIENT_FAILURE.
     Generation sent = 0;      ///< The newest generation that the child was sent.
     Generation answered = 0;  ///< The newest one that the child answered, or need not answer.
     bool dead = false;

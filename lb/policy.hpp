@@ -50,7 +50,8 @@ struct PolicyOptions {
   Duration failover_timeout = std::chrono::seconds(10);
   /// The most points on a ring of ring_hash, whatever its configuration says (A42); at least 1.
   std::uint64_t ring_size_cap = 4096;
-  /// How long an attempt has before the next address is tried too (A61).
+  /// How long an attempt has before the next address is tried too (A61). PickFirst limits it to
+  /// 100 ms to 2 s.
   Duration connection_attempt_delay = std::chrono::milliseconds(250);
   /// The shortest time between two pickers of a leaf policy, if picks by the older one do no harm
   /// meanwhile (lb/leaf/picker_pace.hpp). 0: after the end of a burst of events, a picker waits

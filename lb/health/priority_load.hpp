@@ -67,10 +67,10 @@ std::uint32_t health_score(std::uint64_t fit, std::uint64_t total, std::uint32_t
 /// to less than 100, a priority panics if less than `panic_threshold` percent of its hosts are fit,
 /// that is, healthy or degraded (ENV-17). A threshold of 0 turns panic off.
 ///
-/// When all scores are 0 and panic is on, every priority panics, and the loads follow the numbers
-/// of hosts (ENV-33). When panic is off, the first priority with a healthy host gets all calls,
-/// else the first with a degraded host (ENV-30): one fit host of 200 has a score of 0, and is
-/// better than none.
+/// When all scores are 0 and panic is on, the loads follow the numbers of hosts, and go to all
+/// hosts of each priority (ENV-33). When panic is off, the first priority with a healthy host gets
+/// all calls, else the first with a degraded host (ENV-30): one fit host of 200 has a score of 0,
+/// and is better than none.
 std::vector<PriorityLoad> priority_loads(std::span<const PriorityHealth> priorities,
                                          std::uint32_t panic_threshold = 0);
 

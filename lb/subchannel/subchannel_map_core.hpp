@@ -88,7 +88,7 @@ struct SubchannelSeen {
   ConnectivityState raw = ConnectivityState::kIdle;
   Instant since{};   ///< When `state` began.
   absl::Status why;  ///< Why calls cannot or must not use the address; OK: no reason is known.
-  std::uint32_t ejections = 0;  ///< How often it was ejected since the map has had the address.
+  std::uint32_t ejections = 0;  ///< Ejections of the endpoint since the map has had the address.
   ConnectionPtr connection;     ///< Null unless `raw` is READY.
 };
 
