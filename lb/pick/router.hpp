@@ -91,7 +91,8 @@ class Pick {
   /// Null: calls are not counted. Precondition: the call was routed.
   const CallStats* stats() const { return leaf_ ? leaf()->stats() : cluster()->stats(); }
 
-  /// The longest time that the call may take (A31-24 … 26); nullopt: no limit.
+  /// The longest time that the call may take by its route (A31-24 … 26), without the application's
+  /// own deadline; nullopt: no limit.
   std::optional<Duration> timeout() const { return timeout_; }
 
   /// Which failures of the call are retried (A44). Without a retry policy: none.
