@@ -13,8 +13,9 @@
 //
 // Invariants
 //   I1  An endpoint that stays in the list keeps its PickFirst, and so its connection.
-//   I2  An event of one endpoint costs O(1). A new list costs O(endpoints). For a locality that is
-//       the same object as before, that is usually only a copy of pointers.
+//   I2  The cost of an event does not grow with the number of endpoints, unless they share an
+//       address (I4). A new list costs O(endpoints). For a locality that is the same object as
+//       before, that is usually only a copy of pointers.
 //   I3  An endpoint that a judge (outlier detection, health checks) finds unfit is not READY, but
 //       keeps its connection (A61). Exception: when a priority is in panic, leaf_tiers marks all
 //       endpoints of the list UNHEALTHY, even those that EDS calls healthy. They are then used

@@ -221,7 +221,7 @@ class Router {
 
   /// The first pick of a call. If the outcome is kFail, the call fails, or waits if it is
   /// wait_for_ready. In kQueue it waits. A call that waits calls repick() after the next snapshot
-  /// was published.
+  /// was published or, if a filter delays it, after end_delay().
   [[gnu::hot]] Pick pick(const CallArgs& call) const;
 
   /// Picks again for a call that waits or is retried. A call that was routed before keeps its

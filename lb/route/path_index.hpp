@@ -37,7 +37,7 @@ namespace signalbox::lb {
 using Positions = absl::Span<const std::uint32_t>;
 
 /// The routes with the call's path as their exact path, and for each prefix of it the routes with
-/// that prefix. Allocates if there are more than 16 such texts.
+/// that prefix. Allocates if it has more than 16 elements.
 using Candidates = absl::InlinedVector<Positions, 16>;
 
 class PathIndex {
