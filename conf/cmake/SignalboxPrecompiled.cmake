@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Precompiled headers, one for each of conf/pch/*.hpp. They save a third of the time of a full
-# build. A release build also joins the sources of each library (decision 145).
+# build. A release build also joins most sources of each library (decision 145).
 #
 # If SIGNALBOX_FAST_BUILD is OFF, there are neither precompiled headers nor joined sources, so a
 # source does not compile if it relies on their includes. `./run nightly includes` builds the
