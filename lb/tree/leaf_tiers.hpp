@@ -8,7 +8,8 @@
 //
 // In tiered mode leaf_tiers replaces the policy priority. It chooses nothing: the policy tiered has
 // already drawn the call's tier (the healthy, the degraded or, in panic, all endpoints of one
-// priority). The child for that tier picks an endpoint, or makes the call wait or fail.
+// priority). The child for that tier picks an endpoint, or makes the call wait or fail. If the tier
+// has no endpoints any more, leaf_tiers_picker.hpp says which tier takes its place.
 // override_host is above leaf_tiers, so a session's host counts more than the call's tier.
 //
 // Invariants
