@@ -56,8 +56,8 @@ struct RootPublished {
   Generation generation = 0;
 };
 
-/// The root's actor died, and will be restarted. Its last picker serves until the new root reports
-/// READY or TRANSIENT_FAILURE, or answers the pending configuration.
+/// The root's actor died, and will be restarted. Its last picker serves at least until the new root
+/// reports READY or TRANSIENT_FAILURE, or answers the pending configuration.
 struct RootDied {};
 
 /// The root's actor has died with each configuration that it could be restarted with.

@@ -56,8 +56,8 @@ struct Child {
 };
 
 /// Whether `left` and `right` have the same localities (by pointer) and equal values of all else
-/// that a child reads. If so, a child that has `left` need not get `right`. probe_exceptions are
-/// not compared, because no child reads them.
+/// that a child reads. If so, a child that has `left` need not get `right`. probe_exceptions and
+/// unweighted_localities are not compared, because no child reads them.
 bool shares_localities(const EndpointsPtr& left, const EndpointsPtr& right);
 
 class ChildSet {
@@ -84,8 +84,8 @@ class ChildSet {
 
   void stop(const ChildName& name, LbEffects& effects);
 
-  /// Stops waiting for the child's answer to what it was sent: the child will be stopped, has taken
-  /// too long, or is about to get a newer configuration.
+  /// Stops waiting for the child's answer to what it was sent: the new configuration does not use
+  /// the child, the child has taken too long, or it is about to get a newer configuration.
   void excuse(const ChildName& name);
 
   /// Stops every child.
@@ -139,7 +139,7 @@ class ChildSet {
     std::optional<ChildName> outgoing;  ///< The name of the old policy, while it serves.
     /// The last report of the newest policy, while the old policy serves.
     std::optional<ChildStateChanged> incoming;
-    bool fresh = false;       ///< The newest policy serves, but has not reported yet.
+    bool fresh = false;       ///< The next take() ends a lasting TRANSIENT_FAILURE.
     Generation sent = 0;      ///< The newest generation that the child was sent.
     Generation answered = 0;  ///< The newest one that the child answered, or need not answer.
     bool dead = false;

@@ -16,7 +16,7 @@ namespace signalbox::lb {
 
 /// Counts the endpoints in Priority::localities (HEALTHY, UNKNOWN and DRAINING ones) and their
 /// localities, over all clusters of the configuration. If the types of resources have different
-/// versions, the text has the version of each type.
+/// versions, the text has the version of each type that has one.
 std::string connected_text(const XdsConfig& config, const ResourceVersions& versions);
 
 }  // namespace signalbox::lb

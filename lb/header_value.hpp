@@ -3,7 +3,7 @@
 // HeaderValue, CallHeaders — the value of a call's header as routes and hashes see it.
 //
 //   HeaderSource ─▶ [HeaderValue] ─▶ one text, or none
-//               └─▶ [CallHeaders] ─▶ the same, remembered for all the routes that ask
+//               └─▶ [CallHeaders] ─▶ the same, a few remembered for all the routes that ask
 //
 // If a header has several values, they are joined by ","; a single value is not copied. "-bin"
 // headers count as absent. "content-type" is always "application/grpc" (gRFC A28 and gRPC's

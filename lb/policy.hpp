@@ -6,8 +6,8 @@
 //
 // A policy is a value with one entry. It never sends, sleeps, logs or counts: it returns effects
 // for all of that. It reads no clock, and computes random numbers only from its seed
-// (PolicyContext). Two policies that were made alike, and got the same events at the same times,
-// are equal. The simulator relies on this.
+// (PolicyContext). Two policies are equal if they were made alike, got the same events at the same
+// times, and their trackers saw the same calls. The simulator relies on this.
 //
 // The duties of a policy to its parent, for each ConfigUpdated{g}:
 //   P1  It publishes a picker in the same step if it has never published one. The picker may make
@@ -50,7 +50,8 @@ struct PolicyOptions {
   Duration failover_timeout = std::chrono::seconds(10);
   /// The most points on a ring of ring_hash, whatever its configuration says (A42); at least 1.
   std::uint64_t ring_size_cap = 4096;
-  /// How long an attempt has before the next address is tried too (A61).
+  /// How long an attempt has before the next address is tried too (A61). PickFirst limits it to
+  /// 100 ms to 2 s.
   Duration connection_attempt_delay = std::chrono::milliseconds(250);
   /// The shortest time between two pickers of a leaf policy, if picks by the older one do no harm
   /// meanwhile (lb/leaf/picker_pace.hpp). 0: after the end of a burst of events, a picker waits
@@ -75,8 +76,9 @@ struct PolicyOptions {
   bool load_streams = true;
   /// The policies that the program registered; null: none.
   std::shared_ptr<const CustomPolicies> custom;
-  /// How many priorities below the one in use stay connected (lb/tree/priority_rules.hpp). 0: as in
-  /// A56, a priority connects only when those above it cannot take the calls.
+  /// How many priorities below the one in use stay connected (lb/tree/priority_rules.hpp); of an
+  /// aggregate's leaves at most one. 0: as in A56, a priority connects only when those above it
+  /// cannot take the calls.
   std::uint32_t standby_priorities = 0;
   /// True: a priority that the configuration no longer names is kept for fifteen minutes, like a
   /// priority that is not needed. False: it is stopped as soon as the policy has chosen again
@@ -110,8 +112,8 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  /// Consumes one event. Never blocks; throws only when an invariant is broken. A policy of the
-  /// program's own may also throw an exception of its own.
+  /// Consumes one event. Waits at most for short locks; throws only when an invariant is broken. A
+  /// policy of the program's own may also throw an exception of its own.
   virtual LbEffects step(const LbEvent& event, Instant now) = 0;
 };
 

@@ -20,8 +20,8 @@
 // Invariants
 //   Q1  Calls in flight ≤ out_ ≤ the limit, at every moment, while all callers pass the same limit.
 //   Q2  A call is refused only while as many calls are in flight as the limit allows. Exception:
-//       the call may miss a token that another thread at that moment gives back, or takes back from
-//       a stripe.
+//       the call may miss tokens that another thread is moving at that moment: it gives them back,
+//       puts them into a stripe or takes them out of one.
 
 #pragma once
 
@@ -56,8 +56,8 @@ class RequestLimit {
   std::int64_t in_flight() const noexcept;
 
  private:
-  /// How many tokens a stripe (a group of threads) takes at once. A stripe that keeps more than
-  /// 2 × kBatch tokens puts kBatch of them back.
+  /// How many tokens a stripe (a group of threads) takes at once. When a call ends and its stripe
+  /// keeps more than 2 × kBatch tokens, the stripe usually puts kBatch of them back.
   static constexpr std::int64_t kBatch = 8;
 
   /// Whether the limit would not be exceeded even if every stripe took another batch.
@@ -78,8 +78,8 @@ class RequestLimit {
 
 using RequestLimitPtr = std::shared_ptr<const RequestLimit>;
 
-/// Thread-safe. Takes a lock, so calls never use it. Makes a RequestLimit when of() is first called
-/// for its cluster and service. The RequestLimit is destroyed with its last holder.
+/// Thread-safe. Takes a lock, so calls never use it. Makes a RequestLimit when of() finds none for
+/// the cluster and service. The RequestLimit is destroyed with its last holder.
 class RequestLimits {
  public:
   /// The RequestLimit for this cluster and EDS service. `service_name` is empty for LOGICAL_DNS.

@@ -133,7 +133,7 @@ PickerPtr make_explained_picker(PickerPtr picker, PickNotePtr note);
 /// more directly. Lives as long as `picker`.
 const Picker* picked(const PickerPtr& picker);
 
-/// `picker` with the notes that `explained` has; `picker` itself if it has none.
+/// `picker` with the notes that `explained` has; `picker` itself if `explained` has none.
 PickerPtr explained_as(const PickerPtr& explained, PickerPtr picker);
 
 /// A child's picker, kept by a parent. Picks skip the wrappers of make_explained_picker();

@@ -228,7 +228,7 @@ Series one(LabelValues labels, const DurationCounts& counted) {
   return {std::move(labels), 0, histogram_of(counted)};
 }
 
-// The metrics of calls with the label `cluster` and without `target`: sums over all targets.
+// Metrics of calls that have the label `cluster` and not `target`: sums over all targets.
 struct ClusterFamilies {
   Family active{&row_of(Metric::kRpcsActive), {}};
   Family durations{&row_of(Metric::kRpcDuration), {}};

@@ -2,8 +2,8 @@
 # The files that `cmake --install` installs. All of them are relocatable:
 #
 #   bin/signalbox                       the command
-#   lib/libsignalbox_*.a                the static libraries of all folders but tools/, not joined
-#                                       into one (decision 19)
+#   lib/libsignalbox_*.a                the runtime's static libraries, not joined into one
+#                                       (decision 19)
 #   lib/cmake/signalbox, lib/pkgconfig  for find_package(signalbox CONFIG) and pkg-config --static
 #   include/signalbox-M.N/signalbox/    the public headers and the headers that they include: see
 #                                       install_headers.cmake

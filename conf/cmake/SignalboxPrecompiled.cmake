@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Precompiled headers, one for each of conf/pch/*.hpp. They save a third of the time of a full
-# build. A release build also joins the sources of each library (decision 145).
+# build. A release build also joins most sources of each library (decision 145).
 #
 # If SIGNALBOX_FAST_BUILD is OFF, there are neither precompiled headers nor joined sources, so a
 # source does not compile if it relies on their includes. `./run nightly includes` builds the
-# release preset in this way. `./run check` compiles one source of each folder outside tests/ in
+# release preset in this way. `./run check` compiles one source of each folder of the product in
 # this way (tests/tidy/CMakeLists.txt).
 option(SIGNALBOX_FAST_BUILD "Precompile headers" ON)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Settings of all targets of signalbox (warnings, ccache, a fast linker, sanitizers), and the
-# functions that declare libraries and tests.
+# Settings of all targets of signalbox, such as warnings and the linker, and the functions that
+# declare libraries and tests.
 include(CheckLinkerFlag)
 
 find_program(SIGNALBOX_CCACHE ccache)

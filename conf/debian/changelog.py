@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Makes Debian's changelog from CHANGELOG.md. The changes of [Unreleased] and those of the packaged
-version are in one package, so they are one entry. Each older version with a date has its own entry.
+version are in one package, so they are one entry. Each other version with a date has its own entry.
 
     ## [0.1.0] - 2026-11-26          signalbox (0.1.0-0upstream1) unstable; urgency=medium
     ### Added                 ─▶       [ Added ]
@@ -39,7 +39,7 @@ def versions_of(text: str) -> list[Version]:
 
 
 def items_of(text: str) -> list[str]:
-    """The lines of an entry: a heading in brackets, and the items below it."""
+    """The lines of an entry: headings in brackets, each above its items."""
     lines: list[str] = []
     for block in re.split(r"\n(?=- |### )|\n\n", text):
         flat = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", " ".join(block.split()))

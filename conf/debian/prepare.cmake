@@ -4,6 +4,7 @@
 #
 #   tools/usr/bin/signalbox      stripped; its man pages are made from its --help
 #   dev/usr/lib/…/*.a            stripped
+#   dev/usr/share/doc/…/LICENSE  a symbolic link
 #   usr/share/doc/PACKAGE        changelog.Debian.gz, copyright
 cmake_minimum_required(VERSION 3.25)
 find_program(PYTHON3 python3 REQUIRED)

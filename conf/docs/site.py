@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the website of the documents. The website works without a network.
 
-    README.md and all that it links to, docs/ ─▶ build/docs/pages ─┐
+    documents and the files they link to ──────▶ build/docs/pages ─┐
     requirements.txt ─▶ build/docs/venv, by version and hash ──────┴▶ mkdocs --strict ─▶ build/docs/site
 
 conf/virtual_environment.py makes the environment. Exit status: 0 the website is built, 1 a document
-is wrong (a broken link, a missing anchor), 2 the packages cannot be installed.
+is wrong (a broken link, a missing anchor) or a page loads from a network, 2 the packages cannot be
+installed.
 """
 
 import argparse

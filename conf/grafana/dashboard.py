@@ -239,8 +239,8 @@ MARKS = {
     "Acts of a load test": ("red", f"max by (act) ({ACTS} unless {ACTS} offset $__rate_interval)"),
 }
 
-# The variables after `datasource`. The values of a variable are those of the label in this metric,
-# for the series that the variables before it select. `signalbox load` has jobs and instances of its own.
+# The variables after `datasource`. The values of a variable are those of the label in the named
+# metrics, for the series that the variables before it select. `signalbox load` has jobs and instances of its own.
 VARIABLES = {
     "job": 'label_values({__name__=~"signalbox_build_info|signalbox_load_processes"}, job)',
     "instance": 'label_values({__name__=~"signalbox_build_info|signalbox_load_processes",job=~"$job"}, instance)',

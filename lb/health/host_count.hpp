@@ -32,7 +32,7 @@ bool same_hosts(const HostReportPtr& left, const HostReportPtr& right);
 void add(HostTally& sum, const HostTally& more);
 void take(HostTally& sum, const HostTally& less);
 
-/// Whether EDS says DRAINING: the endpoint then gets only calls of sessions.
+/// Whether EDS says DRAINING: the endpoint then gets at most calls of sessions.
 inline bool is_draining(const Endpoint& endpoint) {
   return endpoint.health == HealthStatus::kDraining;
 }
@@ -49,7 +49,7 @@ HostReportPtr fit_of(const HostTally& fit, const HostTally& total);
 
 /// How many endpoints of a child are healthy, and how many there are, all priorities together. They
 /// come from the child's HostReport. Without one, all of its endpoints count as healthy, or none
-/// while the child is in TRANSIENT_FAILURE.
+/// while Child::lasting_state is TRANSIENT_FAILURE.
 PriorityHosts hosts_of(const Child& child);
 
 }  // namespace signalbox::lb

@@ -35,8 +35,8 @@ struct PriorityHealth {
   std::uint64_t healthy = 0;
   std::uint64_t degraded = 0;  ///< Get calls when the healthy hosts do not suffice.
   std::uint64_t total = 0;     ///< All hosts but DRAINING ones (ENV-28).
-  /// The factor in percent. The default of 140 lets a priority keep all its calls while 100/140 of
-  /// its hosts are fit. EDS may set another factor.
+  /// The factor in percent. The default of 140 lets a priority keep all its calls while at least
+  /// 100/140 of its hosts are fit. EDS may set another factor.
   std::uint32_t overprovisioning_factor = 140;
   /// How many hosts there are. Set when the fields above are sums of weights: panic always counts
   /// hosts (ENV-17).
@@ -67,9 +67,10 @@ std::uint32_t health_score(std::uint64_t fit, std::uint64_t total, std::uint32_t
 /// to less than 100, a priority panics if less than `panic_threshold` percent of its hosts are fit,
 /// that is, healthy or degraded (ENV-17). A threshold of 0 turns panic off.
 ///
-/// When all scores are 0 and panic is on, the loads follow the numbers of hosts (ENV-33). When
-/// panic is off, the first priority with a healthy host gets all calls, else the first with a
-/// degraded host (ENV-30): one fit host of 200 has a score of 0, and is better than none.
+/// When all scores are 0 and panic is on, the loads follow the numbers of hosts, and go to all
+/// hosts of each priority (ENV-33). When panic is off, the first priority with a healthy host gets
+/// all calls, else the first with a degraded host (ENV-30): one fit host of 200 has a score of 0,
+/// and is better than none.
 std::vector<PriorityLoad> priority_loads(std::span<const PriorityHealth> priorities,
                                          std::uint32_t panic_threshold = 0);
 

@@ -29,8 +29,8 @@ double slow_start_factor(const SlowStart& rules, Duration age);
 /// A factor for people: "35 %".
 std::string factor_text(double factor);
 
-/// How often pickers are made anew while endpoints are in slow start: twenty times in a window, and
-/// at most once a second.
+/// How often round_robin and least_request compute the factors while endpoints are in slow start:
+/// twenty times in a window, and at most once a second.
 Duration slow_start_step(const SlowStart& rules);
 
 /// The ramp as a drawing and in numbers: "▁▂▃▄▅▆▇█ 10 % of its weight at first, 25 % after 15 s,

@@ -13,8 +13,9 @@
 //
 // Invariants
 //   I1  An endpoint that stays in the list keeps its PickFirst, and so its connection.
-//   I2  An event of one endpoint costs O(1). A new list costs O(endpoints). For a locality that is
-//       the same object as before, that is usually only a copy of pointers.
+//   I2  The cost of an event does not grow with the number of endpoints, unless they share an
+//       address (I4). A new list costs O(endpoints). For a locality that is the same object as
+//       before, that is usually only a copy of pointers.
 //   I3  An endpoint that a judge (outlier detection, health checks) finds unfit is not READY, but
 //       keeps its connection (A61). Exception: when a priority is in panic, leaf_tiers marks all
 //       endpoints of the list UNHEALTHY, even those that EDS calls healthy. They are then used
@@ -90,9 +91,9 @@ struct AbsentEndpoint {
 
 class EndpointSet {
  public:
-  /// When an endpoint is connected. kAtOnce: when it becomes a member, and whenever its connection
-  /// is lost. kWhenAsked: only when connect() is called; until then, and after a lost connection,
-  /// the endpoint is IDLE.
+  /// When attempts to connect an endpoint begin; they go on until one succeeds. kAtOnce: when the
+  /// endpoint becomes a member, and whenever its connection is lost. kWhenAsked: when connect() is
+  /// called; until then, and after a lost connection, the endpoint is IDLE.
   enum class Connects : std::uint8_t { kAtOnce, kWhenAsked };
 
   /// Makes the tracker of one endpoint's calls, for a policy that counts calls in flight
@@ -106,7 +107,7 @@ class EndpointSet {
     ConnectionPtr connection;  ///< Null unless the state is READY.
     Instant ready_since{};     ///< When the state became READY last; see set_time().
     CallTrackerPtr tracker;    ///< The subchannel map reports it with the connection.
-    CallTrackerPtr counter;    ///< From MakeCounter, or from replace_counters() since.
+    CallTrackerPtr counter;    ///< Made by MakeCounter, or later by replace_counters().
     /// False: the endpoint is left out of pickers and states; see let_count().
     bool counts = true;
   };

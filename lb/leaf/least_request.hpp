@@ -5,8 +5,8 @@
 //   parent ─▶ [least_request] ─▶ subchannel map, at most one hold per address
 //
 // The policy connects its endpoints and reports its state as round_robin does (petiole.hpp). Each
-// pick draws choice_count (2 to 10) READY endpoints, perhaps one of them twice. The call goes to
-// the drawn endpoint with the fewest calls in flight; among equals, to the one drawn first.
+// pick draws choice_count (2 to 10) READY endpoints, perhaps one of them repeatedly. The call goes
+// to the drawn endpoint with the fewest calls in flight; among equals, to the one drawn first.
 //
 // Only calls that this policy sent count. The policy has a CallTracker for each endpoint. Each
 // running call holds a counted reference to it (a Use, messages/counting/tracked.hpp), so the

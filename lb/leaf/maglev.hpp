@@ -12,8 +12,8 @@
 //   - A READY endpoint takes the call.
 //   - At an endpoint that is connecting the call waits. With a random hash the pick goes on.
 //   - An endpoint in TRANSIENT_FAILURE is passed over: the pick goes on at the next slot.
-// If 256 slots lead to no endpoint, the hash chooses among the READY endpoints. So the time of a
-// pick is bounded.
+// If 256 slots (or all of a smaller table) lead to no endpoint, the hash chooses among the READY
+// endpoints. So the time of a pick is bounded.
 //
 // The table includes endpoints that are down. So a lost connection moves only the calls of that
 // endpoint, and they return when the endpoint does. Envoy's table has only the healthy endpoints;

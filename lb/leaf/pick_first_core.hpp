@@ -23,7 +23,7 @@
 // each address is tried again as soon as its back-off is over.
 //
 // Invariants
-//   I1  Once every address failed, TRANSIENT_FAILURE is reported until READY.            (A62)
+//   I1  Once every address failed, TRANSIENT_FAILURE is reported until READY or release_all. (A62)
 //   I2  Fresh and Idle hold no subchannel, Selected exactly one, Connecting every address.
 //   I3  A selected connection is kept while it lives and its address is in the list; health
 //       changes what is reported, never what is connected.                               (A61)

@@ -28,7 +28,7 @@
 //   I1  A picker with the need kNow is built at the end of the burst, without a wait.
 //   I2  A picker with only the need kMayWait is built at the earliest max(interval, kShare × cost)
 //       after the previous picker, whatever the need of the previous picker was. The cost is the
-//       time that building the previous picker took. A high cost makes the wait at most
+//       duration of the step that built the previous picker. A high cost makes the wait at most
 //       kLongestWait.
 //   I3  At most one timer runs. Each need ends in a picker: a burst end or a timer is always under
 //       way while a need is open.
@@ -78,8 +78,8 @@ class PickerPace {
   /// Whether a needed picker waits for the timer.
   bool waits() const { return need_ == Need::kMayWait && is_timed_; }
 
-  /// Must be called at the end of a burst of events, if awaits_burst(). `cost`: how long it took to
-  /// build the last picker; 0: unknown.
+  /// Must be called at the end of a burst of events, if awaits_burst(). `cost`: the duration of the
+  /// step that built the last picker; 0: unknown.
   Order burst_ended(Instant now, Duration cost);
 
   Order timer_fired(Instant now);

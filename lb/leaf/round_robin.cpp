@@ -24,8 +24,8 @@ namespace {
 
 // Each stripe (group of threads) has its own position, on its own cache line. With one shared
 // position, every pick would write a cache line that every other pick reads. A thread that is alone
-// in its stripe gives even shares. Stripes start at random positions, so that they seldom use the
-// same endpoint at the same time.
+// in its stripe gives even shares, retries apart. Stripes start at random positions, so that they
+// seldom use the same endpoint at the same time.
 class RoundRobinPicker final : public Picker {
  public:
   RoundRobinPicker(ReadyEndpoints ready, std::uint64_t seed, std::uint64_t edition)

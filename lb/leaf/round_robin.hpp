@@ -19,7 +19,8 @@
 //       IDLE, else TRANSIENT_FAILURE.
 //   I2  Each stripe of threads (striped.hpp) has a position of its own, on its own cache line. No
 //       pick reads or writes the position of another stripe. A thread that has its stripe to itself
-//       gives the endpoints even shares while the picker stays the same.
+//       gives the endpoints even shares while the picker stays the same and no call is retried; in
+//       slow start, shares by weight.
 
 #pragma once
 

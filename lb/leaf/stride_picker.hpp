@@ -27,7 +27,7 @@ struct StrideTurns {
   absl::string_view policy;      ///< The policy's name; a literal.
   absl::string_view weights_of;  ///< The origin of the weights, for explanations; a literal.
   ReadyEndpoints ready;          ///< Not empty.
-  /// One for each endpoint of `ready`. Empty: no tracker follows the calls.
+  /// One for each endpoint of `ready`. Empty: the picker adds no tracker to its results.
   std::vector<CallTrackerPtr> trackers;
   StrideScheduler scheduler;
   Warmth warmth;

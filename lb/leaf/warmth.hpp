@@ -11,8 +11,8 @@
 // READY together have equal factors.
 //
 // Invariants
-//   I1  A Warmth never changes. While endpoints warm up, pickers are made anew: every
-//       slow_start_step(), in weighted_round_robin every weight_update_period.
+//   I1  A Warmth never changes. While the factors change, pickers are made anew: about every
+//       slow_start_step(), in weighted_round_robin about every weight_update_period.
 //   I2  Without slow start there are no factors.
 
 #pragma once

@@ -27,7 +27,7 @@
 //   I4  With enable_oob_load_report (and PolicyOptions::load_streams), exactly the READY endpoints
 //       of the last picker are asked for load reports on streams, and the reports of calls are not
 //       read.
-//   I5  A pick writes only the turn of its own stripe of threads, as in round_robin.
+//   I5  A picker writes only the turn of the calling stripe of threads, as in round_robin.
 
 #pragma once
 

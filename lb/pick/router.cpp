@@ -276,8 +276,8 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   } else if (session != nullptr) {
     session->keep();
   }
-  // All references must be taken inside the read section. After it, only these references keep the
-  // cluster and the connection alive (A31-13).
+  // All references must be taken inside the read section. After it, nothing else is sure to keep
+  // the cluster and the connection alive (A31-13).
   if (is_new) pick.cluster_ = Use(*cluster);
   if (!pick.status_.ok()) [[unlikely]]
     pick.status_ = describe(pick.status_, cluster, *snapshot);

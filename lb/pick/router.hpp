@@ -11,7 +11,8 @@
 // The response to a call with a session (A55) may have to set a cookie: Pick::set_cookie().
 //
 // Thread-safe. A pick takes no lock, except liburcu's at the first pick of a thread, and perhaps
-// OpenSSL's to seal a cookie. A complete pick usually allocates nothing. It may allocate when a
+// OpenSSL's to seal a cookie and the actor scheduler's to send an ask. Filters and pickers of the
+// program's own may take others. A complete pick usually allocates nothing. It may allocate when a
 // filter changes the call, when a header is joined, rewritten or matched by a regular expression,
 // or for the cookie of a session. The pick of a routed call is counted in the CallStats of the
 // aggregate's leaf that the picker names (PickResult::leaf), else in those of the route's cluster.
@@ -64,7 +65,8 @@ struct CallArgs {
   /// allocates no memory if the string has the capacity for the hostname. Null: not wanted.
   std::string* authority = nullptr;
   /// The addresses of the call's earlier attempts. A retry avoids them when another endpoint of its
-  /// priority is READY, unless pick_first, a hash or a session binds the call. Null: none.
+  /// priority is READY, unless a session, pick_first, ring_hash, maglev or a custom policy chooses
+  /// the endpoint. Null: none.
   const TriedAddresses* tried = nullptr;
 };
 
@@ -89,7 +91,8 @@ class Pick {
   /// Null: calls are not counted. Precondition: the call was routed.
   const CallStats* stats() const { return leaf_ ? leaf()->stats() : cluster()->stats(); }
 
-  /// The longest time that the call may take (A31-24 … 26); nullopt: no limit.
+  /// The longest time that the call may take by its route (A31-24 … 26), without the application's
+  /// own deadline; nullopt: no limit.
   std::optional<Duration> timeout() const { return timeout_; }
 
   /// Which failures of the call are retried (A44). Without a retry policy: none.
@@ -135,9 +138,9 @@ class Pick {
   /// repick() and put_off() may change it.
   const std::string& set_cookie() const;
 
-  /// Must be called once when a call that reached its endpoint has ended. For a call that never
-  /// reached its endpoint, destroy the Pick instead. Tells the policies' trackers and the call's
-  /// session. `load`: the load report that came with the response at `now`; null: none.
+  /// Must be called once when an attempt that reached its endpoint has ended. For an attempt that
+  /// never reached it, call put_off() or destroy the Pick instead. Tells the policies' trackers and
+  /// the call's session. `load`: the load report that came with the response at `now`; null: none.
   void end(int code, const LoadReport* load = nullptr, Instant now = {}) {
     tracking_.end({code, load, now});
     if (session_ != nullptr) session_->reached();
@@ -218,7 +221,7 @@ class Router {
 
   /// The first pick of a call. If the outcome is kFail, the call fails, or waits if it is
   /// wait_for_ready. In kQueue it waits. A call that waits calls repick() after the next snapshot
-  /// was published.
+  /// was published or, if a filter delays it, after end_delay().
   [[gnu::hot]] Pick pick(const CallArgs& call) const;
 
   /// Picks again for a call that waits or is retried. A call that was routed before keeps its

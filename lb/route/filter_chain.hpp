@@ -39,8 +39,9 @@ struct FilterChain {
   /// In the order of the listener's chain; never empty. One or two, the usual number, are stored in
   /// place.
   absl::InlinedVector<CallFilterPtr, 2> filters;
-  /// Set when the chain's only filter is a StatefulSession. The router then begins the session
-  /// itself, without apply(), which is faster.
+  /// Set when the chain's only filter is a StatefulSession. If the route has one cluster, and
+  /// foresee() has looked for the cookie, the router begins the session without apply(), which is
+  /// faster.
   const StatefulSession* only_session = nullptr;
 };
 

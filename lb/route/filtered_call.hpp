@@ -6,8 +6,8 @@
 //                                               ├▶ Filtered: delay, end, headers; null: none
 //                                               └▶ Session, where stateful_session began one
 //
-// Allocates nothing for a call that the filters let pass unchanged, unless they begin a session and
-// the thread has no ended Session to use again.
+// Allocates nothing of its own for a call that the filters let pass unchanged, unless they begin a
+// session and the thread has no ended Session to use again.
 
 #pragma once
 

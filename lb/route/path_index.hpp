@@ -36,8 +36,8 @@ namespace signalbox::lb {
 /// path is the route's only condition.
 using Positions = absl::Span<const std::uint32_t>;
 
-/// For each text that is the path or a prefix of it, the routes with that text. Allocates if there
-/// are more than 16 such texts.
+/// The routes with the call's path as their exact path, and for each prefix of it the routes with
+/// that prefix. Allocates if it has more than 16 elements.
 using Candidates = absl::InlinedVector<Positions, 16>;
 
 class PathIndex {
@@ -53,7 +53,7 @@ class PathIndex {
   /// `ignore_case`: whether the case of ASCII letters is ignored.
   PathIndex(std::vector<Entry> entries, bool ignore_case);
 
-  /// Adds, for each text that is the path or a prefix of it, the routes with that text to `found`.
+  /// Adds to `found` the routes with the exact path `path`, and those with each prefix of it.
   void collect(absl::string_view path, Candidates& found) const;
 
  private:

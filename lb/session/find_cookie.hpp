@@ -26,7 +26,8 @@
 
 namespace signalbox::lb {
 
-/// The search looks at this many bytes and cookies of a call, all its cookie headers together.
+/// The search looks at no more than this many bytes and cookies of a call, all its cookie headers
+/// together.
 inline constexpr std::size_t kMostCookieBytes = std::size_t{64} << 10U;
 inline constexpr std::size_t kMostCookies = 128;
 

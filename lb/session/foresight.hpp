@@ -10,7 +10,7 @@
 //                                       └▶ Session ─▶ [wish_of] ─▶ PickArgs::session ─▶ pickers
 //                                          Session ◀─ [settle] ◀─ Affinity ◀───────────────┘
 //
-// A seat (the cache line with all that a call to one host needs) is found by the hash of the
+// A seat (the cache line with the result of a pick for one host) is found by the hash of the
 // cookie's text. Reading a seat costs a cache miss. So when exactly one of at most 32 clusters has
 // a table of seats, and all session cookies have one name, the seat is prefetched before the route
 // is looked for. It is then usually in the cache when the pick needs it.
@@ -37,9 +37,9 @@
 
 namespace signalbox::lb {
 
-/// Finds the seat of the host that a call's session cookie names. The snapshot has the SessionLead
-/// as a member, not by pointer, which saves a pick a cache miss. seats_ is the first member, so
-/// that calls without sessions read no other member.
+/// The table of seats and the cookie's name, by which foresee() finds the seat of a call's host.
+/// The snapshot has the SessionLead as a member, not by pointer, which saves a pick a cache miss.
+/// seats_ is the first member, so that calls without sessions read no other member.
 class SessionLead {
  public:
   SessionLead() = default;
@@ -64,7 +64,8 @@ class SessionLead {
 
 /// The session data of a call that is found before the call's route.
 struct Foresight {
-  std::optional<FoundCookie> cookie;  ///< Found by SessionLead::cookie(); nullopt: not looked for.
+  /// The result of the search for the cookie SessionLead::cookie(); nullopt: there was no search.
+  std::optional<FoundCookie> cookie;
   CookieKey key{};  ///< The cookie's hash; default: no cookie, or one that is too long.
   /// Where the search for the cookie's seat begins; null: no cookie to look for, or no seats.
   const Seat* seat = nullptr;

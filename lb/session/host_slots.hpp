@@ -7,7 +7,7 @@
 //                                                                   └▶ Seats, SessionHosts
 //
 // Nearly every call of a session finds its host READY. Among thousands of hosts, the data of that
-// host is rarely in the CPU's cache. So all data that the call needs is in one cache line, the
+// host is rarely in the CPU's cache. So the result of a pick for the host is in one cache line, the
 // host's seat. The seat is found by the hash of the undecoded cookie (Seats). A pick decodes a
 // cookie only when no seat has its hash; then the cookie's hosts are looked up in the slots.
 //

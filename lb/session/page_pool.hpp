@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PagePool — memory for data that calls of sessions access at random: the hosts' seats (what a call
-// needs of a host) and SessionMarks (when a session used it last).
+// PagePool — memory for data that calls of sessions access at random: the hosts' seats (results of
+// picks) and SessionMarks (when a session used a host last).
 //
 //   PolicyOptions::session_memory ─▶ [PagePool] ─▶ pages of 2 MiB, from `pages`
 //

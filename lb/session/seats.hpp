@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Seats — a hash table from session cookies to seats. A seat is one cache line with all data that a
-// call to one host needs.
+// Seats — a hash table from session cookies to seats. A seat is one cache line with the result of a
+// pick for one host.
 //
 //   HostSlots ─▶ [Seats] ─┬▶ Picker::session_hint() ─▶ SessionLead ─▶ foresee() asks for the seat
 //                         │                            before the call's route is known: at()
@@ -32,7 +32,7 @@
 
 namespace signalbox::lb {
 
-/// All data of a host that a call to this host needs.
+/// The result of a pick for one host, the host's mark, and the hash of the cookie that names it.
 struct alignas(kCacheLine) Seat {
   Complete complete;  ///< Its connection is null exactly in a free seat.
   const SessionMark* mark = nullptr;

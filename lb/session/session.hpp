@@ -109,7 +109,7 @@ class KeptText {
     return {size_ <= short_.size() ? short_.data() : long_.data(), size_};
   }
 
-  /// How many bytes are allocated beside the object itself.
+  /// About how many bytes are allocated beside the object itself.
   std::size_t memory() const { return long_.capacity(); }
 
  private:
@@ -213,14 +213,14 @@ struct alignas(kCacheLine) Session final : SessionHint {
   /// Resets the Session for another call, but keeps its memory.
   void clear();
 
-  /// The bytes that the Session has allocated.
+  /// About how many bytes the Session has allocated.
   std::size_t memory() const;
 
   /// The settings of the call's target. Set by make_session() and before each pick. Do not use it
   /// at other times: the settings may be destroyed.
   const SessionTerms* terms = nullptr;
   Session* next_spare = nullptr;  ///< The next in the thread's list of ended Sessions.
-  /// The reason why the cookie is not used, until Sessions::tell_flaw() has reported it.
+  /// The reason why the cookie is not used, until Sessions::tell_flaw() takes it.
   std::optional<CookieFlaw> flaw;
 
  private:

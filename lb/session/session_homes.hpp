@@ -5,9 +5,9 @@
 //
 //   leaves' pickers ─▶ Picker::session_hint() ─▶ [SessionHomes] ─▶ tiered's picker: the call's leaf
 //
-// The hash of a cookie of a READY host finds a seat (the host's data for calls) in one of the
-// leaves, if the cookie is unsealed and as signalbox writes it in gRPC's form. For any other
-// cookie, every leaf says what it can do for the cookie's hosts (HostPromise). Immutable once
+// The hash of a cookie of a fit, READY host finds the host's seat (the result of a pick for it) in
+// one of the leaves, if the cookie is unsealed and as signalbox writes it in gRPC's form. For any
+// other cookie, every leaf says what it can do for the cookie's hosts (HostPromise). Immutable once
 // filled; lives as long as the pickers.
 
 #pragma once

@@ -18,7 +18,7 @@ namespace signalbox::lb {
 /// The best that a cluster can do for a call to the hosts of a cookie; later values are better
 /// (A75-41 … 48).
 enum class HostPromise : std::uint8_t {
-  kUnknown,     ///< No endpoint has the address.
+  kUnknown,     ///< No endpoint has the address, or only a DRAINING one that takes no sessions.
   kUnfit,       ///< Known, but unfit or in TRANSIENT_FAILURE.
   kUnheld,      ///< The call waits until a subchannel is made and connected.
   kConnecting,  ///< The call waits for the connection attempt.

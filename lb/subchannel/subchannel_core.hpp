@@ -31,7 +31,7 @@
 //       While few addresses fail (ConnectRequested::may_hurry), its first back-off is
 //       `lost_backoff`, and each further back-off is `lost_multiplier` times longer. So after a
 //       downtime of 9 s, the next attempt begins about 3 s later at most. Once many addresses fail,
-//       its next back-off is at least `backoff.initial`.
+//       its next back-off is at least `backoff.initial`, before jitter.
 //
 // Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states).
 

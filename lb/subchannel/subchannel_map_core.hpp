@@ -22,17 +22,18 @@
 //   I2  A holder has at most one hold on an address: a second acquisition or release changes
 //       nothing. Events of an incarnation older than the newest are dropped, except requests to
 //       connect.
-//   I3  An entry that loses its last hold while a generation is being applied lingers until that
-//       generation has been applied everywhere; then it is stopped, unless the keeper takes it
-//       (I9). So an endpoint that moves between priorities keeps its connection. When no generation
-//       is being applied, the entry is stopped at once.
+//   I3  An entry that loses its last hold, and that the keeper does not take at once (I9), lingers
+//       until the generation that is being applied has been applied everywhere. Then it is stopped,
+//       unless the keeper takes it. So an endpoint that moves between priorities keeps its
+//       connection. When no generation is being applied, the entry is stopped at once.
 //   I4  Orphaned holds end when the holder's next incarnation settles, or when the holder ends for
 //       good. They also end when a generation has been applied that is later than the newest one at
 //       the time of the death.
-//   I5  Every change of a subchannel is reported to all holders with a live hold, in the order of
-//       their paths. Every acquisition is answered with a report of the present state, except one
-//       by the keeper of an address that has left its table. The order of reports on several
-//       addresses never depends on the hash table.
+//   I5  Every change of a subchannel is reported to the keeper (I9), then to the other holders with
+//       a live hold, in the order of their paths. An acquisition that is not dropped (I2) is
+//       answered with a report of the present state, except one by the keeper of an address that
+//       has left its table. The order of reports on several addresses never depends on the hash
+//       table.
 //   I6  Health changes the reports to holders, never a connection (A61). An endpoint is healthy
 //       while neither outlier detection nor health checks find it unfit. Neither of the two undoes
 //       what the other has found.
@@ -88,7 +89,7 @@ struct SubchannelSeen {
   ConnectivityState raw = ConnectivityState::kIdle;
   Instant since{};   ///< When `state` began.
   absl::Status why;  ///< Why calls cannot or must not use the address; OK: no reason is known.
-  std::uint32_t ejections = 0;  ///< How often outlier detection ejected the endpoint.
+  std::uint32_t ejections = 0;  ///< Ejections of the endpoint since the map has had the address.
   ConnectionPtr connection;     ///< Null unless `raw` is READY.
 };
 
@@ -232,7 +233,7 @@ class SubchannelMapCore {
   EndpointsChanged changed_;                            ///< Entries that came or went in this step.
   std::optional<Keeper> keeper_;
   std::vector<Address> changed_addresses_;  ///< See take_changes().
-  std::int64_t held_observed_ = 0;          ///< How many holds of the keeper were last observed.
+  std::int64_t held_observed_ = 0;          ///< SessionsHeld::held as it was last observed.
 };
 
 }  // namespace signalbox::lb

@@ -14,8 +14,8 @@
 // Invariants
 //   D1  The subchannel map is opened before a policy below can acquire a subchannel. It is closed
 //       only when no policy with subchannels from it serves any more.
-//   D2  When the policies below have applied a generation, cds tells the map. The map then stops
-//       subchannels that it kept without a holder until that generation was applied.
+//   D2  When the policies below have applied the newest generation that the map was sent, cds tells
+//       the map. The map then stops subchannels that it kept without a holder until then.
 //   D3  A leaf that did not change gets no update, unless the policy that its aggregate sets for it
 //       changes (CdsConfig::lb_policy), or sessions begin or end (may_have_sessions). A leaf under
 //       tiered gets every update, because a policy below it may have died and restarted with older

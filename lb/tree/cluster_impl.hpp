@@ -11,7 +11,7 @@
 // cluster has no endpoint.
 //
 // cluster_impl is above the cluster's priorities in the policy tree. So the rules apply once to
-// each call, not once per priority (A75-5).
+// each pick, not once per priority (A75-5).
 //
 // Invariants
 //   I1  One counter for each {cluster, EDS service name} counts the calls in flight of all policies

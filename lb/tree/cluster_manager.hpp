@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cluster_manager — the top of the tree: one child for each cluster that calls refer to (gRFC A31).
+// cluster_manager — the top of the tree: one child for each cluster that routes or running calls
+// refer to (gRFC A31).
 //
 //   channel ─▶ [cluster_manager] ─▶ cds, one for each cluster
 //           ◀─ one picker for all, which asks the picker of the call's cluster

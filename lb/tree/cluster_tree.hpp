@@ -18,7 +18,8 @@
 namespace signalbox::lb {
 
 /// Names the priorities of one leaf cluster, so that a priority that moves keeps its child. A
-/// priority takes the name of an old priority with which it shares a locality (A37-21).
+/// priority takes the name of an old priority with which it shares a locality, unless a higher
+/// priority has taken that name (A37-21).
 class PriorityNames {
  public:
   /// Returns a name for each priority of `endpoints`, in their order. Remembers the names and

@@ -47,7 +47,7 @@ class EndpointTrackers {
 
 using EndpointTrackersPtr = std::shared_ptr<const EndpointTrackers>;
 
-/// Picks as `child` does, and adds the address's tracker to each complete pick.
+/// Picks as `child` does, and adds the address's tracker to each pick with a connection.
 PickerPtr make_endpoint_counting_picker(PickerPtr child, EndpointTrackersPtr trackers);
 
 }  // namespace signalbox::lb

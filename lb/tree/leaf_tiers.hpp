@@ -8,7 +8,8 @@
 //
 // In tiered mode leaf_tiers replaces the policy priority. It chooses nothing: the policy tiered has
 // already drawn the call's tier (the healthy, the degraded or, in panic, all endpoints of one
-// priority). The child for that tier picks an endpoint, or makes the call wait or fail.
+// priority). The child for that tier picks an endpoint, or makes the call wait or fail. If the tier
+// has no endpoints any more, leaf_tiers_picker.hpp says which tier takes its place.
 // override_host is above leaf_tiers, so a session's host counts more than the call's tier.
 //
 // Invariants
@@ -30,7 +31,7 @@
 // The policy's state is the best state of the children of LeafTiersConfig::tiers: READY, else
 // CONNECTING, else IDLE, else TRANSIENT_FAILURE. A cluster that has only DRAINING endpoints, or
 // none, is in TRANSIENT_FAILURE. If it has others, but none of these tiers has a child, the state
-// is CONNECTING.
+// is CONNECTING. Before the first configuration has taken effect (L4) it is CONNECTING, too.
 
 #pragma once
 

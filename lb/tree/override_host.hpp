@@ -19,8 +19,8 @@
 //       there were sessions before.
 //   I4  An event of one endpoint costs O(1). New states of hosts cost O(endpoints), once per burst
 //       of events.
-//   I5  Every event of a host's address is followed by a new picker, because a picker sends its ask
-//       for an address only once (A75-39).
+//   I5  Every event of the address of a host that sessions may use is followed by a new picker,
+//       because a picker sends its ask for an address only once (A75-39).
 
 #pragma once
 

@@ -85,8 +85,9 @@ class OverrideHostPicker final : public Picker {
     return pick_host(args, sink);
   }
 
-  // The result when the hash of the call's cookie has found a seat (the data of the cookie's host).
-  // Prefetches the counter and the mark that the call writes, if foresee() has not done so.
+  // The result when the hash of the call's cookie has found a seat (the result of a pick for the
+  // cookie's host). Prefetches the counter and the mark that the call writes: the router may not
+  // have done so.
   static PickResult sit(const Seat& seat, const SessionArgs& session) {
     seat.prefetch_marks();
     const Affinity affinity{.result = seat.result, .hosts = seat.hosts, .as_cookie = true};

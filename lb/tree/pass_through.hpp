@@ -48,11 +48,11 @@ class PassThrough : public Policy {
   /// nothing has changed.
   virtual PickerPtr show(const PickerPtr& picker) { return picker; }
 
-  /// Publishes the child's state with the result of show(), unless both are as published last.
-  /// Precondition: a configuration has arrived.
+  /// Publishes the child's state, status and HostReport with the result of show(), unless all of
+  /// them are as published last. Precondition: a configuration has arrived.
   void publish(LbEffects& effects);
 
-  /// The newest generation that the child has applied; 0: none yet.
+  /// The generation in the last ReportApplied; 0: none yet.
   Generation applied() const { return children_.applied(); }
 
  private:

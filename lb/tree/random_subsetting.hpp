@@ -26,8 +26,9 @@
 
 namespace signalbox::lb {
 
-/// Chooses the subset of `all`, which may be null. `before`: an earlier subset, or null; its
-/// localities are used again where they are equal.
+/// Chooses the subset of `all`, which may be null, among the endpoints in Priority::localities. The
+/// other lists stay whole. `before`: an earlier subset, or null; its localities are used again if
+/// they are equal.
 EndpointsPtr choose_subset(const EndpointsPtr& all,
                            std::size_t size,
                            std::uint64_t seed,

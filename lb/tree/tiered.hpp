@@ -10,8 +10,8 @@
 // leaf: the healthy, the degraded or, in panic, all endpoints of one priority. Then the leaf's own
 // policy chooses the endpoint (ENV-21), or makes the call wait or fail, as in Envoy. If the
 // endpoints of the drawn tier cannot take the call, the call goes to no other tier, unless the leaf
-// has no endpoints left in that tier (leaf_tiers_picker.hpp). Drops, limits, outlier detection and
-// sessions of a leaf work as they do under the policy priority, the other mode of aggregates.
+// has no endpoints left in that tier (leaf_tiers_picker.hpp). Drops, limits and outlier detection
+// of a leaf work as they do under the policy priority, the other mode of aggregates.
 //
 // Invariants
 //   T1  plan_tiers() computes the loads from the leaves' newest reports. Loads and picker change

@@ -42,8 +42,9 @@ struct TierPlan {
   /// The priorities of all leaves: leaf by leaf, in the aggregate's order (ENV-5). Priorities
   /// without hosts and leaves without a report are left out (ENV-6).
   std::vector<TierRow> rows;
-  /// Each tier that gets calls, in the order of the draws: healthy tiers, then degraded tiers
-  /// (ENV-18). The percentages sum to 100, or the list is empty.
+  /// The loads above 0, in the order of the draws: healthy loads, then degraded loads (ENV-18). A
+  /// priority in panic may have two shares, both of all its hosts. The percentages sum to 100, or
+  /// the list is empty.
   std::vector<TierShare> shares;
   /// The tiers to connect, by leaf: each tier with a load (ENV-25), and, in the order of the draws,
   /// each tier until the health scores of the tiers before it sum to 100. A tier without a load is

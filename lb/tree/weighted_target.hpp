@@ -4,10 +4,11 @@
 //
 //   wrr_locality ─▶ [weighted_target] ─▶ one child policy for each locality
 //
-// Calls go only to READY children with a weight. When no child is READY, calls wait while a child
-// is CONNECTING. When none is CONNECTING either, calls go to the IDLE children, which then connect.
-// When all children are in TRANSIENT_FAILURE, a call is drawn to one of them. It fails with that
-// child's reason, or waits if that child is connecting again.
+// Calls go only to READY children. When no child is READY, calls wait while a child is CONNECTING.
+// When none is CONNECTING either, calls go to the IDLE children, which then connect. When all
+// children are in TRANSIENT_FAILURE, a call is drawn to one of them. It fails with that child's
+// reason, or waits if that child is connecting again. A child of weight 0 gets no calls; calls fail
+// if only such children could take them.
 //
 // Invariants
 //   W1  A child that reports IDLE is told to connect (ExitIdleChild), because it may get no calls
