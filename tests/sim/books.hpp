@@ -80,9 +80,9 @@ void calls_are_counted(const Books& books,
                        const std::map<std::string, CallCounts>& counts,
                        FakeComplaints& complaints);
 
-/// Checks that the calls to clusters with an lrs_server equal the reported calls (those that the
-/// load server got, C3) plus the calls in `book` that wait for the next report. A load_reporter
-/// actor that died may have sent one report twice (C7).
+/// Checks that the calls to clusters with an lrs_server, their drops by category, and the values of
+/// their endpoints equal what was reported to the load server (C3, C4, C6) plus what waits in
+/// `book` for the next report. A load_reporter actor that died may have sent one report twice (C7).
 void loads_are_what_was_called(const std::map<std::string, testing::CallLoad>& calls,
                                LoadBook& book,
                                const Setting& setting,
