@@ -50,6 +50,10 @@ grpc::Status call_once(Stub& stub);
 /// Waits until `endpoints` connections to `port` are established, by any process.
 absl::Status wait_for_connections(int endpoints, int port);
 
+/// Waits until picks go by the endpoints' own load reports (weighted_round_robin), and for a moment
+/// after that. Precondition: signalbox's side.
+absl::Status wait_for_weights(const Side& side);
+
 /// Makes calls until `endpoints` connections to `port` are established (by any process), and for a
 /// moment after that.
 absl::Status warm_up(Stub& stub, int endpoints, int port);
