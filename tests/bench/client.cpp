@@ -26,6 +26,7 @@ const std::map<std::string, Measure> kMeasures = {
     {"failover", measure_failover},
     {"outage", measure_outage},
     {"overload", measure_overload},
+    {"tail", measure_tail},
     {"queued", measure_queued},
     {"eds_update", measure_eds_update},
     {"cold_start", measure_cold_start},
@@ -54,6 +55,7 @@ int run(int argc, char** argv) {
   app.add_option("--rate", options.rate)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--routes", options.routes)->capture_default_str();
   app.add_option("--sessions", options.sessions)->capture_default_str();
+  app.add_option("--weights", options.weights)->capture_default_str();
   app.add_option("--call-metrics", counts_calls)->capture_default_str();
   app.add_option("--addresses", options.addresses)->delimiter(',');
   app.add_option("--updates", options.updates)->check(CLI::PositiveNumber)->capture_default_str();

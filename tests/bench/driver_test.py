@@ -16,8 +16,9 @@ from unittest import mock
 
 from bench import parse, run_all, run_pair, sides_of
 from comparison import AtLeast, Comparison, Exactly, Target, as_text, ratio_of, table
-from experiments import (CallsAtRate, Experiment, eds_update_numbers, failover_numbers, overload_numbers,
-                         rate_that_leaves_idle)
+from experiments import (CallsAtRate, Experiment, Tail, eds_update_numbers, failover_numbers, overload_numbers,
+                         rate_that_leaves_idle, tail_numbers)
+from resources import LEAST_REQUEST
 from rows import NAMES, PLANS
 from world import MeasurementFailed, Programs, World
 
@@ -137,6 +138,21 @@ class OverloadTest(unittest.TestCase):
             overload_numbers({"served_per_second": 760.0, "refused_per_second": 0.0, "refused_p99_ms": 0.0}, 800)
 
 
+class TailTest(unittest.TestCase):
+    def test_the_load_is_too_much_for_slow_backends_only_where_all_get_the_same(self) -> None:
+        tail = Tail(LEAST_REQUEST, reports=False)
+        fast = Tail.AT_ONCE / Tail.WORK_MS * 1e3
+        rate = tail._rate  # pylint: disable=protected-access
+        self.assertAlmostEqual(rate, 0.7 * (14 * fast + 2 * fast / 2))
+        self.assertGreater(rate / Tail.BACKENDS, 1.2 * fast / 2)
+        self.assertLess(rate / Tail.BACKENDS, 0.7 * fast)
+
+    def test_a_backend_that_does_not_answer_is_refused(self) -> None:
+        self.assertEqual(tail_numbers({"backends": 16, "p99_ms": 40.0}, 16)["p99_ms"], 40.0)
+        with self.assertRaises(MeasurementFailed):
+            tail_numbers({"backends": 15, "p99_ms": 40.0}, 16)
+
+
 class EdsUpdateTest(unittest.TestCase):
     SEEN = {"served_ns": [2_030_000_000, 4_010_000_000, 6_500_000_000], "cpu_ms": [12.0, 10.0, 90.0],
             "connected_mb": 300.0}
@@ -232,6 +248,7 @@ class DriverTest(unittest.TestCase):
             "pick_10000_least_request": "<= 0.1",
             "pick_affinity_1000": "<= 1.5",
             "pick_tiered_1000": "<= 1.3",
+            "pick_1000_wrr": "<= 1.2",
             "route_10000": "<= 3",
             "rpc_latency_2": "<= 1.03",
             "rpc_latency_1000": "<= 1.03",
@@ -246,6 +263,8 @@ class DriverTest(unittest.TestCase):
             "rpc_qps_16threads": ">= 1",
             "queued_call": "None",
             "overload_goodput": str(AtLeast(0.9)),
+            "wrr_tail": "<= 0.5",
+            "least_request_tail": "<= 0.5",
             "failover_ms": "<= 1",
             "failover_failed_no_retry": "<= 1",
             "failback_ms": "<= 0.5",
@@ -303,7 +322,7 @@ class DriverTest(unittest.TestCase):
     def test_a_world_ends_its_processes_when_something_fails(self) -> None:
         started = []
         with self.assertRaises(MeasurementFailed):
-            with World(Programs(Path("/bin/cat"), Path("/bin/cat"), Path("none"), Path("none"))) as world:
+            with World(Programs(Path("/bin/cat"), Path("/bin/cat"), Path("none"), Path("none"), Path("none"))) as world:
                 started.append(world._start(["tail", "-f", "/dev/null"]))  # pylint: disable=protected-access
                 raise MeasurementFailed("on purpose")
         self.assertIsNotNone(started[0].popen.returncode)

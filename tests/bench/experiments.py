@@ -229,6 +229,79 @@ class LoadReports(CallsAtRate):
         return super().measure("ours", target="xds:///reported" if side == "ours" else "xds:///bench", **options)
 
 
+class Weighted(Calls):
+    """Picks of weighted_round_robin, by the load that endpoints report; they have ten different
+    weights. The peer is signalbox with round_robin among the same endpoints, so the ratio is the
+    cost of the weights."""
+
+    WEIGHTS = 10
+
+    def __init__(self, endpoints: int) -> None:
+        super().__init__("pick", endpoints)
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world, self._seconds = world, scale.seconds
+        self._port = world.start_loaded_backend("0.0.0.0:0", "--weights", self.WEIGHTS)
+        addresses = resources.loopback(self._endpoints, self._port)
+        world.serve(resources.route_to("bench") + resources.eds_cluster("bench", addresses)
+                    + resources.route_to("weighted", "weighted")
+                    + resources.policy_cluster("weighted", addresses, CallsAtRate.MAX_REQUESTS,
+                                               resources.WEIGHTED_ROUND_ROBIN))
+        return "1 thread, closed loop; the peer is signalbox with round_robin"
+
+    def run(self, side: str, pair: int) -> dict:
+        if side == "ours":
+            return self.measure("ours", target="xds:///weighted", weights="true")
+        return self.measure("ours")
+
+
+class Tail(Experiment):
+    """Calls to backends of which two work at half speed, at 70 % of what all can serve. The peer is
+    signalbox with round_robin, which sends each backend the same number of calls: too many for the
+    slow ones. A slow backend's place works twice as long for a call."""
+
+    is_repeatable = True
+
+    BACKENDS = 16
+    SLOW = 2
+    AT_ONCE = 2
+    WORK_MS = 20.0
+    SHARE = 0.7
+
+    def __init__(self, policy: dict, reports: bool) -> None:
+        self._policy, self._reports = policy, reports
+        # Two slow backends serve as many calls as a fast one.
+        self._capacity = (self.BACKENDS - self.SLOW / 2) * self.AT_ONCE / self.WORK_MS * 1e3
+        self._rate = self.SHARE * self._capacity
+
+    def prepare(self, world: World, scale: Scale) -> str:
+        self._world, self._seconds = world, scale.seconds
+        addresses = []
+        for number in range(self.BACKENDS):
+            host = f"127.0.4.{number + 1}"
+            work = self.WORK_MS * (2 if number < self.SLOW else 1)
+            port = world.start_loaded_backend(f"{host}:0", "--at-once", self.AT_ONCE, "--work-ms", work,
+                                              "--report-ms", 500)
+            addresses.append((host, port))
+        most = CallsAtRate.MAX_REQUESTS
+        world.serve(resources.route_to("bench") + resources.policy_cluster("bench", addresses, most, self._policy)
+                    + resources.route_to("turns", "turns") + resources.limited_cluster("turns", addresses, most))
+        return (f"{self._rate:,.0f} calls/s, open loop, {self.SHARE:.0%} of what {self.BACKENDS} backends can serve, "
+                f"{self.SLOW} of them at half speed; the peer is signalbox with round_robin")
+
+    def run(self, side: str, pair: int) -> dict:
+        options = {"weights": "true"} if side == "ours" and self._reports else {}
+        target = "xds:///bench" if side == "ours" else "xds:///turns"
+        return tail_numbers(self._world.measure("ours", "tail", seconds=self._seconds, rate=self._rate, target=target,
+                                                **options), self.BACKENDS)
+
+
+def tail_numbers(seen: dict, backends: int) -> dict:
+    if seen["backends"] != backends:
+        raise MeasurementFailed(f"{seen['backends']} of {backends} backends have answered")
+    return seen
+
+
 class ControlPlaneKill(Calls):
     """The control plane is killed under load, and comes back. No call may fail."""
 

@@ -32,6 +32,7 @@ struct MeasureOptions {
   /// calls' own method.
   std::size_t routes = 0;
   bool sessions = false;  ///< Each pick has a session's cookie, and must stay on its endpoint.
+  bool weights = false;   ///< Endpoints report their load, and the policy must use it.
   int updates = 1;        ///< The number of times that the driver will change the endpoints.
   double work_ms = 0;     ///< For measure_overload(): how long each call keeps its backend busy.
   /// Addresses of endpoints, for measure_failover() and measure_eds_update(), which say which.
@@ -44,7 +45,7 @@ struct MeasureOptions {
 using Measured = absl::StatusOr<nlohmann::json>;
 
 /// Times the choice of route and endpoint, between real calls: `p50_ns`, `p99_ns`, `picks`. gRPC's
-/// side needs the library peer_pick_shim, and does not support `routes` and `sessions`.
+/// side needs the library peer_pick_shim, and does not support `routes`, `sessions` and `weights`.
 Measured measure_pick(const MeasureOptions& options, Side& side);
 
 /// Makes synchronous unary calls in closed loops: `p50_us`, `p99_us`, `calls_per_second`.
@@ -69,6 +70,11 @@ Measured measure_outage(const MeasureOptions& options, Side& side);
 /// serve: `served_per_second`, `refused_per_second`, and `refused_p99_ms`, the time from when a
 /// call was due until its refusal.
 Measured measure_overload(const MeasureOptions& options, Side& side);
+
+/// Makes asynchronous calls at a rate to backends of different speeds: `p50_ms` and `p99_ms`, from
+/// when a call was due until its answer; `calls`; and `backends`, the number of backends that have
+/// answered since the load began.
+Measured measure_tail(const MeasureOptions& options, Side& side);
 
 /// Calls that wait for their first connection. Writes a line when all have begun: the driver then
 /// gives the cluster its endpoint. `queued_us`: this process's CPU time per call, from the first

@@ -133,6 +133,9 @@ Measured measure_pick(const MeasureOptions& options, Side& side) {
   if (auto status = warm_up(*side.stub, options.endpoints, options.port); !status.ok()) {
     return status;
   }
+  if (options.weights) {
+    if (auto status = wait_for_weights(side); !status.ok()) return status;
+  }
   const bool is_ours = side.router != nullptr;
   auto samples = is_ours ? time_our_picks(options, side) : time_peers_picks(options, side);
   if (!samples.ok()) return samples.status();

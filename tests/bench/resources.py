@@ -61,6 +61,23 @@ def limited_cluster(name: str, addresses: list[Address], max_requests: int) -> l
     return [{**cluster, "circuit_breakers": {"thresholds": [{"max_requests": max_requests}]}}, endpoints]
 
 
+def policy_cluster(name: str, addresses: list[Address], max_requests: int, policy: dict) -> list[dict]:
+    """A cluster with one locality, a limit for the calls in flight, and a policy of Envoy's extensions."""
+    cluster, endpoints = limited_cluster(name, addresses, max_requests)
+    return [{**cluster, "load_balancing_policy": {"policies": [
+        {"typed_extension_config": {"name": "policy", "typed_config": policy}}]}}, endpoints]
+
+
+# Endpoints report their load on streams. A report counts from the next update of the weights on.
+WEIGHTED_ROUND_ROBIN = {
+    "@type": ENVOY + "extensions.load_balancing_policies.client_side_weighted_round_robin.v3."
+                     "ClientSideWeightedRoundRobin",
+    "enable_oob_load_report": True, "oob_reporting_period": "0.1s", "blackout_period": "0s",
+    "weight_update_period": "0.1s"}
+
+LEAST_REQUEST = {"@type": ENVOY + "extensions.load_balancing_policies.least_request.v3.LeastRequest"}
+
+
 def weighted_cluster(name: str, localities: list[tuple[int, list[Address]]],
                      lb_policy: str = "ROUND_ROBIN") -> list[dict]:
     """A cluster of localities with weights and endpoints. `lb_policy` is its field of that name."""

@@ -9,8 +9,8 @@ from typing import Callable, Optional
 import resources
 from comparison import AtLeast, Bound, Exactly, Target
 from experiments import (AdminPage, Calls, CallsAtRate, ColdStart, ControlPlaneKill, EdsUpdate, Experiment, Failover,
-                         HostileResponse, LoadReports, ManyRoutes, ManyTargets, Overload, QueuedCalls, Refused, Sessions,
-                         Tiered, without_call_metrics)
+                         HostileResponse, LoadReports, ManyRoutes, ManyTargets, Overload, QueuedCalls, Refused, Sessions, Tail,
+                         Tiered, Weighted, without_call_metrics)
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ PLANS = (
     pick("pick_10000_least_request", 10_000, 1, 0.1, "LEAST_REQUEST", most_pairs=5),
     Plan(lambda: Sessions(1000), (Row("pick_affinity_1000", "p50_ns", "ns", Target(1.5), ("p99_ns",)),)),
     Plan(lambda: Tiered(1000), (Row("pick_tiered_1000", "p50_ns", "ns", Target(1.3), ("p99_ns",)),)),
+    Plan(lambda: Weighted(1000), (Row("pick_1000_wrr", "p50_ns", "ns", Target(1.2), ("p99_ns",)),)),
     Plan(ManyRoutes, (Row("route_10000", "p50_ns", "ns", Target(3.0), ("p99_ns",)),)),
     Plan(lambda: Calls("closed_loop", 2),
          (Row("rpc_latency_2", "p50_us", "us", Target(1.03), ("p99_us",)),)),
@@ -75,6 +76,10 @@ PLANS = (
     Plan(Overload,
          (Row("overload_goodput", "goodput", "of capacity", AtLeast(0.9),
               ("refused_p99_ms", "served_per_second", "refused_per_second")),)),
+    Plan(lambda: Tail(resources.WEIGHTED_ROUND_ROBIN, reports=True),
+         (Row("wrr_tail", "p99_ms", "ms", Target(0.5), ("p50_ms", "calls")),)),
+    Plan(lambda: Tail(resources.LEAST_REQUEST, reports=False),
+         (Row("least_request_tail", "p99_ms", "ms", Target(0.5), ("p50_ms", "calls")),)),
     Plan(Failover,
          (Row("failover_ms", "failover_ms", "ms", Target(1.0)),
           Row("failover_failed_no_retry", "failed", "calls", Target(1.0)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/side.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <sstream>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include <grpcpp/client_context.h>
@@ -20,6 +22,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kConnectTime = std::chrono::seconds(120);
 constexpr auto kSettleTime = std::chrono::milliseconds(300);
+// The first picker with weights has those of two endpoints at least. After this time it has all.
+constexpr auto kWeightsTime = std::chrono::seconds(1);
 constexpr auto kCallTime = std::chrono::seconds(20);
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 // The pause of wait_for_connections(). It is longer than kLookEvery, because each look reads up to
@@ -115,6 +119,20 @@ absl::Status wait_for_connections(int endpoints, int port) {
     std::this_thread::sleep_for(kGlanceEvery);
     return absl::OkStatus();
   });
+}
+
+absl::Status wait_for_weights(const Side& side) {
+  const auto is_by_weights = [](const PickStep& step) {
+    return absl::StrContains(step.reason, "from its load reports");
+  };
+  const auto deadline = Clock::now() + kConnectTime;
+  while (!std::ranges::any_of(side.router->explain({.path = kMethodPath}).steps, is_by_weights)) {
+    if (Clock::now() > deadline)
+      return absl::DeadlineExceededError("no pick goes by the load reports of endpoints");
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  std::this_thread::sleep_for(kWeightsTime);
+  return absl::OkStatus();
 }
 
 absl::Status warm_up(Stub& stub, int endpoints, int port) {

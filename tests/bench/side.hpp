@@ -51,6 +51,10 @@ grpc::Status call_once(Stub& stub);
 /// DEADLINE_EXCEEDED if they are not after two minutes.
 absl::Status wait_for_connections(int endpoints, int port);
 
+/// Waits until picks go by the endpoints' own load reports (weighted_round_robin), and for a moment
+/// after that. Precondition: signalbox's side.
+absl::Status wait_for_weights(const Side& side);
+
 /// Makes calls like call_once() until wait_for_connections() would return, and for a moment after
 /// that. A failed call is an error, and ends the warm-up.
 absl::Status warm_up(Stub& stub, int endpoints, int port);

@@ -31,12 +31,14 @@ class Programs:
     client: Path
     peer_shim: Path
     plane: Path
+    backend: Path
 
     @staticmethod
     def of_build(build: Path) -> "Programs":
         bench = build / "tests" / "bench"
         return Programs(build / "tools" / "signalbox", bench / "signalbox_bench_client",
-                        bench / "signalbox_peer_pick_shim.so", bench / "signalbox_bench_plane")
+                        bench / "signalbox_peer_pick_shim.so", bench / "signalbox_bench_plane",
+                        bench / "signalbox_bench_backend")
 
 
 class Process:
@@ -147,6 +149,11 @@ class World:
         """Starts a backend and waits until it is ready. Returns the process and its port."""
         process = self.launch_backend(listen, cluster, *more)
         return process, int(process.read(START_SECONDS)["address"].rpartition(":")[2])
+
+    def start_loaded_backend(self, listen: str, *options: object) -> int:
+        """Starts a backend that reports its load, and waits until it is ready. Returns its port."""
+        process = self._start([self._programs.backend, "--listen", listen, *options])
+        return int(process.read(START_SECONDS)["address"].rpartition(":")[2])
 
     def serve(self, resources: list[dict]) -> None:
         """Starts the control plane. Clients that start after this call use it."""

@@ -2,7 +2,6 @@
 //
 // Load reports to the control plane (LRS), as a scripted server gets them.
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -23,13 +22,13 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/load_server.hpp"
+#include "tests/e2e/loaded_backends.hpp"
 #include "tests/e2e/runtime_world.hpp"
 
 namespace signalbox::test {
 namespace {
 
 const char* const kAll = "send_all_clusters: true load_reporting_interval { seconds: 1 }";
-const char* const kSelf = ", lrs_server: {self: {}}";
 const char* const kPropagation = "GRPC_EXPERIMENTAL_XDS_ORCA_LRS_PROPAGATION";
 
 class Variable {
@@ -42,40 +41,6 @@ class Variable {
   Variable& operator=(const Variable&) = delete;
 };
 
-// --- backends ------------------------------------------------------------------
-
-// A backend that fails calls for an item that begins with "fail".
-class Backend {
- public:
-  Backend() : server_(start_server(service_, address_)) {}
-
-  ~Backend() { server_->Shutdown(std::chrono::system_clock::now()); }
-
-  Backend(const Backend&) = delete;
-  Backend& operator=(const Backend&) = delete;
-
-  const std::string& address() const { return address_; }
-
-  std::uint64_t calls() const { return service_.calls; }
-
- private:
-  struct Service final : demo::v1::Orders::Service {
-    grpc::Status Place(grpc::ServerContext* /*context*/,
-                       const demo::v1::PlaceRequest* request,
-                       demo::v1::PlaceReply* /*reply*/) override {
-      ++calls;
-      if (!absl::StartsWith(request->item(), "fail")) return grpc::Status::OK;
-      return {grpc::StatusCode::FAILED_PRECONDITION, "as ordered"};
-    }
-
-    std::atomic<std::uint64_t> calls{0};
-  };
-
-  Service service_;
-  std::string address_;
-  std::unique_ptr<grpc::Server> server_;
-};
-
 std::uint64_t calls_of(const std::vector<Backend>& backends) {
   std::uint64_t calls = 0;
   for (const Backend& backend : backends)
@@ -84,13 +49,6 @@ std::uint64_t calls_of(const std::vector<Backend>& backends) {
 }
 
 // --- the world -----------------------------------------------------------------
-
-// An EDS resource with the zones z0 and z1 in one priority.
-std::string two_zones(const std::string& service,
-                      const std::vector<std::string>& here,
-                      const std::vector<std::string>& there) {
-  return replaced(endpoints_yaml(service, {here, there}), "priority: 1", "priority: 0");
-}
 
 // The listener `orders` leads to the cluster c with the EDS service `eds`.
 std::string orders_yaml(const std::string& endpoints, const std::string& more = kSelf) {

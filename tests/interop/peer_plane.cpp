@@ -50,10 +50,7 @@ WireMessage message_of(const nlohmann::json& event) {
                       .node = {}};
   if (event.contains("error"))
     message.error = {.code = event["error"]["code"], .message = event["error"]["message"]};
-  if (event.contains("node"))
-    message.node = {.id = event["node"]["id"],
-                    .agent = event["node"]["agent"],
-                    .features = event["node"]["features"]};
+  message.node = node_of(event);
   return message;
 }
 
@@ -178,12 +175,31 @@ void PeerPlane::set(const std::string& version,
 
 void PeerPlane::set_all(const std::vector<Snapshot>& snapshots) {
   std::vector<std::string> commands;
+  commands.reserve(snapshots.size());
   for (const Snapshot& snapshot : snapshots)
     commands.push_back(command_of(snapshot));
-  const int wanted = snapshots_set_ + static_cast<int>(snapshots.size());
+  order(commands);
+}
+
+void PeerPlane::answer_loads(const LoadAnswer& answer) {
+  const nlohmann::json command{{"do", "answer_loads"},
+                               {"clusters", answer.clusters},
+                               {"all_clusters", answer.all_clusters},
+                               {"interval_ms", answer.interval.count()}};
+  order({command.dump() + "\n"});
+}
+
+void PeerPlane::cut_loads(bool at_report) {
+  const nlohmann::json command{{"do", "cut_loads"}, {"at_report", at_report}};
+  order({command.dump() + "\n"});
+}
+
+// Sends lines of JSON to the peer. Returns when the peer has run all of them.
+void PeerPlane::order(const std::vector<std::string>& commands) {
+  const int wanted = commands_done_ + static_cast<int>(commands.size());
   for (const std::string& command : commands)
     REQUIRE(process_->write(command).ok());
-  REQUIRE(wait_for([&](const Wire&) { return snapshots_set_ == wanted; }));
+  REQUIRE(wait_for([&](const Wire&) { return commands_done_ == wanted; }));
 }
 
 const Wire& PeerPlane::wire() {
@@ -212,13 +228,20 @@ bool PeerPlane::wait_for(const std::function<bool(const Wire&)>& holds) {
 void PeerPlane::read_event(const std::string& line) {
   const auto event = nlohmann::json::parse(line);
   const std::string name = event["event"];
-  if (name == "snapshot_set") {
-    ++snapshots_set_;
+  if (name == "snapshot_set" || name == "loads_done") {
+    ++commands_done_;
   } else if (name == "stream_opened") {
     ++wire_.streams_opened;
     ++wire_.streams_open;
   } else if (name == "stream_closed") {
     --wire_.streams_open;
+  } else if (name == "load_stream_opened") {
+    ++wire_.load_streams_opened;
+    ++wire_.load_streams_open;
+  } else if (name == "load_stream_closed") {
+    --wire_.load_streams_open;
+  } else if (name == "load_request") {
+    wire_.load_requests.push_back(load_request_of(event));
   } else {
     wire_.messages.push_back(message_of(event));
   }

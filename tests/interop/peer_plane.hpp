@@ -2,7 +2,7 @@
 //
 // The independent control plane of the interop tests: go-control-plane in a process of its own.
 //
-//   yaml ─▶ set() ─▶ [control_plane, Go] ◀─ ADS ─ Runtime
+//   yaml ─▶ set() ─▶ [control_plane, Go] ◀─ ADS, LRS ─ Runtime
 //            wire() ◀─ what went over its streams, in order
 //
 // PeerPlane reserves its port until its destructor runs. While the process does not run,
@@ -21,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include <grpcpp/impl/codegen/channel_interface.h>
 
+#include "tests/interop/peer_loads.hpp"
 #include "tests/support/process.hpp"
 
 namespace signalbox::test {
@@ -33,19 +34,13 @@ struct WireMessage {
     std::string message;
   };
 
-  struct Node {
-    std::string id;
-    std::string agent;
-    std::set<std::string> features;
-  };
-
   bool is_request = false;
   int stream = 0;
   std::string type_url, version, nonce;
   /// Of a request: the names asked for. Of a response: the names of its resources.
   std::set<std::string> names;
   std::optional<Error> error;
-  std::optional<Node> node;
+  std::optional<PeerNode> node;
 };
 
 /// All messages that one process of the peer has received and sent.
@@ -53,6 +48,9 @@ struct Wire {
   int streams_opened = 0;
   int streams_open = 0;
   std::vector<WireMessage> messages;
+  int load_streams_opened = 0;
+  int load_streams_open = 0;
+  std::vector<LoadRequest> load_requests;
 
   std::vector<WireMessage> requests(absl::string_view type_url) const;
   std::vector<WireMessage> responses(absl::string_view type_url) const;
@@ -96,17 +94,28 @@ class PeerPlane {
   /// Sets the snapshots in order, without a pause. Returns when all have been set.
   void set_all(const std::vector<Snapshot>& snapshots);
 
+  /// Sets the LoadStatsResponse. Returns when it was sent on the open streams of load reports.
+  void answer_loads(const LoadAnswer& answer);
+
+  /// Ends the open streams of load reports at once, with an error.
+  void cut_loads() { cut_loads(false); }
+
+  /// Ends the open streams of load reports, each when a report with calls was read.
+  void cut_loads_at_report() { cut_loads(true); }
+
   /// All messages so far.
   const Wire& wire();
   bool wait_for(const std::function<bool(const Wire&)>& holds);
 
  private:
   void read_event(const std::string& line);
+  void cut_loads(bool at_report);
+  void order(const std::vector<std::string>& commands);
 
   std::string address_;
   int reservation_ = -1;
   std::optional<tools::ChildProcess> process_;
-  int snapshots_set_ = 0;
+  int commands_done_ = 0;
   Wire wire_;
 };
 

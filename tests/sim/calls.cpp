@@ -2,6 +2,7 @@
 #include "tests/sim/calls.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 #include <variant>
@@ -15,6 +16,64 @@
 namespace signalbox::sim {
 
 using std::chrono::milliseconds;
+
+namespace {
+
+// The load report that an endpoint sends with a response (A51). Its values are made from the call's
+// number. They are multiples of 1/8, so that sums of them are exact, and above 0.
+class EndpointReport {
+ public:
+  explicit EndpointReport(std::uint64_t call)
+      : call_(call),
+        metrics_{{{LoadMetric::Map::kNamedMetrics, "queue", eighths(7)},
+                  {LoadMetric::Map::kNamedMetrics, "disk", eighths(3)},
+                  {LoadMetric::Map::kUtilization, "queue", eighths(2)}}},
+        load_{.application_utilization = eighths(11),
+              .cpu_utilization = eighths(5),
+              .mem_utilization = eighths(8),
+              .metrics = metrics_} {}
+
+  EndpointReport(const EndpointReport&) = delete;
+  EndpointReport& operator=(const EndpointReport&) = delete;
+
+  // Some responses have no report.
+  bool is_sent() const { return call_ % 4 != 0; }
+
+  const LoadReport& load() const { return load_; }
+
+ private:
+  double eighths(std::uint64_t different) const {
+    return static_cast<double>(call_ % different + 1) / 8;
+  }
+
+  const std::uint64_t call_;
+  const std::array<LoadMetric, 3> metrics_;
+  const LoadReport load_;
+};
+
+// Adds the values that the cluster's load reports pass on, under the names that they have there.
+void count_values(const LoadReport& report, const std::string& cluster, testing::CallLoad& load) {
+  if (!has_load_reports(cluster)) return;
+  const std::vector<std::string> chosen = reported_metrics(cluster);
+  const auto has = [&](const std::string& name) { return std::ranges::count(chosen, name) > 0; };
+  const auto add = [&](const std::string& name, double value) {
+    MetricSum& sum = load.metrics[name];
+    ++sum.calls;
+    sum.total += value;
+  };
+  if (has("cpu_utilization")) add("cpu_utilization", report.cpu_utilization);
+  if (has("mem_utilization")) add("mem_utilization", report.mem_utilization);
+  if (has("application_utilization"))
+    add("application_utilization", report.application_utilization);
+  for (const LoadMetric& metric : report.metrics) {
+    if (metric.map != LoadMetric::Map::kNamedMetrics) continue;
+    const std::string name = absl::StrCat("named_metrics.", metric.name);
+    if (chosen.empty()) add(std::string(metric.name), metric.value);
+    if (has("named_metrics.*") || has(name)) add(name, metric.value);
+  }
+}
+
+}  // namespace
 
 // --- calls ------------------------------------------------------------------
 
@@ -74,6 +133,7 @@ void Calls::look(Call& call) {
   } else if (outcome == PickOutcome::kFail && !call.wait_for_ready) {
     end(call.number, CallState::kFailed);
   } else if (outcome == PickOutcome::kDrop) {
+    setting_.drops.note(call.pick.status());
     end(call.number, CallState::kDropped);
   }
 }
@@ -167,7 +227,10 @@ void Calls::end_receipt(Call& call, CallState how) {
   const int code = how == CallState::kExpired ? kDeadlineExceeded : bad ? kUnavailable : 0;
   testing::CallLoad& load = loads_[owner_of(address)];
   ++(code == 0 ? load.succeeded : load.failed);
-  call.pick.end(code);
+  const EndpointReport report(call.number);
+  const bool has_report = how != CallState::kExpired && report.is_sent();
+  if (has_report) count_values(report.load(), owner_of(address), load);
+  call.pick.end(code, has_report ? &report.load() : nullptr, setting_.clock.now());
   call.pick.stats()->count_completed(code);
   --counts_[call.pick.cluster()->name().str()].running;
 }
@@ -235,6 +298,7 @@ void Calls::finish_slow_read(std::uint64_t number, Duration hold) {
       auto result =
           read.snapshot->picker->pick({read.path, nullptr, &selection->cluster->name(), read.seed});
       if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
+      if (const auto* drop = std::get_if<Drop>(&result.outcome)) setting_.drops.note(drop->status);
       if (const auto* complete = std::get_if<Complete>(&result.outcome)) {
         read.connection = Use(*complete->connection);
         check_connection(selection->cluster->name().str(), complete->connection);

@@ -27,22 +27,24 @@ std::set<ClusterName> choices_of(const lb::ConfigSelector& selector) {
 
 // Whether the picker knows the cluster. Makes one pick as a call would, and delivers the ask of the
 // pick (a request to a policy, such as "connect this host").
-bool knows(const Picker& picker, const ClusterName& cluster) {
+bool knows(const Picker& picker, const ClusterName& cluster, DropBook& drops) {
   const PickResult result = picker.pick({kPaths[0], nullptr, &cluster, 7});
   if (result.ask && result.ask_target != nullptr) result.ask_target->tell(*result.ask);
   const auto* drop = std::get_if<Drop>(&result.outcome);
+  if (drop != nullptr) drops.note(drop->status);
   return drop == nullptr || drop->status.code() != absl::StatusCode::kInternal;
 }
 
 }  // namespace
 
 void clusters_of_the_selector_are_clusters_of_the_picker(const lb::Snapshot& snapshot,
+                                                         DropBook& drops,
                                                          FakeComplaints& complaints) {
   if (snapshot.selector == nullptr) return;
   complaints.require(snapshot.picker != nullptr, "who has a selector has a picker");
   if (snapshot.picker == nullptr) return;
   for (const ClusterName& cluster : choices_of(*snapshot.selector)) {
-    complaints.require(knows(*snapshot.picker, cluster),
+    complaints.require(knows(*snapshot.picker, cluster, drops),
                        "clusters(selector) ⊆ clusters(picker) in every snapshot [A31-7, A31-18]",
                        cluster.str());
   }
@@ -62,10 +64,11 @@ void sequence_and_generation_never_fall(const lb::Snapshot& snapshot,
 
 void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
                                      const Calls& calls,
+                                     DropBook& drops,
                                      FakeComplaints& complaints) {
   if (snapshot.picker == nullptr) return;
   for (const auto& [ref, count] : calls.references()) {
-    complaints.require(knows(*snapshot.picker, ref->name()),
+    complaints.require(knows(*snapshot.picker, ref->name(), drops),
                        "a cluster in use is in the tree [A31-15]",
                        ref->name().str());
   }

@@ -15,6 +15,7 @@
 
 #include "lb/request_limit.hpp"
 #include "tests/sim/calls.hpp"
+#include "tests/sim/drops.hpp"
 
 namespace signalbox::sim {
 
@@ -26,8 +27,9 @@ struct LastPublished {
 };
 
 /// Every cluster that the snapshot's routes can choose is one that the snapshot's picker knows
-/// (A31-7, A31-18).
+/// (A31-7, A31-18). Picks once of each; dropped picks are noted in `drops`.
 void clusters_of_the_selector_are_clusters_of_the_picker(const lb::Snapshot& snapshot,
+                                                         DropBook& drops,
                                                          FakeComplaints& complaints);
 
 void sequence_and_generation_never_fall(const lb::Snapshot& snapshot,
@@ -38,6 +40,7 @@ void sequence_and_generation_never_fall(const lb::Snapshot& snapshot,
 /// cluster is in the snapshot's policy tree.
 void a_cluster_in_use_is_in_the_tree(const lb::Snapshot& snapshot,
                                      const Calls& calls,
+                                     DropBook& drops,
                                      FakeComplaints& complaints);
 
 void uses_of_a_cluster_are_the_calls_that_hold_it(const Calls& calls, FakeComplaints& complaints);

@@ -32,7 +32,10 @@ struct Seen {
   std::string failed;
 };
 
-Seen ask_often(const Picker& picker, const ClusterName& cluster, std::uint64_t picks) {
+Seen ask_often(const Picker& picker,
+               const ClusterName& cluster,
+               std::uint64_t picks,
+               DropBook& drops) {
   Seen seen;
   for (std::uint64_t i = 0; i < picks; ++i) {
     const PickResult result = picker.pick(
@@ -44,8 +47,9 @@ Seen ask_often(const Picker& picker, const ClusterName& cluster, std::uint64_t p
       seen.by_hash[i % kHashes].insert(address);
     } else if (std::holds_alternative<Queue>(result.outcome)) {
       ++seen.queued;
-    } else if (std::holds_alternative<Drop>(result.outcome)) {
+    } else if (const auto* drop = std::get_if<Drop>(&result.outcome)) {
       ++seen.dropped;
+      drops.note(drop->status);
     } else {
       seen.failed = std::get<Fail>(result.outcome).status.ToString();
     }
@@ -88,16 +92,17 @@ void check_cluster(const Picker& picker,
                    const std::string& cluster,
                    const std::string& leaf,
                    const ClusterModel& model,
+                   DropBook& drops,
                    FakeComplaints& complaints) {
-  const unsigned drops = drop_percent(model);
-  const bool some_drop = drops > 0 && drops < 100;
+  const unsigned percent = drop_percent(model);
+  const bool some_drop = percent > 0 && percent < 100;
   const std::uint64_t picks =
       model.policy->chooses == Chooses::kEverybody || some_drop ? kPicks : 4 * kHashes;
-  const Seen seen = ask_often(picker, ClusterName(cluster), picks);
+  const Seen seen = ask_often(picker, ClusterName(cluster), picks, drops);
   const std::string whose = absl::StrCat(cluster, " by ", leaf);
   complaints.require(
       seen.failed.empty(), "no pick fails where hosts are up", whose + ": " + seen.failed);
-  const std::uint64_t wanted = picks * drops / 100;
+  const std::uint64_t wanted = picks * percent / 100;
   const std::uint64_t allowed = some_drop ? picks / 20 : 0;
   complaints.require(wanted <= seen.dropped + allowed && seen.dropped <= wanted + allowed,
                      "so many picks are dropped as was said [A32]",
@@ -105,7 +110,7 @@ void check_cluster(const Picker& picker,
   complaints.require(seen.queued == 0,
                      "no pick is queued where hosts are up",
                      absl::StrCat(whose, ": ", seen.queued, " of ", picks));
-  if (drops < 100) check_choice(seen, leaf, model, complaints);
+  if (percent < 100) check_choice(seen, leaf, model, complaints);
 }
 
 // Checks that only hosts of tiers with a load get calls. A pick does not show which tier was chosen
@@ -113,6 +118,7 @@ void check_cluster(const Picker& picker,
 void check_tiers(const Picker& picker,
                  const std::string& cluster,
                  const Topology& topology,
+                 DropBook& drops,
                  FakeComplaints& complaints) {
   const auto places = serving_places(topology, cluster);
   if (places.empty()) return;
@@ -121,7 +127,7 @@ void check_tiers(const Picker& picker,
     for (const Address& host : hosts_at(topology, place))
       hosts.insert(host);
   }
-  const Seen seen = ask_often(picker, ClusterName(cluster), kPicks);
+  const Seen seen = ask_often(picker, ClusterName(cluster), kPicks, drops);
   complaints.require(
       seen.failed.empty(), "no pick fails where hosts are up", cluster + ": " + seen.failed);
   complaints.require(seen.queued == 0,
@@ -148,13 +154,14 @@ bool minds_ejection(const std::string& leaf, const ClusterModel& model) {
 
 std::optional<Suspect> find_suspect(const lb::Snapshot& snapshot,
                                     const TargetModel& target,
-                                    const Topology& topology) {
+                                    const Topology& topology,
+                                    DropBook& drops) {
   if (snapshot.picker == nullptr) return std::nullopt;
   for (const std::string& cluster : routed(target)) {
     const auto leaf = serving_leaf(topology, cluster);
     if (is_tiered(topology, cluster)) continue;
     if (!leaf || !minds_ejection(*leaf, topology.clusters.at(*leaf))) continue;
-    const Seen seen = ask_often(*snapshot.picker, ClusterName(cluster), 4 * kHashes);
+    const Seen seen = ask_often(*snapshot.picker, ClusterName(cluster), 4 * kHashes, drops);
     const auto most =
         std::ranges::max_element(seen.chosen, {}, [](const auto& entry) { return entry.second; });
     if (most != seen.chosen.end()) return Suspect{cluster, most->first};
@@ -162,33 +169,36 @@ std::optional<Suspect> find_suspect(const lb::Snapshot& snapshot,
   return std::nullopt;
 }
 
-bool is_chosen(const lb::Snapshot& snapshot, const Suspect& suspect) {
+bool is_chosen(const lb::Snapshot& snapshot, const Suspect& suspect, DropBook& drops) {
   return snapshot.picker != nullptr &&
-         ask_often(*snapshot.picker, ClusterName(suspect.cluster), 4 * kHashes)
+         ask_often(*snapshot.picker, ClusterName(suspect.cluster), 4 * kHashes, drops)
              .chosen.contains(suspect.host);
 }
 
 void ask_by_hash(const lb::Snapshot& snapshot,
                  const TargetModel& target,
-                 const Topology& topology) {
+                 const Topology& topology,
+                 DropBook& drops) {
   if (snapshot.picker == nullptr) return;
   for (const std::string& cluster : routed(target)) {
     // A tiered cluster needs more picks, so that each hash is tried in each tier.
     const std::uint64_t picks = is_tiered(topology, cluster) ? kPicks : 4 * kHashes;
-    ask_often(*snapshot.picker, ClusterName(cluster), picks);
+    ask_often(*snapshot.picker, ClusterName(cluster), picks, drops);
   }
 }
 
 void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   const TargetModel& target,
                                   const Topology& topology,
+                                  DropBook& drops,
                                   FakeComplaints& complaints) {
   if (snapshot.picker == nullptr) return;
   for (const std::string& cluster : routed(target)) {
-    if (is_tiered(topology, cluster)) check_tiers(*snapshot.picker, cluster, topology, complaints);
+    if (is_tiered(topology, cluster))
+      check_tiers(*snapshot.picker, cluster, topology, drops, complaints);
     const auto leaf = serving_leaf(topology, cluster);
     if (!leaf || is_tiered(topology, cluster)) continue;
-    check_cluster(*snapshot.picker, cluster, *leaf, topology.clusters.at(*leaf), complaints);
+    check_cluster(*snapshot.picker, cluster, *leaf, topology.clusters.at(*leaf), drops, complaints);
   }
 }
 

@@ -6,7 +6,8 @@
 //   snapshot's picker ◀─ many picks of each cluster ─▶ chosen hosts ─▶ PolicyRow::chooses
 //
 // The picks begin no call, so their trackers are not used. Asks (a picker's requests to its policy,
-// such as "connect this host") are delivered.
+// such as "connect this host") are delivered. Policies count the picks that they drop, so the drops
+// are noted in a DropBook.
 
 #pragma once
 
@@ -21,7 +22,10 @@ namespace signalbox::sim {
 
 /// Makes picks, so that policies which connect only on a pick (such as ring_hash) open all
 /// connections that policies_keep_their_promises() needs.
-void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target, const Topology& topology);
+void ask_by_hash(const lb::Snapshot& snapshot,
+                 const TargetModel& target,
+                 const Topology& topology,
+                 DropBook& drops);
 
 /// Checks each policy by many picks. A policy that spreads calls reaches every host. A policy that
 /// picks one host stays with it. Equal hashes go to the same host. No pick fails or is queued, and
@@ -31,6 +35,7 @@ void ask_by_hash(const lb::Snapshot& snapshot, const TargetModel& target, const 
 void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   const TargetModel& target,
                                   const Topology& topology,
+                                  DropBook& drops,
                                   FakeComplaints& complaints);
 
 /// A host on which calls will fail, so that outlier detection must eject it (A50).
@@ -44,9 +49,10 @@ struct Suspect {
 /// choose; nullopt: no cluster is suitable.
 std::optional<Suspect> find_suspect(const lb::Snapshot& snapshot,
                                     const TargetModel& target,
-                                    const Topology& topology);
+                                    const Topology& topology,
+                                    DropBook& drops);
 
 /// Whether picks still choose the host.
-bool is_chosen(const lb::Snapshot& snapshot, const Suspect& suspect);
+bool is_chosen(const lb::Snapshot& snapshot, const Suspect& suspect, DropBook& drops);
 
 }  // namespace signalbox::sim

@@ -73,6 +73,21 @@ void set_limit(const ClusterModel& model, Cluster& cluster) {
   }
 }
 
+// Writes two categories of drops that together drop `percent` of the calls. Each category drops its
+// part of the calls that the categories before it let pass.
+void set_drops(unsigned percent, ClusterLoadAssignment& assignment) {
+  if (percent == 0) return;
+  const unsigned first = percent / 2;
+  auto* drop = assignment.mutable_policy()->add_drop_overloads();
+  drop->set_category("lb");
+  drop->mutable_drop_percentage()->set_numerator(first);
+  constexpr unsigned kMillion = 1'000'000;
+  drop = assignment.mutable_policy()->add_drop_overloads();
+  drop->set_category("throttle");
+  drop->mutable_drop_percentage()->set_numerator((percent - first) * kMillion / (100 - first));
+  drop->mutable_drop_percentage()->set_denominator(envoy::type::v3::FractionalPercent::MILLION);
+}
+
 // Writes outlier detection (A50). Its usual times are short, so that hosts are ejected and return
 // while the world's faults still go on.
 void set_ejection(const ClusterModel& model, Cluster& cluster) {
@@ -190,7 +205,11 @@ std::string cluster_bytes(const std::string& name, const ClusterModel& model) {
   set_ejection(model, cluster);
   set_health_checks(model, cluster);
   set_affinity(model, cluster);
-  if (has_load_reports(name)) cluster.mutable_lrs_server()->mutable_self();
+  if (has_load_reports(name)) {
+    cluster.mutable_lrs_server()->mutable_self();
+    for (const std::string& metric : reported_metrics(name))
+      cluster.add_lrs_report_endpoint_metrics(metric);
+  }
   if (model.kind == ClusterKind::kDns) {
     cluster.set_type(Cluster::LOGICAL_DNS);
     auto* endpoint =
@@ -206,11 +225,7 @@ std::string cluster_bytes(const std::string& name, const ClusterModel& model) {
 std::string endpoints_bytes(const std::string& name, const ClusterModel& cluster) {
   ClusterLoadAssignment assignment;
   assignment.set_cluster_name(name);
-  if (const unsigned percent = drop_percent(cluster); percent != 0) {
-    auto* drop = assignment.mutable_policy()->add_drop_overloads();
-    drop->set_category("throttle");
-    drop->mutable_drop_percentage()->set_numerator(percent);
-  }
+  set_drops(drop_percent(cluster), assignment);
   for (std::size_t priority = 0; priority < cluster.priorities.size(); ++priority) {
     for (const LocalityModel& model : cluster.priorities[priority]) {
       auto* locality = assignment.add_endpoints();

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/sim/drops.hpp"
 #include "tests/sim/probes.hpp"
 #include "tests/sim/trace.hpp"
 #include "tests/support/fake_chance.hpp"
@@ -56,6 +57,7 @@ struct Setting {
   FakeChance chance;
   FakeFaults faults;
   FakeComplaints complaints;
+  DropBook drops;
   Trace trace;
   std::shared_ptr<testing::FakeReclaimer> reclaimer;
   std::shared_ptr<testing::FakeConnector> connector;

@@ -350,6 +350,17 @@ std::set<Address> all_served(const Topology& topology) {
   return all;
 }
 
+std::vector<std::string> reported_metrics(const std::string& cluster) {
+  switch (number_of(cluster) % 3) {
+    case 0:
+      return {};
+    case 1:
+      return {"named_metrics.*", "mem_utilization", "application_utilization"};
+    default:
+      return {"cpu_utilization", "named_metrics.queue", "unknown"};
+  }
+}
+
 unsigned drop_percent(const ClusterModel& leaf) {
   return leaf.kind == ClusterKind::kEds ? leaf.drop_percent : 0;
 }

@@ -115,6 +115,10 @@ inline bool has_load_reports(const std::string& cluster) {
   return number_of(cluster) % 2 == 0;
 }
 
+/// The values of its endpoints' load reports that the cluster passes on to the control plane: CDS
+/// lrs_report_endpoint_metrics (A64, A85). Empty: all named metrics, under their own names.
+std::vector<std::string> reported_metrics(const std::string& cluster);
+
 /// The cluster that owns the host.
 std::string owner_of(const Address& address);
 

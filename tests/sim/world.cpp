@@ -226,10 +226,11 @@ void World::calm() {
 // the host within some seconds. A later check_calls() checks that the host is used again. Returns
 // false if an invariant is broken.
 bool World::eject_somebody(Channel& channel, const TargetModel& target) {
-  const auto suspect = find_suspect(*lb::SnapshotCell::Reader(*channel.cell), target, topology_);
+  const auto suspect =
+      find_suspect(*lb::SnapshotCell::Reader(*channel.cell), target, topology_, setting_.drops);
   if (!suspect) return true;
   const auto is_set_aside = [&] {
-    return !is_chosen(*lb::SnapshotCell::Reader(*channel.cell), *suspect);
+    return !is_chosen(*lb::SnapshotCell::Reader(*channel.cell), *suspect, setting_.drops);
   };
   const auto failures = [&] {
     return std::ranges::count_if(channel.calls->endings(), [&](const auto& entry) {
@@ -342,8 +343,9 @@ void World::check_publication(Channel& channel) {
   const lb::SnapshotCell::Reader snapshot(*channel.cell);
   if (snapshot->sequence == channel.last.sequence) return;
   sequence_and_generation_never_fall(*snapshot, channel.last, setting_.complaints);
-  clusters_of_the_selector_are_clusters_of_the_picker(*snapshot, setting_.complaints);
-  a_cluster_in_use_is_in_the_tree(*snapshot, *channel.calls, setting_.complaints);
+  clusters_of_the_selector_are_clusters_of_the_picker(
+      *snapshot, setting_.drops, setting_.complaints);
+  a_cluster_in_use_is_in_the_tree(*snapshot, *channel.calls, setting_.drops, setting_.complaints);
   published_.push_back(snapshot->picker);
 }
 
@@ -355,7 +357,7 @@ void World::check_calls() {
     clusters_of_calls_are_subscribed(*channels_[i].calls, setting_, setting_.complaints);
     sessions_stay_where_they_may(*channels_[i].calls, target, topology_, setting_.complaints);
     const lb::SnapshotCell::Reader snapshot(*channels_[i].cell);
-    policies_keep_their_promises(*snapshot, target, topology_, setting_.complaints);
+    policies_keep_their_promises(*snapshot, target, topology_, setting_.drops, setting_.complaints);
   }
 }
 
@@ -401,6 +403,8 @@ bool World::report_all() {
     for (const auto& [leaf, load] : channel.calls->loads())
       all[leaf] += load;
   }
+  for (const auto& [leaf, drops] : setting_.drops.counts())
+    all[leaf].drops = drops;
   loads_are_what_was_called(all, *load_book_, setting_, stage_, setting_.complaints);
   return setting_.complaints.empty();
 }
@@ -470,7 +474,8 @@ void World::start_call(Channel& channel) {
 void World::probe_routes() {
   for (std::size_t at = 0; at < channels_.size(); ++at) {
     const Channel& channel = channels_[at];
-    ask_by_hash(*lb::SnapshotCell::Reader(*channel.cell), topology_.targets[at], topology_);
+    ask_by_hash(
+        *lb::SnapshotCell::Reader(*channel.cell), topology_.targets[at], topology_, setting_.drops);
     for (const char* path : kPaths) {
       for (int i = 0; i < 12; ++i)
         channel.calls->probe(path, seconds(10));

@@ -16,7 +16,74 @@ using envoy::service::load_stats::v3::LoadStatsResponse;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+template <typename Stats>
+void add(const std::string& name, const Stats& stats, CallLoad& load) {
+  if (stats.num_requests_finished_with_metric() == 0) return;
+  MetricSum& sum = load.metrics[name];
+  sum.calls += stats.num_requests_finished_with_metric();
+  sum.total += stats.total_metric_value();
+}
+
+// The load that one report has of one cluster. Sums of 0 are left out.
+CallLoad load_of(const envoy::config::endpoint::v3::ClusterStats& cluster) {
+  CallLoad load;
+  std::uint64_t without_category = cluster.total_dropped_requests();
+  for (const auto& drops : cluster.dropped_requests()) {
+    if (drops.dropped_count() != 0) load.drops[drops.category()] += drops.dropped_count();
+    without_category -= drops.dropped_count();
+  }
+  if (without_category != 0) load.drops[""] += without_category;
+  for (const auto& locality : cluster.upstream_locality_stats()) {
+    load.issued += locality.total_issued_requests();
+    load.succeeded += locality.total_successful_requests();
+    load.failed += locality.total_error_requests();
+    for (const auto& metric : locality.load_metric_stats())
+      add(metric.metric_name(), metric, load);
+    add("cpu_utilization", locality.cpu_utilization(), load);
+    add("mem_utilization", locality.mem_utilization(), load);
+    add("application_utilization", locality.application_utilization(), load);
+  }
+  return load;
+}
+
 }  // namespace
+
+CallLoad& CallLoad::operator+=(const CallLoad& other) {
+  issued += other.issued;
+  succeeded += other.succeeded;
+  failed += other.failed;
+  for (const auto& [category, count] : other.drops)
+    drops[category] += count;
+  for (const auto& [name, sum] : other.metrics) {
+    metrics[name].calls += sum.calls;
+    metrics[name].total += sum.total;
+  }
+  return *this;
+}
+
+bool CallLoad::has_all_of(const CallLoad& other) const {
+  const auto has_drops = [&](const auto& entry) {
+    const auto found = drops.find(entry.first);
+    return found != drops.end() && found->second >= entry.second;
+  };
+  const auto has_metric = [&](const auto& entry) {
+    const auto found = metrics.find(entry.first);
+    return found != metrics.end() && found->second.calls >= entry.second.calls &&
+           found->second.total >= entry.second.total;
+  };
+  return issued >= other.issued && succeeded >= other.succeeded && failed >= other.failed &&
+         std::ranges::all_of(other.drops, has_drops) &&
+         std::ranges::all_of(other.metrics, has_metric);
+}
+
+std::uint64_t CallLoad::events() const {
+  std::uint64_t events = issued + succeeded + failed;
+  for (const auto& [category, count] : drops)
+    events += count;
+  for (const auto& [name, sum] : metrics)
+    events += sum.calls;
+  return events;
+}
 
 class FakeLoadServer::FakeStream final : public actors::AdsTransport::Stream {
  public:
@@ -114,18 +181,13 @@ void FakeLoadServer::arrive(std::uint64_t stream, const std::string& bytes) {
   complaints_.require(request.has_node() != open->has_node,
                       "the first request has the node, and no other [C1]");
   if (!std::exchange(open->has_node, true) && !open->silent) answer(stream);
-  std::uint64_t calls = 0;
+  std::uint64_t events = 0;
   for (const auto& cluster : request.cluster_stats()) {
-    CallLoad& load = loads_[cluster.cluster_name()];
-    for (const auto& locality : cluster.upstream_locality_stats()) {
-      load += {locality.total_issued_requests(),
-               locality.total_successful_requests(),
-               locality.total_error_requests()};
-      calls += locality.total_issued_requests() + locality.total_successful_requests() +
-               locality.total_error_requests();
-    }
+    const CallLoad load = load_of(cluster);
+    loads_[cluster.cluster_name()] += load;
+    events += load.events();
   }
-  largest_ = std::max(largest_, calls);
+  largest_ = std::max(largest_, events);
 }
 
 void FakeLoadServer::answer(std::uint64_t stream) {

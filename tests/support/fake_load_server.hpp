@@ -22,6 +22,7 @@
 #include <string>
 
 #include "actors/io/ads_transport.hpp"
+#include "messages/load_reporting.hpp"
 #include "tests/support/fake_chance.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/fake_complaints.hpp"
@@ -34,13 +35,18 @@ struct CallLoad {
   std::uint64_t issued = 0;
   std::uint64_t succeeded = 0;
   std::uint64_t failed = 0;
+  /// Dropped picks by category. Key "": those of the circuit breaker.
+  std::map<std::string, std::uint64_t> drops = {};
+  /// The sums of endpoints' values, by their names in the reports. The names of the utilisations
+  /// are those of CDS: "cpu_utilization".
+  std::map<std::string, MetricSum> metrics = {};
 
-  CallLoad& operator+=(const CallLoad& other) {
-    issued += other.issued;
-    succeeded += other.succeeded;
-    failed += other.failed;
-    return *this;
-  }
+  CallLoad& operator+=(const CallLoad& other);
+
+  /// Whether every sum is at least that of `other`.
+  bool has_all_of(const CallLoad& other) const;
+  /// Everything that was counted, together; the totals of metrics do not count.
+  std::uint64_t events() const;
 
   friend bool operator==(const CallLoad&, const CallLoad&) = default;
 };
@@ -67,7 +73,7 @@ class FakeLoadServer final : public actors::AdsTransport {
   /// The sums of all reports, by cluster.
   const std::map<std::string, CallLoad>& loads() const { return loads_; }
 
-  /// The largest sum of begun and ended calls in one report.
+  /// The most events in one report; see CallLoad::events().
   std::uint64_t largest() const { return largest_; }
 
   std::size_t streams() const { return streams_.size(); }

@@ -19,16 +19,27 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// command is one line of stdin. The only command so far sets the whole snapshot.
+// command is one line of stdin.
 type command struct {
-	Do        string            `json:"do"`        // snapshot
+	Do string `json:"do"` // snapshot, answer_loads or cut_loads
+
+	// Of snapshot, which sets the whole snapshot.
 	Version   string            `json:"version"`   // The version of types not in Versions.
 	Versions  map[string]string `json:"versions"`  // The versions of some types, by type URL.
 	Resources []json.RawMessage `json:"resources"` // Protobuf JSON, with @type.
+
+	// Of answer_loads, which sets the LoadStatsResponse.
+	Clusters    []string `json:"clusters"`
+	AllClusters bool     `json:"all_clusters"`
+	IntervalMs  int64    `json:"interval_ms"`
+
+	// Of cut_loads, which ends the streams of load reports: when a report with calls was read, or at
+	// once.
+	AtReport bool `json:"at_report"`
 }
 
 // obey runs the commands of `in`. The end of `in` is no error.
-func obey(in io.Reader, snapshots cache.SnapshotCache, events *reporter) error {
+func obey(in io.Reader, snapshots cache.SnapshotCache, loads *loads, events *reporter) error {
 	lines := json.NewDecoder(in)
 	for {
 		var order command
@@ -37,18 +48,31 @@ func obey(in io.Reader, snapshots cache.SnapshotCache, events *reporter) error {
 		} else if err != nil {
 			return fmt.Errorf("stdin: %w", err)
 		}
-		if order.Do != "snapshot" {
-			return fmt.Errorf("unknown command %q", order.Do)
-		}
-		snapshot, err := order.snapshot()
+		event, err := order.run(snapshots, loads)
 		if err != nil {
 			return err
 		}
-		if err := snapshots.SetSnapshot(context.Background(), allNodes, snapshot); err != nil {
-			return err
-		}
-		events.tell(snapshotSet{Event: "snapshot_set"})
+		events.tell(done{Event: event})
 	}
+}
+
+// run runs the command. Returns the event that says so.
+func (c *command) run(snapshots cache.SnapshotCache, loads *loads) (string, error) {
+	switch c.Do {
+	case "snapshot":
+		snapshot, err := c.snapshot()
+		if err != nil {
+			return "", err
+		}
+		return "snapshot_set", snapshots.SetSnapshot(context.Background(), allNodes, snapshot)
+	case "answer_loads":
+		loads.say(c.loadAnswer())
+		return "loads_done", nil
+	case "cut_loads":
+		loads.cut(c.AtReport)
+		return "loads_done", nil
+	}
+	return "", fmt.Errorf("unknown command %q", c.Do)
 }
 
 func (c *command) snapshot() (*cache.Snapshot, error) {

@@ -5,7 +5,8 @@
 // requests that it receives and the responses that it sends.
 //
 //	stdin  ─▶ command ─▶ SnapshotCache ─▶ server ─▶ [tap] ─ ADS ─ client
-//	stdout ◀─ event ◀───────────────────────────────┘
+//	                └──▶ loads ─ LRS ─ client          │
+//	stdout ◀─ event ◀───────┴──────────────────────────┘
 //
 // The process ends when its stdin ends, so it never outlives the test that started it.
 package main
@@ -20,6 +21,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	loadv3 "github.com/envoyproxy/go-control-plane/envoy/service/load_stats/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"golang.org/x/sys/unix"
@@ -57,6 +59,8 @@ func run(address string) error {
 	rpcServer := grpc.NewServer(grpc.StreamInterceptor(taps.intercept))
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(rpcServer,
 		server.NewServer(context.Background(), snapshots, nil))
+	loads := newLoads(events)
+	loadv3.RegisterLoadReportingServiceServer(rpcServer, loads)
 
 	listener, err := listen(address)
 	if err != nil {
@@ -65,7 +69,7 @@ func run(address string) error {
 	served := make(chan error, 1)
 	go func() { served <- rpcServer.Serve(listener) }()
 	obeyed := make(chan error, 1)
-	go func() { obeyed <- obey(os.Stdin, snapshots, events) }()
+	go func() { obeyed <- obey(os.Stdin, snapshots, loads, events) }()
 	events.tell(listening{Event: "listening", Port: listener.Addr().(*net.TCPAddr).Port})
 	select {
 	case err = <-served:
@@ -75,7 +79,7 @@ func run(address string) error {
 }
 
 func main() {
-	address := flag.String("listen", "127.0.0.1:0", "where to serve ADS")
+	address := flag.String("listen", "127.0.0.1:0", "where to serve ADS and LRS")
 	flag.Parse()
 	if err := run(*address); err != nil {
 		fmt.Fprintln(os.Stderr, "control_plane:", err)

@@ -16,12 +16,13 @@ type listening struct {
 	Port  int    `json:"port"`
 }
 
-type snapshotSet struct {
-	Event string `json:"event"`
+// done says that a command is done.
+type done struct {
+	Event string `json:"event"` // snapshot_set or loads_done
 }
 
 type streamEvent struct {
-	Event  string `json:"event"` // stream_opened or stream_closed
+	Event  string `json:"event"` // stream_opened or stream_closed, of ADS; load_stream_opened or load_stream_closed
 	Stream int64  `json:"stream"`
 }
 
@@ -45,6 +46,37 @@ type message struct {
 	Names   []string   `json:"names"`
 	Error   *rejection `json:"error,omitempty"`
 	Node    *client    `json:"node,omitempty"`
+}
+
+type metricSum struct {
+	Calls uint64  `json:"calls"`
+	Total float64 `json:"total"`
+}
+
+type localityLoad struct {
+	Locality   string               `json:"locality"` // region/zone/sub_zone
+	Issued     uint64               `json:"issued"`
+	Succeeded  uint64               `json:"succeeded"`
+	Failed     uint64               `json:"failed"`
+	InProgress uint64               `json:"in_progress"`
+	Metrics    map[string]metricSum `json:"metrics"`
+}
+
+type clusterLoad struct {
+	Name       string            `json:"name"`
+	Service    string            `json:"service"`
+	IntervalMs int64             `json:"interval_ms"`
+	Dropped    uint64            `json:"dropped"`
+	Drops      map[string]uint64 `json:"drops"`
+	Localities []localityLoad    `json:"localities"`
+}
+
+type loadRequest struct {
+	Event    string        `json:"event"` // load_request
+	Stream   int64         `json:"stream"`
+	Node     *client       `json:"node,omitempty"`
+	Clusters []clusterLoad `json:"clusters"`
+	Ends     bool          `json:"ends"` // Whether the server ends the stream because of this request.
 }
 
 // reporter writes events in their order. tell never waits for the reader of stdout, because a busy

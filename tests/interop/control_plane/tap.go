@@ -5,20 +5,27 @@ package main
 import (
 	"sync/atomic"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"google.golang.org/grpc"
 )
 
-// taps report the messages of every stream as they are on the wire. A request is reported before
-// the server sees it, because the server fills in missing fields.
+// taps report the messages of every ADS stream as they are on the wire. A request is reported before
+// the server sees it, because the server fills in missing fields. Streams of load reports pass: loads
+// reports their messages.
 type taps struct {
 	events *reporter
 	opened int64
 }
 
-func (t *taps) intercept(service interface{}, stream grpc.ServerStream, _ *grpc.StreamServerInfo,
+const loadMethod = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats"
+
+func (t *taps) intercept(service interface{}, stream grpc.ServerStream, called *grpc.StreamServerInfo,
 	handler grpc.StreamHandler) error {
+	if called.FullMethod == loadMethod {
+		return handler(service, stream)
+	}
 	id := atomic.AddInt64(&t.opened, 1)
 	t.events.tell(streamEvent{Event: "stream_opened", Stream: id})
 	defer t.events.tell(streamEvent{Event: "stream_closed", Stream: id})
@@ -55,10 +62,14 @@ func (t *tapped) heard(request *discoveryv3.DiscoveryRequest) message {
 		heard.Error = &rejection{Code: detail.GetCode(), Message: detail.GetMessage()}
 	}
 	if node := request.GetNode(); node != nil {
-		heard.Node = &client{ID: node.GetId(), Agent: node.GetUserAgentName(),
-			Features: append([]string{}, node.GetClientFeatures()...)}
+		heard.Node = clientOf(node)
 	}
 	return heard
+}
+
+func clientOf(node *corev3.Node) *client {
+	return &client{ID: node.GetId(), Agent: node.GetUserAgentName(),
+		Features: append([]string{}, node.GetClientFeatures()...)}
 }
 
 func (t *tapped) said(response *discoveryv3.DiscoveryResponse) message {
