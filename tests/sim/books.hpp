@@ -80,10 +80,9 @@ void calls_are_counted(const Books& books,
                        const std::map<std::string, CallCounts>& counts,
                        FakeComplaints& complaints);
 
-/// Checks that the calls to clusters with an lrs_server, their drops by category, and the values of
-/// their endpoints equal what the load server got in reports (C3, C4 and C6 of docs/conformance.md)
-/// plus what waits in `book` for the next report. A load_reporter actor that died may have sent one
-/// report twice (C7 there).
+/// Compares the calls to clusters with an lrs_server, their drops by category, and the values of
+/// their endpoints with the reports that the load server got, plus what waits in `book` (C3, C4 and
+/// C6 of docs/conformance.md). A load_reporter actor that died may have sent one report twice (C7).
 void loads_are_what_was_called(const std::map<std::string, testing::CallLoad>& calls,
                                LoadBook& book,
                                const Setting& setting,
