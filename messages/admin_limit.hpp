@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AdminLimit — the limits of a runtime's own servers: the admin pages, /metrics, and the gRPC admin
-// services.
+// AdminLimit — the counted limits of a runtime's own servers: the admin pages, /metrics, and the
+// gRPC admin services.
 //
 //   http_door, http_server, channel/services ─▶ LimitHit(limit) ─▶ metrics/instruments
 

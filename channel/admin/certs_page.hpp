@@ -33,7 +33,8 @@ struct CertificateUse {
   CertificateFile chain;
 };
 
-/// Reads the certificate files that the bootstrap names, anew for each page.
+/// Reads the certificate files that the bootstrap names, anew in each call. If xDS servers have the
+/// same URI, only the files of the first one are read.
 std::vector<CertificateUse> certificate_files(const xds::Bootstrap& bootstrap);
 
 std::string certs_page(const std::vector<CertificateUse>& uses, const RuntimeStatus& status);

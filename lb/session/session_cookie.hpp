@@ -63,9 +63,9 @@ struct CookieHost {
   absl::string_view cluster;  ///< As written, with or without "cluster:"; empty: none.
   CookieForm form = CookieForm::kGrpc;
 
-  /// Whether the cookie names the addresses `all`, and no others, in the same order. `all`: the
-  /// addresses of one endpoint, comma-separated, the address in use first. A cookie in Envoy's form
-  /// names one address, so it is compared with the first of `all`.
+  /// Whether the cookie names the addresses `all`, and no others, in the same order. `all`: at most
+  /// kMostCookieHosts addresses of an endpoint, comma-separated, the address in use first. A cookie
+  /// in Envoy's form names one address, so it is compared with the first of `all`.
   bool names_hosts(absl::string_view all) const;
 
   /// Whether the cookie names this cluster, with or without A60's "cluster:" before it (A55-46).

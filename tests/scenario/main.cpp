@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // signalbox_scenario_test [--rewrite] DIRECTORY — plays every transcript (*.txt) of the directory.
-// Compares the results with the expected lines, or with --rewrite replaces the expected lines.
+// Compares the results with the expected lines. With --rewrite, also replaces the expected lines,
+// and a difference is no failure.
 
 #include <algorithm>
 #include <cstdio>

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// promises — checks that each policy spreads calls as policies.hpp says, with picks from the
-// snapshot of a world at rest.
+// promises — checks that policies spread calls as policies.hpp says, with picks from the snapshot
+// of a world at rest.
 //
-//   snapshot's picker ◀─ many picks of each cluster ─▶ chosen hosts ─▶ PolicyRow::chooses
+//   snapshot's picker ◀─ many picks of a cluster ─▶ chosen hosts ─▶ PolicyRow::chooses
+//
+// Instead of PolicyRow::chooses, a DNS cluster with a policy that does not hash must keep to one
+// host, and calls to a tiered aggregate must keep to tiers with a load.
 //
 // The picks begin no call, so their trackers are not used. Asks (a picker's requests to its policy,
 // such as "connect this host") are delivered. Policies count the picks that they drop, so the drops

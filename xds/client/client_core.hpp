@@ -8,7 +8,8 @@
 // A valid resource stays in use after a NACK, a deletion, a resource error or the loss of its
 // server (K6). Its watchers are told an ambient error (A88): an error beside the resource. With the
 // server feature `fail_on_data_errors` (ServerOptions), a NACK, a deletion, or a resource error
-// NOT_FOUND or PERMISSION_DENIED removes the resource.
+// NOT_FOUND or PERMISSION_DENIED removes the resource. Only the active server, and the server that
+// sent the resource, can remove it.
 //
 // The name of a resource selects its authority (A47). All names without an authority belong to one
 // unnamed authority, which has the bootstrap's own servers. An authority uses its first server. It

@@ -41,7 +41,7 @@ class Builder {
     return true;
   }
 
-  /// Every cluster of the configuration, with its value or its error. Precondition: is_complete().
+  /// The map for XdsConfig::clusters: values and errors by name. Precondition: is_complete().
   std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> clusters() const {
     std::map<ClusterName, absl::StatusOr<ClusterConfigPtr>> built;
     for (const ClusterName& name : explored_.reached) {

@@ -188,8 +188,9 @@ class World {
     }
   }
 
-  // A target's authority is the name of its listener, except for listeners with xdstp: names (A47).
-  // Domains for such listeners are not checked.
+  // Takes the name of a listener for the authority of its target. This holds for the default
+  // template of listener names in the bootstrap, and for names without characters to encode.
+  // Domains for listeners with xdstp: names (A47) are not checked.
   void look_at_domain(const Routes& routes, const std::string& domain, const std::string& path) {
     const bool is_asked_for = std::ranges::any_of(routes.targets, [&](const std::string& target) {
       return absl::StartsWith(target, "xdstp:") || domain_matches(domain, target);

@@ -67,7 +67,7 @@ struct ParseOptions {
   NameSet http_filters = {"fault", "router", "stateful_session"};
   /// HTTP filters registered by the user; null: none. Compared as custom_lb_policies are.
   std::shared_ptr<const CustomFilters> custom_http_filters;
-  /// The instances of the bootstrap's certificate_providers (A29).
+  /// The instances of the plugin file_watcher in the bootstrap's certificate_providers (A29).
   NameSet certificate_providers;
   /// The runtime can verify connections with the system's root certificates (A82). If it cannot, a
   /// cluster that needs them is refused: it must not be reached in plaintext.

@@ -70,7 +70,8 @@ struct Unwrapped {
   bool is_too_deep = false;
 };
 
-// Removes one wrapper; false if the bytes are no Resource.
+// Removes one wrapper; false if it is malformed. Of its values, only name, version and resource are
+// checked.
 bool unwrap_once(Unwrapped& so_far) {
   AnyView inner;
   WireReader reader(so_far.any.value);

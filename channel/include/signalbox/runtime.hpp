@@ -65,7 +65,7 @@ class ServerBuilder;
 
 namespace signalbox {
 
-/// The kind of connections to endpoints. It decides when an endpoint is READY and can be picked.
+/// The kind of connections to endpoints. It decides when an endpoint counts as READY.
 enum class EndpointTransport : std::uint8_t {
   /// A gRPC channel: READY once the server's HTTP/2 settings have come. An endpoint that speaks
   /// another protocol (HTTP/1.1, say) is never READY.

@@ -181,7 +181,7 @@ struct Reached {
   Names silent;  // The fields without a warning.
 };
 
-// Fields below a field with a warning are not visited.
+// Does not go below a field with a warning, or below a map. Visits each message type once.
 void visit(const protobuf::Descriptor& type, Names& visited, Reached& reached) {
   absl::string_view message = type.full_name();
   if (!absl::ConsumePrefix(&message, "signalbox.envoy.")) return;
