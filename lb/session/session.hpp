@@ -60,7 +60,7 @@ struct SessionTerms {
   CookieForm form = CookieForm::kGrpc;
   /// The wall clock, for `expires` in cookies of Envoy's form. Unset: those cookies have no expiry.
   std::function<std::uint64_t()> unix_seconds = nullptr;
-  /// Receives a warning about a cookie that could not be used, on the thread of the call, at most
+  /// Receives a warning about a cookie that could not be used, on the thread that picks, at most
   /// once in kWarnInterval. Must neither block nor throw. Unset: no warnings.
   std::function<void(const std::string& text)> warn = nullptr;
 
