@@ -33,10 +33,14 @@ absl::Status failure_of(const SubchannelStateChanged& event) {
 
 }  // namespace
 
-PickFirst::PickFirst(WhenLost when_lost, Duration attempt_delay, Health health)
+PickFirst::PickFirst(WhenLost when_lost,
+                     Duration attempt_delay,
+                     Health health,
+                     std::uint64_t first_timer)
     : when_lost_(when_lost),
       health_(health),
-      attempt_delay_(std::clamp(attempt_delay, kShortestAttemptDelay, kLongestAttemptDelay)) {}
+      attempt_delay_(std::clamp(attempt_delay, kShortestAttemptDelay, kLongestAttemptDelay)),
+      timers_(first_timer) {}
 
 // --- updates and events ---
 

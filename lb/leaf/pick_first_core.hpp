@@ -64,9 +64,12 @@ class PickFirst {
   /// (ENV-17).
   enum class Health : std::uint8_t { kReported, kIgnored };
 
+  /// `first_timer`: the timers get the generations above it. An owner of many PickFirsts keeps
+  /// these ranges apart, because two PickFirsts may have timers of one address.
   explicit PickFirst(WhenLost when_lost,
                      Duration attempt_delay = kAttemptDelay,
-                     Health health = Health::kReported);
+                     Health health = Health::kReported,
+                     std::uint64_t first_timer = 0);
 
   /// Sets the addresses, in order of preference. Interleaves IPv4 and IPv6, and drops duplicates.
   /// Begins to connect with the first list. A later list does not end the state Idle.
@@ -158,7 +161,7 @@ class PickFirst {
   WhenLost when_lost_;
   Health health_;
   Duration attempt_delay_;
-  std::uint64_t timers_ = 0;  ///< Generation of the timer started last.
+  std::uint64_t timers_;  ///< Generation of the timer started last.
   std::vector<Address> addresses_;
   /// Each address's index in addresses_; empty if addresses_ has fewer than two.
   absl::flat_hash_map<Address, std::size_t> positions_;
