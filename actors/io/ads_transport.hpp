@@ -21,7 +21,8 @@
 //       control has let the message pass. `written` is not called after `closed`, and never inside
 //       open().
 //   T4  `closed` has RESOURCE_EXHAUSTED exactly when a received message was longer than the
-//       transport allows. The status's text names the limit and the remedy.
+//       transport allows. The status's text names the limit and the remedy. `closed` has OK when
+//       the server ended the stream with the status OK.
 //   T5  After each `received`, the next `received` comes only after read_next(). Meanwhile a
 //       transport over the network reads at most one message; flow control limits how much more the
 //       server can send. The transport over a file queues its messages. `closed` may come before
