@@ -49,6 +49,12 @@ void TargetBoard::applied(ConfigUpdated update, Instant now) {
   applied_at_ = now;
 }
 
+void TargetBoard::drop_config() {
+  ConfigUpdated last;  // Destroyed after the lock.
+  const std::lock_guard lock(mutex_);
+  std::swap(applied_, last);
+}
+
 void TargetBoard::published(Generation generation,
                             ConnectivityState state,
                             const absl::Status& failure,

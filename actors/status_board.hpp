@@ -190,6 +190,12 @@ class TargetBoard {
 
   TargetPieces pieces() const;
 
+  // --- for the runtime ---
+
+  /// Drops the configuration, which holds filters of the program. Call it when the target's actors
+  /// have ended.
+  void drop_config();
+
  private:
   const std::string target_;
   const std::shared_ptr<ChangeLog> changes_;

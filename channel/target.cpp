@@ -49,6 +49,7 @@ void Target::close(const absl::Status& why, actors::Reclaimer& reclaimer) {
   last->failure = why;
   last->sequence = std::numeric_limits<std::uint64_t>::max();
   reclaimer.retire(cell_->exchange(std::move(last)), [] {});
+  if (port_ != nullptr) port_->status->drop_config();
   state_.store(ConnectivityState::kTransientFailure, std::memory_order_release);
   waiting_->close();
   tell_watchers();

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "messages/ids.hpp"
 
@@ -35,6 +36,12 @@ constexpr std::chrono::duration<Rep, Period> longer_wait(
   const double grown = static_cast<double>(last.count()) * factor;
   if (grown >= static_cast<double>(longest.count())) return longest;
   return std::chrono::duration<Rep, Period>(static_cast<Rep>(grown));
+}
+
+/// A random number in [-1, 1) from 64 random bits: from the upper 53, which a double represents
+/// exactly.
+constexpr double chance_of(std::uint64_t bits) {
+  return static_cast<double>(bits >> 11U) * 0x1.0p-52 - 1.0;
 }
 
 /// Returns `wait`, made longer or shorter by up to the fraction `jitter` of `wait`. `chance` is a

@@ -205,12 +205,13 @@ inline constexpr std::array kMetrics{
               "signalbox_affinity_cookies_set_total",
               {kCluster, Label{"reason"}, kAggregate},
               "Calls that were answered with a cookie: their session is new, or has moved."},
-    MetricRow{Metric::kLoadReports,
-              MetricKind::kCounter,
-              "signalbox_load_reports_total",
-              {kCluster, Label{"result"}, kAggregate},
-              "Load reports of endpoints that came with responses (gRFC A51): taken, taken without "
-              "values that no report may have (partly), or refused whole (refused)."},
+    MetricRow{
+        Metric::kLoadReports,
+        MetricKind::kCounter,
+        "signalbox_load_reports_total",
+        {kCluster, Label{"result"}, kAggregate},
+        "Load reports of endpoints (gRFC A51) that a program read from responses, and passed to "
+        "Router::finished (taken)."},
     MetricRow{
         Metric::kStreamedLoadReports,
         MetricKind::kCounter,

@@ -199,7 +199,9 @@ class YamlConversion {
         is_limit_(max_values_ == max_values) {}
 
   absl::StatusOr<json> convert(const YAML::Node& node, int depth) {
-    if (depth > kMaxDocumentDepth) return too_deep(at_line(node.Mark()));
+    // Only lists and maps are levels, as in JSON.
+    if (depth >= kMaxDocumentDepth && (node.IsSequence() || node.IsMap()))
+      return too_deep(at_line(node.Mark()));
     if (++values_ > max_values_) {
       if (is_limit_) return too_many(max_values_);
       return absl::InvalidArgumentError(

@@ -40,9 +40,10 @@ constexpr std::array kSecretNames =
     std::to_array<absl::string_view>({"inlinebytes", "inlinestring", "tokens"});
 // Names of secret headers that kSecretEndings does not match.
 constexpr std::array kSecretHeaders = std::to_array<absl::string_view>({"cookie", "setcookie"});
-// Members that hold the name of a header or of another name-value pair.
+// Members that hold the name of a header or of another name-value pair, in the form that plain()
+// returns.
 constexpr std::array kNamesOfNames =
-    std::to_array<absl::string_view>({"name", "key", "header_name"});
+    std::to_array<absl::string_view>({"name", "key", "headername"});
 
 std::string plain(const std::string& name) {
   std::string out;
@@ -61,19 +62,21 @@ bool is_secret(const std::string& name) {
 // Whether the object describes a secret header by its name: {"name": "authorization",
 // "exact_match": "Bearer …"}.
 bool names_secret_header(const Json& object) {
-  return absl::c_any_of(kNamesOfNames, [&](absl::string_view of_name) {
-    const auto name = object.find(std::string(of_name));
-    if (name == object.end() || !name->is_string()) return false;
-    const auto text = name->get<std::string>();
+  return absl::c_any_of(object.items(), [](const auto& member) {
+    const Json& name = member.value();
+    if (!name.is_string() || !absl::c_linear_search(kNamesOfNames, plain(member.key())))
+      return false;
+    const auto text = name.template get<std::string>();
     return is_secret(text) || absl::c_linear_search(kSecretHeaders, plain(text));
   });
 }
 
 // Whether a member of a header's object holds the header's value: a match pattern, a rewrite or the
-// value itself.
+// value itself. A member `match` alone is that of a route with a name, and shown.
 bool tells_header(const std::string& member) {
-  return absl::EndsWith(member, "_match") || member == "regex_rewrite" || member == "value" ||
-         member == "raw_value";
+  const std::string spelled = plain(member);
+  return (absl::EndsWith(spelled, "match") && spelled != "match") || spelled == "regexrewrite" ||
+         spelled == "value" || spelled == "rawvalue";
 }
 
 // Replaces a secret. Booleans, null, and empty lists and objects are kept, because they show only

@@ -23,6 +23,7 @@
 //   T4  `closed` has RESOURCE_EXHAUSTED when a received message was longer than the transport
 //       allows. The status's text names the limit and the remedy. A server's own RESOURCE_EXHAUSTED
 //       becomes UNAVAILABLE, unless its text is gRPC's text for a message that is too long.
+//       `closed` has OK when the server ended the stream with the status OK.
 //   T5  After each `received`, the next `received` comes only after read_next(). Meanwhile a
 //       transport over the network reads at most one message; flow control limits how much more the
 //       server can send. The transport over a file queues its messages. `closed` may come before

@@ -85,7 +85,7 @@ absl::Status status_of(const grpc::Status& status,
                        absl::string_view verdict) {
   if (absl::StrContains(status.error_message(), kNotConnected))
     return absl::UnavailableError(with_question(status.error_message(), security, verdict));
-  if (status.ok()) return absl::UnavailableError("the server closed the stream");
+  if (status.ok()) return absl::OkStatus();
   if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED)
     return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
   if (absl::StrContains(status.error_message(), "Received message larger than max")) {

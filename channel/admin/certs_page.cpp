@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -121,11 +121,15 @@ Json details(const CertificateFile& file, WallTime now) {
 
 std::vector<CertificateUse> certificate_files(const xds::Bootstrap& bootstrap) {
   std::vector<CertificateUse> uses;
-  std::set<std::string> known;
+  // Two authorities may name one server with different certificate files.
+  std::vector<std::pair<std::string, xds::CertificateFiles>> known;
   const auto add_server = [&](const xds::ServerConfig& server) {
     const auto* tls = std::get_if<xds::TlsCredentials>(&server.channel_creds);
-    const std::string name = "xDS server " + server.server_uri;
-    if (tls != nullptr && known.insert(name).second) uses.push_back(use(name, tls->files));
+    if (tls == nullptr) return;
+    std::pair one("xDS server " + server.server_uri, tls->files);
+    if (std::ranges::find(known, one) != known.end()) return;
+    uses.push_back(use(one.first, one.second));
+    known.push_back(std::move(one));
   };
   for (const xds::ServerConfig& server : bootstrap.servers)
     add_server(server);

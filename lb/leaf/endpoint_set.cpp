@@ -212,7 +212,8 @@ void EndpointSet::connect(Entry& entry, LbEffects& effects) {
   entry.first.emplace(connects_ == Connects::kAtOnce ? PickFirst::WhenLost::kReconnect
                                                      : PickFirst::WhenLost::kGoIdle,
                       attempt_delay_,
-                      in_panic ? PickFirst::Health::kIgnored : PickFirst::Health::kReported);
+                      in_panic ? PickFirst::Health::kIgnored : PickFirst::Health::kReported,
+                      entry.number << 32U);  // Each endpoint starts fewer than 2^32 timers.
   drive(entry, effects, [&](LbEffects& wants) {
     entry.first->update(entry.endpoint->addresses, wants);
   });

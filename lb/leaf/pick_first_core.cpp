@@ -18,14 +18,6 @@ namespace {
 
 const char kTimer[] = "attempt/";
 
-// The status when every address has failed. With a single address it is `last_error` unchanged:
-// the address's own error, unless an address that a new list has left out failed later.
-absl::Status all_failed(std::size_t addresses, const absl::Status& last_error) {
-  if (addresses == 1) return last_error;
-  return absl::UnavailableError(absl::StrCat(
-      "failed to connect to all ", addresses, " addresses; last error: ", last_error.message()));
-}
-
 // A failure with the address in its text, once: the connector's text may have the address already.
 absl::Status failure_at(const Address& address, absl::string_view why) {
   const std::string spaced = absl::StrCat(" ", why);
@@ -41,10 +33,14 @@ absl::Status failure_of(const SubchannelStateChanged& event) {
 
 }  // namespace
 
-PickFirst::PickFirst(WhenLost when_lost, Duration attempt_delay, Health health)
+PickFirst::PickFirst(WhenLost when_lost,
+                     Duration attempt_delay,
+                     Health health,
+                     std::uint64_t first_timer)
     : when_lost_(when_lost),
       health_(health),
-      attempt_delay_(std::clamp(attempt_delay, kShortestAttemptDelay, kLongestAttemptDelay)) {}
+      attempt_delay_(std::clamp(attempt_delay, kShortestAttemptDelay, kLongestAttemptDelay)),
+      timers_(first_timer) {}
 
 // --- updates and events ---
 
@@ -62,7 +58,6 @@ void PickFirst::update(std::vector<Address> addresses, LbEffects& effects) {
   Connecting next;
   if (const auto* connecting = std::get_if<Connecting>(&state_)) {
     next.reported = connecting->reported;
-    next.last_error = connecting->last_error;
   }
   connect(before, std::move(next), effects);
 }
@@ -113,8 +108,9 @@ void PickFirst::connect(const std::vector<Known>& held, Connecting next, LbEffec
     const auto at = position_of(known.address);
     if (!at.has_value()) continue;
     is_held[*at] = true;
-    next.attempts[*at] = {known.state, known.begun, false};
+    next.attempts[*at] = {known.state, known.begun, false, known.error};
     if (known.timed) next.timed = at;
+    if (known.failed_last) next.last_failed = at;
   }
   for (std::size_t at = 0; at < addresses_.size(); ++at) {
     if (!is_held[at]) effects.push_back(AcquireSubchannel{addresses_[at]});
@@ -138,7 +134,10 @@ void PickFirst::heard(Connecting& connecting,
   Attempt& attempt = connecting.attempts[*at];
   const bool failed = event.state == ConnectivityState::kTransientFailure;
   const bool is_idle = event.state == ConnectivityState::kIdle;
-  if (failed) connecting.last_error = failure_of(event);
+  if (failed) {
+    attempt.error = failure_of(event);
+    connecting.last_failed = at;
+  }
   const bool first_report = !attempt.state.has_value();
   attempt.state = event.state;
   if (first_report) {
@@ -151,7 +150,7 @@ void PickFirst::heard(Connecting& connecting,
     return;
   }
   // If it is not the address's turn yet, or the address has failed in this pass, the report only
-  // changes `state` and `last_error`.
+  // changes `state`, `error` and `last_failed`.
   if (*at >= connecting.turns || attempt.failed) return;
   if (is_idle) effects.push_back(Connect{event.address});  // The attempt ended without an error.
   if (!failed) return;
@@ -212,9 +211,19 @@ void PickFirst::end_pass(Connecting& connecting, LbEffects& effects) {
 // has failed, and again after each further N failures, N being the number of addresses.
 void PickFirst::report_failure(Connecting& connecting, LbEffects& effects) {
   connecting.failures = 0;
-  connecting.reported = addresses_.empty() ? absl::UnavailableError("address list is empty")
-                                           : all_failed(addresses_.size(), connecting.last_error);
+  connecting.reported = failure_of_all(connecting);
   effects.push_back(RequestReresolution{});
+}
+
+// The status when every address has failed. With a single address it is the address's own error.
+// If a new list has left out the address that failed last, another address's error is shown.
+absl::Status PickFirst::failure_of_all(const Connecting& connecting) const {
+  if (addresses_.empty()) return absl::UnavailableError("address list is empty");
+  const std::size_t shown = connecting.last_failed.value_or(addresses_.size() - 1);
+  const absl::Status& error = connecting.attempts[shown].error;
+  if (addresses_.size() == 1) return error;
+  return absl::UnavailableError(absl::StrCat(
+      "failed to connect to all ", addresses_.size(), " addresses; last error: ", error.message()));
 }
 
 void PickFirst::select(const SubchannelStateChanged& event, LbEffects& effects) {
@@ -235,9 +244,10 @@ void PickFirst::heard(Selected& selected, const SubchannelStateChanged& event, L
   }
   effects.push_back(RequestReresolution{});
   if (when_lost_ == WhenLost::kReconnect) {
-    Connecting next;
-    next.last_error = failure_of(event);
-    return connect({Known{event.address, event.state}}, std::move(next), effects);
+    Known lost{event.address, event.state};
+    lost.error = failure_of(event);
+    lost.failed_last = true;
+    return connect({lost}, {}, effects);
   }
   effects.push_back(ReleaseSubchannel{event.address});
   state_ = Idle{};
@@ -272,7 +282,12 @@ std::vector<PickFirst::Known> PickFirst::held() const {
   } else if (const auto* connecting = std::get_if<Connecting>(&state_)) {
     for (std::size_t at = 0; at < addresses_.size(); ++at) {
       const Attempt& attempt = connecting->attempts[at];
-      held.push_back(Known{addresses_[at], attempt.state, attempt.begun, connecting->timed == at});
+      held.push_back(Known{addresses_[at],
+                           attempt.state,
+                           attempt.begun,
+                           connecting->timed == at,
+                           attempt.error,
+                           connecting->last_failed == at});
     }
   }
   return held;

@@ -64,9 +64,12 @@ class PickFirst {
   /// (ENV-17).
   enum class Health : std::uint8_t { kReported, kIgnored };
 
+  /// `first_timer`: the timers get the generations above it. An owner of many PickFirsts keeps
+  /// these ranges apart, because two PickFirsts may have timers of one address.
   explicit PickFirst(WhenLost when_lost,
                      Duration attempt_delay = kAttemptDelay,
-                     Health health = Health::kReported);
+                     Health health = Health::kReported,
+                     std::uint64_t first_timer = 0);
 
   /// Sets the addresses, in order of preference. Interleaves IPv4 and IPv6, and drops duplicates.
   /// Begins to connect with the first list. A later list does not end the state Idle.
@@ -109,6 +112,7 @@ class PickFirst {
     /// The address has had its turn, in this pass or an earlier one, and was not in back-off then.
     bool begun = false;
     bool failed = false;  ///< The address failed after its turn, or was in back-off at its turn.
+    absl::Status error;   ///< The newest failure; OK: none is known.
   };
 
   struct Connecting {
@@ -119,7 +123,7 @@ class PickFirst {
     std::size_t awaited = 0;
     std::optional<std::size_t> timed;  ///< The address that the running delay belongs to.
     std::size_t failures = 0;          ///< Failures since TRANSIENT_FAILURE was last reported.
-    absl::Status last_error;
+    std::optional<std::size_t> last_failed;  ///< The address that failed last, of this list.
     /// The status of the TRANSIENT_FAILURE that is reported now (I1); OK: none is.
     absl::Status reported;
   };
@@ -136,6 +140,8 @@ class PickFirst {
     std::optional<ConnectivityState> state;
     bool begun = false;
     bool timed = false;
+    absl::Status error = absl::OkStatus();
+    bool failed_last = false;
   };
 
   void heard(Connecting& connecting, const SubchannelStateChanged& event, LbEffects& effects);
@@ -145,6 +151,7 @@ class PickFirst {
   void give_time(Connecting& connecting, std::size_t at, LbEffects& effects);
   void end_pass(Connecting& connecting, LbEffects& effects);
   void report_failure(Connecting& connecting, LbEffects& effects);
+  absl::Status failure_of_all(const Connecting& connecting) const;
   void select(const SubchannelStateChanged& event, LbEffects& effects);
   absl::Status health_of(const SubchannelStateChanged& event) const;
   void set_addresses(std::vector<Address> addresses);
@@ -154,7 +161,7 @@ class PickFirst {
   WhenLost when_lost_;
   Health health_;
   Duration attempt_delay_;
-  std::uint64_t timers_ = 0;  ///< Generation of the timer started last.
+  std::uint64_t timers_;  ///< Generation of the timer started last.
   std::vector<Address> addresses_;
   /// Each address's index in addresses_; empty if addresses_ has fewer than two.
   absl::flat_hash_map<Address, std::size_t> positions_;

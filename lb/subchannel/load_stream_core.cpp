@@ -104,9 +104,7 @@ Duration LoadStreamCore::next_backoff(bool had_report) {
   if (had_report) backoff_ = Duration::zero();
   const auto& [initial, multiplier, jitter, max] = options_.backoff;
   backoff_ = std::max(longer_wait(backoff_, multiplier, max), initial);
-  // A random number in [-1, 1), as in subchannel_core.
-  const std::uint64_t bits = draw(options_.seed, Salt::kEndpoint, number_) >> 11U;
-  return jittered(backoff_, jitter, static_cast<double>(bits) * 0x1.0p-52 - 1.0);
+  return jittered(backoff_, jitter, chance_of(draw(options_.seed, Salt::kEndpoint, number_)));
 }
 
 }  // namespace signalbox::lb

@@ -81,10 +81,7 @@ Duration SubchannelCore::next_backoff(bool may_hurry) {
   const double factor = hurries ? options_.lost_multiplier : usual.multiplier;
   const Ticks longest = usual.max;
   backoff_ = std::max(longer_wait(backoff_, factor, longest), std::min(Ticks(first), longest));
-  // A random number in [-1, 1): from the upper 53 bits of the draw, which a double represents
-  // exactly.
-  const std::uint64_t bits = draw(options_.seed, Salt::kEndpoint, attempt_) >> 11U;
-  const double chance = static_cast<double>(bits) * 0x1.0p-52 - 1.0;
+  const double chance = chance_of(draw(options_.seed, Salt::kEndpoint, attempt_));
   return std::chrono::duration_cast<Duration>(jittered(backoff_, usual.jitter, chance));
 }
 

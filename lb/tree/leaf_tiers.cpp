@@ -102,6 +102,21 @@ bool has_endpoints(const Priority& priority, Tier::Hosts hosts) {
 
 constexpr Tier::Hosts kHosts[] = {Tier::Hosts::kHealthy, Tier::Hosts::kDegraded, Tier::Hosts::kAll};
 
+// `count` of `all` endpoints, as a number of `whole` endpoints, rounded down.
+std::uint64_t scaled(std::uint64_t count, std::uint64_t all, std::uint64_t whole) {
+  if (all == 0 || all == whole) return count;
+  const double product = static_cast<double>(count) * static_cast<double>(whole);
+  return static_cast<std::uint64_t>(product / static_cast<double>(all));
+}
+
+// The fit endpoints of a tier that has `whole` endpoints in EDS. A child that uses only some of
+// them (random_subsetting) stands for all of them (L3).
+HostTally fit_in(const Child& child, const HostTally& whole) {
+  const PriorityHosts counted = hosts_of(child);
+  return {scaled(counted.healthy.hosts, counted.total.hosts, whole.hosts),
+          scaled(counted.healthy.weight, counted.total.weight, whole.weight)};
+}
+
 /// A tier (one part of a priority's endpoints, such as the degraded ones), and its child's name.
 struct Slot {
   Tier tier;
@@ -318,8 +333,8 @@ class LeafTiers final : public Policy {
       const Child* child = children_.find(slot.child);
       if (child == nullptr || slot.tier.hosts == Tier::Hosts::kAll) continue;
       PriorityHosts& at = report->priorities[slot.tier.priority];
-      (slot.tier.hosts == Tier::Hosts::kHealthy ? at.healthy : at.degraded) =
-          hosts_of(*child).healthy;
+      HostTally& part = slot.tier.hosts == Tier::Hosts::kHealthy ? at.healthy : at.degraded;
+      part = fit_in(*child, part);
     }
     return report;
   }

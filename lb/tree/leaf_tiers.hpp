@@ -20,8 +20,10 @@
 //   L2  Children are named after their priority (PriorityNames), not after its number. So the hosts
 //       of a priority that moves keep their connections.
 //   L3  The HostReport has a row for each priority. The child of a running tier, kAll excepted,
-//       supplies the number of the tier's fit endpoints. EDS supplies the number of any other tier,
-//       so an endpoint without an attempt to connect counts as fit (ENV-25).
+//       supplies the number of the tier's fit endpoints. If the child counts only a subset of the
+//       tier's endpoints (random_subsetting), the fit share of the subset is taken for the share of
+//       the tier. EDS supplies the number of any other tier, so an endpoint without an attempt to
+//       connect counts as fit (ENV-25).
 //   L4  Until all children have answered a configuration, or one failover_timeout is over, the
 //       HostReport and the list of tiers stay as they were. The picker of a tier is always the
 //       newest.

@@ -37,6 +37,7 @@ class AdsPeer {
     std::function<void(grpc::ServerBuilder&)> more = [](grpc::ServerBuilder&) {};
     /// Gets each message, on a gRPC thread.
     std::function<void(std::string bytes)> hear = [](const std::string&) {};
+    bool ends_after_answer = false;  ///< Ends each stream with the status OK after one answer.
   };
 
   explicit AdsPeer(const Options& options) : service_(options) {
@@ -61,7 +62,9 @@ class AdsPeer {
   class Stream final : public grpc::ServerGenericBidiReactor {
    public:
     explicit Stream(const Options& options)
-        : hear_(options.hear), answer_(actors::to_buffer(options.answer)) {
+        : hear_(options.hear),
+          answer_(actors::to_buffer(options.answer)),
+          ends_after_answer_(options.ends_after_answer) {
       StartRead(&incoming_);
     }
 
@@ -71,7 +74,10 @@ class AdsPeer {
       StartWrite(&answer_);
     }
 
-    void OnWriteDone(bool /*ok*/) override { StartRead(&incoming_); }
+    void OnWriteDone(bool /*ok*/) override {
+      if (ends_after_answer_) return Finish(grpc::Status::OK);
+      StartRead(&incoming_);
+    }
 
     void OnDone() override { delete this; }
 
@@ -79,6 +85,7 @@ class AdsPeer {
     const std::function<void(std::string bytes)> hear_;
     grpc::ByteBuffer incoming_;
     grpc::ByteBuffer answer_;
+    const bool ends_after_answer_;
   };
 
   class Service final : public grpc::CallbackGenericService {
@@ -135,11 +142,11 @@ class AdsEnd {
 
   void read_next() { stream_->read_next(); }
 
-  /// Waits for the end of the stream, and returns its status; OK if the stream does not end in
+  /// Waits for the end of the stream, and returns its status; UNKNOWN if the stream does not end in
   /// time.
   absl::Status closed() {
     news_->wait([&] { return news_->closed.has_value(); });
-    return news_->closed.value_or(absl::OkStatus());
+    return news_->closed.value_or(absl::UnknownError("the stream goes on"));
   }
 
  private:

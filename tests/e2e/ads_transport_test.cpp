@@ -56,6 +56,16 @@ TEST_CASE("ads transport: a message beyond the limit ends the stream, and the te
   CHECK(AdsEnd(*actors::make_grpc_ads_transport(options)).is_answered());
 }
 
+TEST_CASE("ads transport: a stream that the server ends with the status OK is closed with OK",
+          "[e2e][ads][A78]") {
+  const AdsPeer peer({.ends_after_answer = true});
+  const auto transport = actors::make_grpc_ads_transport(plaintext_to(peer.address()));
+  AdsEnd end(*transport);
+  CHECK(end.is_answered());
+  end.read_next();
+  CHECK(end.closed() == absl::OkStatus());
+}
+
 TEST_CASE("ads transport: a message comes when it is asked for, however many were sent",
           "[e2e][ads][B7]") {
   std::atomic<std::size_t> heard = 0;

@@ -4,8 +4,12 @@
 // real backends. The example of docs/custom_filter.md is one of them.
 #include <atomic>
 #include <fstream>
+#include <memory>
+#include <mutex>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -188,6 +192,25 @@ TEST_CASE("custom filter: who has not registered it refuses the listener", "[e2e
   CHECK_THAT(
       answer.status.error_message(),
       Catch::Contains("must be a known filter or is_optional, found \"com.example.Canary\""));
+}
+
+TEST_CASE("custom filter: none is left when the runtime has ended", "[e2e][custom][A39]") {
+  std::mutex mutex;  // A thread of the runtime parses.
+  std::vector<std::weak_ptr<const CallFilter>> made;
+  CustomHttpFilter filter = canary_filter();
+  filter.parse = [&, parse = filter.parse](const RawFilterConfig& config) {
+    auto parsed = parse(config);
+    const std::lock_guard lock(mutex);
+    if (parsed.ok()) made.emplace_back(*parsed);
+    return parsed;
+  };
+  CanaryWorld world(both_clusters_yaml(), std::move(filter));
+  CHECK(world.call_as("yes").cluster == "canary");
+  world.runtime = nullptr;
+  CHECK_FALSE(made.empty());
+  for (const auto& one : made)
+    CHECK(one.expired());
+  CHECK(call(world.channel).status.error_code() == grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_CASE("custom filter: one that cannot be registered is an error of start", "[e2e][custom]") {

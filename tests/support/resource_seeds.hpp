@@ -6,8 +6,8 @@
 //   kResourceSeeds ─▶ text proto ─▶ bytes ─▶ parse_resource with all_parse_options(): valid
 //
 // Type URLs in Anys have Envoy's package names ("envoy.…"), not those of signalbox's own copies of
-// the messages. Together the seeds have many of the extensions that the parser reads, but not all:
-// most LB policies are missing.
+// the messages. Together the seeds have every LB policy, and most of the other extensions that the
+// parser reads.
 
 #pragma once
 
@@ -73,6 +73,12 @@ inline constexpr ResourceSeed kResourceSeeds[] = {
            hash_policy { filter_state { key: "io.grpc.channel_id" } terminal: true }
            retry_policy { retry_on: "internal" num_retries { value: 2 }
                           retry_back_off { base_interval { nanos: 1000000 } } } } } })"},
+    {"routes with retries elsewhere",
+     ResourceType::kRouteConfig,
+     R"(name: "r" virtual_hosts { domains: "d"
+         routes { match { prefix: "" } route { cluster: "c" retry_policy { retry_on: "unavailable"
+           retry_host_predicate { name: "envoy.retry_host_predicates.previous_hosts" typed_config {
+             [type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate] {} } } } } } })"},
     {"cluster of EDS",
      ResourceType::kCluster,
      R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } service_name: "e" })"},
@@ -130,6 +136,55 @@ inline constexpr ResourceSeed kResourceSeeds[] = {
         policies { typed_extension_config { typed_config {
           [type.googleapis.com/envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash] {
             minimum_ring_size { value: 1 } maximum_ring_size { value: 2 } } } } } })"},
+    {"cluster with a table",
+     ResourceType::kCluster,
+     R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy {
+        policies { typed_extension_config { typed_config {
+          [type.googleapis.com/envoy.extensions.load_balancing_policies.maglev.v3.Maglev] {
+            table_size { value: 7 } } } } } })"},
+    {"cluster with draws",
+     ResourceType::kCluster,
+     R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy {
+        policies { typed_extension_config { typed_config {
+          [type.googleapis.com/envoy.extensions.load_balancing_policies.random.v3.Random] {} } } } })"},
+    {"cluster with a first address",
+     ResourceType::kCluster,
+     R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy {
+        policies { typed_extension_config { typed_config {
+          [type.googleapis.com/envoy.extensions.load_balancing_policies.pick_first.v3.PickFirst] {
+            shuffle_address_list: true } } } } })"},
+    {"cluster with slow start",
+     ResourceType::kCluster,
+     R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy {
+        policies { typed_extension_config { typed_config {
+          [type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin] {
+            slow_start_config { slow_start_window { seconds: 5 } aggression { default_value: 2 }
+              min_weight_percent { value: 10 } } } } } } })"},
+    {"cluster with reported load",
+     ResourceType::kCluster,
+     R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy {
+        policies { typed_extension_config { typed_config {
+          [type.googleapis.com/envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin] {
+            enable_oob_load_report { value: true } oob_reporting_period { seconds: 1 }
+            blackout_period { seconds: 2 } weight_expiration_period { seconds: 3 }
+            weight_update_period { seconds: 4 } error_utilization_penalty { value: 0.5 }
+            metric_names_for_computing_utilization: "named_metrics.m" } } } } })"},
+    {"cluster with a subset",
+     ResourceType::kCluster,
+     R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy {
+        policies { typed_extension_config { typed_config {
+          [type.googleapis.com/envoy.extensions.load_balancing_policies.random_subsetting.v3.RandomSubsetting] {
+            subset_size { value: 3 } child_policy { policies { typed_extension_config { typed_config {
+              [type.googleapis.com/envoy.extensions.load_balancing_policies.random.v3.Random] {} } } } } } } } } })"},
+    {"cluster with a ring from a Struct",
+     ResourceType::kCluster,
+     R"(name: "c" type: EDS eds_cluster_config { eds_config { ads {} } } load_balancing_policy {
+        policies { typed_extension_config { typed_config {
+          [type.googleapis.com/xds.type.v3.TypedStruct] {
+            type_url: "type.googleapis.com/ring_hash_experimental" value {
+              fields { key: "minRingSize" value { number_value: 3 } }
+              fields { key: "maxRingSize" value { number_value: 4 } }
+              fields { key: "requestHashHeader" value { string_value: "h" } } } } } } } })"},
     {"endpoints",
      ResourceType::kEndpoints,
      R"(cluster_name: "e" endpoints { locality {} load_balancing_weight { value: 1 }

@@ -226,9 +226,9 @@ void add_validity(LoadValidity& to, const LoadValidity& from, const std::string&
 }
 
 void add_side(LoadSide& to, const LoadSide& from, std::size_t shift, const std::string& name) {
-  const auto sent = static_cast<double>(from.validity.sent);
-  to.cpu_per_call_ns += sent * from.cpu_per_call_ns;  // Divided by all sent calls later.
-  to.engine_cpu_per_call_ns += sent * from.engine_cpu_per_call_ns;
+  const auto ended = static_cast<double>(from.ok + from.failed);
+  to.cpu_per_call_ns += ended * from.cpu_per_call_ns;  // Divided by all ended calls later.
+  to.engine_cpu_per_call_ns += ended * from.engine_cpu_per_call_ns;
   add_validity(to.validity, from.validity, name);
   to.ok += from.ok;
   to.failed += from.failed;
@@ -273,9 +273,9 @@ LoadSide merged_side(const Reports& reports,
                   fault->at_ns + ns_of(shifts[i]) - merged.faults[j].at_ns);
     }
   }
-  const auto sent = static_cast<double>(std::max<std::uint64_t>(1, side.validity.sent));
-  side.cpu_per_call_ns /= sent;
-  side.engine_cpu_per_call_ns /= sent;
+  const auto ended = static_cast<double>(std::max<std::uint64_t>(1, side.ok + side.failed));
+  side.cpu_per_call_ns /= ended;
+  side.engine_cpu_per_call_ns /= ended;
   keep_most_frequent(side.messages);
   for (LoadBin& bin : side.bins)
     finish_percentiles(bin);

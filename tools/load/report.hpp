@@ -173,8 +173,8 @@ struct LoadSide {
   std::vector<LoadEndpoint> endpoints;
   std::vector<LoadBin> bins;
   std::vector<LoadFaultFigures> faults;  ///< One for each of LoadReport::faults.
-  /// CPU time, user and system, per measured call: of the whole process, and the part that the load
-  /// engine itself used, without the channel.
+  /// CPU time, user and system, per measured call that ended (ok and failed): of the whole process,
+  /// and the part that the load engine itself used, without the channel.
   double cpu_per_call_ns = 0;
   double engine_cpu_per_call_ns = 0;
 };

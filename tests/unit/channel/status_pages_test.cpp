@@ -336,4 +336,25 @@ TEST_CASE("certs page: the subjects, until when, and what cannot be read",
   CHECK_THAT(certs_page({}, status), Contains("names no certificate files"));
 }
 
+TEST_CASE("certs page: one server with two certificates has both", "[channel][admin][certs]") {
+  const test::TemporaryFolder folder;
+  const test::Authority authority("Shop CA");
+  xds::ServerConfig server;
+  server.server_uri = "plane:18000";
+  server.channel_creds = xds::TlsCredentials{
+      {.certificate_file = folder.write("one.pem", authority.issue("one", "").certificate)}};
+  xds::Bootstrap bootstrap;
+  bootstrap.servers = {server};
+  server.channel_creds = xds::TlsCredentials{
+      {.certificate_file = folder.write("two.pem", authority.issue("two", "").certificate)}};
+  bootstrap.authorities["shop"].servers = {server};
+  bootstrap.authorities["same"].servers = {server};
+  const auto uses = certificate_files(bootstrap);
+  REQUIRE(uses.size() == 2);
+  for (const CertificateUse& use : uses)
+    CHECK(use.use == "xDS server plane:18000");
+  CHECK(uses[0].chain.path == folder.path("one.pem"));
+  CHECK(uses[1].chain.path == folder.path("two.pem"));
+}
+
 }  // namespace signalbox::channel

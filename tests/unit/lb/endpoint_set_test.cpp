@@ -190,6 +190,39 @@ TEST_CASE("endpoint_set: connects when asked, by the first of an endpoint's addr
   CHECK(effects.empty());
 }
 
+TEST_CASE("endpoint_set: a timer is that of one endpoint, also if endpoints share the address",
+          "[lb][endpoint_set][A61]") {
+  EndpointSet set(Connects::kAtOnce);
+  const auto report = [&](const char* address, ConnectivityState state) {
+    SubchannelStateChanged event;
+    event.address = Address(address);
+    event.state = state;
+    LbEffects effects;
+    set.observe(event, effects);
+    return effects;
+  };
+  const auto timer_in = [](const LbEffects& effects) {
+    REQUIRE(count_of<StartTimer>(effects) == 1);
+    return std::get<StartTimer>(effects.back()).timer;
+  };
+  LbEffects effects;
+  set.update(slice({locality_of({"a,b"})}), effects);
+  report("a", ConnectivityState::kIdle);
+  const TimerId first = timer_in(report("b", ConnectivityState::kIdle));
+  report("a", ConnectivityState::kConnecting);
+  set.update(slice({locality_of({"a,b", "a,c"})}), effects);
+  const TimerId second = timer_in(report("c", ConnectivityState::kIdle));
+
+  effects.clear();
+  set.fire(first, effects);
+  REQUIRE(count_of<Connect>(effects) == 1);
+  CHECK(std::get<Connect>(effects.front()).address == Address("b"));
+  effects.clear();
+  set.fire(second, effects);
+  REQUIRE(count_of<Connect>(effects) == 1);
+  CHECK(std::get<Connect>(effects.front()).address == Address("c"));
+}
+
 TEST_CASE("endpoint_set: 10,000 endpoints that share an address leave it one by one",
           "[lb][endpoint_set][scale]") {
   constexpr std::size_t kMany = 10'000;

@@ -195,6 +195,25 @@ TEST_CASE("leaf_tiers: the report is what children say, by priority, and EDS of 
   CHECK(fixture.report() == "0+0/5 1+0/1");
 }
 
+TEST_CASE("leaf_tiers: a child that uses a subset of the endpoints stands for all of them",
+          "[lb][leaf_tiers][ENV-7][A68]") {
+  Fixture fixture;
+  fixture.tiers = {{0, kHealthyHosts}, {0, kDegradedHosts}};
+  fixture.update({"x:a,b,c,d,e,f,g?,h?,i-"});
+  fixture.policy.applied("p0");
+  fixture.policy.applied("p0-degraded");
+  fixture.say("p0", kReady, fit(2, 2));  // random_subsetting counts its subset.
+  CHECK(fixture.report() == "6+2/9");
+  fixture.say("p0", kReady, fit(1, 2));
+  CHECK(fixture.report() == "3+2/9");
+  fixture.say("p0-degraded", kReady, fit(0, 1));
+  CHECK(fixture.report() == "3+0/9");
+  fixture.say("p0", kFailure, fit(0, 2));
+  CHECK(fixture.report() == "0+0/9");
+  fixture.say("p0", kReady, fit(3, 4));  // Rounded down, as health is (ENV-7).
+  CHECK(fixture.report() == "4+0/9");
+}
+
 TEST_CASE("leaf_tiers: what EDS says of scores goes up", "[lb][leaf_tiers][ENV-7][ENV-9]") {
   Fixture fixture;
   fixture.extras.overprovisioning_percent = 120;

@@ -35,6 +35,38 @@ TEST_CASE("PickFirst: an attempt that ends without a word is begun again", "[lb]
   });
 }
 
+// --- errors -----------------------------------------------------------------------
+
+TEST_CASE("PickFirst: the error is that of an address of the list", "[lb][pick_first][A62]") {
+  Story story{PickFirst(WhenLost::kGoIdle)};
+  check(story,
+        {
+            "update a b -> acquire a, acquire b",
+            "idle a -> ",
+            "idle b -> connect a, timer attempt/a 0.25s",
+            "failed a -> connect b",
+            "failed b -> re-resolve, TRANSIENT_FAILURE",
+        });
+  CHECK(story.first().status().message() ==
+        "failed to connect to all 2 addresses; last error: b: refused");
+  SECTION("also if the address that failed last is left out") {
+    check(story, {"update a -> release b, re-resolve"});
+    CHECK(story.first().status().message() == "a: refused");
+  }
+  SECTION("of the newest that is left") {
+    check(story, {"update a b c -> acquire c", "failed c -> re-resolve"});
+    check(story, {"update c a -> release b, re-resolve"});
+    CHECK(story.first().status().message() ==
+          "failed to connect to all 2 addresses; last error: c: refused");
+  }
+  SECTION("of the list's last one if the newest is left out") {
+    check(story, {"update a b c -> acquire c", "failed c -> re-resolve"});
+    check(story, {"update a b -> release c, re-resolve"});
+    CHECK(story.first().status().message() ==
+          "failed to connect to all 2 addresses; last error: b: refused");
+  }
+}
+
 // --- idle -----------------------------------------------------------------------
 
 TEST_CASE("PickFirst: when its connection is lost it is IDLE until it is woken",

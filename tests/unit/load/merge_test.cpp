@@ -107,6 +107,28 @@ TEST_CASE("load merge: one measurement that is not valid spoils the sum", "[load
   CHECK(merged->sides[0].validity.is_valid);
 }
 
+TEST_CASE("load merge: CPU time per call is that of all runs, by the calls that ended",
+          "[load][merge]") {
+  auto reports = four();
+  reports.resize(2);
+  LoadSide& one = reports[0].report.sides[0];
+  LoadSide& other = reports[1].report.sides[0];
+  one.ok = 290;
+  one.failed = 10;
+  one.cpu_per_call_ns = 10'000;
+  one.engine_cpu_per_call_ns = 1'000;
+  other.ok = 100;
+  other.failed = 0;
+  other.unanswered = 200;
+  other.validity.sent = one.validity.sent = 300;
+  other.cpu_per_call_ns = 30'000;
+  other.engine_cpu_per_call_ns = 3'000;
+  const auto merged = merge_load_reports(reports);
+  REQUIRE(merged.ok());
+  CHECK(merged->sides[0].cpu_per_call_ns == Approx(15'000));
+  CHECK(merged->sides[0].engine_cpu_per_call_ns == Approx(1'500));
+}
+
 TEST_CASE("load merge: messages of streams are added up", "[load][merge]") {
   auto reports = four();
   for (NamedReport& named : reports) {

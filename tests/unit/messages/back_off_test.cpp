@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "messages/back_off.hpp"
 
+#include <cstdint>
+
 #include <catch2/catch.hpp>
 
 #include "messages/ids.hpp"
@@ -37,6 +39,13 @@ TEST_CASE("back_off: jitter is a share of the wait, to both sides", "[messages][
   CHECK(jittered(Duration(10s), 0.2, 0) == 10s);
   CHECK(jittered(Duration(10s), 0.2, 1) == 12s);
   CHECK(jittered(Duration(10s), 0, 1) == 10s);
+}
+
+TEST_CASE("back_off: a chance is a number from -1 to 1, without 1", "[messages][back_off]") {
+  CHECK(chance_of(0) == -1);
+  CHECK(chance_of(std::uint64_t{1} << 63U) == 0);
+  CHECK(chance_of(~std::uint64_t{0}) < 1);
+  CHECK(chance_of(~std::uint64_t{0}) > 0.999);
 }
 
 TEST_CASE("back_off: durations with fractions keep them", "[messages][back_off]") {

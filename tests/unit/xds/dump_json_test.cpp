@@ -249,6 +249,16 @@ TEST_CASE("redaction: by name, in any spelling", "[xds][dump]") {
       {R"({"cookie": {"name": "session"}, "token_bucket": {"max_tokens": 1}})",
        R"({"cookie": {"name": "session"}, "token_bucket": {"max_tokens": 1}})"},
       {R"({"name": "path", "exact_match": "x"})", R"({"name": "path", "exact_match": "x"})"},
+      // The fields of an extension's Struct may have JSON's own spelling.
+      {R"({"headerName": "authorization", "regexRewrite": {"substitution": "x"}})",
+       R"({"headerName": "authorization", "regexRewrite": "[redacted]"})"},
+      {R"({"name": "x-api-key", "exactMatch": "x", "invertMatch": true, "other": "y"})",
+       R"({"name": "x-api-key", "exactMatch": "[redacted]", "invertMatch": true, "other": "y"})"},
+      {R"({"Key": "cookie", "rawValue": "x"})", R"({"Key": "cookie", "rawValue": "[redacted]"})"},
+      {R"({"name": "new-token", "match": {"prefix": "/"}})",
+       R"({"name": "new-token", "match": {"prefix": "/"}})"},
+      {R"({"headerName": "region", "exactMatch": "eu"})",
+       R"({"headerName": "region", "exactMatch": "eu"})"},
   }));
   Json value = Json::parse(row.before);
   redact(value);

@@ -15,6 +15,7 @@
 #include "signalbox/envoy/extensions/filters/http/router/v3/router.pb.h"
 #include "signalbox/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb.h"
 #include "signalbox/envoy/extensions/upstreams/http/v3/http_protocol_options.pb.h"
+#include "xds/document.hpp"
 #include "xds/limits.hpp"
 #include "xds/type_url.hpp"
 #include "xds/utf8.hpp"
@@ -290,6 +291,22 @@ TEST_CASE("resource_file: of an unknown field it says that nobody reads it", "[x
     CHECK(absl::EndsWith(error, ": signalbox reads no such field, or it is misspelt"));
     CHECK_FALSE(absl::StrContains(error, "Cannot find"));
   }
+}
+
+TEST_CASE("document: lists and maps may be 128 deep, in JSON and in YAML alike", "[xds]") {
+  const auto lists = [](std::size_t depth, const std::string& inner) {
+    return std::string(depth, '[') + inner + std::string(depth, ']');
+  };
+  const auto fits = [](const std::string& text) {
+    const bool in_json = parse_json_document(text, 1000).ok();
+    CHECK(parse_yaml_document(text, 1000).ok() == in_json);
+    return in_json;
+  };
+  CHECK(fits(lists(kMaxDocumentDepth, "1")));
+  CHECK(fits(lists(kMaxDocumentDepth, "")));
+  CHECK_FALSE(fits(lists(kMaxDocumentDepth + 1, "1")));
+  CHECK_FALSE(fits(lists(kMaxDocumentDepth + 1, "")));
+  CHECK_FALSE(fits(lists(kMaxDocumentDepth, "{}")));
 }
 
 TEST_CASE("resource_file: LB policies may be nested as deeply as they may be sent", "[xds][A52]") {
