@@ -104,6 +104,9 @@ struct PolicyContext {
   PolicyOptions options;
   /// Destroys CallTrackers when no call uses them any more (make_tracked()). May be null in tests.
   std::shared_ptr<Retirement> retirement;
+  /// The leaf cluster above the policy, for its Observations; empty for the cluster's cds, and for
+  /// policies above that.
+  ClusterName cluster = {};
 };
 
 class Policy {

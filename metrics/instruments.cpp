@@ -115,6 +115,18 @@ void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
              static_cast<double>(seen.endpoints));
 }
 
+// --- weights --------------------------------------------------------------
+
+// Every cluster with weighted_round_robin has all five series, zeros included.
+void count_weights(SeriesTable& series, const WeightsTaken& seen) {
+  const LabelValues labels{seen.cluster.str()};
+  series.add(Metric::kWrrFallbacks, labels, seen.falls_back ? 1 : 0);
+  series.add(Metric::kWrrNotYetUsable, labels, static_cast<double>(seen.not_yet_usable));
+  series.add(Metric::kWrrStale, labels, static_cast<double>(seen.stale));
+  series.add(Metric::kWrrInSlowStart, labels, static_cast<double>(seen.in_slow_start));
+  series.record(Metric::kWrrWeights, labels, seen.weights);
+}
+
 // --- durations ------------------------------------------------------------
 
 double seconds(Duration duration) {
@@ -358,6 +370,7 @@ void Instruments::observe(const Observation& observation) {
                         static_cast<double>(seen.released));
           },
           [](const TierLoad&) {},  // The shell calls hold_load() for this observation.
+          [&](const WeightsTaken& seen) { count_weights(series_, seen); },
           [](const PrioritiesSeen&) {},
           [](const PriorityMoved&) {},
           [&](const HealthProbed& seen) {

@@ -62,8 +62,9 @@ class SeriesTable {
   /// do not see the event that creates a series. Does nothing if the series exists, or if the
   /// metric has kMaxSeries / 2 series or more.
   void begin(Metric metric, LabelValues labels);
-  /// Puts the value into its bucket: seconds or bytes, as the metric's name says.
+  /// Puts each value into its bucket: seconds, bytes or weights, as the metric's name says.
   void record(Metric metric, LabelValues labels, double amount);
+  void record(Metric metric, LabelValues labels, std::span<const double> amounts);
 
   /// Counts that the metric had no room for a series (signalbox_metric_series_overflow_total).
   void count_overflow(Metric metric);
