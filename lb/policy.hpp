@@ -90,6 +90,9 @@ struct PolicyOptions {
   std::uint32_t panic_threshold = 0;
   /// For the policy tiered: an endpoint that cannot be connected to counts as unhealthy (ENV-24).
   bool unreachable_is_unhealthy = true;
+  /// The locality of this client (the bootstrap's node), for zone-aware routing and the metric of
+  /// zones. Without a zone: not known.
+  LocalityName caller = {};
   /// Memory for the data of sessions' hosts (Seats, SessionMarks), usually a PagePool. It must
   /// outlive them, and all pickers. Never null.
   std::pmr::memory_resource* session_memory = std::pmr::get_default_resource();

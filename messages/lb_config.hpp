@@ -45,7 +45,7 @@ using LbConfigPtr = std::shared_ptr<const LbConfig>;
 enum class CallSpread : std::uint8_t {
   kByLocality,  ///< By the weights of localities.
   kAlike,       ///< All endpoints alike.
-  kByWeight,    ///< By the weights of endpoints.
+  kByWeight,    ///< By the weights of localities, and of endpoints in them.
   kFirst,       ///< The first endpoint of the list takes all.
   kByLoad,      ///< By the endpoints' load reports, which a plan does not have.
   kUnknown,     ///< Only the policy knows.
@@ -192,12 +192,25 @@ struct PriorityConfig {
   friend bool operator==(const PriorityConfig&, const PriorityConfig&) = default;
 };
 
+/// Envoy's zone-aware routing: calls stay in the caller's zone as long as the zone has its share of
+/// the endpoints (lb/health/zone_split).
+struct ZoneAware {
+  std::uint32_t routing_enabled = 100;  ///< The percentage of calls that the rule is for.
+  std::uint64_t min_cluster_size = 6;   ///< With fewer fit endpoints, the rule does not hold.
+  /// In tiered mode, calls to a priority in panic fail. (In priority mode no priority panics.)
+  bool fail_traffic_on_panic = false;
+
+  friend bool operator==(const ZoneAware&, const ZoneAware&) = default;
+};
+
 /// Turns localities and their weights into a weighted_target (A52).
 struct WrrLocalityConfig {
   static constexpr absl::string_view kName = "wrr_locality";
   static constexpr CallSpread kSpread = CallSpread::kByLocality;
 
   Deep<LbConfig> child;
+  /// nullopt: localities have calls by their weights alone.
+  std::optional<ZoneAware> zone_aware = std::nullopt;
 
   friend bool operator==(const WrrLocalityConfig&, const WrrLocalityConfig&) = default;
 };
@@ -225,6 +238,8 @@ struct WeightedTargetConfig {
   };
 
   std::map<ChildName, Target> targets;
+  std::optional<ZoneAware> zone_aware = std::nullopt;  ///< See WrrLocalityConfig::zone_aware.
+  LocalityName caller = {};                            ///< This client's; read with zone_aware.
 
   friend bool operator==(const WeightedTargetConfig&, const WeightedTargetConfig&) = default;
 };
@@ -274,8 +289,6 @@ struct RingHashConfig {
 /// A48: picks the least busy of `choice_count` endpoints, which are drawn at random.
 struct LeastRequestConfig {
   static constexpr absl::string_view kName = "least_request";
-  static constexpr CallSpread kSpread = CallSpread::kAlike;
-
   std::uint32_t choice_count = 2;                      ///< 2 to 10.
   std::optional<SlowStart> slow_start = std::nullopt;  ///< nullopt: all endpoints weigh alike.
 

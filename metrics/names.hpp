@@ -32,6 +32,7 @@ enum class Metric : std::uint8_t {
   kRpcsActive,
   kRpcDuration,
   kPicks,
+  kZoneCalls,
   kPickWait,
   kRetries,
   kAffinityPicks,
@@ -186,6 +187,12 @@ inline constexpr std::array kMetrics{
               {kCluster, Label{"result"}, kAggregate},
               "Picks, by what became of them; a call that waits picks more than once. Those that "
               "came to no leaf are the aggregate's."},
+    MetricRow{Metric::kZoneCalls,
+              MetricKind::kCounter,
+              "signalbox_zone_calls_total",
+              {kCluster, Label{"zone"}, kAggregate},
+              "Picks that came to an endpoint, by the endpoint's zone: that of this client's node "
+              "(own), another (other), or not known of one of the two (unknown)."},
     MetricRow{Metric::kPickWait,
               MetricKind::kHistogram,
               "signalbox_pick_wait_seconds",

@@ -147,10 +147,14 @@ ROWS: dict[str, list[Panel]] = {
         lines("Endpoints without a weight", "Does weighted_round_robin know its endpoints' load? The share of endpoints "
               "whose load reports are missing, too new or too old.", PERCENT,
               (WITHOUT_WEIGHT + " / " + rate("signalbox_wrr_endpoint_weights_count", "@cluster", "cluster"),
-               "{{cluster}}"), top=1, width=12),
+               "{{cluster}}"), top=1),
+        lines("Calls to other zones", "Which share of the calls crosses zones, and may cost money? Needs the node's "
+              "locality in the bootstrap.", PERCENT,
+              (rate("signalbox_zone_calls_total", '@cluster,zone="other"', "cluster") + " / "
+               + rate("signalbox_zone_calls_total", '@cluster,zone!="unknown"', "cluster"), "{{cluster}}"), top=1),
         Panel("Weights of endpoints", "How unequal are the endpoints? Weights of weighted_round_robin; 0 is none.",
               (Query("sum by (le) (increase(signalbox_wrr_endpoint_weights_bucket{@cluster}[$__rate_interval]))",
-                     "{{le}}"),), COUNT, kind="heatmap", width=12),
+                     "{{le}}"),), COUNT, kind="heatmap"),
     ],
     "Sessions": [
         lines("On their host", "Which share of the calls with a cookie went to the session's host? "

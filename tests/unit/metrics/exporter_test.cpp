@@ -79,7 +79,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->pick_failures("com.example.Nearest")->add(0, 1);
   instruments->filter_failures("com.example.Tenant")->add(0, 1);
   const auto stats = instruments->call_stats("shop", cluster);
-  stats->count_pick(PickOutcome::kComplete);
+  stats->count_pick(PickOutcome::kComplete, CallZone::kOwn);
   stats->count_retry(RetryResult::kRetried);
   stats->count_affinity(AffinityResult::kHit);
   stats->count_cookie(CookieSet::kNew);

@@ -278,6 +278,22 @@ TEST_CASE("instruments: streams count by server and end, and responses by their 
   CHECK(sizes.sum == 1024 + (5 << 20U));
 }
 
+TEST_CASE("instruments: complete picks count by zone, over all targets", "[metrics][instruments]") {
+  Instruments instruments;
+  const auto shop = instruments.call_stats("shop", kOrders);
+  const auto desk = instruments.call_stats("desk", kOrders);
+  shop->count_pick(PickOutcome::kComplete, CallZone::kUnknown);
+  CHECK(series_count(instruments, Metric::kZoneCalls) == 1);
+  shop->count_pick(PickOutcome::kQueue, CallZone::kOther);
+  shop->count_pick(PickOutcome::kComplete, CallZone::kOwn);
+  desk->count_pick(PickOutcome::kComplete, CallZone::kOwn);
+  CHECK(value(instruments, Metric::kZoneCalls, {"orders", "unknown"}) == 1);
+  CHECK(value(instruments, Metric::kZoneCalls, {"orders", "own"}) == 2);
+  CHECK(value(instruments, Metric::kZoneCalls, {"orders", "other"}) == 0);
+  desk->count_pick(PickOutcome::kComplete, CallZone::kOther);
+  CHECK(value(instruments, Metric::kZoneCalls, {"orders", "other"}) == 1);
+}
+
 TEST_CASE("instruments: weights of endpoints count by cluster whenever they are taken",
           "[metrics][instruments][A78-1][A78-2][A78-3][A78-4][A100-10]") {
   Instruments instruments;
