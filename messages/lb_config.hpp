@@ -7,7 +7,8 @@
 // A policy is one struct and one row of the variant. The struct has the policy's name, and says
 // when two configurations are equal in meaning: member by member, children included (Deep). The
 // struct of a policy of endpoints also has the rule by which plans spread calls (kSpread); the
-// rules of pick_first and random_subsetting depend on their settings, and are in lb/health/spread.
+// rules of pick_first, least_request and random_subsetting depend on their settings, and are in
+// lb/health/spread.
 //
 // A configuration contains the configurations of its children. The endpoints are not part of it:
 // they come in the same ConfigUpdated, and each child gets only the endpoints that it may use, its
@@ -43,12 +44,13 @@ using LbConfigPtr = std::shared_ptr<const LbConfig>;
 /// (lb/health/spread). A policy that has neither a kSpread nor a spread_of() there does not
 /// compile.
 enum class CallSpread : std::uint8_t {
-  kByLocality,  ///< By the weights of localities.
-  kAlike,       ///< All endpoints alike.
-  kByWeight,    ///< By the weights of localities, and of endpoints in them.
-  kFirst,       ///< The first endpoint of the list takes all.
-  kByLoad,      ///< By the endpoints' load reports, which a plan does not have.
-  kUnknown,     ///< Only the policy knows.
+  kByLocality,   ///< By the weights of localities.
+  kAlike,        ///< All endpoints alike.
+  kByWeight,     ///< By the weights of localities, and of endpoints in them.
+  kByOwnWeight,  ///< By the weights of endpoints; those of localities do not count.
+  kFirst,        ///< The first endpoint of the list takes all.
+  kByLoad,       ///< By the endpoints' load reports, which a plan does not have.
+  kUnknown,      ///< Only the policy knows.
 };
 
 /// The top of a target's policy tree: one cds child for each cluster.
@@ -290,7 +292,11 @@ struct RingHashConfig {
 struct LeastRequestConfig {
   static constexpr absl::string_view kName = "least_request";
   std::uint32_t choice_count = 2;                      ///< 2 to 10.
-  std::optional<SlowStart> slow_start = std::nullopt;  ///< nullopt: all endpoints weigh alike.
+  std::optional<SlowStart> slow_start = std::nullopt;  ///< nullopt: no endpoint weighs less.
+  /// 0 or more, finite. Endpoints with different weights are chosen by
+  /// weight / (calls in flight + 1)^bias (Envoy). nullopt: the weights of endpoints do not count
+  /// (A48).
+  std::optional<double> active_request_bias = std::nullopt;
 
   friend bool operator==(const LeastRequestConfig&, const LeastRequestConfig&) = default;
 };

@@ -51,6 +51,11 @@ CallSpread spread_of(const PickFirstConfig& first) {
   return first.shuffle_address_list ? CallSpread::kByWeight : CallSpread::kFirst;
 }
 
+// With active_request_bias, the weights of endpoints count.
+CallSpread spread_of(const LeastRequestConfig& least) {
+  return least.active_request_bias.has_value() ? CallSpread::kByOwnWeight : CallSpread::kAlike;
+}
+
 template <typename Config>
 CallSpread spread_of(const Config& /*config*/) {
   return Config::kSpread;
@@ -81,6 +86,13 @@ Weights weights_within(CallSpread rule,
   if (rule == CallSpread::kFirst) {
     const auto first = std::ranges::find(weights, std::uint64_t{1});
     if (first != weights.end()) std::fill(first + 1, weights.end(), 0);
+  }
+  if (rule == CallSpread::kByOwnWeight) {
+    auto weight = weights.begin();
+    for (const LocalityPtr& locality : localities) {
+      for (const Endpoint& endpoint : locality->endpoints)
+        *weight++ *= endpoint.weight;
+    }
   }
   if (rule != CallSpread::kByWeight) return weights;
   Endpoints all;
@@ -154,6 +166,10 @@ std::string leaf_note(const LbConfigPtr& policy) {
                    "many clients"
                  : absl::StrCat(policy_name(*policy),
                                 ": by weight; what the calls' keys make of it is not known here");
+    case CallSpread::kByOwnWeight:
+      return absl::StrCat(
+          "least_request: by weight while no calls are in flight; active_request_bias is ",
+          *std::get<LeastRequestConfig>(*inside_subset(policy)).active_request_bias);
     case CallSpread::kFirst:
       return "pick_first: each client stays with the first endpoint that connects";
     case CallSpread::kByLoad:

@@ -8,7 +8,7 @@
 //                              in each of these localities, as its child does
 //   … with zone_aware          localities as zone_split says, in place of their weights
 //   round_robin, random        all alike
-//   least_request              all alike
+//   least_request              all alike; with active_request_bias, by the weights of endpoints
 //   ring_hash, maglev          by weight (A113); the calls' keys are not known here
 //   pick_first                 the first in the list takes all; when shuffled, by weight on average
 //   weighted_round_robin       all alike: a plan has no load reports (A58)

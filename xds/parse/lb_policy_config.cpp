@@ -203,6 +203,14 @@ LbConfigPtr to_least_request(const Proto& proto, const Field& field) {
     config.choice_count = std::min(count, kMaxChoices);
   }
   config.slow_start = slow_start_of(proto, field);
+  if (proto.has_active_request_bias()) {
+    const double bias = proto.active_request_bias().default_value();
+    if (!std::isfinite(bias) || bias < 0) {
+      field.at("active_request_bias.default_value")
+          .add(absl::StrCat("must be 0 or more, and finite, found ", bias));
+    }
+    config.active_request_bias = bias;
+  }
   return make_lb_config(config);
 }
 

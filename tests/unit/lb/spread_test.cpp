@@ -99,5 +99,16 @@ TEST_CASE("spread: a zone-aware policy keeps the caller's calls in its zone",
   CHECK_THAT(spread_note(policy), Catch::StartsWith("zone-aware: calls stay in the caller's zone"));
 }
 
+TEST_CASE("spread: with active_request_bias least_request spreads idle calls by weight",
+          "[lb][spread][ENV-40]") {
+  const std::vector<LocalityPtr> localities{locality("a", 7, {1, 2}), locality("b", 1, {3})};
+  LeastRequestConfig config;
+  CHECK(spread_calls(make_lb_config(config), localities, kAll, 600) == Shares{200, 200, 200});
+  config.active_request_bias = 1.5;
+  CHECK(spread_calls(make_lb_config(config), localities, kAll, 600) == Shares{100, 200, 300});
+  CHECK(spread_note(make_lb_config(config)) ==
+        "least_request: by weight while no calls are in flight; active_request_bias is 1.5");
+}
+
 }  // namespace
 }  // namespace signalbox::lb

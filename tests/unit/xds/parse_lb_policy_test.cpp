@@ -314,4 +314,31 @@ TEST_CASE("parse_cluster: a routing_enabled that is no percentage is refused",
         kValue + ".locality_lb_config." + error);
 }
 
+TEST_CASE("parse_cluster: active_request_bias is 0 or more, by both messages",
+          "[xds][parse][least_request][ENV-40]") {
+  const auto text = [](const std::string& value) {
+    return "active_request_bias { default_value: " + value + " runtime_key: \"k\" }";
+  };
+  const auto by_message = [&](const std::string& fields) {
+    return list(entry("least_request.v3.LeastRequest", fields));
+  };
+  const auto by_enum = [&](const std::string& fields) {
+    return "lb_policy: LEAST_REQUEST least_request_lb_config { " + fields + " }";
+  };
+  CHECK_FALSE(config_of<LeastRequestConfig>(by_message("")).active_request_bias.has_value());
+  for (const auto& [given, bias] :
+       std::vector<std::pair<std::string, double>>{{"0", 0}, {"1.5", 1.5}, {"1e9", 1e9}}) {
+    CHECK(config_of<LeastRequestConfig>(by_message(text(given))).active_request_bias == bias);
+    CHECK(same_config(config_of<WrrLocalityConfig>(by_enum(text(given))).child,
+                      make_lb_config(LeastRequestConfig{2, std::nullopt, bias})));
+  }
+  for (const char* wrong : {"-0.5", "nan", "inf"}) {
+    const std::string error =
+        std::string(".active_request_bias.default_value: must be 0 or more, and finite, found ") +
+        wrong;
+    CHECK(error_in(by_message(text(wrong))) == kValue + error);
+    CHECK(error_in(by_enum(text(wrong))) == "least_request_lb_config" + error);
+  }
+}
+
 }  // namespace signalbox::xds
