@@ -40,6 +40,7 @@ void ChildPolicies::launch(const ChildName& name, Child& child) {
   birth.config = update.config;
   birth.name = name;
   birth.path = PolicyPath(parent_path_.str() + "/" + name.str());
+  birth.cluster = cluster_;
   birth.incarnation = ++launches_;
   birth.subchannels = map_;
   child.actor = hooks_.spawn(std::move(birth), [this, name] { lost(name); });

@@ -42,9 +42,11 @@ class ChildPolicies {
 
   void open(PolicyPath parent_path, Hooks hooks);
 
-  /// Lets children start from now on, with `map` as their subchannel map.
-  void serve(protocol::SubchannelMapActor map) {
+  /// Lets children start from now on, with `map` as their subchannel map. `cluster`: see
+  /// lb::PolicyContext::cluster.
+  void serve(protocol::SubchannelMapActor map, ClusterName cluster) {
     map_ = std::move(map);
+    cluster_ = std::move(cluster);
     suspended_ = false;
   }
 
@@ -91,6 +93,7 @@ class ChildPolicies {
   PolicyPath parent_path_;
   Hooks hooks_;
   protocol::SubchannelMapActor map_;
+  ClusterName cluster_;
   bool suspended_ = false;
   std::map<ChildName, Child> children_;
   std::uint64_t launches_ = 0;

@@ -253,6 +253,7 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   environment->instruments->add_policies(name_of_policy, +1);
   lb::PolicyContext context;
   context.path = birth.path;
+  context.cluster = birth.cluster;
   context.seed = seed_of(environment->seed, birth.path.str(), birth.incarnation);
   context.asks = std::make_shared<const PostAsks>(PolicyActor{self});
   context.options = environment->policy;
@@ -263,7 +264,7 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   const auto died = [this](const ChildName& child) { feed(ChildDied{child}); };
   const auto given_up = [this](const ChildName& child) { fail_child(child); };
   children.open(birth.path, policy_hooks<PolicyActor>(self, environment, watches, died, given_up));
-  if (birth.subchannels) children.serve(birth.subchannels);
+  if (birth.subchannels) children.serve(birth.subchannels, birth.cluster);
 }
 
 // The dead child has never published a picker. Calls to it fail until another configuration comes;
@@ -297,7 +298,7 @@ void PolicyState::spawn_map() {
       cds != nullptr && environment->status != nullptr)
     table = environment->status->open_table({cds->cluster, cds->aggregate});
   map = spawn_subchannel_map(self->home_system(), environment, std::move(table));
-  children.serve(map);
+  children.serve(map, map_config.settings.cluster);
   watches.add(self, map, [this](const caf::error& reason) {
     environment->instruments->count_actor_death("subchannel_map", protocol::reason_text(reason));
     map = nullptr;
@@ -328,7 +329,7 @@ void PolicyState::map_restart_due() {
 
 void PolicyState::run(CloseSubchannels&) {
   in_metrics.reset();
-  children.serve(SubchannelMapActor());
+  children.serve(SubchannelMapActor(), {});
   if (!map) return;
   watches.remove(self, map);
   protocol::stop(map);

@@ -138,7 +138,8 @@ absl::StatusOr<Plan> PlanWorld::plan(const PlanRequest& request) const {
                       cluster.aggregate_mode,
                       request.aggregate_mode,
                       {},
-                      cluster.panic_threshold};
+                      cluster.panic_threshold,
+                      request.caller};
   for (const ClusterName& name : *leaves) {
     const Cluster& leaf = **clusters_.at(name);
     // The lb_policy of an aggregate is null unless it replaces the policies of its leaves (A75-8).

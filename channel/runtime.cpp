@@ -391,6 +391,12 @@ metrics::CallMetrics call_metrics_of(const RuntimeOptions& options) {
                                                         : metrics::CallMetrics::kOn;
 }
 
+// The locality of the client; empty if the bootstrap names none.
+LocalityName locality_of(const xds::NodeConfig& node) {
+  if (!node.locality) return {};
+  return {node.locality->region, node.locality->zone, node.locality->sub_zone};
+}
+
 // Adds the actors' counters, and the limits that all runtimes of the process share.
 void add_counters(const RuntimeOptions& options,
                   const std::shared_ptr<metrics::Instruments>& instruments,
@@ -559,6 +565,7 @@ absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
   actors::Environment environment;
   environment.policy = channel::policy_options(
       options, [](const char* name) -> const char* { return std::getenv(name); });
+  environment.policy.caller = locality_of(bootstrap.node);
   const auto node =
       xds::make_node(bootstrap.node, options.aggregate_mode == AggregateMode::kTiered);
   if (!node.ok()) return node.status();
@@ -705,6 +712,7 @@ absl::StatusOr<Plan> Runtime::plan(PlanRequest request) const {
   const auto dump = state_->dump();
   if (!dump.ok()) return dump.status();
   request.aggregate_mode = state_->options.aggregate_mode;
+  request.caller = locality_of(state_->bootstrap.node);
   if (request.assumptions.panic_threshold == 0)
     request.assumptions.panic_threshold = state_->options.panic_threshold;
   return channel::plan_of(

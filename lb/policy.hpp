@@ -92,6 +92,9 @@ struct PolicyOptions {
   std::uint32_t panic_threshold = 0;
   /// For the policy tiered: an endpoint that cannot be connected to counts as unhealthy (ENV-24).
   bool unreachable_is_unhealthy = true;
+  /// The locality of this client (the bootstrap's node), for zone-aware routing and the metric of
+  /// zones. Without a zone: not known.
+  LocalityName caller = {};
   /// Memory for the data of sessions' hosts (Seats, SessionMarks), usually a PagePool. It must
   /// outlive them, and all pickers. Never null.
   std::pmr::memory_resource* session_memory = std::pmr::get_default_resource();
@@ -106,6 +109,9 @@ struct PolicyContext {
   PolicyOptions options;
   /// Destroys Tracked objects when no call uses them any more. May be null in tests.
   std::shared_ptr<Retirement> retirement;
+  /// The leaf cluster above the policy, for its Observations; empty for the cluster's cds, and for
+  /// policies above that.
+  ClusterName cluster = {};
 };
 
 class Policy {

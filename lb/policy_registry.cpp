@@ -30,7 +30,7 @@ std::unique_ptr<Policy> make_policy(const LbConfig& config, PolicyContext contex
   using Made = std::unique_ptr<Policy>;
   return std::visit(
       Overloaded{
-          [](const WrrLocalityConfig&) -> Made { return make_wrr_locality(); },
+          [&](const WrrLocalityConfig&) -> Made { return make_wrr_locality(context.options); },
           [&](const RandomSubsettingConfig&) -> Made { return make_random_subsetting(context); },
           [](const WeightedTargetConfig&) -> Made { return make_weighted_target(); },
           [&](const PriorityConfig&) -> Made { return make_priority(context.options); },

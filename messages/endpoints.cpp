@@ -12,6 +12,12 @@ std::string to_string(const LocalityName& name) {
       "{region=\"", name.region, "\", zone=\"", name.zone, "\", sub_zone=\"", name.sub_zone, "\"}");
 }
 
+CallZone zone_of(const LocalityName& endpoint, const LocalityName& caller) {
+  if (endpoint.zone.empty() || caller.zone.empty()) return CallZone::kUnknown;
+  const bool is_own = endpoint.zone == caller.zone && endpoint.region == caller.region;
+  return is_own ? CallZone::kOwn : CallZone::kOther;
+}
+
 bool operator==(const Endpoints& left, const Endpoints& right) {
   const auto same_locality = [](const LocalityPtr& a, const LocalityPtr& b) {
     return a == b || *a == *b;

@@ -42,6 +42,18 @@ struct LocalityName {
 /// `{region="r", zone="z", sub_zone="s"}`, gRPC's own form of a locality (A78).
 std::string to_string(const LocalityName& name);
 
+/// The zone of an endpoint, as the caller sees it.
+enum class CallZone : std::uint8_t {
+  kUnknown,  ///< The zone of the caller or of the endpoint is not known.
+  kOwn,
+  kOther
+};
+inline constexpr std::size_t kCallZones = 3;
+
+/// Compares regions and zones; sub-zones of one zone are the same zone. A locality without a zone
+/// is in an unknown zone.
+CallZone zone_of(const LocalityName& endpoint, const LocalityName& caller);
+
 /// One backend. All its addresses lead to this backend; the preferred address is first. There is at
 /// least one address.
 struct Endpoint {

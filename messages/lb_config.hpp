@@ -7,7 +7,8 @@
 // A policy is one struct and one row of the variant. The struct has the policy's name, and says
 // when two configurations are equal in meaning: member by member, children included (Deep). The
 // struct of a policy of endpoints also has the rule by which plans spread calls (kSpread); the
-// rules of pick_first and random_subsetting depend on their settings, and are in lb/health/spread.
+// rules of pick_first, least_request and random_subsetting depend on their settings, and are in
+// lb/health/spread.
 //
 // A configuration contains the configurations of its children. The endpoints are not part of it:
 // they come in the same ConfigUpdated, and each child gets only the endpoints that it may use, its
@@ -44,12 +45,13 @@ using LbConfigPtr = std::shared_ptr<const LbConfig>;
 /// (lb/health/spread). A policy with neither a kSpread nor a spread_of() in lb/health/spread does
 /// not compile.
 enum class CallSpread : std::uint8_t {
-  kByLocality,  ///< By the weights of localities.
-  kAlike,       ///< All endpoints alike.
-  kByWeight,    ///< By the weights of endpoints.
-  kFirst,       ///< The first endpoint of the list takes all.
-  kByLoad,      ///< By the endpoints' load reports, which a plan does not have.
-  kUnknown,     ///< Only the policy knows.
+  kByLocality,   ///< By the weights of localities.
+  kAlike,        ///< All endpoints alike.
+  kByWeight,     ///< By the weights of localities, and of endpoints in them.
+  kByOwnWeight,  ///< By the weights of endpoints; those of localities do not count.
+  kFirst,        ///< The first endpoint of the list takes all.
+  kByLoad,       ///< By the endpoints' load reports, which a plan does not have.
+  kUnknown,      ///< Only the policy knows.
 };
 
 /// The top of a target's policy tree: one cds child for each cluster.
@@ -195,12 +197,25 @@ struct PriorityConfig {
   friend bool operator==(const PriorityConfig&, const PriorityConfig&) = default;
 };
 
+/// Envoy's zone-aware routing: calls stay in the caller's zone as long as the zone has its share of
+/// the endpoints (lb/health/zone_split).
+struct ZoneAware {
+  std::uint32_t routing_enabled = 100;  ///< The percentage of calls that the rule is for.
+  std::uint64_t min_cluster_size = 6;   ///< With fewer fit endpoints, the rule does not hold.
+  /// In tiered mode, calls to a priority in panic fail. (In priority mode no priority panics.)
+  bool fail_traffic_on_panic = false;
+
+  friend bool operator==(const ZoneAware&, const ZoneAware&) = default;
+};
+
 /// Turns localities and their weights into a weighted_target (A52).
 struct WrrLocalityConfig {
   static constexpr absl::string_view kName = "wrr_locality";
   static constexpr CallSpread kSpread = CallSpread::kByLocality;
 
   Deep<LbConfig> child;
+  /// nullopt: localities have calls by their weights alone.
+  std::optional<ZoneAware> zone_aware = std::nullopt;
 
   friend bool operator==(const WrrLocalityConfig&, const WrrLocalityConfig&) = default;
 };
@@ -228,6 +243,8 @@ struct WeightedTargetConfig {
   };
 
   std::map<ChildName, Target> targets;
+  std::optional<ZoneAware> zone_aware = std::nullopt;  ///< See WrrLocalityConfig::zone_aware.
+  LocalityName caller = {};                            ///< This client's; read with zone_aware.
 
   friend bool operator==(const WeightedTargetConfig&, const WeightedTargetConfig&) = default;
 };
@@ -277,10 +294,12 @@ struct RingHashConfig {
 /// A48: picks the least busy of `choice_count` endpoints, which are drawn at random.
 struct LeastRequestConfig {
   static constexpr absl::string_view kName = "least_request";
-  static constexpr CallSpread kSpread = CallSpread::kAlike;
-
   std::uint32_t choice_count = 2;                      ///< 2 to 10.
-  std::optional<SlowStart> slow_start = std::nullopt;  ///< nullopt: all endpoints weigh alike.
+  std::optional<SlowStart> slow_start = std::nullopt;  ///< nullopt: no endpoint weighs less.
+  /// 0 or more, finite. Endpoints with different weights are chosen by
+  /// weight / (calls in flight + 1)^bias (Envoy). nullopt: the weights of endpoints do not count
+  /// (A48).
+  std::optional<double> active_request_bias = std::nullopt;
 
   friend bool operator==(const LeastRequestConfig&, const LeastRequestConfig&) = default;
 };

@@ -237,6 +237,20 @@ struct HealthProbed {
   friend bool operator==(const HealthProbed&, const HealthProbed&) = default;
 };
 
+/// The policy weighted_round_robin has taken the weights of its READY endpoints anew (A78, A100).
+struct WeightsTaken {
+  ClusterName cluster;
+  /// Fewer than two weights can be used, so calls go to all endpoints in turn.
+  bool falls_back = false;
+  /// Endpoints that have reported no load yet, or are in their blackout_period.
+  std::uint64_t not_yet_usable = 0;
+  std::uint64_t stale = 0;  ///< Endpoints with a last report that is too old.
+  std::uint64_t in_slow_start = 0;
+  std::vector<double> weights;  ///< One for each READY endpoint; 0: its weight cannot be used.
+
+  friend bool operator==(const WeightsTaken&, const WeightsTaken&) = default;
+};
+
 using Observation = std::variant<PriorityActive,
                                  FailedOver,
                                  FailoverEnded,
@@ -250,6 +264,7 @@ using Observation = std::variant<PriorityActive,
                                  SessionsSwept,
                                  TierLoad,
                                  HealthProbed,
+                                 WeightsTaken,
                                  PrioritiesSeen,
                                  PriorityMoved>;
 

@@ -191,6 +191,8 @@ struct Complete {
   /// need not read the connection, which is often not in the CPU's cache.
   UseCounter uses;
   const ChosenEndpoint* endpoint = nullptr;  ///< The connection's endpoint; null: unknown.
+  /// The endpoint's zone, for the metrics. It is here for the same reason as `uses`.
+  CallZone zone = CallZone::kUnknown;
 };
 
 /// The call waits, and is picked again when the snapshot changes.

@@ -135,6 +135,8 @@ struct Plan {
   bool panic_threshold_is_own = false;  ///< The cluster's common_lb_config sets it.
   std::vector<PlannedLeaf> leaves;
   PlannedShares failing;           ///< Calls that find no endpoint.
+  LocalityName caller;             ///< The client's locality; without a zone: not known.
+  PlannedShares own_zone;          ///< Calls that stay in the caller's zone.
   std::vector<std::string> notes;  ///< Texts for people, about resources that are missing.
 };
 

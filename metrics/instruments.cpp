@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::array<absl::string_view, kPickOutcomes> kResults{
     "complete", "queue", "fail", "drop"};
+constexpr std::array<absl::string_view, kCallZones> kZoneLabels{"unknown", "own", "other"};
 constexpr std::array<absl::string_view, kRetryResults> kRetryLabels{
     "retried", "exhausted", "throttled", "pushed_back", "committed", "too_large", "too_late"};
 // In the order of AffinityResult. The first is kNone, a call without a session. It is not exported,
@@ -116,6 +117,18 @@ void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
              static_cast<double>(seen.endpoints));
 }
 
+// --- weights --------------------------------------------------------------
+
+// Every cluster with weighted_round_robin has all five series, zeros included.
+void count_weights(SeriesTable& series, const WeightsTaken& seen) {
+  const LabelValues labels{seen.cluster.str()};
+  series.add(Metric::kWrrFallbacks, labels, seen.falls_back ? 1 : 0);
+  series.add(Metric::kWrrNotYetUsable, labels, static_cast<double>(seen.not_yet_usable));
+  series.add(Metric::kWrrStale, labels, static_cast<double>(seen.stale));
+  series.add(Metric::kWrrInSlowStart, labels, static_cast<double>(seen.in_slow_start));
+  series.record(Metric::kWrrWeights, labels, seen.weights);
+}
+
 // --- durations ------------------------------------------------------------
 
 double seconds(Duration duration) {
@@ -139,6 +152,7 @@ void each_delay_type(const Visit& visit) {
 
 struct CallCounts {
   std::array<std::int64_t, kPickOutcomes> picks{};
+  std::array<std::int64_t, kCallZones> zones{};
   std::array<std::int64_t, kRetryResults> retries{};
   std::array<std::int64_t, kAffinityResults> affinity{};
   std::array<std::int64_t, kCookieSets> cookies{};
@@ -159,6 +173,8 @@ struct CallCounts {
       active -= count;
     for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome)
       picks[outcome] = stats.picks(static_cast<PickOutcome>(outcome));
+    for (std::size_t zone = 0; zone < kCallZones; ++zone)
+      zones[zone] = stats.zone_calls(static_cast<CallZone>(zone));
     for (std::size_t result = 0; result < kRetryResults; ++result)
       retries[result] = stats.retries(static_cast<RetryResult>(result));
     // Result 0 is a call without a session, which is not exported.
@@ -178,6 +194,7 @@ struct CallCounts {
   void add(const CallCounts& other) {
     active += other.active;
     add(picks, other.picks);
+    add(zones, other.zones);
     add(retries, other.retries);
     add(affinity, other.affinity);
     add(cookies, other.cookies);
@@ -186,6 +203,15 @@ struct CallCounts {
     durations.buckets.resize(other.durations.buckets.size());
     for (std::size_t i = 0; i < durations.buckets.size(); ++i)
       durations.buckets[i] += other.durations.buckets[i];
+  }
+
+  /// Whether the zones of client and endpoint have been known for a call.
+  bool has_zones() const {
+    constexpr auto kUnknown = static_cast<std::size_t>(CallZone::kUnknown);
+    for (std::size_t zone = 0; zone < kCallZones; ++zone) {
+      if (zone != kUnknown && zones[zone] != 0) return true;
+    }
+    return false;
   }
 
   bool has_sessions() const {
@@ -233,6 +259,7 @@ struct ClusterFamilies {
   Family active{&row_of(Metric::kRpcsActive), {}};
   Family durations{&row_of(Metric::kRpcDuration), {}};
   Family picks{&row_of(Metric::kPicks), {}};
+  Family zones{&row_of(Metric::kZoneCalls), {}};
   Family retries{&row_of(Metric::kRetries), {}};
   Family affinity{&row_of(Metric::kAffinityPicks), {}};
   Family cookies{&row_of(Metric::kAffinityCookies), {}};
@@ -246,6 +273,13 @@ struct ClusterFamilies {
     for (std::size_t outcome = 0; outcome < kPickOutcomes; ++outcome) {
       picks.series.push_back(
           one({cluster, std::string(kResults[outcome]), aggregate}, sum.picks[outcome]));
+    }
+    for (std::size_t zone = 0; zone < kCallZones; ++zone) {
+      // Where zones are known there are zeros, too, so that rates see the first call of a zone.
+      const bool is_known = zone != static_cast<std::size_t>(CallZone::kUnknown);
+      if (sum.zones[zone] == 0 && !(is_known && sum.has_zones())) continue;
+      zones.series.push_back(
+          one({cluster, std::string(kZoneLabels[zone]), aggregate}, sum.zones[zone]));
     }
     for (std::size_t result = 0; result < kRetryResults; ++result) {
       // Most clusters have no retry policy, and need no series of zeros.
@@ -359,6 +393,7 @@ void Instruments::observe(const Observation& observation) {
                         static_cast<double>(seen.released));
           },
           [](const TierLoad&) {},  // The shell calls hold_load() for this observation.
+          [&](const WeightsTaken& seen) { count_weights(series_, seen); },
           [](const PrioritiesSeen&) {},
           [](const PriorityMoved&) {},
           [&](const HealthProbed& seen) {
@@ -816,6 +851,7 @@ std::vector<Family> Instruments::collect_calls() const {
           clusters.active,
           clusters.durations,
           clusters.picks,
+          clusters.zones,
           clusters.retries,
           clusters.affinity,
           clusters.cookies,

@@ -32,6 +32,7 @@ enum class Metric : std::uint8_t {
   kRpcsActive,
   kRpcDuration,
   kPicks,
+  kZoneCalls,
   kPickWait,
   kRetries,
   kAffinityPicks,
@@ -39,6 +40,11 @@ enum class Metric : std::uint8_t {
   kLoadReports,
   kStreamedLoadReports,
   kEndpointLoadStreams,
+  kWrrFallbacks,
+  kWrrNotYetUsable,
+  kWrrStale,
+  kWrrWeights,
+  kWrrInSlowStart,
   kPriorityActive,
   kFailovers,
   kFailoverDuration,
@@ -100,6 +106,7 @@ enum class Buckets : std::uint8_t {
   kFailover,  ///< kFailoverBuckets.
   kLatency,   ///< kLatencyBuckets, or kGrpcLatencyBuckets if the program asks for them.
   kSize,      ///< kSizeBuckets.
+  kWeight,    ///< kWeightBuckets.
 };
 
 struct Label {
@@ -180,6 +187,12 @@ inline constexpr std::array kMetrics{
               {kCluster, Label{"result"}, kAggregate},
               "Picks, by what became of them; a call that waits picks more than once. Those that "
               "came to no leaf are the aggregate's."},
+    MetricRow{Metric::kZoneCalls,
+              MetricKind::kCounter,
+              "signalbox_zone_calls_total",
+              {kCluster, Label{"zone"}, kAggregate},
+              "Picks that came to an endpoint, by the endpoint's zone: that of this client's node "
+              "(own), another (other), or not known of one of the two (unknown)."},
     MetricRow{Metric::kPickWait,
               MetricKind::kHistogram,
               "signalbox_pick_wait_seconds",
@@ -226,6 +239,40 @@ inline constexpr std::array kMetrics{
               "Streams of load reports of endpoints that the endpoint or the connection ended: "
               "after a report (ended), without one (no_report), or because the endpoint has no "
               "such service (unimplemented)."},
+    MetricRow{
+        Metric::kWrrFallbacks,
+        MetricKind::kCounter,
+        "signalbox_wrr_rr_fallbacks_total",
+        {kCluster},
+        "How often weighted_round_robin took the weights of its endpoints, and fewer than two "
+        "could be used: calls then go to all endpoints in turn (gRFC A78)."},
+    MetricRow{
+        Metric::kWrrNotYetUsable,
+        MetricKind::kCounter,
+        "signalbox_wrr_endpoint_weights_not_yet_usable_total",
+        {kCluster},
+        "Endpoints that had no weight yet when weighted_round_robin took the weights: no load "
+        "report has come, or blackout_period is not over (gRFC A78)."},
+    MetricRow{Metric::kWrrStale,
+              MetricKind::kCounter,
+              "signalbox_wrr_endpoint_weights_stale_total",
+              {kCluster},
+              "Endpoints with a last load report older than weight_expiration_period when "
+              "weighted_round_robin took the weights (gRFC A78)."},
+    MetricRow{Metric::kWrrWeights,
+              MetricKind::kHistogram,
+              "signalbox_wrr_endpoint_weights",
+              {kCluster},
+              "The weights of endpoints whenever weighted_round_robin took them; 0 for an endpoint "
+              "without one that can be used (gRFC A78).",
+              Buckets::kWeight},
+    MetricRow{
+        Metric::kWrrInSlowStart,
+        MetricKind::kCounter,
+        "signalbox_wrr_endpoints_in_slow_start_total",
+        {kCluster},
+        "Endpoints in slow start whenever weighted_round_robin took the weights (gRFC A100, a "
+        "draft)."},
     MetricRow{Metric::kPriorityActive,
               MetricKind::kGauge,
               "signalbox_priority_active",
@@ -583,6 +630,23 @@ inline constexpr std::array kSizeBuckets{0.0,
                                          1073741824.0,
                                          4294967296.0};
 
+/// The bounds that gRPC's metrics of weights have, because A78 names none: OpenTelemetry's.
+inline constexpr std::array kWeightBuckets{0.0,
+                                           5.0,
+                                           10.0,
+                                           25.0,
+                                           50.0,
+                                           75.0,
+                                           100.0,
+                                           250.0,
+                                           500.0,
+                                           750.0,
+                                           1000.0,
+                                           2500.0,
+                                           5000.0,
+                                           7500.0,
+                                           10000.0};
+
 /// Which bounds the histograms of latencies have.
 enum class LatencyScale : std::uint8_t {
   kShort,  ///< kLatencyBuckets.
@@ -598,6 +662,8 @@ constexpr std::span<const double> bounds_of(Buckets buckets, LatencyScale scale)
       return kLatencyBuckets;
     case Buckets::kSize:
       return kSizeBuckets;
+    case Buckets::kWeight:
+      return kWeightBuckets;
   }
   return {};
 }

@@ -59,13 +59,19 @@ void SeriesTable::begin(Metric metric, LabelValues labels) {
 }
 
 void SeriesTable::record(Metric metric, LabelValues labels, double amount) {
+  record(metric, std::move(labels), std::span(&amount, 1));
+}
+
+void SeriesTable::record(Metric metric, LabelValues labels, std::span<const double> amounts) {
   const std::span<const double> bounds = bounds_of(row_of(metric).buckets, scale_);
   const std::lock_guard lock(mutex_);
   Histogram& histogram = find_or_share(metric, std::move(labels)).histogram;
   histogram.counts.resize(bounds.size() + 1);
-  const auto bucket = std::ranges::lower_bound(bounds, amount);
-  ++histogram.counts[static_cast<std::size_t>(bucket - bounds.begin())];
-  histogram.sum += amount;
+  for (const double amount : amounts) {
+    const auto bucket = std::ranges::lower_bound(bounds, amount);
+    ++histogram.counts[static_cast<std::size_t>(bucket - bounds.begin())];
+    histogram.sum += amount;
+  }
 }
 
 void SeriesTable::count_overflow(Metric metric) {

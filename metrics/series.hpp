@@ -62,9 +62,10 @@ class SeriesTable {
   /// do not see the event that creates a series. Does nothing if the series exists, or if the
   /// metric has kMaxSeries / 2 series or more.
   void begin(Metric metric, LabelValues labels);
-  /// Puts `amount` into its bucket of the histogram. The metric's name says whether the unit is
-  /// seconds or bytes.
+  /// Puts each amount into its bucket of the histogram. The metric's name says whether the unit is
+  /// seconds, bytes or weights.
   void record(Metric metric, LabelValues labels, double amount);
+  void record(Metric metric, LabelValues labels, std::span<const double> amounts);
 
   /// Counts an update beyond the metric's limit of series (signalbox_metric_series_overflow_total).
   void count_overflow(Metric metric);

@@ -165,9 +165,11 @@ int run_load_merge(const LoadMergeOptions& options);
 
 struct PlanOptions {
   std::string resources;
-  std::string bootstrap;  ///< Names the certificate providers that the resources may use.
+  /// Names the certificate providers that the resources may use, and the caller's zone.
+  std::string bootstrap;
+  std::string zone;  ///< The caller's; empty: that of `bootstrap`.
   /// run_plan() fills `assumptions.health` from `health` and `degraded` below, and the certificate
-  /// providers from `bootstrap`.
+  /// providers and the caller from `bootstrap` and `zone`.
   PlanRequest request;
   /// CLUSTER/PRIORITY=PERCENT: the percentage of healthy (degraded) endpoints to assume.
   std::vector<std::string> health;

@@ -702,10 +702,19 @@ void add_plan(CLI::App& app, CommandLine& line) {
       ->take_all()
       ->each(each_once("--lb-policy"));
   command
-      ->add_option("--bootstrap",
-                   options.bootstrap,
-                   "Clusters may name the certificate providers of\nthis bootstrap")
+      ->add_option(
+          "--bootstrap",
+          options.bootstrap,
+          "Clusters may name the certificate providers of\nthis bootstrap, and its node has "
+          "the zone of the caller")
       ->type_name("FILE");
+  command
+      ->add_option(
+          "--zone",
+          options.zone,
+          "The zone of the caller, as region/zone, for\nzone-aware routing, in place of the "
+          "bootstrap's")
+      ->type_name("ZONE");
   CLI::Option* const json =
       command->add_flag("--json", options.json, "Print JSON in place of the table");
   command->add_option("--html", options.html, "Write a page with bars to this file, too")

@@ -26,8 +26,9 @@ int refuse(absl::string_view why) {
   return kExitUsage;
 }
 
-// Clusters may name the certificate providers of their bootstrap.
-absl::Status add_certificate_providers(const std::string& path, PlanRequest& request) {
+// Clusters may name the certificate providers of their bootstrap. The locality of its node is the
+// caller's, unless --zone names another.
+absl::Status add_bootstrap(const std::string& path, PlanRequest& request) {
   if (path.empty()) return absl::OkStatus();
   const auto text = actors::read_file(path);
   if (!text.ok()) return text.status();
@@ -35,6 +36,8 @@ absl::Status add_certificate_providers(const std::string& path, PlanRequest& req
   if (!bootstrap.ok()) return bootstrap.status();
   for (const auto& [name, files] : bootstrap->certificate_providers)
     request.certificate_providers.push_back(name);
+  if (const auto& locality = bootstrap->node.locality)
+    request.caller = {locality->region, locality->zone, locality->sub_zone};
   return absl::OkStatus();
 }
 
@@ -43,8 +46,12 @@ absl::StatusOr<PlanRequest> request_of(const PlanOptions& options) {
   auto health = read_health(options.health, options.degraded);
   if (!health.ok()) return health.status();
   request.assumptions.health = *std::move(health);
-  if (auto status = add_certificate_providers(options.bootstrap, request); !status.ok())
-    return status;
+  if (auto status = add_bootstrap(options.bootstrap, request); !status.ok()) return status;
+  if (!options.zone.empty()) {
+    auto caller = read_zone(options.zone);
+    if (!caller.ok()) return caller.status();
+    request.caller = *std::move(caller);
+  }
   return request;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace signalbox::tools {
 namespace {
@@ -66,6 +67,21 @@ absl::StatusOr<std::vector<AssumedHealth>> read_health(const std::vector<std::st
   for (auto& [place, health] : all)
     list.push_back(std::move(health));
   return list;
+}
+
+absl::StatusOr<LocalityName> read_zone(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, '/');
+  LocalityName name;
+  if (parts.size() == 1) {
+    name.zone = parts[0];
+  } else if (parts.size() <= 3) {
+    name.region = parts[0];
+    name.zone = parts[1];
+    if (parts.size() == 3) name.sub_zone = parts[2];
+  }
+  if (!name.zone.empty()) return name;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--zone: expected ZONE, REGION/ZONE or REGION/ZONE/SUB_ZONE, got '", text, "'"));
 }
 
 }  // namespace signalbox::tools

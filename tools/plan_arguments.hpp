@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plan_arguments — reads the health that the user of `signalbox plan` assumes.
+// plan_arguments — reads the health that the user of `signalbox plan` assumes, and the caller's
+// zone.
 //
 //   --health orders/0=50   --degraded orders/0=20 ─▶ [read_health] ─▶ AssumedHealth
+//   --zone north/zone-a ───────────────────────────▶ [read_zone] ───▶ LocalityName
 //
 // When only --degraded names a priority, its other endpoints are healthy.
 
@@ -13,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "messages/endpoints.hpp"
 #include "messages/plan.hpp"
 
 namespace signalbox::tools {
@@ -21,5 +24,8 @@ namespace signalbox::tools {
 /// another form or more than 100 percent, or the priority that the option names twice.
 absl::StatusOr<std::vector<AssumedHealth>> read_health(const std::vector<std::string>& healthy,
                                                        const std::vector<std::string>& degraded);
+
+/// "zone", "region/zone" or "region/zone/sub_zone". INVALID_ARGUMENT: another form, or no zone.
+absl::StatusOr<LocalityName> read_zone(const std::string& text);
 
 }  // namespace signalbox::tools

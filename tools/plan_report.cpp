@@ -288,6 +288,18 @@ std::string assumption_text(const PlanAssumptions& assumptions) {
 std::vector<std::string> plan_summary(const Plan& plan, const PlanView& view) {
   std::vector<std::string> lines;
   for (const AggregateMode mode : view.modes) {
+    if (plan.caller.zone.empty()) break;
+    const std::string now = percent_text(lb::share_in(plan.own_zone, {mode, false}));
+    const std::string then = percent_text(lb::share_in(plan.own_zone, {mode, true}));
+    lines.push_back(absl::StrCat("In ",
+                                 mode_name(mode),
+                                 " mode ",
+                                 change(now, then),
+                                 " % of the calls stay in the caller's zone, ",
+                                 locality_text({plan.caller.region, plan.caller.zone, ""}),
+                                 "."));
+  }
+  for (const AggregateMode mode : view.modes) {
     if (!view.has_then()) break;
     const CallShare failed = lb::share_in(plan.failing, {mode, false});
     const CallShare failing = lb::share_in(plan.failing, {mode, true});
@@ -376,6 +388,11 @@ json plan_json(const Plan& plan, const PlanView& view) {
           {"panic_threshold_from", plan.panic_threshold_is_own ? "cluster" : "default"},
           {"assumed", to_json(view.assumptions)},
           {"failing", to_json(plan.failing, view)},
+          {"caller",
+           {{"region", plan.caller.region},
+            {"zone", plan.caller.zone},
+            {"sub_zone", plan.caller.sub_zone}}},
+          {"own_zone", plan.caller.zone.empty() ? json() : to_json(plan.own_zone, view)},
           {"moved", std::move(moved)},
           {"flip",
            {{"to", std::string(mode_name(other))},

@@ -71,6 +71,8 @@ CLUSTER_ERRORS = rate("signalbox_rpcs_completed_total", '@cluster,code!="OK"', "
 CLUSTER_CALLS = rate("signalbox_rpcs_completed_total", "@cluster", "cluster")
 # Endpoints without calls, such as those of a lower priority, would lower the mean.
 ENDPOINT_CALLS = f"""({rate("signalbox_endpoint_rpcs_total", '@cluster,endpoint!="other"', "cluster, endpoint")} > 0)"""
+WITHOUT_WEIGHT = (f"({rate('signalbox_wrr_endpoint_weights_not_yet_usable_total', '@cluster', 'cluster')}"
+                  f" + {rate('signalbox_wrr_endpoint_weights_stale_total', '@cluster', 'cluster')})")
 
 ROWS: dict[str, list[Panel]] = {
     "Overview": [
@@ -142,6 +144,17 @@ ROWS: dict[str, list[Panel]] = {
               (rate("signalbox_retries_total", "@cluster", "result"), "{{result}}"), width=6),
         lines("Dropped by the circuit breaker", "Is a cluster full? SignalboxCircuitBreakerOpen watches it.", PER_SECOND,
               (rate("signalbox_circuit_breaker_drops_total", "@cluster", "cluster"), "{{cluster}}"), width=6),
+        lines("Endpoints without a weight", "Does weighted_round_robin know its endpoints' load? The share of endpoints "
+              "whose load reports are missing, too new or too old.", PERCENT,
+              (WITHOUT_WEIGHT + " / " + rate("signalbox_wrr_endpoint_weights_count", "@cluster", "cluster"),
+               "{{cluster}}"), top=1),
+        lines("Calls to other zones", "Which share of the calls crosses zones, and may cost money? Needs the node's "
+              "locality in the bootstrap.", PERCENT,
+              (rate("signalbox_zone_calls_total", '@cluster,zone="other"', "cluster") + " / "
+               + rate("signalbox_zone_calls_total", '@cluster,zone!="unknown"', "cluster"), "{{cluster}}"), top=1),
+        Panel("Weights of endpoints", "How unequal are the endpoints? Weights of weighted_round_robin; 0 is none.",
+              (Query("sum by (le) (increase(signalbox_wrr_endpoint_weights_bucket{@cluster}[$__rate_interval]))",
+                     "{{le}}"),), COUNT, kind="heatmap"),
     ],
     "Sessions": [
         lines("On their host", "Which share of the calls with a cookie went to the session's host? "

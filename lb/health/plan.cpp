@@ -14,6 +14,7 @@
 #include "lb/health/host_count.hpp"
 #include "lb/health/priority_load.hpp"
 #include "lb/health/spread.hpp"
+#include "lb/health/zone_split.hpp"
 
 namespace signalbox::lb {
 namespace {
@@ -276,7 +277,7 @@ void give(const Row& row,
       takes.push_back(!answer.then || !host->down);
     }
   }
-  const auto parts = spread_calls(row.leaf->lb_policy, given, takes, share);
+  const auto parts = spread_calls(row.leaf->lb_policy, given, takes, share, plan.caller);
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     PlannedLocality& locality = planned.localities[hosts[i]->locality];
     share_in(locality.endpoints[hosts[i]->place].shares, answer) += parts[i];
@@ -288,6 +289,7 @@ void give_load(const Row& row, const PriorityLoad& load, PlanAnswer answer, Plan
   const auto give_to = [&](std::uint32_t percent, absl::FunctionRef<bool(const Host&)> is_meant) {
     if (percent > 0) give(row, is_meant, percent * kPercent, answer, plan);
   };
+  if (load.panic && fails_in_panic(row.leaf->lb_policy)) return;
   if (is_assumed || load.panic) {
     return give_to(load.sum(), [](const Host& host) { return !is_draining(*host.endpoint); });
   }
@@ -338,6 +340,8 @@ void sum_up(PlanAnswer answer, Plan& plan) {
       for (PlannedLocality& locality : priority.localities) {
         for (const PlannedEndpoint& endpoint : locality.endpoints)
           share_in(locality.shares, answer) += share_in(endpoint.shares, answer);
+        if (zone_of(locality.name, plan.caller) == CallZone::kOwn)
+          share_in(plan.own_zone, answer) += share_in(locality.shares, answer);
         share_in(priority.shares, answer) += share_in(locality.shares, answer);
       }
       share_in(leaf.shares, answer) += share_in(priority.shares, answer);
@@ -352,6 +356,7 @@ void sum_up(PlanAnswer answer, Plan& plan) {
 absl::StatusOr<Plan> make_plan(const PlanInput& input, const PlanAssumptions& assumptions) {
   Plan plan;
   plan.cluster = input.cluster;
+  plan.caller = input.caller;
   plan.is_aggregate = input.is_aggregate;
   if (input.is_aggregate) {
     plan.mode = input.own_mode.value_or(input.runtime_mode);

@@ -47,6 +47,7 @@ struct PlanInput {
   std::vector<PlanLeaf> leaves;  ///< In the aggregate's order. For a leaf cluster: only itself.
   /// The panic threshold in the aggregate's common_lb_config (ENV-31); nullopt: none.
   std::optional<std::uint32_t> own_panic_threshold = std::nullopt;
+  LocalityName caller = {};  ///< The client's locality; without a zone: not known.
 };
 
 /// Makes the plan. INVALID_ARGUMENT: the assumptions name something unknown, contradict each other

@@ -4,17 +4,16 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 
+#include "lb/health/apportion.hpp"
 #include "lb/health/endpoint_weights.hpp"
 #include "lb/health/slow_start.hpp"
+#include "lb/health/zone_split.hpp"
 
 namespace signalbox::lb {
 namespace {
-
-__extension__ using Wide = unsigned __int128;
 
 using Weights = std::vector<std::uint64_t>;
 
@@ -52,6 +51,11 @@ CallSpread spread_of(const PickFirstConfig& first) {
   return first.shuffle_address_list ? CallSpread::kByWeight : CallSpread::kFirst;
 }
 
+// With active_request_bias, the weights of endpoints count.
+CallSpread spread_of(const LeastRequestConfig& least) {
+  return least.active_request_bias.has_value() ? CallSpread::kByOwnWeight : CallSpread::kAlike;
+}
+
 template <typename Config>
 CallSpread spread_of(const Config& /*config*/) {
   return Config::kSpread;
@@ -64,9 +68,14 @@ CallSpread rule_of(const LbConfigPtr& outer) {
                     static_cast<const LbConfig::variant&>(*policy));
 }
 
-LbConfigPtr child_of(const LbConfigPtr& outer) {
+// The policy that spreads calls by locality; null: the policy is another one.
+const WrrLocalityConfig* by_locality_of(const LbConfigPtr& outer) {
   const LbConfigPtr policy = inside_subset(outer);
-  const auto* locality = policy == nullptr ? nullptr : std::get_if<WrrLocalityConfig>(&*policy);
+  return policy == nullptr ? nullptr : std::get_if<WrrLocalityConfig>(&*policy);
+}
+
+LbConfigPtr child_of(const LbConfigPtr& outer) {
+  const WrrLocalityConfig* const locality = by_locality_of(outer);
   return locality == nullptr ? nullptr : locality->child;
 }
 
@@ -78,6 +87,13 @@ Weights weights_within(CallSpread rule,
     const auto first = std::ranges::find(weights, std::uint64_t{1});
     if (first != weights.end()) std::fill(first + 1, weights.end(), 0);
   }
+  if (rule == CallSpread::kByOwnWeight) {
+    auto weight = weights.begin();
+    for (const LocalityPtr& locality : localities) {
+      for (const Endpoint& endpoint : locality->endpoints)
+        *weight++ *= endpoint.weight;
+    }
+  }
   if (rule != CallSpread::kByWeight) return weights;
   Endpoints all;
   all.priorities.push_back(Priority{localities});
@@ -87,24 +103,42 @@ Weights weights_within(CallSpread rule,
   return weights;
 }
 
-std::vector<CallShare> spread_by_locality(const LbConfigPtr& child,
+// The weight of each locality for the calls of a priority. `takers`: which of its endpoints take
+// calls.
+Weights weights_of(const WrrLocalityConfig& policy,
+                   const std::vector<LocalityPtr>& localities,
+                   const std::vector<std::vector<bool>>& takers,
+                   const LocalityName& caller) {
+  Weights weights;
+  std::vector<ZonePlace> places;
+  for (std::size_t i = 0; i < localities.size(); ++i) {
+    const Locality& locality = *localities[i];
+    const auto fit = static_cast<std::uint64_t>(std::ranges::count(takers[i], true));
+    weights.push_back(fit == 0 ? 0 : locality.weight);
+    places.push_back({&locality.name, locality.weight, fit});
+  }
+  if (!policy.zone_aware) return weights;
+  const ZoneSplit split = split_by_zone(places, caller, *policy.zone_aware);
+  return {split.shares.begin(), split.shares.end()};
+}
+
+std::vector<CallShare> spread_by_locality(const WrrLocalityConfig& policy,
                                           const std::vector<LocalityPtr>& localities,
                                           const std::vector<bool>& takes,
-                                          CallShare share) {
+                                          CallShare share,
+                                          const LocalityName& caller) {
   using Offset = std::vector<bool>::difference_type;
   std::vector<std::vector<bool>> takers;
-  Weights weights;
   auto at = takes.begin();
   for (const LocalityPtr& locality : localities) {
     const auto end = at + static_cast<Offset>(locality->endpoints.size());
     takers.emplace_back(at, end);
-    weights.push_back(std::find(at, end, true) == end ? 0 : locality->weight);
     at = end;
   }
-  const auto parts = apportion(share, weights);
+  const auto parts = apportion(share, weights_of(policy, localities, takers, caller));
   std::vector<CallShare> shares;
   for (std::size_t i = 0; i < localities.size(); ++i) {
-    const auto within = spread_calls(child, {localities[i]}, takers[i], parts[i]);
+    const auto within = spread_calls(policy.child, {localities[i]}, takers[i], parts[i], caller);
     shares.insert(shares.end(), within.begin(), within.end());
   }
   return shares;
@@ -133,6 +167,10 @@ std::string leaf_note(const LbConfigPtr& policy) {
                    "many clients"
                  : absl::StrCat(policy_name(*policy),
                                 ": by weight; what the calls' keys make of it is not known here");
+    case CallSpread::kByOwnWeight:
+      return absl::StrCat(
+          "least_request: by weight while no calls are in flight; active_request_bias is ",
+          *std::get<LeastRequestConfig>(*inside_subset(policy)).active_request_bias);
     case CallSpread::kFirst:
       return "pick_first: each client stays with the first endpoint that connects";
     case CallSpread::kByLoad:
@@ -149,35 +187,14 @@ std::string leaf_note(const LbConfigPtr& policy) {
 
 }  // namespace
 
-std::vector<CallShare> apportion(CallShare share, std::span<const std::uint64_t> weights) {
-  std::vector<CallShare> parts(weights.size(), 0);
-  Wide sum = 0;
-  for (const std::uint64_t weight : weights)
-    sum += weight;
-  if (sum == 0) return parts;
-  std::vector<Wide> lost(weights.size());
-  CallShare left = share;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const Wide exact = Wide{share} * weights[i];
-    parts[i] = static_cast<CallShare>(exact / sum);
-    lost[i] = exact % sum;
-    left -= parts[i];
-  }
-  std::vector<std::size_t> order(weights.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](auto a, auto b) { return lost[a] > lost[b]; });
-  for (std::size_t i = 0; i < left; ++i)
-    ++parts[order[i]];  // `left` is less than the number of parts that lost a fraction.
-  return parts;
-}
-
 std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
                                     const std::vector<LocalityPtr>& localities,
                                     const std::vector<bool>& takes,
-                                    CallShare share) {
+                                    CallShare share,
+                                    const LocalityName& caller) {
+  if (const WrrLocalityConfig* const by_locality = by_locality_of(policy))
+    return spread_by_locality(*by_locality, localities, takes, share, caller);
   const CallSpread rule = rule_of(policy);
-  if (rule == CallSpread::kByLocality)
-    return spread_by_locality(child_of(policy), localities, takes, share);
   return apportion(share, weights_within(rule, localities, takes));
 }
 
@@ -199,7 +216,15 @@ std::string spread_note(const LbConfigPtr& policy) {
                         inner.empty() ? "" : "; ",
                         inner);
   }
-  if (const LbConfigPtr child = child_of(policy)) return spread_note(child);
+  if (const WrrLocalityConfig* const by_locality = by_locality_of(policy)) {
+    std::string inner = by_locality->child == nullptr ? "" : spread_note(by_locality->child);
+    if (!by_locality->zone_aware) return inner;
+    return absl::StrCat(
+        "zone-aware: calls stay in the caller's zone while it has its share of the "
+        "endpoints, for callers in equal numbers in each zone",
+        inner.empty() ? "" : "; ",
+        inner);
+  }
   std::string note = leaf_note(policy);
   const SlowStart* const slow_start = policy == nullptr ? nullptr : slow_start_of(*policy);
   if (slow_start == nullptr) return note;

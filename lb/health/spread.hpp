@@ -6,8 +6,9 @@
 //
 //   wrr_locality               by the weights of localities in which an endpoint takes calls; then,
 //                              in each of these localities, as its child does
+//   … with zone_aware          localities as zone_split says, in place of their weights
 //   round_robin, random        all alike
-//   least_request              all alike
+//   least_request              all alike; with active_request_bias, by the weights of endpoints
 //   ring_hash, maglev          by weight (A113); the calls' keys are not known here
 //   pick_first                 the first in the list takes all; when shuffled, by weight on average
 //   weighted_round_robin       all alike: a plan has no load reports (A58)
@@ -15,13 +16,11 @@
 //   in slow start              as without it: a plan does not know when endpoints became READY
 //   any other policy           as if all alike: only the policy itself knows how it spreads calls
 //
-// Shares are integers, in millionths. The rest that rounding leaves goes to the shares that lost
-// most by it (of equal ones, the first), so shares sum exactly to the whole.
+// Shares are integers, in millionths, that sum exactly to the whole (apportion).
 
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -30,15 +29,14 @@
 
 namespace signalbox::lb {
 
-/// Divides `share` in proportion to `weights`. All parts are 0 when all weights are 0.
-std::vector<CallShare> apportion(CallShare share, std::span<const std::uint64_t> weights);
-
 /// Divides `share` among the endpoints, in the order of the localities. `takes`, in the same order,
 /// says which endpoints take calls; if none does, all parts are 0. A null `policy`: equal parts.
+/// `caller`: the client's locality, for zone-aware routing.
 std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
                                     const std::vector<LocalityPtr>& localities,
                                     const std::vector<bool>& takes,
-                                    CallShare share);
+                                    CallShare share,
+                                    const LocalityName& caller = {});
 
 /// The names of the policy and of the policies below it: "wrr_locality, round_robin".
 std::string policy_text(const LbConfigPtr& policy);

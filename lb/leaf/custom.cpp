@@ -44,8 +44,12 @@ class Custom final : public Policy {
  public:
   Custom(std::string name,
          std::unique_ptr<Policy> own,
+         LocalityName caller,
          std::shared_ptr<const StripedCounters<1>> pick_failures)
-      : name_(std::move(name)), own_(std::move(own)), pick_failures_(std::move(pick_failures)) {}
+      : name_(std::move(name)),
+        own_(std::move(own)),
+        caller_(std::move(caller)),
+        pick_failures_(std::move(pick_failures)) {}
 
   LbEffects step(const LbEvent& event, Instant now) override {
     if (const auto* update = std::get_if<ConfigUpdated>(&event))
@@ -84,7 +88,7 @@ class Custom final : public Policy {
     check_generation(order.generation, published_for_);
     if (order.picker != theirs_) {
       theirs_ = order.picker;
-      ours_ = make_custom_picker(name_, order.picker, pick_failures_);
+      ours_ = make_custom_picker(name_, order.picker, caller_, pick_failures_);
     }
     order.picker = ours_;
   }
@@ -186,6 +190,7 @@ class Custom final : public Policy {
 
   const std::string name_;
   const std::unique_ptr<Policy> own_;
+  const LocalityName caller_;
   const std::shared_ptr<const StripedCounters<1>> pick_failures_;
   Generation configured_ = 0;
   Generation published_for_ = 0;
@@ -206,10 +211,12 @@ std::unique_ptr<Policy> make_leaf(const CustomConfig& config, PolicyContext cont
   const auto found = registered->find(config.name);
   if (found == registered->end()) return nullptr;
   const CustomPolicy& custom = found->second;
+  LocalityName caller = context.options.caller;
   auto own = custom.make(config, std::move(context));
   SIGNALBOX_INVARIANT(own != nullptr,
                       absl::StrCat("custom policy ", config.name, ": make() made nothing"));
-  return std::make_unique<Custom>(config.name, std::move(own), custom.pick_failures);
+  return std::make_unique<Custom>(
+      config.name, std::move(own), std::move(caller), custom.pick_failures);
 }
 
 }  // namespace signalbox::lb

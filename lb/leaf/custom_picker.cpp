@@ -32,8 +32,12 @@ class CustomPicker final : public Picker {
  public:
   CustomPicker(std::string policy,
                PickerPtr own,
+               LocalityName caller,
                std::shared_ptr<const StripedCounters<1>> failures)
-      : policy_(std::move(policy)), own_(std::move(own)), failures_(std::move(failures)) {}
+      : policy_(std::move(policy)),
+        own_(std::move(own)),
+        caller_(std::move(caller)),
+        failures_(std::move(failures)) {}
 
   [[gnu::hot]] PickResult pick(const PickArgs& args) const override {
     return decide(args, Silent{});
@@ -62,8 +66,11 @@ class CustomPicker final : public Picker {
       if (const char* const wrong = what_is_wrong(result)) return failed(wrong, sink);
       // The user's picker may have set a connection without its use counter, which the router
       // needs.
-      if (auto* it = std::get_if<Complete>(&result.outcome))
+      if (auto* it = std::get_if<Complete>(&result.outcome)) {
         it->uses = it->connection->use_counter();
+        if (it->endpoint != nullptr && it->endpoint->locality != nullptr)
+          it->zone = zone_of(it->endpoint->locality->name, caller_);
+      }
       return result;
     } catch (const std::exception& error) {
       return failed(absl::StrCat("threw: ", error.what()), sink);
@@ -83,6 +90,7 @@ class CustomPicker final : public Picker {
 
   const std::string policy_;
   const PickerPtr own_;
+  const LocalityName caller_;
   const std::shared_ptr<const StripedCounters<1>> failures_;
 };
 
@@ -90,9 +98,10 @@ class CustomPicker final : public Picker {
 
 PickerPtr make_custom_picker(std::string policy,
                              PickerPtr own,
+                             LocalityName caller,
                              std::shared_ptr<const StripedCounters<1>> failures) {
   return std::make_shared<const CustomPicker>(
-      std::move(policy), std::move(own), std::move(failures));
+      std::move(policy), std::move(own), std::move(caller), std::move(failures));
 }
 
 }  // namespace signalbox::lb

@@ -18,10 +18,11 @@
 
 namespace signalbox::lb {
 
-/// `failures`: counts picks that failed because the user's picker threw or returned an invalid
-/// result; null: they are not counted.
+/// `caller`: see PolicyOptions::caller. `failures`: counts picks that failed because the user's
+/// picker threw or returned an invalid result; null: they are not counted.
 PickerPtr make_custom_picker(std::string policy,
                              PickerPtr own,
+                             LocalityName caller,
                              std::shared_ptr<const StripedCounters<1>> failures);
 
 }  // namespace signalbox::lb

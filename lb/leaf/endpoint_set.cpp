@@ -63,11 +63,13 @@ void EndpointSet::Changes::merge(const Changes& more) {
 EndpointSet::EndpointSet(Connects connects,
                          Duration attempt_delay,
                          MakeCounter make_counter,
-                         Unreachable unreachable)
+                         Unreachable unreachable,
+                         LocalityName caller)
     : connects_(connects),
       attempt_delay_(attempt_delay),
       make_counter_(std::move(make_counter)),
-      unreachable_(unreachable) {}
+      unreachable_(unreachable),
+      caller_(std::move(caller)) {}
 
 // --- the list of endpoints ---
 
@@ -354,6 +356,9 @@ ReadyEndpoints EndpointSet::ready() const {
   ready.completes_.reserve(size);
   ready.chosen_.reserve(size);  // Must not reallocate: completes_ points into it.
   ready.owners_.reserve(size);
+  // Neighbours mostly share a locality, so its zone is compared once.
+  const Locality* compared = nullptr;
+  CallZone zone = CallZone::kUnknown;
   for (const Entry* entry : order_) {
     if (entry->connection == nullptr || !entry->counts) continue;
     SIGNALBOX_INVARIANT(ready.chosen_.size() < size,
@@ -362,6 +367,11 @@ ReadyEndpoints EndpointSet::ready() const {
     ready.owners_.push_back(entry->connection);
     Complete& complete = ready.completes_.emplace_back(entry->connection.get());
     complete.endpoint = &ready.chosen_.back();
+    if (const Locality* const own = entry->locality.get(); own != compared) {
+      compared = own;
+      zone = zone_of(own->name, caller_);
+    }
+    complete.zone = zone;
   }
   return ready;
 }

@@ -132,10 +132,12 @@ class EndpointSet {
   /// Whether a member in TRANSIENT_FAILURE counts as fit in the health counts.
   enum class Unreachable : std::uint8_t { kUnfit, kFit };
 
+  /// `caller`: see PolicyOptions::caller.
   explicit EndpointSet(Connects connects,
                        Duration attempt_delay = kAttemptDelay,
                        MakeCounter make_counter = nullptr,
-                       Unreachable unreachable = Unreachable::kUnfit);
+                       Unreachable unreachable = Unreachable::kUnfit,
+                       LocalityName caller = {});
 
   /// Sets the time of the events that follow.
   void set_time(Instant now) { now_ = now; }
@@ -259,6 +261,7 @@ class EndpointSet {
   Duration attempt_delay_;
   MakeCounter make_counter_;
   Unreachable unreachable_;
+  LocalityName caller_;
   Instant now_{};
   Instant last_ready_{};
   std::uint64_t list_ = 0;     // The number of updates so far.

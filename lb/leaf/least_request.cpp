@@ -2,10 +2,13 @@
 #include "lb/leaf/least_request.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,15 +39,27 @@ class InFlight final : public CallTracker {
   void ended(const CallEnd& /*end*/) const noexcept override {}
 };
 
-// Draws endpoints by weight, in slow start.
+// The weights of the READY endpoints: their own, multiplied by the factors of slow start. Empty:
+// all weigh alike. `own`: whether their own weights count.
+std::vector<double> weights_of(const ReadyEndpoints& ready, const Warmth& warmth, bool own) {
+  std::vector<double> weights = warmth.factors();
+  if (!own) return weights;
+  if (weights.empty()) weights.assign(ready.size(), 1.0);
+  for (std::size_t at = 0; at < weights.size(); ++at)
+    weights[at] *= ready[at].endpoint->endpoint->weight;
+  if (std::ranges::adjacent_find(weights, std::not_equal_to()) == weights.end()) weights.clear();
+  return weights;
+}
+
+// Draws endpoints by weight.
 class WeightedDraw {
  public:
-  // `factors`: Warmth::factors(), one for each READY endpoint; empty: all endpoints weigh alike.
-  explicit WeightedDraw(const std::vector<double>& factors) {
-    weights_.reserve(factors.size());
-    ends_.reserve(factors.size());
-    for (const double factor : factors) {
-      weights_.push_back(std::max<std::int64_t>(std::llround(factor * kWhole), 1));
+  // One weight for each READY endpoint. Empty: all endpoints weigh alike.
+  explicit WeightedDraw(const std::vector<double>& weights) {
+    weights_.reserve(weights.size());
+    ends_.reserve(weights.size());
+    for (const double weight : weights) {
+      weights_.push_back(std::max<std::int64_t>(std::llround(weight * kWhole), 1));
       ends_.push_back((ends_.empty() ? 0 : ends_.back()) +
                       static_cast<std::uint64_t>(weights_.back()));
     }
@@ -52,7 +67,8 @@ class WeightedDraw {
 
   bool empty() const { return ends_.empty(); }
 
-  // The weight that draws use; at most kWhole.
+  // The weight that draws use, in units of 1 / kWhole. At most kWhole, if the endpoints' own
+  // weights do not count.
   std::int64_t weight(std::size_t endpoint) const { return weights_[endpoint]; }
 
   std::size_t draw(std::uint64_t seed, std::uint64_t step) const {
@@ -72,12 +88,14 @@ class LeastRequestPicker final : public Picker {
   LeastRequestPicker(ReadyEndpoints ready,
                      std::vector<CallTrackerPtr> counters,
                      std::uint32_t choices,
+                     std::optional<double> bias,
                      Warmth warmth)
       : ready_(std::move(ready)),
         owners_(std::move(counters)),
         choices_(choices),
+        bias_(bias),
         warmth_(std::move(warmth)),
-        weighted_(warmth_.factors()) {
+        weighted_(weights_of(ready_, warmth_, bias.has_value())) {
     counters_.reserve(owners_.size());
     for (const CallTrackerPtr& owner : owners_)
       counters_.push_back(owner->use_counter());
@@ -97,18 +115,10 @@ class LeastRequestPicker final : public Picker {
   PickResult decide(const PickArgs& args, const Sink& sink) const {
     const std::size_t chosen = choose(args, sink);
     sink.tell([&] {
-      return PickStep{
-          "least_request",
-          shown(ready_[chosen]),
-          ready_.size() == 1
-              ? std::string("the only one that is READY")
-              : absl::StrCat("the fewest calls",
-                             weighted_.empty() ? " of the " : " for its weight of the ",
-                             choices_,
-                             weighted_.empty() ? " drawn from " : " drawn by weight from ",
-                             ready_.size(),
-                             " that are READY"),
-          "CDS"};
+      return PickStep{"least_request",
+                      shown(ready_[chosen]),
+                      ready_.size() == 1 ? std::string("the only one that is READY") : why(),
+                      "CDS"};
     });
     PickResult result;
     result.outcome = ready_[chosen];
@@ -116,18 +126,65 @@ class LeastRequestPicker final : public Picker {
     return result;
   }
 
+  // The reason of a choice among several endpoints, for explanations.
+  std::string why() const {
+    const std::string of =
+        absl::StrCat(choices_,
+                     weighted_.empty() ? " drawn from " : " drawn by weight from ",
+                     ready_.size(),
+                     " that are READY");
+    if (weighted_.empty()) return "the fewest calls of the " + of;
+    if (!bias_) return "the fewest calls for its weight of the " + of;
+    return absl::StrCat("by chance, less likely with calls in flight (active_request_bias ",
+                        *bias_,
+                        "), of the ",
+                        of);
+  }
+
   template <typename Sink>
   std::size_t choose(const PickArgs& args, const Sink& sink) const {
     if (ready_.size() == 1) return 0;
     if (weighted_.empty()) [[likely]]
       return choose_from<false>(args, sink);
+    if (bias_) return choose_by_bias(args, sink);
     return choose_from<true>(args, sink);
   }
 
+  // Draws choices_ endpoints by weight, and then one of them, in proportion to
+  // 1 / (calls in flight + 1)^bias. These parts are computed relative to the drawn endpoint with
+  // the fewest calls, so that its part is 1 whatever the bias.
+  template <typename Sink>
+  std::size_t choose_by_bias(const PickArgs& args, const Sink& sink) const {
+    std::array<std::size_t, kMostChoices> drawn{};
+    std::array<double, kMostChoices> calls{};
+    double fewest = 0;
+    for (std::uint32_t step = 0; step < choices_; ++step) {
+      drawn[step] = sample<true>(args, step);
+      // A call may begin and end on different stripes while they are summed up.
+      const std::int64_t sum = std::max<std::int64_t>(counters_[drawn[step]].sum(), 0);
+      calls[step] = static_cast<double>(sum) + 1;
+      fewest = step == 0 ? calls[0] : std::min(fewest, calls[step]);
+      tell_drawn(drawn[step], sum, sink);
+    }
+    std::size_t chosen = drawn[0];
+    double parts = 0;
+    for (std::uint32_t step = 0; step < choices_; ++step) {
+      const double part = std::pow(fewest / calls[step], *bias_);
+      parts += part;
+      if (random_part(args, choices_ + step) * parts < part) chosen = drawn[step];
+    }
+    return chosen;
+  }
+
+  // A random number in [0, 1).
+  static double random_part(const PickArgs& args, std::uint64_t step) {
+    return static_cast<double>(draw(args.seed, Salt::kEndpoint, step) >> 11U) * 0x1.0p-53;
+  }
+
   // Draws choices_ endpoints, and returns the one with the fewest calls in flight. kWeighs (slow
-  // start): endpoints are drawn by weight, and an endpoint's calls in flight are divided by its
-  // weight before they are compared. If no calls are in flight, the first drawn endpoint is
-  // returned, so the shares of calls follow the weights.
+  // start without a bias): endpoints are drawn by weight, and an endpoint's calls in flight are
+  // divided by its weight before they are compared. If no calls are in flight, the first drawn
+  // endpoint is returned, so the shares of calls follow the weights.
   template <bool kWeighs, typename Sink>
   std::size_t choose_from(const PickArgs& args, const Sink& sink) const {
     std::size_t best = sample<kWeighs>(args, 0);
@@ -153,12 +210,11 @@ class LeastRequestPicker final : public Picker {
   void tell_drawn(std::size_t endpoint, std::int64_t calls, const Sink& sink) const {
     sink.tell([&] {
       const std::string part = warmth_.part_of(endpoint);
-      return PickStep{
-          "least_request",
-          "drew " + shown(ready_[endpoint]),
-          absl::StrCat(
-              calls, " calls of this policy's in flight", part.empty() ? "" : ", at ", part),
-          "CDS"};
+      std::string reason = absl::StrCat(
+          calls, " calls of this policy's in flight", part.empty() ? "" : ", at ", part);
+      if (bias_ && !weighted_.empty())
+        absl::StrAppend(&reason, ", weight ", ready_[endpoint].endpoint->endpoint->weight);
+      return PickStep{"least_request", "drew " + shown(ready_[endpoint]), std::move(reason), "CDS"};
     });
   }
 
@@ -181,8 +237,9 @@ class LeastRequestPicker final : public Picker {
   // tracker.
   std::vector<UseCounter> counters_;
   std::uint32_t choices_;
+  std::optional<double> bias_;  // nullopt: the endpoints' own weights do not count.
   Warmth warmth_;
-  WeightedDraw weighted_;  // Empty unless factors of warmth_ differ.
+  WeightedDraw weighted_;  // Empty if all weights are equal.
 };
 
 class LeastRequest final : public WarmingPetiole {
@@ -192,24 +249,28 @@ class LeastRequest final : public WarmingPetiole {
                EndpointSet::MakeCounter count)
       : WarmingPetiole(
             "least_request", std::move(context), EndpointSet::Connects::kAtOnce, std::move(count)),
-        choices_(choices_of(config)) {}
+        choices_(choices_of(config)),
+        bias_(config.active_request_bias) {}
 
  private:
   bool configure(const ConfigUpdated& update) override {
     const auto& config = config_of<LeastRequestConfig>(update);
     const std::uint32_t choices = choices_of(config);
     const bool is_changed = std::exchange(choices_, choices) != choices;
-    return set_slow_start(config.slow_start) || is_changed;
+    const bool is_biased_anew =
+        std::exchange(bias_, config.active_request_bias) != config.active_request_bias;
+    return set_slow_start(config.slow_start) || is_changed || is_biased_anew;
   }
 
   PickerPtr make_picker() override {
     if (state() == ConnectivityState::kConnecting) return make_queue_picker();
     if (state() == ConnectivityState::kTransientFailure) return make_fail_picker(failure());
     return std::make_shared<const LeastRequestPicker>(
-        endpoints().ready(), endpoints().ready_counters(), choices_, warm_up());
+        endpoints().ready(), endpoints().ready_counters(), choices_, bias_, warm_up());
   }
 
   std::uint32_t choices_;
+  std::optional<double> bias_;
 };
 
 }  // namespace

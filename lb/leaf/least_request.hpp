@@ -17,6 +17,12 @@
 // smaller weights (warmth.hpp). While the weights differ, endpoints are drawn by weight. The call
 // goes to the drawn endpoint with the least quotient of calls in flight and weight. Without calls
 // in flight the shares follow the weights. With many calls, the calls in flight follow the weights.
+//
+// With active_request_bias (Envoy), the weights of endpoints (EDS) count too, multiplied by the
+// factors of slow start. While these weights differ, choice_count endpoints are drawn by weight.
+// One of these gets the call by chance, in proportion to 1 / (calls in flight + 1)^bias. So a call
+// goes to an endpoint about in proportion to Envoy's weight / (calls in flight + 1)^bias. With bias
+// 0 the shares follow the weights exactly.
 
 #pragma once
 

@@ -57,7 +57,8 @@ Petiole::Petiole(absl::string_view name,
                  context_.options.connection_attempt_delay,
                  std::move(make_counter),
                  context_.options.unreachable_is_unhealthy ? EndpointSet::Unreachable::kUnfit
-                                                           : EndpointSet::Unreachable::kFit),
+                                                           : EndpointSet::Unreachable::kFit,
+                 context_.options.caller),
       pace_(context_.options.picker_interval) {}
 
 LbEffects Petiole::step(const LbEvent& event, Instant now) {

@@ -143,7 +143,12 @@ class PickFirstPolicy final : public Policy {
   PickerPtr make_picker(const Shown& now) const {
     switch (now.state) {
       case ConnectivityState::kReady:
-        return make_connection_picker(now.connection, now.chosen);
+        return make_connection_picker(
+            now.connection,
+            now.chosen,
+            now.chosen.locality == nullptr
+                ? CallZone::kUnknown
+                : zone_of(now.chosen.locality->name, context_.options.caller));
       case ConnectivityState::kTransientFailure:
         return make_fail_picker(now.status);
       case ConnectivityState::kIdle:

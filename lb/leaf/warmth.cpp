@@ -53,6 +53,19 @@ bool Warmth::is_possible(const std::optional<SlowStart>& rules,
          now - endpoints.last_ready() < rules->window;
 }
 
+std::size_t Warmth::count(const std::optional<SlowStart>& rules,
+                          const EndpointSet& endpoints,
+                          Instant now) {
+  if (!is_possible(rules, endpoints, now)) return 0;
+  std::size_t found = 0;
+  for (std::size_t at = 0; at < endpoints.size(); ++at) {
+    const EndpointSet::Member& member = endpoints[at];
+    if (member.connection == nullptr || !member.counts) continue;
+    if (now - member.ready_since < rules->window) ++found;
+  }
+  return found;
+}
+
 std::string Warmth::part_of(std::size_t endpoint) const {
   if (factors_.empty() || ages_[endpoint] >= rules_.window) return "";
   return absl::StrCat(factor_text(factors_[endpoint]), " of its weight");

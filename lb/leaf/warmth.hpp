@@ -42,6 +42,11 @@ class Warmth {
                           const EndpointSet& endpoints,
                           Instant now);
 
+  /// How many READY endpoints are in slow start. Costs O(endpoints) if any may be.
+  static std::size_t count(const std::optional<SlowStart>& rules,
+                           const EndpointSet& endpoints,
+                           Instant now);
+
   /// Whether the factors fit the READY endpoints: their number, and the times since when they are
   /// READY, are those from which the factors were computed. False if all factors are equal, because
   /// then the times are not kept.

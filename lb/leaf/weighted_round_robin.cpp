@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,7 +73,7 @@ class WeightedRoundRobin final : public Petiole {
     if (state() == ConnectivityState::kTransientFailure) return make_fail_picker(failure());
     begin_blackouts();
     Warmth warmth(config_.slow_start, endpoints(), now());
-    scheduler_ = make_scheduler(warmth);
+    scheduler_ = make_scheduler(warmth, taken_.emplace());
     std::vector<CallTrackerPtr> trackers;
     if (!(*rules_)->streamed) trackers = endpoints().ready_counters();
     return make_stride_picker({"weighted_round_robin",
@@ -102,17 +103,24 @@ class WeightedRoundRobin final : public Petiole {
     connections_ = {connected.begin(), connected.end()};
   }
 
-  StrideScheduler make_scheduler(const Warmth& warmth) {
+  // Makes a scheduler of the present weights, and describes it in `taken`.
+  StrideScheduler make_scheduler(const Warmth& warmth, WeightsTaken& taken) {
     const EndpointWeight::Periods periods{config_.blackout_period,
                                           config_.weight_expiration_period};
-    std::vector<double> weights;
-    weights.reserve(endpoints().count(ConnectivityState::kReady));
+    taken.cluster = context().cluster;
+    taken.in_slow_start = Warmth::count(config_.slow_start, endpoints(), now());
+    taken.weights.reserve(endpoints().count(ConnectivityState::kReady));
     for (std::size_t at = 0; at < endpoints().size(); ++at) {
       const EndpointSet::Member& member = endpoints()[at];
       if (member.connection == nullptr) continue;
-      weights.push_back(tracker_of(member).weight()->ask(now(), periods).weight);
+      const EndpointWeight::Answer answer = tracker_of(member).weight()->ask(now(), periods);
+      taken.weights.push_back(answer.weight);
+      if (answer.use == WeightUse::kNotYetUsable) ++taken.not_yet_usable;
+      if (answer.use == WeightUse::kStale) ++taken.stale;
     }
-    return StrideScheduler(weights, warmth.factors());
+    StrideScheduler scheduler(taken.weights, warmth.factors());
+    taken.falls_back = !scheduler.has_weights();
+    return scheduler;
   }
 
   // The timer of weight_update_period: requests a picker only if the scaled weights have changed
@@ -121,13 +129,19 @@ class WeightedRoundRobin final : public Petiole {
     if (timer.name != kTimerName) return false;
     if (timer.generation != timer_ || !std::exchange(is_timed_, false)) return true;
     if (state() != ConnectivityState::kReady) return true;
-    if (make_scheduler({config_.slow_start, endpoints(), now()}) != scheduler_) want_picker();
+    WeightsTaken taken;
+    if (make_scheduler({config_.slow_start, endpoints(), now()}, taken) != scheduler_) {
+      want_picker();
+    } else {
+      taken_ = std::move(taken);
+    }
     return true;
   }
 
   // Asks for streams of load reports (WatchLoad): of all READY endpoints, or of none if the rules
   // take the reports of calls. make_picker() has begun the blackouts of new connections before.
   void published(LbEffects& effects) override {
+    tell_weights(effects);
     WatchLoad wanted;
     if ((*rules_)->streamed) {
       wanted.period = config_.oob_reporting_period.value_or(Duration::zero());
@@ -143,7 +157,14 @@ class WeightedRoundRobin final : public Petiole {
     effects.push_back(std::move(wanted));
   }
 
+  void tell_weights(LbEffects& effects) {
+    if (!taken_) return;
+    effects.push_back(Observe{*std::move(taken_)});
+    taken_.reset();
+  }
+
   void follow_up(LbEffects& effects) override {
+    tell_weights(effects);
     if (is_timed_ || state() != ConnectivityState::kReady) return;
     is_timed_ = true;
     effects.push_back(StartTimer{{kTimerName, ++timer_},
@@ -155,6 +176,7 @@ class WeightedRoundRobin final : public Petiole {
   // the policy's actor uses it.
   const std::shared_ptr<WeightRulesPtr> rules_;
   StrideScheduler scheduler_;
+  std::optional<WeightsTaken> taken_;  // Not reported yet (I5).
   WatchLoad watched_;  // The last one sent. Its connections live no longer than the picker's.
   absl::flat_hash_map<const EndpointWeight*, std::weak_ptr<const Connection>> connections_;
   std::uint64_t edition_ = 0;

@@ -27,7 +27,9 @@
 //   I4  With enable_oob_load_report (and PolicyOptions::load_streams), exactly the READY endpoints
 //       of the last picker are asked for load reports on streams, and the reports of calls are not
 //       read.
-//   I5  A picker writes only the turn of the calling stripe of threads, as in round_robin.
+//   I5  Each scheduler that is made is reported once, in a WeightsTaken (A78). When the timer's
+//       scheduler differs from the picker's, the scheduler of the next picker is reported instead.
+//   I6  A picker writes only the turn of the calling stripe of threads, as in round_robin.
 
 #pragma once
 

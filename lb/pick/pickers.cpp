@@ -115,8 +115,8 @@ class PriorityPicker final : public Picker {
 
 class ConnectionPicker final : public Picker {
  public:
-  ConnectionPicker(ConnectionPtr connection, ChosenEndpoint endpoint)
-      : connection_(std::move(connection)), endpoint_(std::move(endpoint)) {
+  ConnectionPicker(ConnectionPtr connection, ChosenEndpoint endpoint, CallZone zone)
+      : connection_(std::move(connection)), endpoint_(std::move(endpoint)), zone_(zone) {
     SIGNALBOX_INVARIANT(connection_ != nullptr, "a pick completes on a connection");
   }
 
@@ -124,6 +124,7 @@ class ConnectionPicker final : public Picker {
     PickResult result;
     Complete complete{connection_.get()};
     if (endpoint_.endpoint != nullptr) complete.endpoint = &endpoint_;
+    complete.zone = zone_;
     result.outcome = complete;
     return result;
   }
@@ -140,6 +141,7 @@ class ConnectionPicker final : public Picker {
  private:
   ConnectionPtr connection_;
   ChosenEndpoint endpoint_;
+  CallZone zone_;
 };
 
 class AskPicker final : public Picker {
@@ -224,8 +226,8 @@ PickerPtr make_priority_picker(PickerPtr picker, std::size_t priority) {
       std::move(picker), static_cast<std::uint8_t>(std::min(priority, kLast)));
 }
 
-PickerPtr make_connection_picker(ConnectionPtr connection, ChosenEndpoint endpoint) {
-  return std::make_shared<const ConnectionPicker>(std::move(connection), std::move(endpoint));
+PickerPtr make_connection_picker(ConnectionPtr connection, ChosenEndpoint endpoint, CallZone zone) {
+  return std::make_shared<const ConnectionPicker>(std::move(connection), std::move(endpoint), zone);
 }
 
 PickerPtr make_ask_picker(std::shared_ptr<const AskTarget> asks, PickAsk ask) {

@@ -47,8 +47,10 @@ absl::Status with_note(const absl::Status& status,
                        absl::string_view after = "");
 
 /// Completes every pick on `connection`, which leads to `endpoint`. An empty `endpoint` means that
-/// the endpoint is not known.
-PickerPtr make_connection_picker(ConnectionPtr connection, ChosenEndpoint endpoint = {});
+/// the endpoint is not known. `zone`: see Complete::zone.
+PickerPtr make_connection_picker(ConnectionPtr connection,
+                                 ChosenEndpoint endpoint = {},
+                                 CallZone zone = CallZone::kUnknown);
 
 /// Queues every pick. The first pick also sends `ask` to `asks`, unless `asks` is null.
 PickerPtr make_ask_picker(std::shared_ptr<const AskTarget> asks, PickAsk ask);

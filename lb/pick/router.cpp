@@ -168,7 +168,7 @@ Pick::Answer Pick::ask(const Snapshot& snapshot,
     if (authority != nullptr && chosen->endpoint != nullptr &&
         chosen->endpoint->endpoint != nullptr)
       *authority = chosen->endpoint->endpoint->hostname;
-    return {result.affinity, result.leaf};
+    return {result.affinity, result.leaf, chosen->zone};
   }
   priority_ = result.priority;
   if (auto* fail = std::get_if<Fail>(&result.outcome)) {
@@ -253,6 +253,7 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   cluster->use_counter().prefetch();
   const CallStats* stats = cluster->stats();
   if (stats != nullptr) stats->prefetch();
+  CallZone zone = CallZone::kUnknown;
   const Filtered* const filtered = pick.filtered_.get();
   const FilteredHeaders headers(call.headers, filtered);
   Session* const session = pick.session_.get();
@@ -271,6 +272,7 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
                                  pick.auto_host_rewrite_ ? call.authority : nullptr,
                                  sink);
     if (answer.leaf != nullptr) stats = answer.leaf->stats();
+    zone = answer.zone;
     if (session != nullptr)
       sink.leave([&] { settle(*session, answer.affinity, pick.outcome_, cluster->name(), stats); });
   } else if (session != nullptr) {
@@ -281,7 +283,7 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
   if (is_new) pick.cluster_ = Use(*cluster);
   if (!pick.status_.ok()) [[unlikely]]
     pick.status_ = describe(pick.status_, cluster, *snapshot);
-  if (stats != nullptr) sink.leave([&] { stats->count_pick(pick.outcome_); });
+  if (stats != nullptr) sink.leave([&] { stats->count_pick(pick.outcome_, zone); });
 }
 
 template <typename Sink>

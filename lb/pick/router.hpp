@@ -174,6 +174,7 @@ class Pick {
   struct Answer {
     Affinity affinity = {};
     const LeafCalls* leaf = nullptr;
+    CallZone zone = CallZone::kUnknown;  // That of a complete pick's endpoint.
   };
 
   // The following functions are the steps of a pick. Precondition: the outcome is kQueue, and the

@@ -14,7 +14,10 @@ bool takes_calls(const HostSlot& slot) {
   return slot.is_fit && slot.is_held && slot.state == ConnectivityState::kReady;
 }
 
-void fill(HostSlot& slot, const Host& host, const std::optional<SubchannelStateChanged>& report) {
+void fill(HostSlot& slot,
+          const Host& host,
+          const std::optional<SubchannelStateChanged>& report,
+          const LocalityName& caller) {
   slot.host = &host;
   slot.is_fit = host.allowed && (!report || report->healthy);
   if (!report) return;
@@ -26,6 +29,7 @@ void fill(HostSlot& slot, const Host& host, const std::optional<SubchannelStateC
   slot.chosen = {host.locality, host.endpoint, report->tracker};
   slot.complete = Complete(slot.connection.get());
   slot.complete.endpoint = &slot.chosen;
+  if (host.locality != nullptr) slot.complete.zone = zone_of(host.locality->name, caller);
 }
 
 }  // namespace
@@ -56,20 +60,20 @@ void NamedHosts::add(const HostSlot& slot) {
   }
 }
 
-HostSlots::HostSlots(HostTablePtr table, const HostStates& states)
+HostSlots::HostSlots(HostTablePtr table, const HostStates& states, const LocalityName& caller)
     : table_(std::move(table)),
       slots_(states.size()),
       seats_(states.size(), table_->memory(), this) {
   SIGNALBOX_INVARIANT(states.size() == table_->size(), "each host has its state");
   for (std::size_t at = 0; at < states.size(); ++at) {
-    fill(slots_[at], (*table_)[at], states[at]);
+    fill(slots_[at], (*table_)[at], states[at], caller);
     if (takes_calls(slots_[at])) give_seat(slots_[at]);
   }
 }
 
 void HostSlots::give_seat(const HostSlot& slot) {
   Seat seat;
-  seat.complete = slot.complete;
+  seat.set(slot.complete);
   seat.mark = slot.host->mark.get();
   const Affinity affinity = affinity_to(*slot.host);
   seat.hosts = affinity.hosts;
@@ -92,8 +96,10 @@ HostPromise HostSlots::promise(absl::string_view hosts) const {
   return named.known != nullptr ? HostPromise::kUnfit : HostPromise::kUnknown;
 }
 
-HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states) {
-  return std::make_shared<const HostSlots>(std::move(table), states);
+HostSlotsPtr make_host_slots(HostTablePtr table,
+                             const HostStates& states,
+                             const LocalityName& caller) {
+  return std::make_shared<const HostSlots>(std::move(table), states, caller);
 }
 
 }  // namespace signalbox::lb

@@ -78,8 +78,9 @@ Affinity affinity_to(const Host& host);
 
 class HostSlots final : public SessionHosts {
  public:
-  /// Precondition: `states` has one entry for each host of `table`.
-  HostSlots(HostTablePtr table, const HostStates& states);
+  /// `caller`: see PolicyOptions::caller. Precondition: `states` has one entry for each host of
+  /// `table`.
+  HostSlots(HostTablePtr table, const HostStates& states, const LocalityName& caller = {});
 
   const Seats& seats() const { return seats_; }
 
@@ -111,7 +112,10 @@ class HostSlots final : public SessionHosts {
 
 using HostSlotsPtr = std::shared_ptr<const HostSlots>;
 
-/// Precondition: `states` has one entry for each host of `table`.
-HostSlotsPtr make_host_slots(HostTablePtr table, const HostStates& states);
+/// `caller`: see PolicyOptions::caller. Precondition: `states` has one entry for each host of
+/// `table`.
+HostSlotsPtr make_host_slots(HostTablePtr table,
+                             const HostStates& states,
+                             const LocalityName& caller = {});
 
 }  // namespace signalbox::lb

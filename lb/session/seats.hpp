@@ -34,19 +34,40 @@ namespace signalbox::lb {
 
 /// The result of a pick for one host, the host's mark, and the hash of the cookie that names it.
 struct alignas(kCacheLine) Seat {
-  Complete complete;  ///< Its connection is null exactly in a free seat.
+  // The parts of a Complete, which has padding that does not fit.
+  const Connection* connection = nullptr;  ///< Null exactly in a free seat.
+  UseCounter uses;
+  const ChosenEndpoint* endpoint = nullptr;
   const SessionMark* mark = nullptr;
   const std::string* hosts = nullptr;             ///< See Affinity::hosts.
   AffinityResult result = AffinityResult::kNone;  ///< The result of a call to this host.
+  CallZone zone = CallZone::kUnknown;
   CookieKey key;
 
-  bool is_free() const { return complete.connection == nullptr; }
+  bool is_free() const { return connection == nullptr; }
+
+  /// The result of a pick that chose this host.
+  Complete complete() const {
+    Complete complete;
+    complete.connection = connection;
+    complete.uses = uses;
+    complete.endpoint = endpoint;
+    complete.zone = zone;
+    return complete;
+  }
+
+  void set(const Complete& complete) {
+    connection = complete.connection;
+    uses = complete.uses;
+    endpoint = complete.endpoint;
+    zone = complete.zone;
+  }
 
   /// Prefetches the counter and the mark (the time of the last use) that a call to this host
   /// writes.
   void prefetch_marks() const {
     if (is_free()) return;
-    complete.uses.prefetch();
+    uses.prefetch();
     __builtin_prefetch(mark, 1);
   }
 };

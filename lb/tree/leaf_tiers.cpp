@@ -12,6 +12,7 @@
 #include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
 #include "lb/health/host_count.hpp"
+#include "lb/health/zone_split.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/state_sum.hpp"
 #include "lb/tree/leaf_tiers_picker.hpp"
@@ -165,7 +166,7 @@ class LeafTiers final : public Policy {
     std::set<ChildName> named;
     for (std::uint32_t at = 0; at < config_.priorities.size(); ++at) {
       for (const Tier::Hosts hosts : kHosts) {
-        if (!has_endpoints(priority(at), hosts)) continue;
+        if (!has_endpoints(priority(at), hosts) || fails({at, hosts})) continue;
         const ChildName child = child_of(config_.priorities[at], hosts);
         named.insert(child);
         if (is_wanted({at, hosts})) activate(child, effects);
@@ -178,6 +179,11 @@ class LeafTiers final : public Policy {
   }
 
   bool is_wanted(const Tier& tier) const { return config_.tiers->contains(tier); }
+
+  // Whether all calls to the tier fail (L6).
+  bool fails(const Tier& tier) const {
+    return tier.hosts == Tier::Hosts::kAll && fails_in_panic(config_.child);
+  }
 
   Priority priority(std::size_t at) const {
     const bool exists = endpoints_ != nullptr && at < endpoints_->priorities.size();
@@ -208,8 +214,9 @@ class LeafTiers final : public Policy {
     listed_ = list();
     is_listed_ = true;
     std::map<ChildName, Tier> named;
-    for (const Slot& slot : listed_.slots)
-      named.emplace(slot.child, slot.tier);
+    for (const Slot& slot : listed_.slots) {
+      if (!fails(slot.tier)) named.emplace(slot.child, slot.tier);
+    }
     std::vector<ChildName> unnamed;
     for (const ChildName& child : running_) {
       const auto found = named.find(child);
@@ -298,6 +305,11 @@ class LeafTiers final : public Policy {
     StateCounts in_state{};
     absl::Status status;
     for (const Slot& slot : listed_.slots) {
+      if (fails(slot.tier) && is_wanted(slot.tier)) {
+        ++in_state[index_of(ConnectivityState::kTransientFailure)];
+        status = panic_status();
+        continue;
+      }
       const Child* child = children_.find(slot.child);
       if (child == nullptr || !is_wanted(slot.tier)) continue;
       ++in_state[index_of(child->lasting_state)];
@@ -312,6 +324,10 @@ class LeafTiers final : public Policy {
   PickerPtr picker(const absl::Status& status) {
     std::vector<TierPicker> tiers(kTiersOfPriority * listed_.priorities.size());
     for (const Slot& slot : listed_.slots) {
+      if (fails(slot.tier)) {
+        tiers[place_of(slot.tier)] = {in_panic_, true};
+        continue;
+      }
       const Child* child = children_.find(slot.child);
       tiers[place_of(slot.tier)] = {child == nullptr ? make_queue_picker() : child->picker,
                                     child != nullptr};
@@ -320,6 +336,11 @@ class LeafTiers final : public Policy {
     shown_ = listed_.slots.empty() ? make_fail_picker(status) : make_leaf_tiers_picker(tiers);
     tiers_ = std::move(tiers);
     return shown_;
+  }
+
+  static absl::Status panic_status() {
+    return absl::UnavailableError(
+        "too few endpoints are healthy (panic), and fail_traffic_on_panic is set");
   }
 
   // The HostReport (how many endpoints are fit), from which tiered computes the shares of calls (L3
@@ -353,6 +374,7 @@ class LeafTiers final : public Policy {
   Published published_;
   std::vector<TierPicker> tiers_;  ///< The input of shown_.
   PickerPtr shown_;
+  const PickerPtr in_panic_ = make_fail_picker(panic_status());  ///< See L6.
 };
 
 }  // namespace

@@ -29,6 +29,8 @@
 //       newest.
 //   L5  The child of a tier in panic gets all endpoints but DRAINING ones. They are marked
 //       UNHEALTHY, so that EndpointSet uses them whatever their health (its I3).
+//   L6  With fail_traffic_on_panic (Envoy), calls to a tier in panic fail, and the tier has no
+//       child.
 //
 // The policy's state is the best state of the children of LeafTiersConfig::tiers: READY, else
 // CONNECTING, else IDLE, else TRANSIENT_FAILURE. A cluster that has only DRAINING endpoints, or

@@ -58,7 +58,9 @@ class DrainingFilter {
 class OverrideHost final : public PassThrough {
  public:
   explicit OverrideHost(PolicyContext context)
-      : asks_(std::move(context.asks)), memory_(context.options.session_memory) {}
+      : asks_(std::move(context.asks)),
+        memory_(context.options.session_memory),
+        caller_(std::move(context.options.caller)) {}
 
  private:
   Given give(const ConfigUpdated& update, Instant /*now*/, LbEffects& effects) override {
@@ -79,7 +81,7 @@ class OverrideHost final : public PassThrough {
       // only.
       if (place && (*table_)[at].allowed) states_[at] = std::move(left[*place]);
     }
-    slots_ = make_host_slots(table_, states_);
+    slots_ = make_host_slots(table_, states_, caller_);
     keep({own.idle_timeout, table_->marks()}, effects);
   }
 
@@ -127,7 +129,7 @@ class OverrideHost final : public PassThrough {
   void on_rebuild() override {
     rebuild_ordered_ = false;
     if (std::exchange(slots_are_old_, false) && table_ != nullptr)
-      slots_ = make_host_slots(table_, states_);
+      slots_ = make_host_slots(table_, states_, caller_);
   }
 
   // Handles an ask: acquires and connects the host that a call waits for. If the table no longer
@@ -162,6 +164,7 @@ class OverrideHost final : public PassThrough {
 
   const std::shared_ptr<const AskTarget> asks_;
   std::pmr::memory_resource* const memory_;  ///< For SessionMarks and seats (host_slots.hpp).
+  const LocalityName caller_;
   DrainingFilter draining_;
   HostTablePtr table_;  ///< Null: no call can belong to a session.
   HostStates states_;   ///< The states of the hosts of table_, in its order.

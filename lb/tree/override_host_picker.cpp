@@ -91,7 +91,7 @@ class OverrideHostPicker final : public Picker {
   static PickResult sit(const Seat& seat, const SessionArgs& session) {
     seat.prefetch_marks();
     const Affinity affinity{.result = seat.result, .hosts = seat.hosts, .as_cookie = true};
-    return hit(seat.complete, *seat.mark, affinity, session, Silent{});
+    return hit(seat.complete(), *seat.mark, affinity, session, Silent{});
   }
 
   template <typename Sink>

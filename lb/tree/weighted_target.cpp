@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
 #include "lb/health/host_count.hpp"
+#include "lb/health/zone_split.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/trace.hpp"
 #include "lb/tree/published.hpp"
@@ -31,7 +33,7 @@ struct Share {
 /// configuration.
 struct TargetState {
   const ChildName* name = nullptr;
-  std::uint32_t weight = 0;
+  std::uint32_t weight = 0;  ///< In a draw by zones, its share of kAllCalls.
   ConnectivityState state = ConnectivityState::kIdle;
   absl::Status status;
 
@@ -43,6 +45,7 @@ struct TargetStates {
   LbConfigPtr config;  ///< Owns the names in `in` and `out`.
   std::vector<TargetState> in;
   std::vector<TargetState> out;
+  std::string zones = {};  ///< zone_text(); empty: the draw is not by zones (W4).
 
   friend bool operator==(const TargetStates&, const TargetStates&) = default;
 };
@@ -61,14 +64,14 @@ class TargetNote final : public PickNote {
     if (targets_->in.size() == 1) {
       trace.tell({std::string(kPart),
                   "locality " + targets_->in.front().name->str(),
-                  "the only one that can take calls",
-                  "EDS"});
+                  targets_->zones.empty() ? "the only one that can take calls" : targets_->zones,
+                  targets_->zones.empty() ? "EDS" : "CDS"});
     }
   }
 
  private:
-  static std::string why(const TargetState& target) {
-    if (target.weight == 0) return "its weight is 0";
+  std::string why(const TargetState& target) const {
+    if (target.weight == 0) return targets_->zones.empty() ? "its weight is 0" : targets_->zones;
     std::string text(to_string(target.state));
     if (!target.status.ok()) absl::StrAppend(&text, ": ", target.status.message());
     return text;
@@ -104,8 +107,10 @@ class WeightedPicker final : public Picker {
                                    "; its weight is ",
                                    target.weight,
                                    ", from ",
-                                   chosen->end - target.weight),
-                      "EDS"};
+                                   chosen->end - target.weight,
+                                   targets_->zones.empty() ? "" : "; ",
+                                   targets_->zones),
+                      targets_->zones.empty() ? "EDS" : "CDS"};
     });
     PickResult result = chosen->picker.ask(args, sink);
     if (args.tried != nullptr && leads_back(result, args)) [[unlikely]]
@@ -209,10 +214,12 @@ class WeightedTarget final : public Policy {
     const Child* child = children_.hear(changed, effects);
     if (child == nullptr) return;
     if (child->state == ConnectivityState::kIdle) children_.exit_idle(child->name, effects);
-    miscounted_ |= !same_hosts(hosts, child->hosts);
     const bool is_other_state = child->state != child->state_before;
-    miscounted_ |= child->hosts == nullptr && is_other_state;
+    const bool is_other_count =
+        !same_hosts(hosts, child->hosts) || (child->hosts == nullptr && is_other_state);
+    miscounted_ |= is_other_count;
     dirty_ |= picker != child->picker || is_other_state;
+    dirty_ |= is_other_count && config().zone_aware.has_value();
     if (!dirty_ && !miscounted_) return;
     if (children_.aggregate() != before) {
       publish(effects);
@@ -245,8 +252,10 @@ class WeightedTarget final : public Policy {
     return fit_of(sum.healthy, sum.total);
   }
 
+  const WeightedTargetConfig& config() const { return std::get<WeightedTargetConfig>(*config_); }
+
   const std::map<ChildName, WeightedTargetConfig::Target>& all_targets() const {
-    return std::get<WeightedTargetConfig>(*config_).targets;
+    return config().targets;
   }
 
   absl::Status status_of(ConnectivityState state) const {
@@ -259,18 +268,44 @@ class WeightedTarget final : public Policy {
     return absl::UnavailableError(absl::StrCat("every locality failed, the last with: ", last));
   }
 
+  // The weight of each child in `state`, in the order of children_; other children are not drawn.
+  // With zone_aware, READY children have shares of kAllCalls, and `zones` gets the reason (W4).
+  std::vector<std::uint32_t> weigh(ConnectivityState state, std::string& zones) const {
+    std::vector<std::uint32_t> weights;
+    std::vector<ZonePlace> places;
+    std::uint64_t fit = 0;
+    children_.each([&](const ChildName& name, const Child& child) {
+      const auto& target = all_targets().at(name);
+      weights.push_back(target.weight);
+      const bool is_drawn = child.lasting_state == state;
+      places.push_back(
+          {&target.locality, target.weight, is_drawn ? hosts_of(child).healthy.hosts : 0});
+      fit += places.back().fit;
+    });
+    // No endpoint is fit in panic, when tiered sends calls to all of them.
+    if (!config().zone_aware || state != ConnectivityState::kReady || fit == 0) return weights;
+    ZoneSplit split = split_by_zone(places, config().caller, *config().zone_aware);
+    zones = zone_text(split, config().caller, *config().zone_aware);
+    return std::move(split.shares);
+  }
+
   PickerPtr picker_of(ConnectivityState state) {
     if (state == ConnectivityState::kConnecting) return make_queue_picker();
     std::vector<Share> shares;
     auto targets = std::make_shared<TargetStates>();
     targets->config = config_;
+    const std::vector<std::uint32_t> weights = weigh(state, targets->zones);
+    auto weight_at = weights.begin();
     std::uint64_t total = 0;
     children_.each([&](const ChildName& child_name, const Child& child) {
-      const auto& [name, target] = *all_targets().find(child_name);
-      const std::uint32_t weight = target.weight;
+      const ChildName& name = all_targets().find(child_name)->first;
+      const std::uint32_t weight = *weight_at++;
       const bool takes_part = child.lasting_state == state && weight > 0;
       (takes_part ? targets->in : targets->out)
-          .push_back({&name, weight, child.lasting_state, child.status});
+          .push_back({&name,
+                      child.lasting_state == state ? weight : all_targets().at(name).weight,
+                      child.lasting_state,
+                      child.status});
       if (!takes_part) return;
       total += weight;
       shares.push_back({total, ChildPicker(child.picker)});

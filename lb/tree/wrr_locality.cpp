@@ -1,36 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/tree/wrr_locality.hpp"
 
+#include <utility>
+
 #include "lb/config_of.hpp"
 #include "lb/tree/pass_through.hpp"
 
 namespace signalbox::lb {
 namespace {
 
-LbConfigPtr weighted_target(const LbConfigPtr& child, const EndpointsPtr& endpoints) {
+LbConfigPtr weighted_target(const WrrLocalityConfig& own,
+                            const LocalityName& caller,
+                            const EndpointsPtr& endpoints) {
   WeightedTargetConfig config;
+  config.zone_aware = own.zone_aware;
+  if (own.zone_aware) config.caller = caller;
   if (endpoints == nullptr) return make_lb_config(config);
   for (const Priority& priority : endpoints->priorities) {
     for (const LocalityPtr& locality : priority.localities) {
       config.targets.try_emplace(
           ChildName(to_string(locality->name)),
-          WeightedTargetConfig::Target{locality->weight, child, locality->name});
+          WeightedTargetConfig::Target{locality->weight, own.child, locality->name});
     }
   }
   return make_lb_config(std::move(config));
 }
 
 class WrrLocality final : public PassThrough {
+ public:
+  explicit WrrLocality(LocalityName caller) : caller_(std::move(caller)) {}
+
+ private:
   Given give(const ConfigUpdated& update, Instant /*now*/, LbEffects& /*effects*/) override {
-    return {weighted_target(config_of<WrrLocalityConfig>(update).child, update.endpoints),
+    return {weighted_target(config_of<WrrLocalityConfig>(update), caller_, update.endpoints),
             update.endpoints};
   }
+
+  const LocalityName caller_;
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_wrr_locality() {
-  return std::make_unique<WrrLocality>();
+std::unique_ptr<Policy> make_wrr_locality(const PolicyOptions& options) {
+  return std::make_unique<WrrLocality>(options.caller);
 }
 
 }  // namespace signalbox::lb

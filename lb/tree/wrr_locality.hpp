@@ -5,7 +5,8 @@
 //   priority ─▶ [wrr_locality] ─▶ weighted_target ─▶ one child policy for each locality
 //
 // Each locality becomes a target, with the locality's name and weight. The configured child policy
-// is used for every target.
+// is used for every target. With zone_aware (Envoy), the weighted_target also gets that rule, and
+// this client's locality.
 
 #pragma once
 
@@ -15,6 +16,6 @@
 
 namespace signalbox::lb {
 
-std::unique_ptr<Policy> make_wrr_locality();
+std::unique_ptr<Policy> make_wrr_locality(const PolicyOptions& options = {});
 
 }  // namespace signalbox::lb

@@ -11,6 +11,7 @@
 
 #include "messages/counting/striped.hpp"
 #include "messages/counting/striped_histogram.hpp"
+#include "messages/endpoints.hpp"
 #include "messages/session.hpp"
 
 namespace signalbox {
@@ -60,6 +61,13 @@ class CallStats {
     counters_.add(kPicks + static_cast<std::size_t>(outcome), 1);
   }
 
+  /// Also counts a complete pick by its endpoint's zone.
+  void count_pick(PickOutcome outcome, CallZone zone) const {
+    count_pick(outcome);
+    if (outcome == PickOutcome::kComplete)
+      counters_.add(kZones + static_cast<std::size_t>(zone), 1);
+  }
+
   /// Prefetches the cache line that count_pick() will write.
   void prefetch() const { counters_.prefetch(kPicks); }
 
@@ -91,6 +99,10 @@ class CallStats {
     return counters_.sum(kPicks + static_cast<std::size_t>(outcome));
   }
 
+  std::int64_t zone_calls(CallZone zone) const {
+    return counters_.sum(kZones + static_cast<std::size_t>(zone));
+  }
+
   std::int64_t started() const { return counters_.sum(kStarted); }
 
   std::int64_t completed(std::size_t code) const { return counters_.sum(kCompleted + code); }
@@ -115,7 +127,8 @@ class CallStats {
 
  private:
   static constexpr std::size_t kPicks = 0;
-  static constexpr std::size_t kStarted = kPicks + kPickOutcomes;
+  static constexpr std::size_t kZones = kPicks + kPickOutcomes;
+  static constexpr std::size_t kStarted = kZones + kCallZones;
   static constexpr std::size_t kCompleted = kStarted + 1;
   static constexpr std::size_t kRetries = kCompleted + kStatusCodes;
   static constexpr std::size_t kAffinity = kRetries + kRetryResults;

@@ -345,6 +345,12 @@ TEST_CASE("endpoint load: calls follow the weights from the endpoints' streams",
   CHECK(idle.requests() == std::vector{request_for(3)});
   CHECK(busy.requests() == std::vector{request_for(3)});
   CHECK(world.counted(kReports, "result=\"taken\"") == 2);
+  // Each time that the weights are taken is counted, with the cluster (A78). Before the first
+  // reports there was a fallback.
+  const std::string weights = "signalbox_wrr_endpoint_weights_count";
+  CHECK(world.counted(weights, "cluster=\"c\"") >= 2);
+  CHECK(world.counted(weights, "cluster=\"\"") == 0);
+  CHECK(world.counted("signalbox_wrr_rr_fallbacks_total", "cluster=\"c\"") >= 1);
 
   // The endpoints change places.
   idle.report(0.9);

@@ -3,7 +3,7 @@
 // gRFC A100 (a draft), "Client-side weighted round robin slow start configuration", and Envoy's
 // slow start, which round_robin and least_request have as well.
 //
-// Not here: the metric grpc.lb.wrr.endpoints_in_slow_start, which signalbox does not have.
+// Not here: the metric of endpoints in slow start, which a58_weighted_round_robin_test has.
 
 #include <chrono>
 #include <cmath>

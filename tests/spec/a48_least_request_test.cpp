@@ -69,12 +69,14 @@ TEST_CASE("A48: a choice_count below 2 is rejected", "[spec][xds][parse][A48]") 
         "least_request_lb_config" + error);
 }
 
-TEST_CASE("A48: active_request_bias is ignored", "[spec][xds][least_request][A48]") {
+// gRPC ignores the field. Here it counts where endpoints have different weights, as in Envoy.
+TEST_CASE("A48: active_request_bias refuses nothing", "[spec][xds][least_request][A48][ENV-40]") {
   // The serialised fields choice_count: 5 and active_request_bias (field 2), an empty message.
   const std::string value = R"(\n\002\010\005\022\000)";
   const std::string policy = xds::any("type_url: \"" + xds::kPolicies +
                                       "least_request.v3.LeastRequest\" value: \"" + value + "\"");
-  CHECK(xds::config_of<LeastRequestConfig>(xds::list(policy)).choice_count == 5);
+  CHECK(xds::config_of<LeastRequestConfig>(xds::list(policy)) ==
+        LeastRequestConfig{5, std::nullopt, 0});
 }
 
 // --- "Changes to the xds_cluster_resolver Policy" ----------------------------------------------

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRFC A58, "weighted_round_robin", in the document's order, with A114.
+// gRFC A58, "weighted_round_robin", in the document's order, with A114. At the end: the facts that
+// the metrics of A78 and A100 count.
 //
 // Not here:
 //   - "LB Policy Config and Parameters": tests/unit/xds/parse_lb_policy_test has them.
@@ -34,6 +35,8 @@ LoadReport load(double qps, double utilization) {
   return {.application_utilization = utilization, .qps = qps};
 }
 
+const ClusterName kShop{"shop"};
+
 // A policy under test, with a clock and calls that the test makes.
 class WrrHarness {
  public:
@@ -41,7 +44,9 @@ class WrrHarness {
                       WeightedRoundRobinConfig own = {},
                       PolicyOptions options = {})
       : config(std::move(own)),
-        policy_(make_leaf(config, PolicyContext{PolicyPath{"p"}, 1, nullptr, std::move(options)})) {
+        policy_(make_leaf(
+            config,
+            PolicyContext{PolicyPath{"p"}, 1, nullptr, std::move(options), nullptr, kShop})) {
     list(std::move(endpoints));
     for (const std::string& name : names)
       ready(name);
@@ -147,6 +152,7 @@ class WrrHarness {
   int publications = 0;
   WatchLoad watched;  // The last order.
   int watch_orders = 0;
+  std::vector<WeightsTaken> taken;
   std::optional<Duration> period;  // The delay of the last timer.
 
  private:
@@ -158,6 +164,8 @@ class WrrHarness {
       } else if (const auto* watch = std::get_if<WatchLoad>(&effect)) {
         watched = *watch;
         ++watch_orders;
+      } else if (const auto* seen = std::get_if<Observe>(&effect)) {
+        taken.push_back(std::get<WeightsTaken>(seen->observation));
       } else if (const auto* start = std::get_if<StartTimer>(&effect)) {
         if (start->timer.name != "weights") continue;
         CHECK_FALSE(timer_.has_value());
@@ -470,6 +478,67 @@ TEST_CASE("A58: an explanation says the endpoint's weight", "[lb][wrr][A58]") {
   wrr.report_for(12s, {{"a", load(100, 0.5)}, {"b", load(100, 0.5)}});
   CHECK_THAT(absl::StrJoin(testing::steps_of(wrr.picker), "\n"),
              Catch::Contains("weight 65535 of 65535, from its load reports"));
+}
+
+// --- gRFC A78, "Weighted Round Robin LB Policy"; A100, "Metrics" ---------------------------------
+
+TEST_CASE("A78: each time that weights are taken is reported once, with the cluster",
+          "[spec][lb][wrr][A78-1]") {
+  WrrHarness wrr({"a", "b", "c"});
+  wrr.taken.clear();
+  wrr.pass(5s);
+  REQUIRE(wrr.taken.size() == 5);
+  for (const WeightsTaken& taken : wrr.taken) {
+    CHECK(taken.cluster == kShop);
+    CHECK(taken.falls_back);
+    CHECK(taken.weights == std::vector<double>{0, 0, 0});
+  }
+  // The timer that finds new weights has a picker made, and only the picker's weights are reported.
+  wrr.report_for(9s, kReports);
+  wrr.taken.clear();
+  wrr.report_for(3s, kReports);
+  CHECK(wrr.taken.size() == 4);
+  CHECK(wrr.taken.back() == WeightsTaken{kShop, false, 0, 0, 0, {200, 400, 100}});
+}
+
+TEST_CASE("A78: one usable weight is a fallback to round_robin, two are none",
+          "[spec][lb][wrr][A78-1]") {
+  WrrHarness wrr({"a", "b", "c"});
+  wrr.report_for(12s, {{"a", load(100, 0.5)}});
+  CHECK(wrr.taken.back() == WeightsTaken{kShop, true, 2, 0, 0, {200, 0, 0}});
+  wrr.report_for(12s, {{"a", load(100, 0.5)}, {"b", load(100, 0.5)}});
+  CHECK(wrr.taken.back() == WeightsTaken{kShop, false, 1, 0, 0, {200, 200, 0}});
+}
+
+TEST_CASE("A78: endpoints without a report, in their blackout and with an old report are counted",
+          "[spec][lb][wrr][A78-2][A78-3][A78-4]") {
+  WrrHarness wrr({"a", "b", "c"});
+  CHECK(wrr.taken.back() == WeightsTaken{kShop, true, 3, 0, 0, {0, 0, 0}});
+  wrr.report_for(8s, {{"a", load(100, 0.5)}});
+  CHECK(wrr.taken.back().not_yet_usable == 3);
+  wrr.report_for(4s, kReports);
+  CHECK(wrr.taken.back() == WeightsTaken{kShop, true, 2, 0, 0, {200, 0, 0}});
+  wrr.report_for(8s, kReports);
+  CHECK(wrr.taken.back() == WeightsTaken{kShop, false, 0, 0, 0, {200, 400, 100}});
+  wrr.pass(180s);
+  CHECK(wrr.taken.back() == WeightsTaken{kShop, true, 0, 3, 0, {0, 0, 0}});
+}
+
+TEST_CASE("A100: endpoints in slow start are counted, also while their factors are equal",
+          "[spec][lb][wrr][A100-10]") {
+  WeightedRoundRobinConfig config;
+  config.slow_start = SlowStart{60s};
+  WrrHarness wrr({"a", "b"}, config);
+  CHECK(wrr.taken.back().in_slow_start == 2);
+  wrr.pass(30s);
+  wrr.list({"a", "b", "c"});
+  wrr.ready("c");
+  wrr.settle();
+  CHECK(wrr.taken.back().in_slow_start == 3);
+  wrr.pass(40s);
+  CHECK(wrr.taken.back().in_slow_start == 1);
+  wrr.pass(30s);
+  CHECK(wrr.taken.back().in_slow_start == 0);
 }
 
 }  // namespace signalbox

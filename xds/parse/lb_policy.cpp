@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,8 +37,11 @@ LbConfigPtr parse_wrr_locality(const Extension& extension, std::size_t depth, co
     child.add("must be set, found none");
     return nullptr;
   }
-  return make_lb_config(
-      WrrLocalityConfig{parse_list(proto.endpoint_picking_policy(), depth + 1, child)});
+  LbConfigPtr policy = parse_list(proto.endpoint_picking_policy(), depth + 1, child);
+  // wrr_locality chooses the locality, so a zone-aware choice below it has nothing to choose from.
+  const auto* const below = policy == nullptr ? nullptr : std::get_if<WrrLocalityConfig>(&*policy);
+  if (below != nullptr && below->zone_aware) policy = below->child;
+  return make_lb_config(WrrLocalityConfig{std::move(policy)});
 }
 
 LbConfigPtr parse_random_subsetting(const Extension& extension,
@@ -181,17 +186,19 @@ LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, cons
   return nullptr;
 }
 
-LbConfigPtr under_localities(LbConfigPtr policy) {
-  return make_lb_config(WrrLocalityConfig{std::move(policy)});
+LbConfigPtr under_localities(LbConfigPtr policy, const std::optional<ZoneAware>& zones) {
+  return make_lb_config(WrrLocalityConfig{std::move(policy), zones});
 }
 
 // The older field lb_policy has one value and no fallback, so an unsupported value is an error
 // (A27).
 LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
   std::vector<absl::string_view> supported = {"ROUND_ROBIN"};
+  const std::optional<ZoneAware> zones =
+      parse_zone_aware(proto.common_lb_config(), top.at("common_lb_config"));
   if (proto.lb_policy() == Cluster::ROUND_ROBIN) {
     return under_localities(
-        parse_round_robin(proto.round_robin_lb_config(), top.at("round_robin_lb_config")));
+        parse_round_robin(proto.round_robin_lb_config(), top.at("round_robin_lb_config")), zones);
   }
   if (runtime_has(RingHashConfig::kName, top)) {
     supported.emplace_back("RING_HASH");
@@ -202,13 +209,14 @@ LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
     supported.emplace_back("LEAST_REQUEST");
     if (proto.lb_policy() == Cluster::LEAST_REQUEST) {
       return under_localities(
-          parse_least_request(proto.least_request_lb_config(), top.at("least_request_lb_config")));
+          parse_least_request(proto.least_request_lb_config(), top.at("least_request_lb_config")),
+          zones);
     }
   }
   if (runtime_has(RandomConfig::kName, top)) {
     supported.emplace_back("RANDOM");
     if (proto.lb_policy() == Cluster::RANDOM)
-      return under_localities(make_lb_config(RandomConfig{}));
+      return under_localities(make_lb_config(RandomConfig{}), zones);
   }
   if (runtime_has(MaglevConfig::kName, top)) {
     supported.emplace_back("MAGLEV");

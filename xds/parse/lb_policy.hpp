@@ -11,6 +11,9 @@
 //             MAGLEV          maglev
 //   load_balancing_policy     the first supported entry of its list
 //
+// common_lb_config.zone_aware_lb_config (for lb_policy) and the locality_lb_config of a policy's
+// message make the wrr_locality zone-aware, or put one above the policy (Envoy).
+//
 // A policy is supported if both the registry in the .cpp and ParseOptions::lb_policies have it. By
 // default ParseOptions::lb_policies has all policies of the registry. The value ROUND_ROBIN of
 // lb_policy is always supported. Two more kinds of policy are supported as a TypedStruct: policies
@@ -19,7 +22,7 @@
 //
 // Source: gRFC A27 (lb_policy), A52 (load_balancing_policy), A42 and A76 (ring_hash), A48
 // (least_request), A58 (weighted_round_robin), A62 (pick_first), A68 (random_subsetting); Envoy
-// (random, maglev).
+// (random, maglev, zone-aware routing).
 
 #pragma once
 

@@ -29,6 +29,7 @@ namespace policies = envoy::extensions::load_balancing_policies;
 using RingHashLbConfig = envoy::config::cluster::v3::Cluster::RingHashLbConfig;
 using LeastRequestLbConfig = envoy::config::cluster::v3::Cluster::LeastRequestLbConfig;
 using RoundRobinLbConfig = envoy::config::cluster::v3::Cluster::RoundRobinLbConfig;
+using CommonLbConfig = envoy::config::cluster::v3::Cluster::CommonLbConfig;
 using MaglevLbConfig = envoy::config::cluster::v3::Cluster::MaglevLbConfig;
 
 constexpr std::uint64_t kMaxRingSize = 8'388'608;
@@ -160,6 +161,37 @@ std::optional<SlowStart> slow_start_of(const Proto& proto, const Field& field) {
   return to_slow_start(proto.slow_start_config(), field.at("slow_start_config"));
 }
 
+// A template, because two messages have the same fields: that of the policies' own messages, and
+// the cluster's. As in Envoy, the percentage is rounded.
+template <typename Proto>
+ZoneAware to_zone_aware(const Proto& proto, const Field& field) {
+  ZoneAware rules;
+  if (proto.has_routing_enabled()) {
+    const double percent = proto.routing_enabled().value();
+    if (percent >= 0 && percent <= 100) {
+      rules.routing_enabled = static_cast<std::uint32_t>(std::lround(percent));
+    } else {
+      field.at("routing_enabled.value")
+          .add(absl::StrCat("must be 0 to 100 (percent), found ", percent));
+    }
+  }
+  if (proto.has_min_cluster_size()) rules.min_cluster_size = proto.min_cluster_size().value();
+  rules.fail_traffic_on_panic = proto.fail_traffic_on_panic();
+  return rules;
+}
+
+// `policy`, below the zone-aware choice of a locality if its message asks for one. Without that the
+// policy itself uses the endpoints of all localities.
+template <typename Proto>
+LbConfigPtr with_zones(LbConfigPtr policy, const Proto& proto, const Field& field) {
+  const auto& locality = proto.locality_lb_config();
+  if (!locality.has_zone_aware_lb_config()) return policy;
+  return make_lb_config(
+      WrrLocalityConfig{std::move(policy),
+                        to_zone_aware(locality.zone_aware_lb_config(),
+                                      field.at("locality_lb_config.zone_aware_lb_config"))});
+}
+
 // A template, because two messages have the same fields: the policy's own message, and the
 // cluster's least_request_lb_config (A48).
 template <typename Proto>
@@ -171,6 +203,14 @@ LbConfigPtr to_least_request(const Proto& proto, const Field& field) {
     config.choice_count = std::min(count, kMaxChoices);
   }
   config.slow_start = slow_start_of(proto, field);
+  if (proto.has_active_request_bias()) {
+    const double bias = proto.active_request_bias().default_value();
+    if (!std::isfinite(bias) || bias < 0) {
+      field.at("active_request_bias.default_value")
+          .add(absl::StrCat("must be 0 or more, and finite, found ", bias));
+    }
+    config.active_request_bias = bias;
+  }
   return make_lb_config(config);
 }
 
@@ -205,7 +245,7 @@ LbConfigPtr to_maglev(const Proto& proto, const Field& field) {
 LbConfigPtr parse_round_robin(const Extension& extension, const Field& field) {
   policies::round_robin::v3::RoundRobin proto;
   if (!decode(extension, proto, field)) return nullptr;
-  return make_lb_config(RoundRobinConfig{slow_start_of(proto, field)});
+  return with_zones(make_lb_config(RoundRobinConfig{slow_start_of(proto, field)}), proto, field);
 }
 
 LbConfigPtr parse_pick_first(const Extension& extension, const Field& field) {
@@ -237,7 +277,7 @@ LbConfigPtr parse_ring_hash_structure(const Extension& extension, const Field& f
 LbConfigPtr parse_least_request(const Extension& extension, const Field& field) {
   policies::least_request::v3::LeastRequest proto;
   if (!decode(extension, proto, field)) return nullptr;
-  return to_least_request(proto, field);
+  return with_zones(to_least_request(proto, field), proto, field);
 }
 
 LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& field) {
@@ -278,7 +318,7 @@ LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& 
 LbConfigPtr parse_random(const Extension& extension, const Field& field) {
   policies::random::v3::Random proto;
   if (!decode(extension, proto, field)) return nullptr;
-  return make_lb_config(RandomConfig{});
+  return with_zones(make_lb_config(RandomConfig{}), proto, field);
 }
 
 LbConfigPtr parse_maglev(const Extension& extension, const Field& field) {
@@ -301,6 +341,11 @@ LbConfigPtr parse_least_request(const LeastRequestLbConfig& proto, const Field& 
 
 LbConfigPtr parse_maglev(const MaglevLbConfig& proto, const Field& field) {
   return to_maglev(proto, field);
+}
+
+std::optional<ZoneAware> parse_zone_aware(const CommonLbConfig& proto, const Field& field) {
+  if (!proto.has_zone_aware_lb_config()) return std::nullopt;
+  return to_zone_aware(proto.zone_aware_lb_config(), field.at("zone_aware_lb_config"));
 }
 
 }  // namespace signalbox::xds

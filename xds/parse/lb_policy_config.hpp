@@ -8,9 +8,11 @@
 // be null.
 //
 // Source: gRFC A42 and A76 (ring_hash), A48 (least_request), A58 and A114 (weighted_round_robin),
-// A62 (pick_first), A100 (slow start); Envoy (random, maglev, slow start).
+// A62 (pick_first), A100 (slow start); Envoy (random, maglev, slow start, zone-aware routing).
 
 #pragma once
+
+#include <optional>
 
 #include "messages/lb_config.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
@@ -41,5 +43,10 @@ LbConfigPtr parse_least_request(
     const envoy::config::cluster::v3::Cluster::LeastRequestLbConfig& proto, const Field& field);
 LbConfigPtr parse_maglev(const envoy::config::cluster::v3::Cluster::MaglevLbConfig& proto,
                          const Field& field);
+
+/// common_lb_config.zone_aware_lb_config, which belongs to the enum lb_policy too. nullopt: it is
+/// not set. `field`: common_lb_config.
+std::optional<ZoneAware> parse_zone_aware(
+    const envoy::config::cluster::v3::Cluster::CommonLbConfig& proto, const Field& field);
 
 }  // namespace signalbox::xds

@@ -49,6 +49,9 @@ struct PlanRequest {
   /// The mode of an aggregate cluster without a mode in its metadata. Runtime::plan uses
   /// RuntimeOptions::aggregate_mode instead.
   AggregateMode aggregate_mode = AggregateMode::kPriority;
+  /// The locality of the client, for zone-aware routing and the calls that stay in its zone
+  /// (Plan::own_zone). Without a zone: not known. Runtime::plan uses its node's instead.
+  LocalityName caller;
   /// Custom LB policies that clusters may name (RuntimeOptions::lb_policies). Runtime::plan uses
   /// the policies of its runtime instead.
   std::vector<std::string> lb_policies;

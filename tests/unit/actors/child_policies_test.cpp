@@ -22,7 +22,8 @@ ConfigUpdated update(Generation generation) {
 struct Parent {
   Parent() {
     ChildPolicies::Hooks hooks;
-    hooks.spawn = [this](const PolicyBirth&, std::function<void()> died) {
+    hooks.spawn = [this](const PolicyBirth& birth, std::function<void()> died) {
+      cluster = birth.cluster;
       die = std::move(died);
       return protocol::PolicyActor();
     };
@@ -43,6 +44,7 @@ struct Parent {
   std::function<void()> die;
   std::vector<protocol::RestartDue> ordered;
   std::vector<Generation> sent;
+  ClusterName cluster;  // That of the child that was started last.
   int deaths = 0;
   int given_up = 0;
   ChildPolicies children;
@@ -85,7 +87,7 @@ TEST_CASE("child policies: who died beside what the children share waits for its
   parent.children.update(kChild, update(2));
   parent.last_due();
   CHECK(parent.sent == std::vector<Generation>{1});
-  parent.children.serve(protocol::SubchannelMapActor());
+  parent.children.serve(protocol::SubchannelMapActor(), ClusterName("orders"));
   parent.children.resume_all();
   CHECK(parent.sent == std::vector<Generation>{1, 2});
 }
@@ -130,9 +132,10 @@ TEST_CASE("child policies: who is started while what the children share is gone 
   parent.children.hold_back();
   parent.children.start(kChild, update(1));
   CHECK(parent.sent.empty());
-  parent.children.serve(protocol::SubchannelMapActor());
+  parent.children.serve(protocol::SubchannelMapActor(), ClusterName("orders"));
   parent.children.resume_all();
   CHECK(parent.sent == std::vector<Generation>{1});
+  CHECK(parent.cluster == ClusterName("orders"));
 }
 
 }  // namespace signalbox::actors

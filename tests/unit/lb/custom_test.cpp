@@ -13,6 +13,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "lb/leaf/custom_picker.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/policy_registry.hpp"
 #include "messages/invariant.hpp"
@@ -275,6 +276,15 @@ TEST_CASE("custom: a picker's answer is passed on", "[lb][custom][pick]") {
     const Use use(*connection, std::get<Complete>(counted.outcome).uses);
     CHECK(connection->uses() == 1);
   }
+  // Signalbox also sets the zone, if the user's picker names the endpoint.
+  CHECK(std::get<Complete>(counted.outcome).zone == CallZone::kUnknown);
+  const auto locality = std::make_shared<const Locality>(
+      Locality{{"north", "a", ""}, 1, {{.addresses = {Address("a")}}}});
+  const ChosenEndpoint chosen{locality, &locality->endpoints.front(), nullptr};
+  bare.endpoint = &chosen;
+  const PickerPtr own = std::make_shared<const AnsweringPicker>(answer(bare));
+  const PickerPtr zoned = make_custom_picker(kName, own, {"north", "a", "rack 4"}, kFailures);
+  CHECK(std::get<Complete>(zoned->pick({}).outcome).zone == CallZone::kOwn);
   CHECK(kFailures->sum(0) == before);
 }
 

@@ -34,6 +34,7 @@ struct Fixture {
   TierSet tiers;
   ClusterExtras extras;
   bool ignore_reresolution_requests = true;
+  LbConfigPtr lb_policy = make_lb_config(RoundRobinConfig{});
 
   Texts update(const XdsWorld::Priorities& priorities, std::vector<std::string> names = {}) {
     world.eds("c", priorities, default_lb_policy(), extras);
@@ -41,7 +42,7 @@ struct Fixture {
     const auto& leaf = std::get<LeafEndpoints>((*config->clusters.at(ClusterName("c")))->children);
     LeafTiersConfig own;
     own.cluster = ClusterName("c");
-    own.child = child_;
+    own.child = lb_policy;
     for (std::size_t at = 0; at < priorities.size(); ++at)
       own.priorities.emplace_back(at < names.size() ? names[at] : absl::StrCat("p", at));
     own.tiers = std::make_shared<const TierSet>(tiers);
@@ -98,9 +99,6 @@ struct Fixture {
     }
     return text;
   }
-
- private:
-  LbConfigPtr child_ = make_lb_config(RoundRobinConfig{});
 };
 
 HostReportPtr fit(std::uint64_t healthy, std::uint64_t total) {
@@ -155,6 +153,36 @@ TEST_CASE("leaf_tiers: a tier that is wanted runs, each with its own endpoints",
   WHEN("another host of the panicking priority comes") {
     fixture.update({"x:a,b?,c- y:d", "y:e,f!,g-,h?,i-"});
     CHECK(fixture.addresses("p1-all") == "e h g i");
+  }
+}
+
+TEST_CASE("leaf_tiers: with fail_traffic_on_panic calls to a tier in panic fail",
+          "[lb][leaf_tiers][ENV-38]") {
+  Fixture fixture;
+  fixture.tiers = {{0, kAllHosts}, {1, kHealthyHosts}};
+  fixture.lb_policy = make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{}),
+                                                       ZoneAware{.fail_traffic_on_panic = true}});
+  CHECK(fixture.update({"x:a,b-", "x:c"}) ==
+        Texts{"start p1", "timer answers 10s", "publish CONNECTING"});
+  fixture.policy.applied("p1");
+  fixture.say("p1", kReady);
+  CHECK(
+      fixture.pick(Tier{0, kAllHosts}) ==
+      "fail UNAVAILABLE: too few endpoints are healthy (panic), and fail_traffic_on_panic is set");
+  CHECK(fixture.pick(Tier{1, kHealthyHosts}) == "fail UNAVAILABLE: p1");
+  CHECK(fixture.policy.published()->state == kReady);
+  const PickerPtr picker = fixture.policy.published()->picker;
+  fixture.say("p1", kReady);
+  WHEN("no other tier is wanted") {
+    fixture.tiers = {{0, kAllHosts}};
+    fixture.update({"x:a,b-", "x:c"});
+    CHECK(fixture.policy.published()->state == kFailure);
+  }
+  WHEN("the field is unset") {
+    fixture.lb_policy = make_lb_config(RoundRobinConfig{});
+    const Texts effects = fixture.update({"x:a,b-", "x:c"});
+    CHECK(std::ranges::count(effects, "start p0-all") == 1);
+    CHECK(fixture.pick(Tier{0, kAllHosts}) == "queue");
   }
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,6 +86,115 @@ TEST_CASE("least_request: one endpoint's draws say nothing of the next",
     }
     RC_ASSERT(chi_square < 75);  // 24 degrees of freedom: p ≈ 4e-7 in each case.
   }));
+}
+
+// --- active_request_bias ---------------------------------------------------------
+
+namespace {
+
+// A least_request policy over endpoints with these weights, all READY.
+class BiasHarness : public LeafHarness {
+ public:
+  BiasHarness(const std::map<std::string, std::uint32_t>& weights,
+              std::optional<double> bias,
+              std::uint32_t choices = 2)
+      : LeafHarness(make_leaf(LeastRequestConfig{}, PolicyContext{PolicyPath{"p"}, 1, nullptr})) {
+    Locality locality;
+    for (const auto& [name, weight] : weights)
+      locality.endpoints.push_back({.addresses = {Address(name)}, .weight = weight});
+    Endpoints endpoints;
+    endpoints.priorities.push_back({{std::make_shared<const Locality>(std::move(locality))}});
+    step(ConfigUpdated{1,
+                       make_lb_config(LeastRequestConfig{choices, std::nullopt, bias}),
+                       nullptr,
+                       std::make_shared<const Endpoints>(std::move(endpoints))});
+    for (const auto& [name, weight] : weights)
+      ready(name);
+    step(RebuildDue{});
+  }
+
+  PickResult ask(std::uint64_t seed) const {
+    return published.back().picker->pick({.seed = seed * 0x9e3779b97f4a7c15ULL});
+  }
+
+  // Begins calls until the endpoint has `count` of them in flight, and no other has any.
+  void load(const std::string& name, int count) {
+    for (std::uint64_t seed = 1; count > 0; ++seed) {
+      const PickResult result = ask(seed);
+      if (std::get<Complete>(result.outcome).connection->address().str() != name) continue;
+      calls_.emplace_back(result.trackers);
+      --count;
+    }
+  }
+
+  double share_of(const std::string& name) const {
+    int hits = 0;
+    for (std::uint64_t seed = 1; seed <= 40'000; ++seed) {
+      if (std::get<Complete>(ask(seed).outcome).connection->address().str() == name) ++hits;
+    }
+    return hits / 40'000.0;
+  }
+
+ private:
+  std::vector<Tracking> calls_;
+};
+
+}  // namespace
+
+TEST_CASE("least_request: without calls in flight, shares follow the weights, whatever the bias",
+          "[lb][least_request][ENV-41]") {
+  const double bias = GENERATE(0.0, 1.0, 5.0);
+  const BiasHarness leaf({{"a", 1}, {"b", 3}}, bias);
+  CHECK(leaf.share_of("a") == Approx(0.25).margin(0.01));
+}
+
+TEST_CASE("least_request: with bias 0 calls in flight do not count",
+          "[lb][least_request][ENV-41]") {
+  BiasHarness leaf({{"a", 1}, {"b", 3}}, 0);
+  leaf.load("b", 9);
+  CHECK(leaf.share_of("a") == Approx(0.25).margin(0.01));
+}
+
+TEST_CASE("least_request: the greater the bias, the fewer calls go to a busy endpoint",
+          "[lb][least_request][ENV-41]") {
+  // The endpoint b is drawn alone in 9 of 16 picks, and beside a in 6. Then it gets a part of
+  // 1 / (calls + 1)^bias against 1.
+  const double bias = GENERATE(0.5, 1.0, 2.0, 400.0);
+  BiasHarness leaf({{"a", 1}, {"b", 3}}, bias);
+  leaf.load("b", 3);
+  const double part = std::pow(4, -bias);
+  CHECK(leaf.share_of("b") == Approx(9.0 / 16 + 6.0 / 16 * part / (1 + part)).margin(0.01));
+}
+
+TEST_CASE("least_request: with many draws shares come near Envoy's formula",
+          "[lb][least_request][ENV-41]") {
+  BiasHarness leaf({{"a", 1}, {"b", 3}}, 1, 10);
+  leaf.load("b", 2);
+  // Envoy's weights are 1 / 1 and 3 / 3.
+  CHECK(leaf.share_of("a") == Approx(0.5).margin(0.06));
+}
+
+TEST_CASE(
+    "least_request: equal weights are drawn evenly, and the fewest calls win, with a bias too",
+    "[lb][least_request][ENV-40]") {
+  BiasHarness leaf({{"a", 5}, {"b", 5}}, 0);
+  leaf.load("b", 1);
+  // Only picks that draw b twice go to b.
+  CHECK(leaf.share_of("b") == Approx(0.25).margin(0.01));
+}
+
+TEST_CASE("least_request: without a bias the weights of endpoints do not count",
+          "[lb][least_request][A48][ENV-40]") {
+  const BiasHarness leaf({{"a", 1}, {"b", 99}}, std::nullopt);
+  CHECK(leaf.share_of("a") == Approx(0.5).margin(0.01));
+}
+
+TEST_CASE("least_request: a new bias is a new picker", "[lb][least_request][ENV-40]") {
+  LeastRequestHarness leaf({"a", "b"});
+  const PickerPtr before = leaf.published.back().picker;
+  leaf.update({"a", "b"}, make_lb_config(LeastRequestConfig{2, std::nullopt, 1.0}));
+  leaf.step(RebuildDue{});
+  CHECK(leaf.published.back().picker != before);
 }
 
 }  // namespace signalbox::lb

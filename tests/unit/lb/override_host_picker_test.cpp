@@ -90,7 +90,7 @@ class Hosts {
   }
 
   void rebuild() {
-    picker = make_override_host_picker(child, make_host_slots(table, states), asks);
+    picker = make_override_host_picker(child, make_host_slots(table, states, caller), asks);
   }
 
   PickResult pick(const std::string& cookie, bool strict = false) const {
@@ -116,6 +116,7 @@ class Hosts {
   HostStates states;
   CallTrackerPtr tracker = std::make_shared<const Counter>();
   ConnectionPtr z = std::make_shared<const Connection>(Address("z"));
+  LocalityName caller;
   PickerPtr child = make_connection_picker(z);
   std::shared_ptr<const Asks> asks = std::make_shared<const Asks>();
   PickerPtr picker;
@@ -498,4 +499,22 @@ TEST_CASE("host table: a cookie names as many addresses of an endpoint as are lo
   CookieHost read;
   CHECK(parse_cookie_host(table[0].hosts + "," + addresses.back(), read) ==
         CookieFlaw::kTooManyHosts);
+}
+
+TEST_CASE("override_host: a session's call has its host's zone, by its cookie and by its seat",
+          "[lb][override_host][pick]") {
+  Hosts hosts;
+  const auto zone_of_call = [&] { return std::get<Complete>(hosts.pick("ready").outcome).zone; };
+  const auto zone_of_seat = [&] {
+    const HostSlotsPtr slots = make_host_slots(hosts.table, hosts.states, hosts.caller);
+    const CookieKey& key = (*hosts.table)[*hosts.table->find("ready")].cookie;
+    return slots->seats().find(key, nullptr)->complete().zone;
+  };
+  CHECK(zone_of_call() == CallZone::kUnknown);
+  for (const auto& [zone, seen] : {std::pair("east", CallZone::kOwn), {"west", CallZone::kOther}}) {
+    hosts.caller = {"", zone, ""};
+    hosts.rebuild();
+    CHECK(zone_of_call() == seen);
+    CHECK(zone_of_seat() == seen);
+  }
 }

@@ -616,5 +616,47 @@ TEST_CASE("plan: a higher priority that is better has no less", "[lb][plan][prop
   }));
 }
 
+TEST_CASE("plan: the calls that stay in the caller's zone", "[lb][plan][zone_split][ENV-34]") {
+  PlanInput input = aggregate({leaf(
+      "primary",
+      {{{locality("zone-a", {endpoint("a1:1"), endpoint("a2:1")}),
+         locality("zone-b",
+                  {endpoint("b1:1"), endpoint("b2:1"), endpoint("b3:1"), endpoint("b4:1")})}}})});
+  input.caller = {"north", "zone-a", ""};
+  PlanAssumptions assumptions;
+  assumptions.down = {"a1:1"};
+  const auto own_zone = [&](PlanAnswer answer) {
+    return share_in(planned(input, assumptions).own_zone, answer);
+  };
+  // By weight, half of the calls.
+  CHECK(own_zone(kPriorityNow) == 50 * kPercent);
+  input.leaves[0].lb_policy = make_lb_config(
+      WrrLocalityConfig{make_lb_config(RoundRobinConfig{}), ZoneAware{.min_cluster_size = 5}});
+  // Of six endpoints, a third is in zone-a, and half of the callers.
+  CHECK(own_zone(kPriorityNow) == 666'600);
+  CHECK(own_zone(kPriorityThen) == 400'000);
+  CHECK(planned(input, assumptions).caller == input.caller);
+  input.caller = {};
+  CHECK(own_zone(kPriorityNow) == 0);
+}
+
+TEST_CASE("plan: with fail_traffic_on_panic calls to a priority in panic fail",
+          "[lb][plan][ENV-38]") {
+  PlanInput input = aggregate({leaf("primary",
+                                    {{{locality("zone-a", {endpoint("a1:1")})},
+                                      {},
+                                      {locality("zone-a",
+                                                {endpoint("a2:1", HealthStatus::kUnhealthy),
+                                                 endpoint("a3:1", HealthStatus::kUnhealthy),
+                                                 endpoint("a4:1", HealthStatus::kUnhealthy)})}}})});
+  PlanAssumptions assumptions;
+  assumptions.panic_threshold = 50;
+  CHECK(share_in(planned(input, assumptions).failing, kTieredNow) == 0);
+  input.leaves[0].lb_policy = make_lb_config(WrrLocalityConfig{
+      make_lb_config(RoundRobinConfig{}), ZoneAware{.fail_traffic_on_panic = true}});
+  CHECK(share_in(planned(input, assumptions).failing, kTieredNow) == kAllCalls);
+  CHECK(share_in(planned(input, assumptions).failing, kPriorityNow) == 0);
+}
+
 }  // namespace
 }  // namespace signalbox::lb

@@ -191,7 +191,7 @@ TEST_CASE("policy tree: the seats of sessions are seen from above, through all p
   REQUIRE(seats != nullptr);
   const lb::Seat* const seat = seats->find(lb::CookieKey(lb::plain_cookie("a", "orders")), nullptr);
   REQUIRE(seat != nullptr);
-  CHECK(seat->complete.connection->address() == Address("a"));
+  CHECK(seat->connection->address() == Address("a"));
   CHECK(*seat->hosts == "a");
   CHECK(seats->find(lb::CookieKey(lb::plain_cookie("b", "orders")), nullptr) == nullptr);
 }

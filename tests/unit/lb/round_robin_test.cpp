@@ -39,6 +39,36 @@ std::map<std::string, int> shares(const LeafHarness& leaf, int picks) {
   return shares;
 }
 
+TEST_CASE("round_robin: a pick has its endpoint's zone, as the caller sees it",
+          "[lb][round_robin]") {
+  PolicyContext context;
+  context.options.caller = {"north", "a", ""};
+  LeafHarness leaf(make_leaf(RoundRobinConfig{}, std::move(context)));
+  auto slice = std::make_shared<Endpoints>();
+  std::vector<LocalityPtr>& localities = slice->priorities.emplace_back().localities;
+  for (const char* zone : {"a", "b", ""}) {
+    Locality locality{{"north", zone, ""}, 1, {}};
+    for (const char* number : {"1", "2"})
+      locality.endpoints.push_back({.addresses = {Address(std::string(zone) + number)}});
+    localities.push_back(std::make_shared<const Locality>(std::move(locality)));
+  }
+  leaf.step(ConfigUpdated{1, make_lb_config(RoundRobinConfig{}), nullptr, slice});
+  for (const char* address : {"a1", "a2", "b1", "b2", "1", "2"})
+    leaf.ready(address);
+  leaf.step(RebuildDue{});
+  std::map<std::string, CallZone> zones;
+  for (int i = 0; i < 6; ++i) {
+    const auto complete = std::get<Complete>(leaf.published.back().picker->pick({}).outcome);
+    zones[complete.connection->address().str()] = complete.zone;
+  }
+  CHECK(zones == std::map<std::string, CallZone>{{"a1", CallZone::kOwn},
+                                                 {"a2", CallZone::kOwn},
+                                                 {"b1", CallZone::kOther},
+                                                 {"b2", CallZone::kOther},
+                                                 {"1", CallZone::kUnknown},
+                                                 {"2", CallZone::kUnknown}});
+}
+
 TEST_CASE("round_robin: connects to every endpoint of every priority at once",
           "[lb][round_robin][A61]") {
   LeafHarness leaf = round_robin();

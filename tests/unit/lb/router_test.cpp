@@ -505,6 +505,25 @@ TEST_CASE_METHOD(RouterFixture, "router: counts each pick where it was routed", 
 }
 
 TEST_CASE_METHOD(RouterFixture,
+                 "router: counts each complete pick by its endpoint's zone",
+                 "[lb][router]") {
+  for (const CallZone zone : {CallZone::kOwn, CallZone::kOther, CallZone::kOther}) {
+    publish(all_to(to("a")), answering([&](const PickArgs&) {
+              Complete complete{backend.get()};
+              complete.zone = zone;
+              return result(complete);
+            }));
+    router.pick(kCall);
+  }
+  publish(all_to(to("a")), answering([](const PickArgs&) { return result(Queue{}); }));
+  router.pick(kCall);
+  const CallStats& stats = *ref("a").stats();
+  CHECK(stats.zone_calls(CallZone::kOwn) == 1);
+  CHECK(stats.zone_calls(CallZone::kOther) == 2);
+  CHECK(stats.zone_calls(CallZone::kUnknown) == 0);
+}
+
+TEST_CASE_METHOD(RouterFixture,
                  "router: calls that are not counted are picked all the same",
                  "[lb][router]") {
   counts_calls = false;

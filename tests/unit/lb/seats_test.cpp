@@ -23,7 +23,7 @@ struct Hall {
   explicit Hall(std::vector<std::string> all) : owners(std::move(all)), seats(owners.size()) {
     for (const std::string& owner : owners) {
       Seat seat;
-      seat.complete = Complete(&connection);
+      seat.set(Complete(&connection));
       seat.hosts = &owner;
       seats.give(CookieKey(owner), seat);
     }

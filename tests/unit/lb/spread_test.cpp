@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/health/spread.hpp"
 
-#include <numeric>
-
 #include <catch2/catch.hpp>
-
-#include "tests/support/property.hpp"
 
 namespace signalbox::lb {
 namespace {
 
 using Shares = std::vector<CallShare>;
-using Weights = std::vector<std::uint64_t>;
 
 LocalityPtr locality(const std::string& zone,
                      std::uint32_t weight,
@@ -28,30 +23,6 @@ LbConfigPtr by_locality(LbConfigPtr child) {
 
 const LbConfigPtr kRoundRobin = make_lb_config(RoundRobinConfig{});
 const std::vector<bool> kAll{true, true, true};
-
-TEST_CASE("spread: what rounding leaves goes to those that lost most", "[lb][spread]") {
-  CHECK(apportion(100, Weights{1, 1, 1}) == Shares{34, 33, 33});
-  CHECK(apportion(100, Weights{1, 2, 3}) == Shares{17, 33, 50});
-  CHECK(apportion(10, Weights{0, 1, 0}) == Shares{0, 10, 0});
-  CHECK(apportion(10, Weights{0, 0}) == Shares{0, 0});
-  CHECK(apportion(0, Weights{1, 2}) == Shares{0, 0});
-  CHECK(apportion(kAllCalls, Weights{UINT64_MAX, UINT64_MAX}) == Shares{500'000, 500'000});
-}
-
-TEST_CASE("spread: parts sum up, and differ from the exact ones by less than one",
-          "[lb][spread][property]") {
-  CHECK(test::holds("apportioned exactly", 500, [](const std::vector<std::uint16_t>& any) {
-    const Weights weights(any.begin(), any.end());
-    const auto sum = std::accumulate(weights.begin(), weights.end(), std::uint64_t{0});
-    const Shares parts = apportion(kAllCalls, weights);
-    const auto total = std::accumulate(parts.begin(), parts.end(), CallShare{0});
-    RC_ASSERT(total == (sum == 0 ? 0 : kAllCalls));
-    for (std::size_t i = 0; i < parts.size() && sum > 0; ++i) {
-      const double exact = static_cast<double>(weights[i]) * kAllCalls / static_cast<double>(sum);
-      RC_ASSERT(std::abs(exact - parts[i]) < 1 + 1e-6);
-    }
-  }));
-}
 
 TEST_CASE("spread: localities by weight, endpoints in them alike", "[lb][spread][A52]") {
   const std::vector<LocalityPtr> localities{locality("a", 3, {1, 9}), locality("b", 1, {5})};
@@ -111,6 +82,32 @@ TEST_CASE("spread: a plan draws slow start", "[lb][spread][A100]") {
         "weighted_round_robin: as if all endpoints reported the same load; real shares follow "
         "their load reports; " +
             drawn);
+}
+
+TEST_CASE("spread: a zone-aware policy keeps the caller's calls in its zone",
+          "[lb][spread][zone_split][ENV-34]") {
+  const std::vector<LocalityPtr> localities{locality("a", 1, {1, 1}),
+                                            locality("b", 1, {1, 1, 1, 1})};
+  const auto policy = make_lb_config(WrrLocalityConfig{kRoundRobin, ZoneAware{}});
+  const std::vector<bool> all(6, true);
+  const auto at = [&](const std::string& zone) {
+    return spread_calls(policy, localities, all, 600, {"", zone, ""});
+  };
+  CHECK(at("a") == Shares{200, 200, 50, 50, 50, 50});
+  CHECK(at("b") == Shares{0, 0, 150, 150, 150, 150});
+  CHECK(at("") == Shares{150, 150, 75, 75, 75, 75});
+  CHECK_THAT(spread_note(policy), Catch::StartsWith("zone-aware: calls stay in the caller's zone"));
+}
+
+TEST_CASE("spread: with active_request_bias least_request spreads idle calls by weight",
+          "[lb][spread][ENV-40]") {
+  const std::vector<LocalityPtr> localities{locality("a", 7, {1, 2}), locality("b", 1, {3})};
+  LeastRequestConfig config;
+  CHECK(spread_calls(make_lb_config(config), localities, kAll, 600) == Shares{200, 200, 200});
+  config.active_request_bias = 1.5;
+  CHECK(spread_calls(make_lb_config(config), localities, kAll, 600) == Shares{100, 200, 300});
+  CHECK(spread_note(make_lb_config(config)) ==
+        "least_request: by weight while no calls are in flight; active_request_bias is 1.5");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
+#include "lb/health/host_count.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/tree/wrr_locality.hpp"
 #include "tests/support/policy_harness.hpp"
@@ -199,4 +200,140 @@ TEST_CASE("weighted_target: only the locality that changed is told", "[lb][weigh
   CHECK(done == Texts{"update y", "publish CONNECTING"});
   CHECK(policy.applied("x", 1).empty());
   CHECK(policy.applied("y", 2) == Texts{"applied 2"});
+}
+
+// --- zone-aware -----------------------------------------------------------------
+
+namespace {
+
+LbConfigPtr zone_aware(const std::vector<std::string>& zones,
+                       const ZoneAware& rules = {},
+                       const std::string& caller = "a") {
+  WeightedTargetConfig config;
+  for (const std::string& zone : zones) {
+    config.targets[ChildName(zone)] = {
+        1, make_lb_config(RoundRobinConfig{}), LocalityName{"", zone, ""}};
+  }
+  config.zone_aware = rules;
+  config.caller = {"", caller, ""};
+  return make_lb_config(std::move(config));
+}
+
+/// The target is READY, or in another state, and has this many fit endpoints of four.
+void tell(PolicyHarness& policy,
+          const std::string& child,
+          std::uint64_t fit,
+          ConnectivityState state = kReady) {
+  policy.step(ChildStateChanged{ChildName(child),
+                                state,
+                                state == kFailure ? absl::UnavailableError("no") : absl::OkStatus(),
+                                named_picker(child),
+                                policy.generation(),
+                                fit_of({fit, fit}, {4, 4})});
+  policy.step(RebuildDue{});
+}
+
+int calls_to(const PolicyHarness& policy, const std::string& child) {
+  const auto counts = answers(policy, 10'000);
+  const auto found = counts.find("fail UNAVAILABLE: " + child);
+  return found == counts.end() ? 0 : found->second;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "weighted_target: zone-aware, calls stay in the caller's zone, and spill over by capacity",
+    "[lb][weighted_target][zone_split][ENV-34][ENV-35]") {
+  PolicyHarness policy{make_weighted_target()};
+  policy.update(zone_aware({"a", "b", "c"}));
+  // Until six endpoints are fit, weights decide.
+  tell(policy, "b", 4);
+  CHECK(calls_to(policy, "b") == 10'000);
+  tell(policy, "a", 4);
+  tell(policy, "c", 4);
+  CHECK(calls_to(policy, "a") == 10'000);
+  tell(policy, "a", 2);
+  CHECK(calls_to(policy, "a") == Approx(6'000).margin(250));
+  CHECK(calls_to(policy, "b") == Approx(2'000).margin(200));
+  tell(policy, "a", 0, kFailure);
+  CHECK(calls_to(policy, "a") == 0);
+  CHECK(calls_to(policy, "c") == Approx(5'000).margin(250));
+  // While the zone connects again, it gets no calls: others can take them.
+  tell(policy, "a", 4, kConnecting);
+  CHECK(calls_to(policy, "a") == 0);
+  tell(policy, "a", 4);
+  CHECK(calls_to(policy, "a") == 10'000);
+}
+
+TEST_CASE("weighted_target: zone-aware, a count that changes no share is a new picker all the same",
+          "[lb][weighted_target][zone_split]") {
+  PolicyHarness policy{make_weighted_target()};
+  policy.update(zone_aware({"a", "b"}));
+  tell(policy, "a", 4);
+  tell(policy, "b", 4);
+  const PickerPtr before = policy.published()->picker;
+  const HostReportPtr same = fit_of({4, 4}, {4, 4});
+  // A child that says the same again makes none.
+  CHECK(policy
+            .step(ChildStateChanged{
+                ChildName("x"), kReady, {}, named_picker("x"), policy.generation(), same})
+            .empty());
+  tell(policy, "b", 3);
+  CHECK(calls_to(policy, "a") == 10'000);
+}
+
+TEST_CASE("weighted_target: zone-aware, the last zone that can take calls gets all",
+          "[lb][weighted_target][zone_split][ENV-36]") {
+  PolicyHarness policy{make_weighted_target()};
+  policy.update(zone_aware({"a", "b"}, {.min_cluster_size = 1}));
+  tell(policy, "a", 4, kFailure);
+  tell(policy, "b", 1);
+  CHECK(calls_to(policy, "b") == 10'000);
+  // In panic no endpoint is fit, and calls go to all by weight.
+  tell(policy, "a", 0);
+  tell(policy, "b", 0);
+  CHECK(calls_to(policy, "a") == Approx(5'000).margin(250));
+  CHECK(calls_to(policy, "b") == Approx(5'000).margin(250));
+}
+
+TEST_CASE("weighted_target: explanations say what stays in the zone",
+          "[lb][weighted_target][zone_split]") {
+  PolicyHarness policy{make_weighted_target()};
+  policy.update(zone_aware({"a", "b"}));
+  tell(policy, "a", 2);
+  tell(policy, "b", 4);
+
+  class Trace final : public PickTrace {
+   public:
+    void tell(PickStep step) override { steps.push_back(std::move(step)); }
+
+    std::vector<PickStep> steps;
+  };
+
+  Trace trace;
+  policy.published()->picker->explain({.seed = 7}, trace);
+  REQUIRE_FALSE(trace.steps.empty());
+  CHECK_THAT(trace.steps.front().reason,
+             Catch::EndsWith("; zone-aware: 66.66 % of the calls stay in zone a"));
+  tell(policy, "a", 4);
+  trace.steps.clear();
+  policy.published()->picker->explain({.seed = 7}, trace);
+  REQUIRE(trace.steps.size() >= 2);
+  for (std::size_t at = 0; at < 2; ++at)
+    CHECK(trace.steps[at].reason == "zone-aware: 100 % of the calls stay in zone a");
+}
+
+TEST_CASE("wrr_locality: a zone-aware policy hands the rule and the caller on",
+          "[lb][wrr_locality][zone_split]") {
+  PolicyOptions options;
+  options.caller = {"", "a", ""};
+  PolicyHarness policy{make_wrr_locality(options)};
+  const ZoneAware rules{.min_cluster_size = 2};
+  policy.update(make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{}), rules}),
+                nullptr,
+                nullptr);
+  const auto& start = std::get<StartChild>(policy.effects().front());
+  const auto& config = std::get<WeightedTargetConfig>(*start.update.config);
+  CHECK(config.zone_aware == rules);
+  CHECK(config.caller == options.caller);
 }

@@ -69,6 +69,16 @@ TEST_CASE("endpoints: a locality is written as gRPC writes it", "[messages][endp
         "{region=\"eu\", zone=\"eu-1\", sub_zone=\"rack 4\"}");
 }
 
+TEST_CASE("endpoints: a zone is the caller's if region and zone are", "[messages][endpoints]") {
+  const LocalityName caller{"eu", "eu-1", "rack 4"};
+  CHECK(zone_of({"eu", "eu-1", "rack 4"}, caller) == CallZone::kOwn);
+  CHECK(zone_of({"eu", "eu-1", ""}, caller) == CallZone::kOwn);
+  CHECK(zone_of({"eu", "eu-2", "rack 4"}, caller) == CallZone::kOther);
+  CHECK(zone_of({"us", "eu-1", "rack 4"}, caller) == CallZone::kOther);
+  CHECK(zone_of({"eu", "", ""}, caller) == CallZone::kUnknown);
+  CHECK(zone_of({"eu", "eu-1", ""}, {"eu", "", ""}) == CallZone::kUnknown);
+}
+
 TEST_CASE("connectivity: states and health have their words", "[messages][connectivity]") {
   CHECK(to_string(ConnectivityState::kIdle) == "IDLE");
   CHECK(to_string(ConnectivityState::kConnecting) == "CONNECTING");

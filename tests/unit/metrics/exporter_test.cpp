@@ -43,6 +43,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->observe(SessionsSwept{cluster, 1});
   auto load = instruments->hold_load({cluster, ClusterName("leaf"), 1, 70});
   instruments->observe(HealthProbed{cluster, true});
+  instruments->observe(WeightsTaken{cluster, false, 1, 1, 1, {0, 200}});
   instruments->observe(
       OutliersDetected{cluster, DetectionMethod::kSuccessRate, DetectionOutcome::kEjected, 1});
   instruments->observe(OutliersDetected{
@@ -78,7 +79,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->pick_failures("com.example.Nearest")->add(0, 1);
   instruments->filter_failures("com.example.Tenant")->add(0, 1);
   const auto stats = instruments->call_stats("shop", cluster);
-  stats->count_pick(PickOutcome::kComplete);
+  stats->count_pick(PickOutcome::kComplete, CallZone::kOwn);
   stats->count_retry(RetryResult::kRetried);
   stats->count_affinity(AffinityResult::kHit);
   stats->count_cookie(CookieSet::kNew);

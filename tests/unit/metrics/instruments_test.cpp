@@ -278,6 +278,44 @@ TEST_CASE("instruments: streams count by server and end, and responses by their 
   CHECK(sizes.sum == 1024 + (5 << 20U));
 }
 
+TEST_CASE("instruments: complete picks count by zone, over all targets", "[metrics][instruments]") {
+  Instruments instruments;
+  const auto shop = instruments.call_stats("shop", kOrders);
+  const auto desk = instruments.call_stats("desk", kOrders);
+  shop->count_pick(PickOutcome::kComplete, CallZone::kUnknown);
+  CHECK(series_count(instruments, Metric::kZoneCalls) == 1);
+  shop->count_pick(PickOutcome::kQueue, CallZone::kOther);
+  shop->count_pick(PickOutcome::kComplete, CallZone::kOwn);
+  desk->count_pick(PickOutcome::kComplete, CallZone::kOwn);
+  CHECK(value(instruments, Metric::kZoneCalls, {"orders", "unknown"}) == 1);
+  CHECK(value(instruments, Metric::kZoneCalls, {"orders", "own"}) == 2);
+  CHECK(value(instruments, Metric::kZoneCalls, {"orders", "other"}) == 0);
+  desk->count_pick(PickOutcome::kComplete, CallZone::kOther);
+  CHECK(value(instruments, Metric::kZoneCalls, {"orders", "other"}) == 1);
+}
+
+TEST_CASE("instruments: weights of endpoints count by cluster whenever they are taken",
+          "[metrics][instruments][A78-1][A78-2][A78-3][A78-4][A100-10]") {
+  Instruments instruments;
+  instruments.observe(WeightsTaken{kOrders, true, 2, 1, 1, {0, 0, 0}});
+  CHECK(value(instruments, Metric::kWrrFallbacks, {"orders"}) == 1);
+  instruments.observe(WeightsTaken{kOrders, false, 0, 1, 0, {200, 20'000, 0}});
+  CHECK(value(instruments, Metric::kWrrFallbacks, {"orders"}) == 1);
+  CHECK(value(instruments, Metric::kWrrNotYetUsable, {"orders"}) == 2);
+  CHECK(value(instruments, Metric::kWrrStale, {"orders"}) == 2);
+  CHECK(value(instruments, Metric::kWrrInSlowStart, {"orders"}) == 1);
+  const auto weights = series(instruments, Metric::kWrrWeights, {"orders"})->histogram;
+  CHECK(weights.counts.size() == kWeightBuckets.size() + 1);
+  CHECK(weights.counts.front() == 4);  // Without a weight.
+  CHECK(weights.counts[7] == 1);       // More than 100, at most 250.
+  CHECK(weights.counts.back() == 1);   // More than 10,000.
+  CHECK(weights.sum == 20'200);
+  // All five series exist from the first event on.
+  instruments.observe(WeightsTaken{ClusterName{"other"}, false, 0, 0, 0, {}});
+  CHECK(value(instruments, Metric::kWrrStale, {"other"}) == 0);
+  CHECK(series(instruments, Metric::kWrrWeights, {"other"})->histogram.sum == 0);
+}
+
 TEST_CASE("instruments: a configuration that picks see has its time and its durations",
           "[metrics][instruments]") {
   Instruments instruments;

@@ -24,7 +24,8 @@ TEST_CASE("names: each metric has a name of its own, in Prometheus' customs", "[
     CHECK(absl::EndsWith(row.name, "_total") == (row.kind == MetricKind::kCounter));
     if (row.kind == MetricKind::kHistogram) {
       const bool is_size = row.buckets == Buckets::kSize;
-      CHECK(absl::EndsWith(row.name, is_size ? "_bytes" : "_seconds"));
+      const bool is_weight = row.buckets == Buckets::kWeight;
+      CHECK(absl::EndsWith(row.name, is_size ? "_bytes" : is_weight ? "_weights" : "_seconds"));
     }
     CHECK(absl::EndsWith(row.help, "."));
   }
@@ -59,7 +60,8 @@ TEST_CASE("names: failovers have the bounds that the documents list", "[metrics]
 }
 
 TEST_CASE("names: buckets rise", "[metrics][names]") {
-  for (const Buckets buckets : {Buckets::kFailover, Buckets::kLatency, Buckets::kSize}) {
+  for (const Buckets buckets :
+       {Buckets::kFailover, Buckets::kLatency, Buckets::kSize, Buckets::kWeight}) {
     for (const LatencyScale scale : {LatencyScale::kShort, LatencyScale::kGrpc}) {
       const auto bounds = bounds_of(buckets, scale);
       CHECK_FALSE(bounds.empty());

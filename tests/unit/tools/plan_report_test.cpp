@@ -310,5 +310,33 @@ TEST_CASE("plan arguments: a cluster, a priority, a percentage", "[tools][plan]"
              Contains("--degraded: must be said once of each priority, got a/0 twice"));
 }
 
+TEST_CASE("plan report: what stays in the caller's zone is said, if the zone is known",
+          "[tools][plan][ENV-34]") {
+  lb::PlanInput of = input();
+  CHECK_THAT(plan_table(planned(down("a"), of).plan, {}), !Contains("caller's zone"));
+  CHECK(plan_json(planned(down("a"), of).plan, {})["own_zone"].is_null());
+  of.caller = {"north", "a", "rack 4"};
+  const auto [plan, view] = planned(down("a"), of);
+  CHECK_THAT(
+      plan_table(plan, view),
+      Contains("\nIn priority mode 50 → 0 % of the calls stay in the caller's zone, north/a.\n"
+               "In tiered mode 50 → 0 % of the calls stay in the caller's zone, north/a.\n"));
+  CHECK_THAT(plan_html(plan, view), Contains("In tiered mode 50 → 0 % of the calls stay"));
+  const auto json = plan_json(plan, view);
+  CHECK(json["own_zone"]["priority"]["now"] == 50.0);
+  CHECK(json["caller"]["zone"] == "a");
+}
+
+TEST_CASE("plan report: --zone has one to three parts", "[tools][plan]") {
+  CHECK(*read_zone("a") == LocalityName{"", "a", ""});
+  CHECK(*read_zone("north/a") == LocalityName{"north", "a", ""});
+  CHECK(*read_zone("north/a/rack 4") == LocalityName{"north", "a", "rack 4"});
+  for (const char* wrong : {"", "north/", "/", "a/b/c/d"}) {
+    CHECK(read_zone(wrong).status().message() ==
+          "--zone: expected ZONE, REGION/ZONE or REGION/ZONE/SUB_ZONE, got '" + std::string(wrong) +
+              "'");
+  }
+}
+
 }  // namespace
 }  // namespace signalbox::tools

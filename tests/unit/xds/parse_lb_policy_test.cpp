@@ -4,7 +4,10 @@
 // A48, A52 and A76 in tests/spec have more configurations.
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -256,6 +259,86 @@ TEST_CASE("parse_cluster: a structure under one of our names is read as that mes
   const auto received = parse(
       list(typed_struct(type, "fields { key: \"choiceCount\" value { string_value: \"x\" } }")));
   CHECK(received.rejection == Rejection{RejectionReason::kParse, ""});
+}
+
+TEST_CASE("parse_cluster: zone_aware_lb_config beside lb_policy makes wrr_locality zone-aware",
+          "[xds][parse][ENV-37][ENV-39]") {
+  const auto zones = [](const std::string& fields, const std::string& policy = "") {
+    return config_of<WrrLocalityConfig>(policy + " common_lb_config { zone_aware_lb_config { " +
+                                        fields + " } }")
+        .zone_aware;
+  };
+  CHECK_FALSE(config_of<WrrLocalityConfig>("").zone_aware.has_value());
+  CHECK(zones("") == ZoneAware{});
+  CHECK(ZoneAware{} == ZoneAware{100, 6, false});
+  CHECK(zones("routing_enabled { value: 49.5 } min_cluster_size { value: 0 } "
+              "fail_traffic_on_panic: true") == ZoneAware{50, 0, true});
+  CHECK(zones("routing_enabled { value: 0 }", "lb_policy: LEAST_REQUEST") ==
+        ZoneAware{0, 6, false});
+  CHECK(zones("", "lb_policy: RANDOM") == ZoneAware{});
+  // These policies choose no locality, and load_balancing_policy has its own field.
+  config_of<RingHashConfig>("lb_policy: RING_HASH common_lb_config { zone_aware_lb_config { } }");
+  config_of<RoundRobinConfig>(list(kRoundRobin) + " common_lb_config { zone_aware_lb_config { } }");
+}
+
+TEST_CASE("parse_cluster: a locality_lb_config puts a zone-aware wrr_locality above its policy",
+          "[xds][parse][ENV-39]") {
+  const std::string fields =
+      "locality_lb_config { zone_aware_lb_config { min_cluster_size { value: 3 } } }";
+  const auto [type, child] = GENERATE(table<std::string, LbConfigPtr>({
+      {"round_robin.v3.RoundRobin", make_lb_config(RoundRobinConfig{})},
+      {"least_request.v3.LeastRequest", make_lb_config(LeastRequestConfig{})},
+      {"random.v3.Random", make_lb_config(RandomConfig{})},
+  }));
+  const auto config = config_of<WrrLocalityConfig>(list(entry(type, fields)));
+  CHECK(config.zone_aware == ZoneAware{100, 3, false});
+  CHECK(same_config(config.child, child));
+  // Below wrr_locality there is no locality to choose.
+  const auto below = config_of<WrrLocalityConfig>(list(entry(
+      "wrr_locality.v3.WrrLocality", "endpoint_picking_policy { " + entry(type, fields) + " }")));
+  CHECK_FALSE(below.zone_aware.has_value());
+  CHECK(same_config(below.child, child));
+  CHECK(same_config(value_of<Cluster>(parse(list(entry(type, "locality_lb_config { }")))).lb_policy,
+                    child));
+}
+
+TEST_CASE("parse_cluster: a routing_enabled that is no percentage is refused",
+          "[xds][parse][ENV-37]") {
+  const auto [text, found] = GENERATE(table<std::string, std::string>(
+      {{"-1", "-1"}, {"100.5", "100.5"}, {"nan", "nan"}, {"inf", "inf"}}));
+  const std::string zones = "zone_aware_lb_config { routing_enabled { value: " + text + " } }";
+  const std::string error =
+      "zone_aware_lb_config.routing_enabled.value: must be 0 to 100 (percent), found " + found;
+  CHECK(error_in("common_lb_config { " + zones + " }") == "common_lb_config." + error);
+  CHECK(error_in(list(entry("random.v3.Random", "locality_lb_config { " + zones + " }"))) ==
+        kValue + ".locality_lb_config." + error);
+}
+
+TEST_CASE("parse_cluster: active_request_bias is 0 or more, by both messages",
+          "[xds][parse][least_request][ENV-40]") {
+  const auto text = [](const std::string& value) {
+    return "active_request_bias { default_value: " + value + " runtime_key: \"k\" }";
+  };
+  const auto by_message = [&](const std::string& fields) {
+    return list(entry("least_request.v3.LeastRequest", fields));
+  };
+  const auto by_enum = [&](const std::string& fields) {
+    return "lb_policy: LEAST_REQUEST least_request_lb_config { " + fields + " }";
+  };
+  CHECK_FALSE(config_of<LeastRequestConfig>(by_message("")).active_request_bias.has_value());
+  for (const auto& [given, bias] :
+       std::vector<std::pair<std::string, double>>{{"0", 0}, {"1.5", 1.5}, {"1e9", 1e9}}) {
+    CHECK(config_of<LeastRequestConfig>(by_message(text(given))).active_request_bias == bias);
+    CHECK(same_config(config_of<WrrLocalityConfig>(by_enum(text(given))).child,
+                      make_lb_config(LeastRequestConfig{2, std::nullopt, bias})));
+  }
+  for (const char* wrong : {"-0.5", "nan", "inf"}) {
+    const std::string error =
+        std::string(".active_request_bias.default_value: must be 0 or more, and finite, found ") +
+        wrong;
+    CHECK(error_in(by_message(text(wrong))) == kValue + error);
+    CHECK(error_in(by_enum(text(wrong))) == "least_request_lb_config" + error);
+  }
 }
 
 }  // namespace signalbox::xds

@@ -280,9 +280,9 @@ TEST_CASE("resource_file: says what is wrong and where", "[xds]") {
 }
 
 TEST_CASE("resource_file: of an unknown field it says that nobody reads it", "[xds]") {
-  CHECK(error_of(cluster("  common_lb_config: {zone_aware_lb_config: {min_cluster_size: 1}}\n")) ==
+  CHECK(error_of(cluster("  common_lb_config: {update_merge_window: 1s}\n")) ==
         "file: line 2: resources[0]: envoy.config.cluster.v3.Cluster: (common_lb_config) "
-        "zone_aware_lb_config: signalbox reads no such field, or it is misspelt");
+        "update_merge_window: signalbox reads no such field, or it is misspelt");
   for (const char* field : {"outlier_detection: {consecutive_gateway_failure: 3}",
                             "upstream_config: {typed_config: {'@type': type.googleapis.com/"
                             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions, idle: 1s}}"}) {

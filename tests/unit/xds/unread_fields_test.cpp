@@ -40,10 +40,14 @@ constexpr Fields kRead[] = {
      "maglev_lb_config transport_socket metadata common_lb_config load_assignment "
      "load_balancing_policy lrs_server lrs_report_endpoint_metrics "
      "upstream_config"},
-    {"config.cluster.v3.Cluster.CommonLbConfig", "healthy_panic_threshold override_host_status"},
+    {"config.cluster.v3.Cluster.CommonLbConfig",
+     "healthy_panic_threshold zone_aware_lb_config override_host_status"},
+    {"config.cluster.v3.Cluster.CommonLbConfig.ZoneAwareLbConfig",
+     "routing_enabled min_cluster_size fail_traffic_on_panic"},
     {"config.cluster.v3.Cluster.CustomClusterType", "typed_config"},
     {"config.cluster.v3.Cluster.EdsClusterConfig", "eds_config service_name"},
-    {"config.cluster.v3.Cluster.LeastRequestLbConfig", "choice_count slow_start_config"},
+    {"config.cluster.v3.Cluster.LeastRequestLbConfig",
+     "choice_count active_request_bias slow_start_config"},
     {"config.cluster.v3.Cluster.MaglevLbConfig", "table_size"},
     {"config.cluster.v3.Cluster.RingHashLbConfig",
      "minimum_ring_size hash_function maximum_ring_size"},
