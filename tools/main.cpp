@@ -705,8 +705,8 @@ void add_plan(CLI::App& app, CommandLine& line) {
       ->add_option(
           "--bootstrap",
           options.bootstrap,
-          "Clusters may name the certificate providers of\nthis bootstrap, and its node has "
-          "the zone of the caller")
+          "Clusters may name the certificate providers of\nthis bootstrap; its node has the "
+          "caller's zone")
       ->type_name("FILE");
   command
       ->add_option(
