@@ -281,6 +281,25 @@ TEST_CASE("load: the proxy in front of an endpoint delays, holds and resets, unt
   }
 }
 
+TEST_CASE("load: it raises its limit of open files for proxies, and commands keep theirs",
+          "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  const std::string check = load.write("check.sh",
+                                       "test $(ulimit -n) = 100 || exit 1\n"
+                                       "grep 'Max open files  *100 ' /proc/$PPID/limits && exit 2\n"
+                                       "exit 0\n");
+  const std::string script =
+      load.write("drill.yaml", absl::StrCat("acts: [{at: 100ms, exec: [sh, ", check, "]}]\n"));
+  std::vector<std::string> command{"/bin/sh", "-c", "ulimit -Sn 100; exec \"$@\"", "sh"};
+  const auto words = load.command(resources_of("127.0.0.1", backend.port),
+                                  {"--rate", "50", "--duration", "2s", "--script", script});
+  command.insert(command.end(), words.begin(), words.end());
+  const Finished finished = run_program(command);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+}
+
 TEST_CASE("load: a control plane that was killed and started again drains an endpoint",
           "[e2e][load]") {
   const Backend backend(0);
