@@ -50,6 +50,7 @@ struct CommandLine {
   ExplainOptions explain;
   PlanOptions plan;
   pid_t parent = 0;                   // The option --parent of load-side and launch.
+  std::uint64_t files = 0;            // The option --files of launch.
   std::vector<std::string> launched;  // The command that launch runs, with its arguments.
   int status = kExitOk;
 };
@@ -1008,8 +1009,10 @@ void add_launch(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app, "launch", "A command that ends with its parent", "");
   command->group("");
   command->add_option("--parent", line.parent, "Ends with this process")->required();
+  command->add_option("--files", line.files, "Its limit of open files")->required();
   command->add_option("COMMAND", line.launched, "The command and its arguments")->required();
-  command->callback([&line] { line.status = launch_command(line.parent, line.launched); });
+  command->callback(
+      [&line] { line.status = launch_command(line.parent, line.files, line.launched); });
 }
 
 void add_version(CLI::App& app, CommandLine& line) {

@@ -12,8 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include <catch2/catch.hpp>
@@ -70,6 +74,33 @@ bool is_side(pid_t child) {
     if (word == "load-side") return true;
   }
   return false;
+}
+
+// "T" of a process that was stopped.
+std::string state_of(pid_t process) {
+  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+  std::string pid;
+  std::string name;
+  std::string state;
+  stat >> pid >> name >> state;
+  return state;
+}
+
+// The longest latency of the calls that were due in the bins from `first` up to `end`.
+std::uint64_t longest(const nlohmann::json& side, std::size_t first, std::size_t end) {
+  std::uint64_t longest = 0;
+  for (std::size_t i = first; i < end; ++i)
+    longest = std::max(longest, side.at("bins").at(i).at("max_ns").get<std::uint64_t>());
+  return longest;
+}
+
+// The calls that were answered in the last second of a report's run.
+int answered_at_the_end(const nlohmann::json& side) {
+  const auto& bins = side.at("bins");
+  int answered = 0;
+  for (std::size_t i = bins.size() - 10; i < bins.size(); ++i)
+    answered += bins.at(i).at("codes").value("0", 0);
+  return answered;
 }
 
 // The values of a page of metrics, by name and labels.
@@ -183,6 +214,110 @@ TEST_CASE("load: calls wait while the only backend is stopped", "[e2e][load]") {
   CHECK(side.at("from_due").at("p95_ns") >= 390'000'000);
   CHECK(side.at("faults").at(0).at("lost") == 0);
   CHECK(report.at("faults").at(1).at("name") == "cont only");
+}
+
+TEST_CASE("load: a process of a pidfile that the script stopped goes on after the run",
+          "[e2e][load]") {
+  auto backend =
+      start_program({SIGNALBOX_PROGRAM, "backend", "--name", "only", "--cluster", "orders"});
+  const auto line = backend.read_line(kPatience);
+  REQUIRE(line.ok());
+  const std::string address = nlohmann::json::parse(*line).at("address");
+  const auto colon = address.rfind(':');
+  const Load load;
+  const std::string script =
+      load.write("drill.yaml",
+                 absl::StrCat("processes: {only: {pidfile: ",
+                              load.write("only.pid", std::to_string(backend.pid())),
+                              "}}\nacts: [{at: 500ms, stop: only}]\n"));
+  const Finished finished = run_program(
+      load.command(resources_of(address.substr(0, colon), std::stoi(address.substr(colon + 1))),
+                   {"--rate", "50", "--duration", "1s", "--timeout", "500ms", "--script", script}));
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+  CHECK(load.report().at("sides").at(0).at("failed") > 0);  // The process was stopped.
+  CHECK(state_of(backend.pid()) != "T");
+}
+
+TEST_CASE("load: the proxy in front of an endpoint delays, holds and resets, until it is cleared",
+          "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  const std::string address = absl::StrCat("127.0.0.1:", backend.port);
+  const std::string script =
+      load.write("drill.yaml",
+                 absl::StrCat("acts:\n  - {at: 500ms, delay: '",
+                              address,
+                              "', by: 200ms, for: 300ms}\n  - {at: 1500ms, blackhole: '",
+                              address,
+                              "', for: 500ms}\n  - {at: 3s, reset: '",
+                              address,
+                              "', for: 300ms}\n"));
+  const Finished finished = run_program(load.command(resources_of("127.0.0.1", backend.port),
+                                                     {"--rate",
+                                                      "50",
+                                                      "--arrivals",
+                                                      "even",
+                                                      "--duration",
+                                                      "8s",
+                                                      "--timeout",
+                                                      "60s",
+                                                      "--script",
+                                                      script}));
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+  const auto side = load.report().at("sides").at(0);
+  const auto& faults = side.at("faults");
+  REQUIRE(faults.size() == 6);
+  CHECK(faults.at(0).at("lost") == 0);
+  CHECK(faults.at(2).at("lost") == 0);
+  CHECK(faults.at(4).at("lost") > 0);
+  CHECK(longest(side, 5, 8) >= 200'000'000);    // In the delay.
+  CHECK(longest(side, 15, 20) >= 200'000'000);  // In the blackhole.
+  CHECK(answered_at_the_end(side) > 0);
+  for (const auto& endpoint : side.at("endpoints")) {
+    const std::string name = endpoint.at("address");
+    CHECK((name.empty() || name == address));  // Never the proxy's.
+  }
+}
+
+TEST_CASE("load: it raises its limit of open files for proxies, and commands keep theirs",
+          "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  const std::string check = load.write("check.sh",
+                                       "test $(ulimit -n) = 100 || exit 1\n"
+                                       "grep 'Max open files  *100 ' /proc/$PPID/limits && exit 2\n"
+                                       "exit 0\n");
+  const std::string script =
+      load.write("drill.yaml", absl::StrCat("acts: [{at: 100ms, exec: [sh, ", check, "]}]\n"));
+  std::vector<std::string> command{"/bin/sh", "-c", "ulimit -Sn 100; exec \"$@\"", "sh"};
+  const auto words = load.command(resources_of("127.0.0.1", backend.port),
+                                  {"--rate", "50", "--duration", "2s", "--script", script});
+  command.insert(command.end(), words.begin(), words.end());
+  const Finished finished = run_program(command);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+}
+
+TEST_CASE("load: a control plane that was killed and started again drains an endpoint",
+          "[e2e][load]") {
+  const Backend backend(0);
+  const Load load;
+  const std::string script = load.write("drill.yaml",
+                                        absl::StrCat("acts:\n  - {at: 200ms, kill: control-plane, "
+                                                     "for: 200ms}\n  - {at: 1s, drain: '127.0.0.1:",
+                                                     backend.port,
+                                                     "', for: 4s}\n"));
+  const Finished finished =
+      run_program(load.command(resources_of("127.0.0.1", backend.port),
+                               {"--rate", "50", "--duration", "9s", "--script", script}));
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+  const auto side = load.report().at("sides").at(0);
+  CHECK(side.at("faults").at(0).at("lost") == 0);  // Calls need no control plane.
+  CHECK(side.at("faults").at(2).at("lost") > 0);   // The only endpoint is drained.
+  CHECK(answered_at_the_end(side) > 0);
 }
 
 TEST_CASE("load: a generator that is too slow is no valid measurement", "[e2e][load]") {
@@ -467,6 +602,20 @@ TEST_CASE("load: a dry run prints the timeline and starts nothing", "[e2e][load]
   CHECK_THAT(finished.output,
              Catch::Contains("about 1000 calls") && Catch::Contains("2.000s  SIGKILL to p") &&
                  Catch::Contains("3.000s  start of p"));
+}
+
+TEST_CASE("load: the options of the example for Kubernetes are understood", "[e2e][load]") {
+  std::ifstream file(SIGNALBOX_CONF "/load/job.yaml");
+  std::vector<std::string> command{SIGNALBOX_PROGRAM, "load", "--dry-run"};
+  for (std::string line; std::getline(file, line);) {
+    const absl::string_view item = absl::StripLeadingAsciiWhitespace(line);
+    if (absl::StartsWith(item, "- --"))
+      command.push_back(absl::StrReplaceAll(item.substr(2), {{"$(JOB_COMPLETION_INDEX)", "3"}}));
+  }
+  const Finished finished = run_program(command);
+  INFO(finished.output << finished.errors);
+  CHECK(finished.status == 0);
+  CHECK_THAT(finished.output, Catch::Contains("500 calls a second (poisson) for 60 s"));
 }
 
 }  // namespace signalbox::test

@@ -11,21 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+
+#include "tools/load/file_limit.hpp"
 
 namespace signalbox::tools {
 namespace {
 
 constexpr std::size_t kMostEvents = 256;
-
-void raise_file_limit() {
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-  files.rlim_cur = files.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &files);
-}
 
 bool listen_to(int epoll, int descriptor, std::uint32_t events) {
   epoll_event event{.events = events, .data = {.fd = descriptor}};

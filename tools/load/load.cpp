@@ -153,7 +153,6 @@ absl::Status read_payload(const LoadOptions& options, SidePlan& plan) {
 }
 
 absl::Status read_script(const LoadOptions& options, Prepared& prepared) {
-  std::vector<std::string> acts;
   if (!options.script.empty()) {
     const auto text = actors::read_file(options.script);
     if (!text.ok()) return about("--script", text.status());
@@ -167,12 +166,12 @@ absl::Status read_script(const LoadOptions& options, Prepared& prepared) {
     if (act.at >= prepared.plan.calls.duration)
       return absl::InvalidArgumentError(absl::StrCat(
           options.script, ": '", act.name, "' comes after the end, which --duration sets"));
-    acts.push_back(act.name);
   }
   for (const std::string& text : options.fail_if) {
     auto threshold = parse_threshold(text);
     if (!threshold.ok()) return about("--fail-if", threshold.status());
-    if (auto status = check_act(*threshold, acts); !status.ok()) return about("--fail-if", status);
+    if (auto status = check_act(*threshold, prepared.script.acts); !status.ok())
+      return about("--fail-if", status);
     prepared.thresholds.push_back(*std::move(threshold));
   }
   return absl::OkStatus();

@@ -14,12 +14,11 @@
 
 #include "tools/load/bins.hpp"
 #include "tools/load/fault_analysis.hpp"
+#include "tools/load/tallies.hpp"
 #include "tools/load/thresholds.hpp"
 
 namespace signalbox::tools {
 namespace {
-
-constexpr std::size_t kMostMessages = 20;  // The limit of a single run's report, too.
 
 using Reports = std::vector<NamedReport>;
 
@@ -247,13 +246,6 @@ void add_side(LoadSide& to, const LoadSide& from, std::size_t shift, const std::
   add_bins(to, from, shift);
 }
 
-void keep_most_frequent(std::map<std::string, std::uint64_t>& messages) {
-  std::vector<std::pair<std::string, std::uint64_t>> rows(messages.begin(), messages.end());
-  std::ranges::stable_sort(rows, std::greater{}, [](const auto& row) { return row.second; });
-  rows.resize(std::min(rows.size(), kMostMessages));
-  messages = {rows.begin(), rows.end()};
-}
-
 LoadSide merged_side(const Reports& reports,
                      const std::vector<std::size_t>& shifts,
                      const LoadReport& merged,
@@ -276,7 +268,7 @@ LoadSide merged_side(const Reports& reports,
   const auto ended = static_cast<double>(std::max<std::uint64_t>(1, side.ok + side.failed));
   side.cpu_per_call_ns /= ended;
   side.engine_cpu_per_call_ns /= ended;
-  keep_most_frequent(side.messages);
+  side.messages = most_frequent(side.messages);
   for (LoadBin& bin : side.bins)
     finish_percentiles(bin);
   for (std::size_t j = 0; j < merged.faults.size(); ++j) {

@@ -9,12 +9,12 @@
 
 #include "tools/load/bins.hpp"
 #include "tools/load/call_code.hpp"
+#include "tools/load/tallies.hpp"
 
 namespace signalbox::tools {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::size_t kMostMessages = 20;
 constexpr const char* kUnknown = "unknown";
 
 std::size_t bins_in(std::chrono::nanoseconds duration) {
@@ -175,10 +175,7 @@ LoadSide LoadRecorder::finish(std::chrono::nanoseconds ran,
     side_.faults[i].recovery_ns =
         recovery_of(side_.bins, acts_[i], ran.count(), side_.faults[i].baseline_p99_ns);
   }
-  std::vector<std::pair<std::string, std::uint64_t>> by_count(messages.begin(), messages.end());
-  std::ranges::stable_sort(by_count, std::greater{}, [](const auto& row) { return row.second; });
-  by_count.resize(std::min(by_count.size(), kMostMessages));
-  side_.messages = {by_count.begin(), by_count.end()};
+  side_.messages = most_frequent(messages);
   return std::move(side_);
 }
 

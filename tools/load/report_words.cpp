@@ -2,6 +2,7 @@
 #include "tools/load/report_words.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -12,9 +13,13 @@
 namespace signalbox::tools {
 namespace {
 
+bool is_recovery(const LoadThreshold& threshold) {
+  return absl::StartsWith(threshold.text, "recovery");
+}
+
 std::string unmeasured_text(const LoadReport& report, const LoadThreshold& threshold) {
   const auto side = std::ranges::find(report.sides, threshold.side, &LoadSide::name);
-  if (side == report.sides.end() || !absl::StartsWith(threshold.text, "recovery")) return "never";
+  if (side == report.sides.end() || !is_recovery(threshold)) return "never";
   if (threshold.fault.empty()) return longest_recovery_text(report, *side);
   const auto fault = std::ranges::find(report.faults, threshold.fault, &LoadFault::name);
   if (fault == report.faults.end()) return "never";
@@ -52,7 +57,7 @@ std::string recovery_text(const LoadReport& report, const LoadSide& side, std::s
   const LoadFaultFigures& figures = side.faults[act];
   if (figures.recovery_ns) return recovered_text(*figures.recovery_ns);
   const std::int64_t at_ns = report.faults[act].at_ns;
-  const auto ran_ns = static_cast<std::int64_t>(report.ran_s * 1e9);
+  const auto ran_ns = std::llround(report.ran_s * 1e9);
   switch (why_unrecovered(side.bins, at_ns, ran_ns, figures.baseline_p99_ns)) {
     case Unrecovered::kNoBaseline:
       return "not measured: no call ended OK in the 5 s before";
@@ -89,6 +94,7 @@ std::string place_text(const LoadPlace& place) {
 
 std::string measured_text(const LoadReport& report, const LoadThreshold& threshold) {
   if (!threshold.measured) return unmeasured_text(report, threshold);
+  if (is_recovery(threshold)) return recovered_text(std::llround(*threshold.measured));
   if (threshold.unit == "ns") return latency_text(*threshold.measured);
   return absl::StrFormat(
       "%g%s", *threshold.measured, threshold.unit == "calls" ? "" : threshold.unit);

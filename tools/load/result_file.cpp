@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/load/result_file.hpp"
 
+#include <array>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -35,9 +34,15 @@ std::string ResultFile::path() const {
   return absl::StrCat("/proc/", ::getpid(), "/fd/", fd_);
 }
 
+// Reads the descriptor that it has: path() could not be opened if this process had too many files.
 std::string ResultFile::text() const {
-  std::ifstream file(path(), std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  std::array<char, 65536> part;
+  for (;;) {
+    const ssize_t got = ::pread(fd_, part.data(), part.size(), static_cast<off_t>(text.size()));
+    if (got <= 0) return text;
+    text.append(part.data(), static_cast<std::size_t>(got));
+  }
 }
 
 }  // namespace signalbox::tools

@@ -56,6 +56,7 @@ double calls_of(const RatePart& part, double seconds) {
 
 // The inverse of calls_of(). This form of the quadratic's root loses no digits for small slopes.
 double seconds_of(const RatePart& part, double calls) {
+  if (calls <= 0) return 0;  // Not 0/0, if the part begins at a rate of 0.
   if (part.from == part.to) return calls / part.from;
   const double slope = (part.to - part.from) / part.seconds;
   const double root = std::sqrt(std::max(0.0, part.from * part.from + 2 * slope * calls));

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "tools/commands.hpp"
+#include "tools/load/file_limit.hpp"
 
 namespace signalbox::tools {
 namespace {
@@ -70,10 +71,15 @@ absl::Status check_program(const std::string& program) {
   return absl::NotFoundError(absl::StrCat(program, " cannot be run: ", std::strerror(errno)));
 }
 
-absl::StatusOr<ChildProcess> start_command(const std::vector<std::string>& command) {
+absl::StatusOr<ChildProcess> start_command(const std::vector<std::string>& command, rlim_t files) {
   if (auto status = check_program(command.front()); !status.ok()) return status;
-  std::vector<std::string> words{
-      own_program(), "launch", "--parent", std::to_string(::getpid()), "--"};
+  std::vector<std::string> words{own_program(),
+                                 "launch",
+                                 "--parent",
+                                 std::to_string(::getpid()),
+                                 "--files",
+                                 std::to_string(files),
+                                 "--"};
   words.insert(words.end(), command.begin(), command.end());
   return ChildProcess::start(words, {});
 }
@@ -113,7 +119,8 @@ class LoadStage::Pidfd {
   std::string name_;
 };
 
-LoadStage::LoadStage(const Script& script) : script_(script) {}
+// The proxies need two files for each connection.
+LoadStage::LoadStage(const Script& script) : script_(script), files_(raise_file_limit()) {}
 
 LoadStage::~LoadStage() {
   for (const auto& [name, process] : stopped_)
@@ -201,7 +208,7 @@ absl::Status LoadStage::act(const Act& act) {
 }
 
 absl::Status LoadStage::launch(const std::string& name) {
-  auto started = start_command(script_.processes.at(name).command);
+  auto started = start_command(script_.processes.at(name).command, files_);
   if (!started.ok()) return started.status();
   processes_.insert_or_assign(name, *std::move(started));
   return absl::OkStatus();
@@ -301,7 +308,7 @@ std::map<std::string, std::string> LoadStage::proxied() const {
 }
 
 absl::Status LoadStage::run(const Act& act) {
-  auto started = start_command(act.words);
+  auto started = start_command(act.words, files_);
   if (!started.ok()) return started.status();
   runs_.insert_or_assign(act.name, *std::move(started));
   return absl::OkStatus();
@@ -319,8 +326,9 @@ std::map<std::string, std::string> LoadStage::failed_runs() {
   return failed;
 }
 
-int launch_command(pid_t parent, const std::vector<std::string>& command) {
+int launch_command(pid_t parent, rlim_t files, const std::vector<std::string>& command) {
   die_with_parent(parent);
+  set_file_limit(files);
   // The mask is inherited by the command, and this program blocks the stop signals.
   sigset_t none;
   ::sigemptyset(&none);

@@ -22,6 +22,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "tools/child_process.hpp"
@@ -75,6 +76,7 @@ class LoadStage {
   absl::Status run(const Act& act);
 
   const Script& script_;
+  const rlim_t files_;  // The limit of open files that commands get: that of before this stage.
   std::map<std::string, std::optional<ChildProcess>> processes_;  // Processes of commands, by name.
   // Processes of pidfiles that got SIGSTOP, by name.
   std::map<std::string, std::unique_ptr<Pidfd>> stopped_;
@@ -86,8 +88,8 @@ class LoadStage {
   bool is_served_ = false;                  // The control plane's process runs.
 };
 
-/// Replaces the calling process by the command, which ends with `parent`. Its stdout is /dev/null.
-/// Returns only if that fails.
-int launch_command(pid_t parent, const std::vector<std::string>& command);
+/// Replaces the calling process by the command, which ends with `parent`. Its stdout is /dev/null,
+/// and its limit of open files is `files`. Returns only if that fails.
+int launch_command(pid_t parent, rlim_t files, const std::vector<std::string>& command);
 
 }  // namespace signalbox::tools

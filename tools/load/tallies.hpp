@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EndpointNumbers, MessageCounts — a generator of load numbers the endpoints of its calls, and
-// counts their error messages.
+// counts their error messages. most_frequent — the messages that a report has.
 //
 //   a call's peer ─▶ [EndpointNumbers] ─▶ EndedCall::endpoint
 //   a call's error ─▶ [MessageCounts] ─▶ EndedCall::message, LoadRecorder::finish()
@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -89,5 +90,15 @@ class MessageCounts {
   std::map<std::string, std::uint32_t, std::less<>> numbers_;
   std::vector<std::uint64_t> counts_;  // The message with number 1 has the first count.
 };
+
+/// The 20 messages with the highest counts: those that a report has.
+inline std::map<std::string, std::uint64_t> most_frequent(
+    const std::map<std::string, std::uint64_t>& messages) {
+  constexpr std::size_t kMost = 20;
+  std::vector<std::pair<std::string, std::uint64_t>> rows(messages.begin(), messages.end());
+  std::ranges::stable_sort(rows, std::greater{}, [](const auto& row) { return row.second; });
+  rows.resize(std::min(rows.size(), kMost));
+  return {rows.begin(), rows.end()};
+}
 
 }  // namespace signalbox::tools

@@ -179,15 +179,20 @@ absl::StatusOr<Threshold> parse_threshold(absl::string_view text) {
   return threshold;
 }
 
-absl::Status check_act(const Threshold& threshold, const std::vector<std::string>& acts) {
-  if (threshold.act.empty() || std::ranges::find(acts, threshold.act) != acts.end())
-    return absl::OkStatus();
-  return wrong(threshold.text,
-               absl::StrCat("the script has no act '",
-                            threshold.act,
-                            "'; ",
-                            acts.empty() ? std::string("it has none")
-                                         : absl::StrCat("it has: ", absl::StrJoin(acts, ", "))));
+absl::Status check_act(const Threshold& threshold, const std::vector<Act>& acts) {
+  if (threshold.act.empty()) return absl::OkStatus();
+  std::vector<std::string> faults;
+  for (const Act& act : acts) {
+    if (act.is_fault()) faults.push_back(act.name);
+  }
+  if (std::ranges::find(faults, threshold.act) != faults.end()) return absl::OkStatus();
+  return wrong(
+      threshold.text,
+      absl::StrCat("the script has no fault '",
+                   threshold.act,
+                   "'; ",
+                   faults.empty() ? std::string("it has none")
+                                  : absl::StrCat("it has: ", absl::StrJoin(faults, ", "))));
 }
 
 LoadThreshold judge_threshold(const Threshold& threshold,

@@ -6,7 +6,7 @@
 //   Threshold, LoadReport ─▶ [judge_threshold] ─▶ LoadThreshold
 //   LoadReport ─▶ [exit_status_of] ─▶ the status of load and of load merge
 //
-//   threshold = FIGURE [ "[" ACT "]" ] OP LIMIT         OP: > >= < <=
+//   threshold = FIGURE [ "[" ACT "]" ] OP LIMIT         OP: > >= < <=    ACT: the name of a fault
 //
 //   figure                            without [ACT]                         with [ACT]   limit
 //   lost                              failed calls                          of that act  a number
@@ -30,6 +30,7 @@
 #include "absl/strings/string_view.h"
 
 #include "tools/load/report.hpp"
+#include "tools/load/script.hpp"
 
 namespace signalbox::tools {
 
@@ -46,11 +47,12 @@ struct Threshold {
 
 absl::StatusOr<Threshold> parse_threshold(absl::string_view text);
 
-/// INVALID_ARGUMENT: the threshold names an act that is not among `acts`.
-absl::Status check_act(const Threshold& threshold, const std::vector<std::string>& acts);
+/// INVALID_ARGUMENT: the threshold names no fault of `acts`. A mark, and an act that ends a fault,
+/// have no figures.
+absl::Status check_act(const Threshold& threshold, const std::vector<Act>& acts);
 
 /// Measures the threshold's figure on `side`, and compares it with the limit. Precondition:
-/// check_act() has passed for the names of the report's faults.
+/// check_act() has passed for the acts of the report.
 LoadThreshold judge_threshold(const Threshold& threshold,
                               const LoadReport& report,
                               const LoadSide& side);

@@ -107,6 +107,28 @@ TEST_CASE("faults: errors around the return are failback errors", "[load][faults
   CHECK(analysis.figures()[1].failback_errors == 0);
 }
 
+TEST_CASE("faults: errors before the next priority's first answer are no failback errors",
+          "[load][faults]") {
+  FaultAnalysis analysis(0);
+  analysis.ended(call(900, 905), 0);
+  analysis.fault_began(1000 * kMs, true);
+  analysis.ended(call(1001, 1002, kUnavailable), std::nullopt);
+  analysis.ended(call(1010, 1030), 1);
+  analysis.ended(call(1090, 1100, kUnavailable), std::nullopt);
+  analysis.ended(call(1150, 1200), 0);  // The failback, within a second of both errors.
+  CHECK(analysis.figures()[0].failback_errors == 1);
+}
+
+TEST_CASE("faults: a priority that answered more than a second before may be the next",
+          "[load][faults]") {
+  FaultAnalysis analysis(0);
+  analysis.ended(call(100, 105), 1);
+  analysis.ended(call(2900, 2905), 0);
+  analysis.fault_began(3000 * kMs, true);
+  analysis.ended(call(3010, 3030), 1);
+  CHECK(analysis.figures()[0].first_success_ns == 30 * kMs);
+}
+
 TEST_CASE("faults: a second fault needs a worse priority than the second", "[load][faults]") {
   FaultAnalysis analysis(0);
   analysis.ended(call(900, 905), 0);
@@ -168,6 +190,7 @@ TEST_CASE("faults: recovery is the first 5 s within the baseline", "[load][fault
                Row{"2 s of slow calls", latencies(60, 20, 60, 500), 6000, 2000},
                Row{"2 s of failed calls", latencies(60, 20, 60, 0), 6000, 2000},
                Row{"slow by less than 1.2", latencies(60, 20, 60, 12), 6000, 0},
+               Row{"slow by a little more than 1.2", latencies(60, 20, 60, 13), 6000, 2000},
                Row{"the run ends too early", latencies(60, 20, 49, 500), 6000, std::nullopt},
                Row{"it never recovers", latencies(60, 60, 0, 500), 6000, std::nullopt},
                Row{"nothing was answered before", latencies(0, 20, 60, 500), 0, std::nullopt});
@@ -178,6 +201,14 @@ TEST_CASE("faults: recovery is the first 5 s within the baseline", "[load][fault
   const auto recovery = recovery_of(bins, at, ran, baseline_of(bins, at));
   REQUIRE(recovery.has_value() == row.recovery_ms.has_value());
   if (recovery) CHECK(*recovery == *row.recovery_ms * kMs);
+}
+
+TEST_CASE("faults: the baseline is of the 5 s before the fault", "[load][faults]") {
+  std::vector<std::uint64_t> latency_ms(10, 500);
+  latency_ms.insert(latency_ms.end(), 50, 10);
+  const auto bins = bins_of(latency_ms);
+  CHECK(baseline_of(bins, 6000 * kMs) < 11 * kMs);
+  CHECK(baseline_of(bins, 5900 * kMs) > 499 * kMs);
 }
 
 TEST_CASE("faults: a missing recovery says why it is missing", "[load][faults]") {

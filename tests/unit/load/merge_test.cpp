@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/load/merge.hpp"
 
+#include <cstdint>
+#include <utility>
+#include <vector>
+
 #include <catch2/catch.hpp>
 
 #include "tests/support/example_load.hpp"
@@ -16,6 +20,16 @@ std::vector<NamedReport> four() {
   for (std::int64_t part = 0; part < 4; ++part)
     reports.push_back({"part" + std::to_string(part) + ".json", example_load(true, part, 4)});
   return reports;
+}
+
+// The calls of a bin's shares: answered and failed.
+std::pair<std::uint64_t, std::uint64_t> calls_of(const std::vector<LoadShare>& shares) {
+  std::pair<std::uint64_t, std::uint64_t> calls;
+  for (const LoadShare& share : shares) {
+    calls.first += share.ok;
+    calls.second += share.failed;
+  }
+  return calls;
 }
 
 }  // namespace
@@ -49,6 +63,8 @@ TEST_CASE("load merge: four files equal one run of all samples, bit for bit", "[
       CHECK(side.bins[j].latencies == expected.bins[j].latencies);
       CHECK(side.bins[j].p99_ns == expected.bins[j].p99_ns);
       CHECK(side.bins[j].max_ns == expected.bins[j].max_ns);
+      CHECK(side.bins[j].shares.size() == expected.bins[j].shares.size());
+      CHECK(calls_of(side.bins[j].shares) == calls_of(expected.bins[j].shares));
     }
     for (std::size_t j = 0; j < whole.faults.size(); ++j) {
       CHECK(side.faults[j].lost == expected.faults[j].lost);
@@ -67,7 +83,11 @@ TEST_CASE("load merge: runs that overlap lie by their clocks", "[load][merge]") 
   reports[1].report.started_unix_ms += 10'040;
   const auto merged = merge_load_reports(reports);
   REQUIRE(merged.ok());
-  CHECK(merged->sides[0].bins.size() == 700);
+  const auto& bins = merged->sides[0].bins;
+  REQUIRE(bins.size() == 700);
+  CHECK(bins.front().scheduled == reports[0].report.sides[0].bins.front().scheduled);
+  CHECK(bins.back().scheduled == reports[1].report.sides[0].bins.back().scheduled);
+  CHECK(bins.back().scheduled > 0);
   CHECK(merged->ran_s == Approx(70));
   CHECK(merged->faults[0].at_ns == 12'001 * kMs);
   CHECK(merged->started_unix_ms == reports[0].report.started_unix_ms);
@@ -75,6 +95,16 @@ TEST_CASE("load merge: runs that overlap lie by their clocks", "[load][merge]") 
     reports[1].report.started_unix_ms += 3'600'000;
     CHECK(merge_load_reports(reports)->sides[0].bins.size() == 600);
   }
+}
+
+TEST_CASE("load merge: the next priority's first answer is the earliest of all runs",
+          "[load][merge]") {
+  auto reports = four();
+  reports.resize(2);
+  reports[1].report.faults[0].at_ns += 100 * kMs;
+  reports[0].report.sides[0].faults[0].first_success_ns = 150 * kMs;
+  reports[1].report.sides[0].faults[0].first_success_ns = 20 * kMs;  // 120 ms after the first act.
+  CHECK(merge_load_reports(reports)->sides[0].faults[0].first_success_ns == 120 * kMs);
 }
 
 TEST_CASE("load merge: a fault of one file only is noted", "[load][merge]") {
@@ -99,11 +129,16 @@ TEST_CASE("load merge: one measurement that is not valid spoils the sum", "[load
   validity.is_valid = false;
   validity.reason = "calls were late";
   validity.lateness_max_ns = 77 * kMs;
+  reports[0].report.sides[1].validity.lateness_p99_ns = 55 * kMs;
+  for (NamedReport& named : reports)
+    named.report.sides[1].validity.reachable_rate = 10;
   const auto merged = merge_load_reports(reports);
   REQUIRE(merged.ok());
   CHECK(merged->exit_status == 3);
   CHECK(merged->sides[1].validity.reason == "part2.json: calls were late");
   CHECK(merged->sides[1].validity.lateness_max_ns == 77 * kMs);
+  CHECK(merged->sides[1].validity.lateness_p99_ns == 55 * kMs);
+  CHECK(merged->sides[1].validity.reachable_rate == 40);
   CHECK(merged->sides[0].validity.is_valid);
 }
 

@@ -131,6 +131,25 @@ TEST_CASE("recorder: unanswered calls and the closed loop's calls are counted",
   CHECK(side.closed_loop_skipped == 1);
 }
 
+TEST_CASE("recorder: the reachable rate is that of the best whole second", "[load][recorder]") {
+  LoadRecorder recorder("signalbox", 0, seconds(3));
+  recorder.add_endpoint("a");
+  for (const std::int64_t due_ms : {100, 1100, 1200, 2100, 2200, 2300})
+    make_call(recorder, due_ms, 1);
+  const auto reachable = [&recorder](std::chrono::milliseconds ran) {
+    return recorder.finish(ran, kMostLatenessP99Ns, {}).validity.reachable_rate;
+  };
+  SECTION("not of a second that the run did not finish") {
+    CHECK(reachable(std::chrono::milliseconds(2500)) == 2);
+  }
+  SECTION("of a finished one") {
+    CHECK(reachable(std::chrono::milliseconds(3000)) == 3);
+  }
+  SECTION("and without one the rate on average") {
+    CHECK(reachable(std::chrono::milliseconds(500)) == 12);
+  }
+}
+
 TEST_CASE("recorder: a stream is one call, and its messages are counted", "[load][recorder]") {
   LoadRecorder recorder("signalbox", 0, seconds(1));
   recorder.add_endpoint("a");

@@ -219,6 +219,16 @@ TEST_CASE("load report: a recovery that a short run cannot prove is not called n
   CHECK_THAT(load_report_text(report), Contains("no call ended OK in the 5 s before"));
 }
 
+TEST_CASE("load report: a run of 16.4 s shows that p99 was not back 5 s after its fault",
+          "[load][report]") {
+  LoadReport report;
+  report.ran_s = 16.4;  // Times 1e9, this is less than 16'400'000'000.
+  report.faults = {{.name = "kill primary", .at_ns = 11'400'000'000}};
+  report.sides = {{.bins = std::vector<LoadBin>(164, {.scheduled = 10}),
+                   .faults = {{.baseline_p99_ns = 1'000'000}}}};
+  CHECK(recovery_text(report, report.sides[0], 0) == "never");
+}
+
 TEST_CASE("load report: p99 that stayed within its limit is not said to be back after 0 us",
           "[load][html]") {
   LoadReport report = example_load(false);
@@ -227,6 +237,10 @@ TEST_CASE("load report: p99 that stayed within its limit is not said to be back 
   report.sides[0].faults[0].recovery_ns = 0;
   CHECK_THAT(load_report_text(report), Contains("p99 back: did not rise"));
   CHECK(longest_recovery_text(report, report.sides[0]) == "did not rise");
+  LoadThreshold threshold{.text = "recovery>1s", .side = "signalbox", .measured = 0, .unit = "ns"};
+  CHECK(measured_text(report, threshold) == "did not rise");
+  threshold.measured = 2e9;
+  CHECK(measured_text(report, threshold) == "2.000 s");
   report.sides[0].faults[0].recovery_ns = 1;
   CHECK(longest_recovery_text(report, report.sides[0]) != "did not rise");
 }
@@ -247,6 +261,10 @@ TEST_CASE("load junit: a case for each threshold, and one for the validity", "[l
   CHECK_THAT(xml, Contains("name=\"not lost&gt;0\"/>"));
   CHECK_THAT(xml, Contains("must not be: p99&gt;40ms\"/>"));
   CHECK_THAT(xml, Contains("<failure message=\"late   &amp; slow\"/>"));
+  report.is_cut = true;
+  CHECK_THAT(load_report_junit(report),
+             Contains("tests=\"5\" failures=\"3\"") &&
+                 Contains("<failure message=\"a signal ended the run early\"/>"));
 }
 
 }  // namespace signalbox::tools

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/load/schedule.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -85,6 +86,13 @@ TEST_CASE("schedule: a ramp's calls come closer and closer", "[load][schedule]")
   const auto ramp = moments("0..200/1s", Arrivals::kEven, 1, 1);
   REQUIRE(ramp.size() == 99);
   CHECK(ramp[24] == Approx(0.5));  // A quarter of the calls is in the first half of the time.
+}
+
+TEST_CASE("schedule: a call that is due where a ramp begins at 0 is due then", "[load][schedule]") {
+  const auto even = moments("100/1s,0..100/1s,100", Arrivals::kEven, 1, 3);
+  REQUIRE(even.size() > 100);
+  CHECK(even[99] == 1);
+  CHECK(std::ranges::is_sorted(even));
 }
 
 TEST_CASE("schedule: Poisson arrivals have the rate, and a spread of one", "[load][schedule]") {

@@ -42,6 +42,7 @@ TEST_CASE("thresholds: each figure, overall and by act", "[load][thresholds]") {
                            Row{"lost[kill primary]>7", false},
                            Row{"lost[mark > here]>0", false},
                            Row{"recovery>1s", true},
+                           Row{"recovery>1500ms", false},  // The mark has none.
                            Row{"recovery[kill primary]>1s", false},
                            Row{"recovery[kill primary]>899ms", true},
                            Row{"first-success[kill primary]>30ms", false},
@@ -105,13 +106,23 @@ TEST_CASE("thresholds: a bad text is refused", "[load][thresholds]") {
   CHECK_THAT(std::string(threshold.status().message()), Catch::Contains(row.why));
 }
 
-TEST_CASE("thresholds: an act that the script lacks is refused", "[load][thresholds]") {
-  const auto threshold = parse_threshold("lost[kill it]>0");
-  CHECK(check_act(*threshold, {"kill it"}).ok());
-  CHECK_THAT(std::string(check_act(*threshold, {"kill a", "mark b"}).message()),
-             Catch::Contains("no act 'kill it'; it has: kill a, mark b"));
-  CHECK_THAT(std::string(check_act(*threshold, {}).message()), Catch::Contains("it has none"));
-  CHECK(check_act(*parse_threshold("lost>0"), {}).ok());
+TEST_CASE("thresholds: an act that the script lacks, or that is no fault, is refused",
+          "[load][thresholds]") {
+  const std::vector<Act> acts{{.verb = Verb::kKill, .name = "kill it"},
+                              {.verb = Verb::kRestart, .name = "restart it"},
+                              {.verb = Verb::kMark, .name = "mark b"},
+                              {.verb = Verb::kStop, .name = "stop it"}};
+  const auto error = [&acts](const char* text) {
+    return std::string(check_act(*parse_threshold(text), acts).message());
+  };
+  CHECK(error("lost>0").empty());
+  CHECK(error("lost[kill it]>0").empty());
+  CHECK_THAT(error("lost[kill all]>0"),
+             Catch::Contains("no fault 'kill all'; it has: kill it, stop it"));
+  CHECK_THAT(error("first-success[restart it]>1s"), Catch::Contains("no fault 'restart it'"));
+  CHECK_THAT(error("recovery[mark b]>1s"), Catch::Contains("no fault 'mark b'"));
+  CHECK_THAT(std::string(check_act(*parse_threshold("lost[kill it]>0"), {}).message()),
+             Catch::Contains("it has none"));
 }
 
 }  // namespace signalbox::tools
