@@ -229,7 +229,8 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
   // The system reports an end that is there already, at once.
   void pass_on(Id id, Dial& dial) {
     dial.phase = Dial::Phase::kPassedOn;
-    dial.limits.clear();
+    dial.limits = {};  // There may be thousands of connections: frees the memory.
+    dial.heard = {};
     loop_->set_due(id, Instant::max());
     if (!loop_->listen_for(id, *dial.socket, EPOLLRDHUP | EPOLLET))
       return fail(id, absl::StrCat("the socket cannot be watched: ", std::strerror(errno)));
