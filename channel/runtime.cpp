@@ -252,6 +252,10 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
         .timeout = std::chrono::ceil<std::chrono::milliseconds>(options.keepalive_timeout),
         .without_calls = options.keepalive_without_calls};
   }
+  connector.sockets = options.socket_connections || actors::environment_wants_sockets();
+  connector.no_sockets = [log = texts_to(log, LogKind::kConfigRefused)](const std::string& why) {
+    log(absl::StrCat("socket_connections has no effect, and gRPC makes all connections: ", why));
+  };
   connector.retire = std::move(retire);
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }

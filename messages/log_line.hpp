@@ -30,7 +30,7 @@ enum class LogKind : std::uint8_t {
   /// Calls of a target follow another configuration from now on, or the target is served for the
   /// first time.
   kConfigApplied,
-  kConfigRefused,  ///< A resource, a response or a resource file is not used.
+  kConfigRefused,  ///< A resource, a response, a resource file or an option is not used.
   kControlPlane,   ///< A control plane was lost or is back, or load reports to it have a fault.
   kPriority,       ///< The priority that carries a cluster's calls has changed.
   kEjection,       ///< Outlier detection has ejected endpoints.

@@ -108,6 +108,28 @@ void set_keepalive(const Keepalive& keepalive, grpc::ChannelArguments& arguments
   set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0, arguments);
 }
 
+// The arguments of every connection that the user can replace.
+void set_defaults(const grpc::ChannelArguments& said, grpc::ChannelArguments& arguments) {
+  const auto set_unless_said = [&](const char* name, int value) {
+    if (find(said, name) == nullptr) arguments.SetInt(name, value);
+  };
+  // Channelz costs a tenth of a call's CPU time, and signalbox counts calls itself. So channelz is
+  // off unless the user turns it on.
+  set_unless_said(GRPC_ARG_ENABLE_CHANNELZ, 0);
+  // gRPC's flow-control windows begin at 64 KiB, and bandwidth probes make them grow. On a new
+  // connection with few calls, gRPC sends a probe, which is a ping, for each response. This costs a
+  // tenth of the call's CPU time. So the probes are off, and the windows are large from the
+  // beginning.
+  set_unless_said(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  set_unless_said(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+}
+
+std::optional<int> number(const grpc::ChannelArguments& arguments, const char* name) {
+  const grpc_arg* const found = find(arguments, name);
+  if (found == nullptr || found->type != GRPC_ARG_INTEGER) return std::nullopt;
+  return found->value.integer;
+}
+
 }  // namespace
 
 absl::Status check_arguments(const grpc::ChannelArguments& said) {
@@ -135,24 +157,35 @@ grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
                                             const std::string& authority,
                                             Duration timeout) {
   grpc::ChannelArguments arguments = said;
-  const auto set_unless_said = [&](const char* name, int value) {
-    if (find(said, name) == nullptr) arguments.SetInt(name, value);
-  };
   for (const auto& [name, value] : ours(timeout))
     set(name, value, arguments);
   if (keepalive) set_keepalive(*keepalive, arguments);
-  // Channelz costs a tenth of a call's CPU time, and signalbox counts calls itself. So channelz is
-  // off unless the user turns it on.
-  set_unless_said(GRPC_ARG_ENABLE_CHANNELZ, 0);
-  // gRPC's flow-control windows begin at 64 KiB, and bandwidth probes make them grow. On a new
-  // connection with few calls, gRPC sends a probe, which is a ping, for each response. This costs a
-  // tenth of the call's CPU time. So the probes are off, and the windows are large from the
-  // beginning.
-  set_unless_said(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  set_unless_said(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+  set_defaults(said, arguments);
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, authority);
   put_first(arguments);
   return arguments;
+}
+
+grpc::ChannelArguments socket_arguments(const grpc::ChannelArguments& said,
+                                        const std::optional<Keepalive>& keepalive) {
+  grpc::ChannelArguments arguments = said;
+  // Signalbox sets each call's authority itself.
+  set(GRPC_ARG_DISABLE_CLIENT_AUTHORITY_FILTER, 1, arguments);
+  if (keepalive) set_keepalive(*keepalive, arguments);
+  set_defaults(said, arguments);
+  return arguments;
+}
+
+std::optional<std::chrono::milliseconds> tcp_user_timeout(const grpc::ChannelArguments& arguments) {
+  constexpr int kDefaultMs = 20'000;
+  const int time = number(arguments, GRPC_ARG_KEEPALIVE_TIME_MS).value_or(INT_MAX);
+  if (time <= 0 || time == INT_MAX) return std::nullopt;
+  const int timeout = number(arguments, GRPC_ARG_KEEPALIVE_TIMEOUT_MS).value_or(kDefaultMs);
+  return std::chrono::milliseconds(timeout > 0 ? timeout : kDefaultMs);
+}
+
+bool has_socket_mutator(const grpc::ChannelArguments& said) {
+  return find(said, GRPC_ARG_SOCKET_MUTATOR) != nullptr;
 }
 
 }  // namespace signalbox::actors

@@ -54,4 +54,16 @@ grpc::ChannelArguments connection_arguments(const grpc::ChannelArguments& said,
                                             const std::string& authority,
                                             Duration timeout);
 
+/// The arguments of a channel on a connected socket (socket_channels.hpp). It needs fewer: each
+/// argument costs CPU time for every connection. Precondition: check_arguments(said) is OK.
+grpc::ChannelArguments socket_arguments(const grpc::ChannelArguments& said,
+                                        const std::optional<Keepalive>& keepalive);
+
+/// The TCP_USER_TIMEOUT that gRPC gives a client's socket: with keepalive pings the pings' timeout;
+/// nullopt: none. `arguments`: those of the channel.
+std::optional<std::chrono::milliseconds> tcp_user_timeout(const grpc::ChannelArguments& arguments);
+
+/// Whether the user changes the sockets of channels (grpc::ChannelArguments::SetSocketMutator()).
+bool has_socket_mutator(const grpc::ChannelArguments& said);
+
 }  // namespace signalbox::actors

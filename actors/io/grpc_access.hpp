@@ -189,6 +189,8 @@ class BlockingUnaryCallImpl<signalbox::GrpcAccessTag, signalbox::GrpcAccessTag> 
     return std::exchange(context.call_, call);
   }
 
+  static bool has_credentials(const ClientContext& context) { return context.creds_ != nullptr; }
+
   /// Applies the context's credentials to `call`, as gRPC does when it makes a call.
   static void apply_credentials(ClientContext& context, grpc_call* call) {
     if (context.creds_ == nullptr || context.creds_->ApplyToCall(call)) return;

@@ -2,17 +2,19 @@
 //
 // Threads: connect() and ~Attempt run on the caller's thread and use the pool under its mutex. A
 // change of a channel's state arrives in a Watch, on a thread of gRPC's executor. Callbacks are
-// called from there, or from the poller's thread if there are no credentials (Refusal); never under
-// the pool's mutex. A Watch cannot be cancelled while its channel lives, and a ClientContext of the
-// program may keep a channel for long. So watches own themselves, and reach the pool through a Gate
-// that the connector closes.
+// called from there, from the poller's thread if there are no credentials (Refusal), or from the
+// dialer's thread (Dialing); never under the pool's mutex. A Watch cannot be cancelled while its
+// channel lives, and a ClientContext of the program may keep a channel for long. So watches own
+// themselves, and reach the pool through a Gate that the connector closes.
 #include "actors/io/grpc_connector.hpp"
 
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <thread>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -34,9 +36,11 @@ namespace {
 // The connect timeout of a second connection, which only finds out why a certificate was refused.
 constexpr Duration kLongestExplanation = std::chrono::seconds(1);
 
-bool is_ipv6(const Address& address) {
-  return !address.empty() && address.str().front() == '[';
-}
+// For so long an address that was silent gets its connections from gRPC, without a dial before.
+constexpr std::chrono::minutes kSilentFor(10);
+
+// Of more addresses it is not remembered that they were silent: they are dialed each time.
+constexpr std::size_t kMostSilent = 10'000;
 
 grpc_connectivity_state state_of(grpc_channel* channel, bool connect = false) {
   return grpc_channel_check_connectivity_state(channel, connect ? 1 : 0);
@@ -124,6 +128,7 @@ struct Transport {
   ConnectionPtr held;  ///< Keeps the connection while attempts want it; else null.
   std::weak_ptr<const Connection> connection;
   std::vector<ListenerPtr> listeners;
+  SocketDialer::Id dial = 0;  ///< The dial, while the dialer connects; else 0.
 };
 
 using TransportPtr = std::shared_ptr<Transport>;
@@ -157,43 +162,89 @@ struct Abandoned {
 
 GrpcConnection::GrpcConnection(Address address,
                                std::shared_ptr<grpc::Channel> channel,
-                               std::string authority)
+                               std::string authority,
+                               std::shared_ptr<SocketLine> line)
     : Connection(std::move(address)),
       c_channel_(GrpcAccess::c_channel(*channel)),
+      line_(line.get()),
       authority_(std::move(authority)),
-      channel_(std::move(channel)) {}
+      channel_(std::move(channel)),
+      owned_line_(std::move(line)) {}
 
 // Usually the channel is READY or IDLE by now, and can be destroyed. But a call on a connection
 // that was breaking may have made the channel connect again; such a channel must be kept until it
-// has left CONNECTING (G7 of grpc_connector.hpp).
+// has left CONNECTING (G7 of grpc_connector.hpp). A channel from a socket never connects.
 GrpcConnection::~GrpcConnection() {
-  if (state_of(c_channel_) == GRPC_CHANNEL_CONNECTING) abandon(channel_);
+  if (!is_socket() && state_of(c_channel_) == GRPC_CHANNEL_CONNECTING) abandon(channel_);
 }
 
 bool GrpcConnection::is_ready() const {
+  if (line_ != nullptr) return !line_->has_ended();
   return state_of(c_channel_) == GRPC_CHANNEL_READY;
 }
 
-std::string grpc_target(const Address& address) {
-  return absl::StrCat(is_ipv6(address) ? "ipv6:///" : "ipv4:///", address.str());
+bool environment_wants_sockets() {
+  const char* const wanted = std::getenv("SIGNALBOX_SOCKET_CONNECTIONS");
+  return wanted != nullptr && absl::string_view(wanted) == "true";
 }
 
 // grpc_call_get_peer() returns the channel's target until a transport has taken the call and named
 // its peer. After the call was cancelled, the function returns the target again.
 bool has_no_transport(grpc_call* call) {
   char* const peer = grpc_call_get_peer(call);
-  const bool has_none = absl::StartsWith(peer, "ipv4:///") || absl::StartsWith(peer, "ipv6:///");
+  const bool has_none = is_grpc_target(peer);
   gpr_free(peer);
   return has_none;
 }
 
 namespace {
 
+// Whether the transport of a connection from a socket still takes calls. After a GOAWAY it does
+// not, and gRPC says so only to calls: so a call's headers are sent. If the transport takes them,
+// the call is cancelled. The server then sees a health check that is cancelled at once.
+bool takes_calls(const GrpcConnection& connection) {
+  constexpr int kMomentMs = 200;
+  grpc::CompletionQueue queue;
+  const gpr_timespec limit =
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kMomentMs, GPR_TIMESPAN));
+  grpc::ClientContext context;
+  grpc_call* const call = GrpcAccess::make_call(connection.c_channel(),
+                                                "/grpc.health.v1.Health/Check",
+                                                context,
+                                                queue.cq(),
+                                                connection.authority());
+  grpc_op headers{};
+  headers.op = GRPC_OP_SEND_INITIAL_METADATA;
+  grpc_call_start_batch(call, &headers, 1, queue.cq(), nullptr);
+  const grpc_event sent = grpc_completion_queue_next(queue.cq(), limit, nullptr);
+  grpc_call_cancel(call, nullptr);
+  grpc_call_unref(call);
+  grpc_completion_queue_shutdown(queue.cq());
+  while (
+      grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr).type !=
+      GRPC_QUEUE_SHUTDOWN) {
+  }
+  return sent.type != GRPC_OP_COMPLETE || sent.success != 0;
+}
+
+// As leaves_ready(), for a connection from a socket.
+bool is_lost(const GrpcConnection& connection) {
+  if (!connection.is_ready()) return true;
+  if (connection.server_says_goaway()) return false;
+  if (takes_calls(connection)) {
+    connection.record_goaway_text();
+    return false;
+  }
+  connection.lose();
+  return true;
+}
+
 // Whether the connection leaves READY, as it does after a real GOAWAY. gRPC reports a GOAWAY to
 // calls a moment before it changes the channel's state, so this function waits for a moment. A
 // server may write the text of gRPC's GOAWAY error itself; once such a wait has ended in vain,
 // later calls on the connection do not wait.
 bool leaves_ready(const GrpcConnection& connection) {
+  if (connection.is_socket()) return is_lost(connection);
   if (connection.server_says_goaway()) return !connection.is_ready();
   constexpr auto kMoment = std::chrono::milliseconds(200);
   const auto limit = std::chrono::steady_clock::now() + kMoment;
@@ -232,6 +283,7 @@ class GrpcConnector::Pool {
   explicit Pool(GrpcConnectorOptions options)
       : options_(std::move(options)), gate_(std::make_shared<Gate>()), turns_(options_.attempts) {
     gate_->pool = this;
+    if (options_.sockets) begin_sockets();
   }
 
   void close();
@@ -249,9 +301,28 @@ class GrpcConnector::Pool {
   struct Watch;
   struct Nudge;
   struct Refusal;
+  class Dialing;
 
+  /// The parts that make connections from sockets.
+  struct Sockets {
+    SocketChannels channels;
+    std::unique_ptr<SocketDialer> dialer;
+    std::optional<std::chrono::milliseconds> user_timeout;
+    /// Addresses of servers that wait for the client's preface, and until when this is remembered.
+    std::map<Address, Instant> silent = {};
+  };
+
+  void begin_sockets();
+  absl::StatusOr<Sockets> make_sockets() const;
+  bool is_dialed(const Peer& peer) const;
+  void dial(const TransportPtr& transport);
+  void limit(const TransportPtr& transport, const ListenerPtr& listener);
+  void hand_over(const TransportPtr& transport, SocketDialer::Id dial, Descriptor socket);
+  void is_silent(const TransportPtr& transport);
+  void tell_connected_later(const TransportPtr& transport);
   void begin_due();
   void begin(const TransportPtr& transport);
+  void let_grpc_connect(const TransportPtr& transport, const ConnectionCredentials& credentials);
   void finish(const TransportPtr& transport);
   void refuse(const TransportPtr& transport, const absl::Status& why);
   absl::StatusOr<ConnectionCredentials> credentials_for(const Peer& peer) const;
@@ -270,19 +341,25 @@ class GrpcConnector::Pool {
   void on_connecting(const Watch& watch,
                      const std::shared_ptr<grpc::Channel>& channel,
                      bool changed);
-  void become_ready(const TransportPtr& transport, const std::shared_ptr<grpc::Channel>& channel);
+  void become_ready(const TransportPtr& transport,
+                    const std::shared_ptr<grpc::Channel>& channel,
+                    const std::shared_ptr<SocketLine>& line = nullptr);
   void probe(const TransportPtr& transport, const std::shared_ptr<grpc::Channel>& channel);
   void explain(const TransportPtr& transport, const absl::Status& failure);
   void fail(const TransportPtr& transport, absl::string_view reason, absl::string_view verdict);
   void tell_connected(const TransportPtr& transport);
   void end(const TransportPtr& transport, const absl::Status& status);
-  void time_out(const TransportPtr& transport, const ListenerPtr& listener);
+  void time_out(const TransportPtr& transport,
+                const ListenerPtr& listener,
+                absl::string_view so_far = "");
 
   const GrpcConnectorOptions options_;
   const std::string authority_ = default_authority(options_.arguments);
   const GrpcPoller::Interest interest_;
   const std::shared_ptr<Gate> gate_;
-  /// Guards the members below and all transports; never held during a callback.
+  /// Set in the constructor. Unset: gRPC makes all connections.
+  std::optional<Sockets> sockets_;
+  /// Guards the members below, all transports and Sockets::silent; never held during a callback.
   std::mutex mutex_;
   Transports transports_;
   AttemptTurns<TransportPtr> turns_;
@@ -344,6 +421,128 @@ struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
   }
 };
 
+// The events of a dial, on the dialer's thread.
+class GrpcConnector::Pool::Dialing final : public DialListener {
+ public:
+  Dialing(std::shared_ptr<Gate> gate, TransportPtr transport)
+      : gate_(std::move(gate)), transport_(std::move(transport)) {}
+
+  void speaks(SocketLoop::Id dial, Descriptor socket) override {
+    const std::shared_lock lock(gate_->mutex);
+    if (gate_->pool != nullptr) gate_->pool->hand_over(transport_, dial, std::move(socket));
+  }
+
+  void is_silent() override {
+    const std::shared_lock lock(gate_->mutex);
+    if (gate_->pool != nullptr) gate_->pool->is_silent(transport_);
+  }
+
+  void failed(const std::string& why) override {
+    const std::shared_lock lock(gate_->mutex);
+    if (gate_->pool != nullptr) gate_->pool->fail(transport_, why, "");
+  }
+
+  void ended() override {
+    const std::shared_lock lock(gate_->mutex);
+    if (gate_->pool != nullptr) gate_->pool->end(transport_, gate_->pool->closed(transport_));
+  }
+
+ private:
+  const std::shared_ptr<Gate> gate_;
+  const TransportPtr transport_;
+};
+
+// --- connections from sockets -----------------------------------------------------
+
+void GrpcConnector::Pool::begin_sockets() {
+  auto made = make_sockets();
+  if (made.ok()) {
+    sockets_ = *std::move(made);
+  } else if (options_.no_sockets) {
+    options_.no_sockets(std::string(made.status().message()));
+  }
+}
+
+absl::StatusOr<GrpcConnector::Pool::Sockets> GrpcConnector::Pool::make_sockets() const {
+  if (has_socket_mutator(options_.arguments))
+    return absl::FailedPreconditionError("channel_arguments have a socket mutator");
+  const grpc::ChannelArguments arguments = socket_arguments(options_.arguments, options_.keepalive);
+  const auto user_timeout = tcp_user_timeout(arguments);
+  auto channels = SocketChannels::make(arguments);
+  if (!channels.ok()) return channels.status();
+  auto dialer = SocketDialer::start();
+  if (!dialer.ok()) return dialer.status();
+  return Sockets{*std::move(channels), *std::move(dialer), user_timeout};
+}
+
+// Whether a connection to the peer begins with a dial: it is plaintext, and its server is not known
+// to wait for the client's preface. Precondition: the mutex is held.
+bool GrpcConnector::Pool::is_dialed(const Peer& peer) const {
+  if (!sockets_ || peer.tls != nullptr) return false;
+  const auto& credentials = options_.credentials;
+  if (credentials != nullptr) {
+    const auto insecure = grpc::InsecureChannelCredentials();
+    const grpc::ChannelCredentials& one = *credentials;
+    const grpc::ChannelCredentials& other = *insecure;
+    if (typeid(one) != typeid(other)) return false;
+  }
+  const auto silent = sockets_->silent.find(peer.address);
+  return silent == sockets_->silent.end() || silent->second <= std::chrono::steady_clock::now();
+}
+
+// Precondition: the mutex is held, and all listeners have begun.
+void GrpcConnector::Pool::dial(const TransportPtr& transport) {
+  transport->dial = sockets_->dialer->dial(
+      transport->address(), sockets_->user_timeout, std::make_shared<Dialing>(gate_, transport));
+  for (const ListenerPtr& listener : transport->listeners)
+    limit(transport, listener);
+}
+
+void GrpcConnector::Pool::limit(const TransportPtr& transport, const ListenerPtr& listener) {
+  sockets_->dialer->limit(transport->dial,
+                          listener->deadline(),
+                          [gate = gate_, transport, listener](absl::string_view so_far) {
+                            const std::shared_lock lock(gate->mutex);
+                            if (gate->pool != nullptr)
+                              gate->pool->time_out(transport, listener, so_far);
+                          });
+}
+
+// The server speaks HTTP/2: gRPC gets the socket. The channel is made without the mutex, because
+// that takes long.
+void GrpcConnector::Pool::hand_over(const TransportPtr& transport,
+                                    SocketDialer::Id dial,
+                                    Descriptor socket) {
+  const auto channel = sockets_->channels.channel(std::move(socket), transport->address());
+  if (channel == nullptr) return is_silent(transport);
+  interest_.hurry();
+  become_ready(transport, channel, sockets_->dialer->line(dial));
+}
+
+// The server may wait for the preface, or never say anything: gRPC finds out.
+void GrpcConnector::Pool::is_silent(const TransportPtr& transport) {
+  const std::lock_guard lock(mutex_);
+  if (transport->phase != Transport::Phase::kConnecting || transport->listeners.empty()) return;
+  transport->dial = 0;
+  const Instant now = std::chrono::steady_clock::now();
+  if (sockets_->silent.size() >= kMostSilent)
+    std::erase_if(sockets_->silent, [now](const auto& entry) { return entry.second <= now; });
+  if (sockets_->silent.size() < kMostSilent)
+    sockets_->silent[transport->address()] = now + kSilentFor;
+  const auto credentials = credentials_for(transport->peer);
+  if (credentials.ok()) let_grpc_connect(transport, *credentials);
+}
+
+// Reports a connection that exists, after connect() has returned (C1).
+void GrpcConnector::Pool::tell_connected_later(const TransportPtr& transport) {
+  sockets_->dialer->post([gate = gate_, transport] {
+    const std::shared_lock lock(gate->mutex);
+    if (gate->pool != nullptr) gate->pool->tell_connected(transport);
+  });
+}
+
+// --- attempts ---------------------------------------------------------------------
+
 // Begins the attempts that have their turn. Precondition of begin_due(), begin(), refuse() and
 // finish(): the mutex is held.
 void GrpcConnector::Pool::begin_due() {
@@ -359,16 +558,23 @@ void GrpcConnector::Pool::begin_due() {
 void GrpcConnector::Pool::begin(const TransportPtr& transport) {
   const auto credentials = credentials_for(transport->peer);
   if (!credentials.ok()) return refuse(transport, credentials.status());
-  const ListenerPtr& first = transport->listeners.front();
   transport->phase = Transport::Phase::kConnecting;
-  transport->connecting = make_channel(transport->peer, credentials->grpc, first->timeout());
-  transport->explaining = credentials->explaining;
+  for (const ListenerPtr& listener : transport->listeners)
+    listener->begin();
+  if (is_dialed(transport->peer)) return dial(transport);
+  let_grpc_connect(transport, *credentials);
+}
+
+// Precondition: the mutex is held, and all listeners have begun.
+void GrpcConnector::Pool::let_grpc_connect(const TransportPtr& transport,
+                                           const ConnectionCredentials& credentials) {
+  const ListenerPtr& first = transport->listeners.front();
+  transport->connecting = make_channel(transport->peer, credentials.grpc, first->timeout());
+  transport->explaining = credentials.explaining;
   state_of(GrpcAccess::c_channel(*transport->connecting), /*connect=*/true);
   interest_.hurry();
-  for (const ListenerPtr& listener : transport->listeners) {
-    listener->begin();
+  for (const ListenerPtr& listener : transport->listeners)
     watch(transport, transport->connecting, listener, GRPC_CHANNEL_IDLE);
-  }
 }
 
 void GrpcConnector::Pool::refuse(const TransportPtr& transport, const absl::Status& why) {
@@ -455,13 +661,22 @@ TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& li
     channel = place->connecting;
   }
   const bool is_waiting = place != nullptr && place->phase == Transport::Phase::kWaiting;
-  const bool is_new = channel == nullptr && !is_waiting;
+  const bool is_dialing =
+      place != nullptr && place->phase == Transport::Phase::kConnecting && place->dial != 0;
+  const bool is_new = channel == nullptr && !is_waiting && !is_dialing;
   if (is_new) place = std::make_shared<Transport>(peer);
   TransportPtr transport = place;
   transport->listeners.push_back(listener);
   if (is_new) {
     turns_.want(transport);
     begin_due();
+  } else if (is_dialing) {
+    listener->begin();
+    limit(transport, listener);
+  } else if (place->held != nullptr &&
+             static_cast<const GrpcConnection&>(*place->held).is_socket()) {
+    listener->begin();
+    tell_connected_later(transport);
   } else if (!is_waiting) {
     listener->begin();
     // The watch reports a state other than IDLE. So it also reports a connection that is READY
@@ -484,6 +699,7 @@ void GrpcConnector::Pool::leave(const TransportPtr& transport, const ListenerPtr
   unwanted.channel = std::move(transport->connecting);
   const auto found = transports_.find(transport->peer);
   if (transport->phase == Transport::Phase::kReady) return;
+  if (transport->dial != 0) sockets_->dialer->hang_up(transport->dial);
   if (found != transports_.end() && found->second == transport) transports_.erase(found);
   finish(transport);
   transport->phase = Transport::Phase::kAbandoned;
@@ -494,6 +710,7 @@ void GrpcConnector::Pool::close() {
     const std::unique_lock lock(gate_->mutex);
     gate_->pool = nullptr;
   }
+  if (sockets_) sockets_->dialer->stop();
   Transports transports;
   AttemptTurns<TransportPtr> turns;
   {
@@ -567,7 +784,8 @@ void GrpcConnector::Pool::on_connecting(const Watch& watch,
 }
 
 void GrpcConnector::Pool::become_ready(const TransportPtr& transport,
-                                       const std::shared_ptr<grpc::Channel>& channel) {
+                                       const std::shared_ptr<grpc::Channel>& channel,
+                                       const std::shared_ptr<SocketLine>& line) {
   {
     const std::lock_guard lock(mutex_);
     if (transport->phase == Transport::Phase::kConnecting && !transport->listeners.empty()) {
@@ -576,11 +794,11 @@ void GrpcConnector::Pool::become_ready(const TransportPtr& transport,
       };
       const Peer& peer = transport->peer;
       transport->held =
-          ConnectionPtr(new GrpcConnection(peer.address, channel, peer.authority), retire);
+          ConnectionPtr(new GrpcConnection(peer.address, channel, peer.authority, line), retire);
       transport->connection = transport->held;
       transport->connecting = nullptr;
       transport->phase = Transport::Phase::kReady;
-      watch(transport, channel, nullptr, GRPC_CHANNEL_READY);
+      if (line == nullptr) watch(transport, channel, nullptr, GRPC_CHANNEL_READY);
       finish(transport);
     }
   }
@@ -658,13 +876,17 @@ void GrpcConnector::Pool::end(const TransportPtr& transport, const absl::Status&
   }
 }
 
-void GrpcConnector::Pool::time_out(const TransportPtr& transport, const ListenerPtr& listener) {
+void GrpcConnector::Pool::time_out(const TransportPtr& transport,
+                                   const ListenerPtr& listener,
+                                   absl::string_view so_far) {
   listener->ended(absl::UnavailableError(
       absl::StrCat("connection to ",
                    transport->address().str(),
                    " was not made within ",
                    std::chrono::ceil<std::chrono::milliseconds>(listener->timeout()).count(),
-                   " ms (connect_timeout)")));
+                   " ms (connect_timeout)",
+                   so_far.empty() ? "" : ": ",
+                   so_far)));
   leave(transport, listener);
 }
 

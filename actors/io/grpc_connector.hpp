@@ -4,10 +4,15 @@
 //
 //   subchannel actor ─▶ connect ─▶ [pool: peer ─▶ grpc::Channel] ─▶ GrpcConnection ─▶ calls
 //                               ◀─ connectivity, from the poller's functors
+//                               ◀─ socket_dialer, socket_channels (GrpcConnectorOptions::sockets)
 //
 // A grpc::Channel serves here as exactly one TCP connection. It has one address and no retries, and
 // its back-off has no effect. Once it fails, or leaves READY, it is abandoned, and no later attempt
 // gets it. The subchannel decides when to try again.
+//
+// Two makers of connections: gRPC connects, or the dialer connects a socket, from which gRPC makes
+// a channel. Only plaintext connections are made from sockets. If a server waits for the client's
+// preface, gRPC makes the connection, because only gRPC sends the preface.
 //
 // Invariants
 //   G1  Attempts with equal address, TLS settings and server name share one connection, also one
@@ -31,6 +36,9 @@
 //   G7  A channel that is abandoned while it connects is kept until it has left CONNECTING
 //       (abandoned_channel.hpp), even after the connector's end. Otherwise gRPC would leak its
 //       connection.
+//   G8  A connection that was made from a socket is lost when the server ends it, or when a call
+//       finds that its transport takes no calls any more (GOAWAY). Its calls in flight run to their
+//       end.
 
 #pragma once
 
@@ -48,13 +56,19 @@
 #include "actors/io/cluster_credentials.hpp"
 #include "actors/io/connection_arguments.hpp"
 #include "actors/io/connector.hpp"
+#include "actors/io/socket_channels.hpp"
+#include "actors/io/socket_dialer.hpp"
 #include "messages/counting/striped.hpp"
 
 namespace signalbox::actors {
 
 class GrpcConnection final : public Connection {
  public:
-  GrpcConnection(Address address, std::shared_ptr<grpc::Channel> channel, std::string authority);
+  /// `line`: that of the socket from which the channel was made; null: gRPC has connected.
+  GrpcConnection(Address address,
+                 std::shared_ptr<grpc::Channel> channel,
+                 std::string authority,
+                 std::shared_ptr<SocketLine> line = nullptr);
   ~GrpcConnection() override;
   GrpcConnection(const GrpcConnection&) = delete;
   GrpcConnection& operator=(const GrpcConnection&) = delete;
@@ -68,8 +82,16 @@ class GrpcConnection final : public Connection {
   /// the channel does not add it.
   const std::string& authority() const { return authority_; }
 
-  /// Whether the connection is up now, by gRPC's own state, which is newer than the snapshot.
+  /// Whether the connection is up now, by the state of gRPC or of the socket, which is newer than
+  /// the snapshot.
   [[gnu::hot]] bool is_ready() const;
+
+  /// Whether the channel was made from a socket. Its connectivity API cannot be used (F1 of
+  /// socket_channels.hpp), and it would drop call credentials (F4).
+  bool is_socket() const { return line_ != nullptr; }
+
+  /// Gives the connection up for new calls (G8). Precondition: is_socket().
+  void lose() const { line_->lose(); }
 
   /// Records that the server has sent the text of a GOAWAY in a status of its own. Later calls that
   /// end with this text do not wait for the connection to leave READY.
@@ -91,10 +113,12 @@ class GrpcConnection final : public Connection {
  private:
   // Fields that a call reads share one cache line.
   alignas(kCacheLine) grpc_channel* const c_channel_;
+  SocketLine* const line_;
   mutable std::atomic<bool> server_says_goaway_{false};
   mutable std::atomic<const char*> loss_{nullptr};
   const std::string authority_;
   const std::shared_ptr<grpc::Channel> channel_;
+  const std::shared_ptr<SocketLine> owned_line_;  ///< Owns line_.
 };
 
 struct GrpcConnectorOptions {
@@ -106,6 +130,10 @@ struct GrpcConnectorOptions {
   grpc::ChannelArguments arguments;  ///< The user's arguments; see check_arguments().
   AttemptLimits attempts = {};
   std::optional<Keepalive> keepalive = std::nullopt;  ///< The settings of pings; nullopt: no pings.
+  /// True: plaintext connections are made from sockets, if this build of gRPC allows it.
+  bool sockets = false;
+  /// Called in the constructor if `sockets` is true and has no effect, with the reason.
+  std::function<void(const std::string& why)> no_sockets = nullptr;
   /// Destroys a connection as soon as no call uses it (G2). Runs on any thread, even after the
   /// connector's end, so it must own everything that it needs.
   std::function<void(std::unique_ptr<const Tracked>)> retire;
@@ -126,8 +154,8 @@ class GrpcConnector final : public Connector {
   std::shared_ptr<Pool> pool_;
 };
 
-/// The gRPC target that names `address` and nothing else.
-std::string grpc_target(const Address& address);
+/// Whether the environment asks for connections from sockets: SIGNALBOX_SOCKET_CONNECTIONS=true.
+bool environment_wants_sockets();
 
 /// Whether gRPC's name for the peer of `call` shows that no transport has the call (G4).
 /// Precondition: `call` was made on a channel to a grpc_target(). The result is also true for a

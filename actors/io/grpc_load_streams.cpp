@@ -40,12 +40,13 @@ Instant now() {
 /// The stream of load reports on one connection, and the LoadListeners that get the reports.
 class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
  public:
-  EndpointStream(const GrpcConnection& connection, OptionsPtr options)
+  EndpointStream(const std::shared_ptr<const GrpcConnection>& connection, OptionsPtr options)
       : options_(std::move(options)),
-        address_(connection.address()),
-        authority_(connection.authority()),
-        channel_(connection.channel()),
-        core_(core_options(*options_, connection.address())) {}
+        address_(connection->address()),
+        authority_(connection->authority()),
+        is_socket_(connection->is_socket()),
+        connection_(connection),
+        core_(core_options(*options_, connection->address())) {}
 
   /// Whether the stream can be forgotten although its connection lives: it has no LoadListener, and
   /// the endpoint has not answered UNIMPLEMENTED (L2 of load_stream_core.hpp).
@@ -121,11 +122,12 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
     // of grpc_connector.hpp).
     void finished() {
       std::shared_ptr<grpc::Channel> channel = channel_;
+      const bool may_connect = !owner_->is_socket_;
       {
         const std::unique_ptr<Call> self(this);
         owner_->closed(number_, static_cast<absl::StatusCode>(status_.error_code()));
       }
-      if (channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_CONNECTING)
+      if (may_connect && channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_CONNECTING)
         abandon(std::move(channel));
     }
 
@@ -216,12 +218,12 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
   }
 
   void run(const OpenLoadStream& order) {
-    std::shared_ptr<grpc::Channel> channel = channel_.lock();
-    if (channel == nullptr || channel->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) {
+    const auto connection = connection_.lock();
+    if (connection == nullptr || !connection->is_ready()) {
       core_.step(LoadStreamEvent{LoadConnectionLost{}}, now());  // Nothing was open to close.
       return;
     }
-    call_ = new Call(shared_from_this(), order.stream, std::move(channel), authority_);
+    call_ = new Call(shared_from_this(), order.stream, connection->channel(), authority_);
     call_->start(order.period);
   }
 
@@ -247,8 +249,9 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
   const OptionsPtr options_;
   const Address address_;
   const std::string authority_;
-  const std::weak_ptr<grpc::Channel> channel_;  ///< Owned by the connection (S3).
-  std::mutex mutex_;                            ///< Guards the members below.
+  const bool is_socket_;
+  const std::weak_ptr<const GrpcConnection> connection_;
+  std::mutex mutex_;  ///< Guards the members below.
   lb::LoadStreamCore core_;
   std::map<std::uint64_t, LoadListenerPtr> listeners_;
   std::uint64_t last_listener_ = 0;
@@ -297,8 +300,8 @@ class GrpcLoadStreams final : public LoadStreams {
     // The entry may be of an earlier connection, which had the same address in memory.
     if (entry.stream == nullptr || entry.connection.expired()) {
       entry = {connection,
-               std::make_shared<EndpointStream>(static_cast<const GrpcConnection&>(*connection),
-                                                options_)};
+               std::make_shared<EndpointStream>(
+                   std::static_pointer_cast<const GrpcConnection>(connection), options_)};
     }
     return entry.stream;
   }

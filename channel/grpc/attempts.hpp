@@ -107,6 +107,11 @@ class Attempts {
   /// Whether the picked connection is up now.
   bool is_alive() const { return CallBinder::is_alive(intent_); }
 
+  /// See CallBinder::refuse_credentials().
+  void refuse_credentials() const {
+    CallBinder::refuse_credentials(intent_, context_, context_.c_call());
+  }
+
   /// The value of the header grpc-previous-rpc-attempts.
   std::uint32_t previous_attempts() const { return intent_.retry.previous_attempts(); }
 

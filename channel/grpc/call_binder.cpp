@@ -213,6 +213,16 @@ bool CallBinder::is_alive(const CallIntent& intent) {
   return connection_of(intent.pick).is_ready();
 }
 
+void CallBinder::refuse_credentials(const CallIntent& intent,
+                                    const grpc::ClientContext& context,
+                                    grpc_call* call) {
+  if (!GrpcAccess::has_credentials(context) || !has_connection(intent)) return;
+  if (!connection_of(intent.pick).is_socket()) return;
+  end(call,
+      absl::UnauthenticatedError("Established channel does not have a sufficient security level to "
+                                 "transfer call credential."));
+}
+
 Call CallBinder::bind(CallIntent intent, CallSite&& site) {
   grpc_call* const call = connect(intent, site.method.name(), site.context, *site.cq);
   const Interception made = intercept(site);
@@ -254,7 +264,10 @@ grpc_call* CallBinder::connect(const CallIntent& intent,
   const actors::GrpcConnection& connection = connection_of(intent.pick);
   const std::string& own = options_.authority.empty() ? connection.authority() : options_.authority;
   const std::string& authority = intent.authority.empty() ? own : intent.authority;
-  return GrpcAccess::make_call(connection.c_channel(), method, context, cq.cq(), authority);
+  grpc_call* const call =
+      GrpcAccess::make_call(connection.c_channel(), method, context, cq.cq(), authority);
+  refuse_credentials(intent, context, call);
+  return call;
 }
 
 grpc_call* CallBinder::refuse(const absl::Status& status,

@@ -98,6 +98,13 @@ class CallBinder final : public grpc::internal::CallHook,
   /// the call has a retry policy, moves the intent to the call interceptor, which may retry.
   grpc::internal::Call fail(const absl::Status& status, CallIntent& intent, const CallSite& site);
 
+  /// If the context has call credentials that the intent's connection would drop silently, ends
+  /// `call` with UNAUTHENTICATED, as gRPC's own plaintext channel does. Called again before the
+  /// first batch: an interceptor may have set the credentials.
+  [[gnu::hot]] static void refuse_credentials(const CallIntent& intent,
+                                              const grpc::ClientContext& context,
+                                              grpc_call* call);
+
   // Steps of bind() and fail(). QueuedCall and Attempts call these functions directly, for calls
   // that wait or are retried.
 

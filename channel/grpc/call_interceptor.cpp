@@ -116,6 +116,7 @@ void CallInterceptor::Intercept(InterceptorBatchMethods* batch) {
 // made again.
 void CallInterceptor::begin(InterceptorBatchMethods& batch) {
   attempts_.count_started();
+  attempts_.refuse_credentials();
   if (!attempts_.is_unary()) return;
   if (!has(batch, InterceptionHookPoints::PRE_SEND_MESSAGE)) return;
   unary_.request = *batch.GetSerializedSendMessage();

@@ -120,6 +120,7 @@ class Graveyard {
 inline actors::GrpcConnectorOptions connector_options(Graveyard& graveyard) {
   actors::GrpcConnectorOptions options;
   options.credentials = grpc::InsecureChannelCredentials();
+  options.sockets = actors::environment_wants_sockets();
   options.retire = graveyard.retire();
   return options;
 }

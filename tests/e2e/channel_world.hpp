@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -93,6 +94,28 @@ class FakeConnectivity final : public channel::ConnectivitySource {
   ConnectivityState state_ = ConnectivityState::kIdle;
   bool asked_to_connect_ = false;
   std::vector<std::function<void()>> watchers_;
+};
+
+/// While it lives, gRPC makes the connections of new worlds, whatever the environment says. For
+/// tests that set credentials of their own on plaintext calls.
+class GrpcConnects {
+ public:
+  GrpcConnects() {
+    if (const char* const wanted = std::getenv(kName)) before_ = wanted;
+    ::unsetenv(kName);
+  }
+
+  ~GrpcConnects() {
+    if (before_) ::setenv(kName, before_->c_str(), 1);
+  }
+
+  GrpcConnects(const GrpcConnects&) = delete;
+  GrpcConnects& operator=(const GrpcConnects&) = delete;
+
+ private:
+  static constexpr char kName[] = "SIGNALBOX_SOCKET_CONNECTIONS";
+
+  std::optional<std::string> before_;
 };
 
 class ChannelWorld {
@@ -246,6 +269,7 @@ class ChannelWorld {
   actors::GrpcConnectorOptions connector_options() {
     actors::GrpcConnectorOptions options;
     options.credentials = credentials_;
+    options.sockets = actors::environment_wants_sockets();
     options.retire = [this](std::unique_ptr<const Tracked> tracked) {
       const std::lock_guard lock(retiring_);
       retired_.push_back(std::move(tracked));

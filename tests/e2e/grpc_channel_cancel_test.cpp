@@ -193,6 +193,7 @@ TEST_CASE(
 // call was not cancelled, because a thread of gRPC's executor bound it: gRPC reports no ends of
 // calls while that thread is busy, so wait_for_ends() would fail there.
 bool cancel_as_it_is_bound(Api api, bool is_attempt) {
+  const GrpcConnects maker;
   RetryWorld world(rules_of(3));
   auto& service = world.server.service();
   service.failing.times = is_attempt ? 1 : 0;
@@ -245,6 +246,7 @@ TEST_CASE("queued_call: one that is cancelled while it is bound ends", "[channel
 // call (the gRPC call that stands for a waiting call).
 TEST_CASE("queued_call: one that is cancelled while it is bound is not sent, be it ever so quick",
           "[channel][queue][cancel][race]") {
+  const GrpcConnects maker;
   RetryWorld world(rules_of(3));
   for (int i = 0; i < 50; ++i) {
     world.publish_queue();

@@ -300,6 +300,16 @@ struct RuntimeOptions {
   /// 1 MiB, and GRPC_ARG_HTTP2_BDP_PROBE, which lets the window grow, is off.
   grpc::ChannelArguments channel_arguments;
 
+  /// Experimental. True: signalbox itself connects the sockets of plaintext connections, and gives
+  /// them to gRPC when the server has sent its HTTP/2 SETTINGS. A connection then costs about half
+  /// the memory and a third of the CPU time. Connections with TLS, and to servers that wait for the
+  /// client's preface, such as Envoy, are made by gRPC as before. These connections ignore HTTP
+  /// proxies of the environment (http_proxy), and ClientContext::auth_context() of their calls is
+  /// empty. If it is not possible with this build of gRPC, a line in the log says why, and gRPC
+  /// makes all connections. The environment variable SIGNALBOX_SOCKET_CONNECTIONS=true turns it on
+  /// for all runtimes of the process.
+  bool socket_connections = false;
+
   /// Limits on the data from a control plane or a resource file. A resource beyond a limit is
   /// refused with the limit's name, and counted (signalbox_config_rejected_total, reason="limit").
   /// Its last good version stays in use, unless the server has the feature fail_on_data_errors.

@@ -80,6 +80,32 @@ TEST_CASE("connection arguments: the user's values for signalbox's defaults hold
             .find("shop ") == 0);
 }
 
+TEST_CASE(
+    "connection arguments: a socket's channel has the user's arguments, and the same defaults",
+    "[io]") {
+  grpc::ChannelArguments said;
+  said.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 1);
+  said.SetInt("user.first", 1);
+  const auto made = socket_arguments(said, Keepalive{.time = 5s, .timeout = 2s});
+  CHECK(number(made, GRPC_ARG_HTTP2_BDP_PROBE) == 1);
+  CHECK(number(made, GRPC_ARG_ENABLE_CHANNELZ) == 0);
+  CHECK(number(made, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES) == 1 << 20);
+  CHECK(number(made, GRPC_ARG_DISABLE_CLIENT_AUTHORITY_FILTER) == 1);
+  CHECK(number(made, GRPC_ARG_KEEPALIVE_TIME_MS) == 5'000);
+  CHECK(number(made, "user.first") == 1);
+}
+
+TEST_CASE("connection arguments: with pings, TCP gives up after the pings' timeout",
+          "[io][keepalive]") {
+  grpc::ChannelArguments arguments;
+  CHECK(tcp_user_timeout(arguments) == std::nullopt);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 600'000);
+  CHECK(tcp_user_timeout(arguments) == 20s);  // gRPC's default.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2'000);
+  CHECK(tcp_user_timeout(arguments) == 2s);
+  CHECK_FALSE(has_socket_mutator(arguments));
+}
+
 TEST_CASE("connection arguments: a handshake asks for a DNS name, and never for an address",
           "[io][tls]") {
   struct Row {

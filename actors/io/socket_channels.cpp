@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/socket_channels.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include <grpc/grpc.h>
+#include <grpc/support/alloc.h>
+#include <grpc/support/time.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/create_channel_posix.h>
+#include <sys/socket.h>
+
+#include "actors/io/grpc_access.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+constexpr char kUnix[] = "unix:";
+
+bool is_unix(const Address& address) {
+  return absl::StartsWith(address.str(), kUnix);
+}
+
+bool is_ipv6(const Address& address) {
+  return !address.empty() && address.str().front() == '[';
+}
+
+std::shared_ptr<grpc::Channel> channel_on(Descriptor socket,
+                                          const Address& address,
+                                          const grpc::ChannelArguments& arguments) {
+  return grpc::CreateCustomInsecureChannelFromFd(grpc_target(address), socket.release(), arguments);
+}
+
+// --- the self-test ----------------------------------------------------------------
+
+const char kTestAddress[] = "192.0.2.1:65535";  // An address that no endpoint has (RFC 5737).
+
+// A channel on one of a pair of connected sockets. Nothing reads from the other one.
+struct TestChannel {
+  explicit TestChannel(const grpc::ChannelArguments& arguments) {
+    std::array<int, 2> ends{-1, -1};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
+      return;
+    other_end = Descriptor(ends[1]);
+    channel = channel_on(Descriptor(ends[0]), Address(kTestAddress), arguments);
+  }
+
+  grpc_channel* core() const { return GrpcAccess::c_channel(*channel); }
+
+  Descriptor other_end;
+  std::shared_ptr<grpc::Channel> channel;
+};
+
+// The name of the peer of a call that has been sent on the channel. Empty: it was not sent.
+std::string peer_of_call(const grpc::Channel& channel) {
+  grpc::CompletionQueue queue;
+  std::string peer;
+  grpc_call* const call = GrpcAccess::make_bare_call(channel, "/signalbox/Test", queue);
+  grpc_op headers{};
+  headers.op = GRPC_OP_SEND_INITIAL_METADATA;
+  if (grpc_call_start_batch(call, &headers, 1, queue.cq(), nullptr) == GRPC_CALL_OK) {
+    const auto limit =
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(1, GPR_TIMESPAN));
+    const grpc_event sent = grpc_completion_queue_next(queue.cq(), limit, nullptr);
+    if (sent.type == GRPC_OP_COMPLETE && sent.success != 0) {
+      char* const name = grpc_call_get_peer(call);
+      peer = name;
+      gpr_free(name);
+    }
+  }
+  grpc_call_cancel(call, nullptr);
+  grpc_call_unref(call);
+  grpc_completion_queue_shutdown(queue.cq());
+  while (
+      grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr).type !=
+      GRPC_QUEUE_SHUTDOWN) {
+  }
+  return peer;
+}
+
+}  // namespace
+
+absl::StatusOr<SocketChannels> SocketChannels::make(const grpc::ChannelArguments& arguments) {
+  std::vector<TestChannel> tests;
+  std::vector<grpc_channel*> channels;
+  for (int i = 0; i < 4; ++i) {
+    const TestChannel& test = tests.emplace_back(arguments);
+    if (test.channel == nullptr)
+      return absl::ResourceExhaustedError("no socket for the self-test could be made");
+    channels.push_back(test.core());
+  }
+  const std::vector<TransportName> places = TransportName::find(channels);
+  for (std::size_t i = 0; i < std::min(places.size(), tests.size()); ++i) {
+    const std::string name = grpc_peer(Address(kTestAddress));
+    if (places[i].set(channels[i], name) && peer_of_call(*tests[i].channel) == name)
+      return SocketChannels(arguments, places[i]);
+  }
+  return absl::UnimplementedError(
+      "this build of gRPC keeps the name of a peer where signalbox does not find it");
+}
+
+std::shared_ptr<grpc::Channel> SocketChannels::channel(Descriptor socket,
+                                                       const Address& address) const {
+  auto made = channel_on(std::move(socket), address, arguments_);
+  const bool is_named = place_.set(GrpcAccess::c_channel(*made), grpc_peer(address));
+  return is_named ? made : nullptr;
+}
+
+std::string grpc_target(const Address& address) {
+  if (is_unix(address)) return absl::StrCat("unix://", absl::StripPrefix(address.str(), kUnix));
+  return absl::StrCat(is_ipv6(address) ? "ipv6:///" : "ipv4:///", address.str());
+}
+
+bool is_grpc_target(const std::string& peer) {
+  return absl::StartsWith(peer, "ipv4:///") || absl::StartsWith(peer, "ipv6:///") ||
+         absl::StartsWith(peer, "unix:///");
+}
+
+std::string grpc_peer(const Address& address) {
+  if (is_unix(address)) return address.str();
+  if (!is_ipv6(address)) return absl::StrCat("ipv4:", address.str());
+  return absl::StrCat("ipv6:", absl::StrReplaceAll(address.str(), {{"[", "%5B"}, {"]", "%5D"}}));
+}
+
+}  // namespace signalbox::actors

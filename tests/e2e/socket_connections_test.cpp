@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Connections that are made from sockets (GrpcConnectorOptions::sockets), to servers of all kinds.
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include <catch2/catch.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "actors/io/grpc_connector.hpp"
+#include "tests/e2e/attempt_record.hpp"
+#include "tests/e2e/channel_world.hpp"
+#include "tests/e2e/cut_headers.hpp"
+#include "tests/e2e/echo_server.hpp"
+#include "tests/support/no_descriptors.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/talking_socket.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace signalbox::test {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace std::string_literals;
+using actors::GrpcConnection;
+using actors::GrpcConnector;
+using actors::GrpcConnectorOptions;
+using Turns = std::vector<TalkingSocket::Turn>;
+using Words = std::vector<std::string>;
+
+const TalkingSocket::Turn kSettings{"", http2_settings()};
+const TalkingSocket::Turn kSilence{"what no client says", ""};
+
+const GrpcConnection& grpc_connection(const ConnectionPtr& connection) {
+  return static_cast<const GrpcConnection&>(*connection);
+}
+
+// A connector that makes its connections from sockets.
+struct Maker {
+  Maker() : connector(options()) {}
+
+  GrpcConnectorOptions options() {
+    GrpcConnectorOptions made = connector_options(graveyard);
+    made.credentials = nullptr;  // Plaintext.
+    made.sockets = true;
+    made.no_sockets = [](const std::string& why) { FAIL(why); };
+    return made;
+  }
+
+  Graveyard graveyard;
+  GrpcConnector connector;
+};
+
+// The error of an attempt to connect, which must fail.
+std::string failure(const Address& address, std::chrono::milliseconds timeout = 10s) {
+  Maker maker;
+  Record record;
+  const auto attempt = maker.connector.connect({address}, timeout, record.events());
+  REQUIRE(record.wait_for(1));
+  CHECK(record.words() == Words{"failed"});
+  CHECK(record.status().code() == absl::StatusCode::kUnavailable);
+  return std::string(record.status().message());
+}
+
+std::string failed_to(const std::string& address, const std::string& why) {
+  return absl::StrCat("connection to ", address, " failed: ", why);
+}
+
+grpc::Status call(const ConnectionPtr& connection, grpc::ClientContext& context) {
+  const auto stub = Echo::NewStub(grpc_connection(connection).channel());
+  context.set_authority(grpc_connection(connection).authority());
+  context.set_deadline(std::chrono::system_clock::now() + 10s);
+  EchoRequest request;
+  request.set_text("one");
+  EchoReply reply;
+  return stub->Unary(&context, request, &reply);
+}
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
+}
+
+}  // namespace
+
+TEST_CASE("socket_connections: calls work, and name their endpoint", "[io][connector]") {
+  EchoServer server;
+  Maker maker;
+  Record record;
+  const auto attempt = maker.connector.connect({server.address()}, 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  REQUIRE(record.words() == Words{"connected"});
+  CHECK(grpc_connection(record.connection()).is_socket());
+  CHECK(grpc_connection(record.connection()).is_ready());
+  {
+    grpc::ClientContext context;
+    CHECK(call(record.connection(), context).ok());
+    CHECK(context.peer() == "ipv4:" + server.address().str());
+  }
+  SECTION("a later attempt shares the connection") {
+    Record later;
+    const auto second = maker.connector.connect({server.address()}, 10s, later.events());
+    REQUIRE(later.wait_for(1));
+    CHECK(later.connection() == record.connection());
+  }
+  SECTION("the end of the server is the end of the connection") {
+    server.stop();
+    REQUIRE(record.wait_for(2));
+    CHECK(record.words() == Words{"connected", "closed"});
+    CHECK(absl::StrContains(record.status().message(), server.address().str()));
+    CHECK_FALSE(grpc_connection(record.connection()).is_ready());
+  }
+}
+
+TEST_CASE("socket_connections: a server on a unix path", "[io][connector]") {
+  const TemporaryFolder folder;
+  const std::string path = absl::StrCat("unix:", folder.path("socket"));
+  EchoServer server(0, [&](grpc::ServerBuilder& builder) {
+    builder.AddListeningPort(path, grpc::InsecureServerCredentials());
+  });
+  Maker maker;
+  Record record;
+  const auto attempt = maker.connector.connect({Address(path)}, 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  REQUIRE(record.words() == Words{"connected"});
+  CHECK(grpc_connection(record.connection()).is_socket());
+  grpc::ClientContext context;
+  CHECK(call(record.connection(), context).ok());
+  CHECK(context.peer() == path);
+}
+
+TEST_CASE("socket_connections: a server that does not speak HTTP/2 fails with what it says",
+          "[io][connector]") {
+  struct Row {
+    const char* when;
+    std::string says;
+    std::string why;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {"HTTP/1.1",
+       "HTTP/1.1 400 Bad Request\r\n\r\n",
+       "the server speaks HTTP/1, not HTTP/2: \"HTTP/1.1 400 Bad Request\""},
+      {"GOAWAY first", goaway(0), "the server sent GOAWAY instead of SETTINGS, with error code 0"},
+      {"half of SETTINGS, then the end",
+       http2_settings().substr(0, 5),
+       "Socket closed: the server has sent 5 bytes, not a whole SETTINGS frame; the connection is "
+       "plaintext: does the server want TLS?"},
+      {"the end",
+       "",
+       "Socket closed, before SETTINGS came; the connection is plaintext: does the server want "
+       "TLS?"},
+  }));
+  CAPTURE(row.when);
+  const TalkingSocket server(row.says);
+  CHECK(failure(Address(server.address())) == failed_to(server.address(), row.why));
+}
+
+TEST_CASE("socket_connections: a server that resets the connection", "[io][connector]") {
+  TalkingSocket server;
+  server.reset_after();
+  CHECK(failure(Address(server.address())) ==
+        failed_to(server.address(),
+                  "Connection reset by peer, before SETTINGS came; the connection is plaintext: "
+                  "does the server want TLS?"));
+}
+
+TEST_CASE("socket_connections: a server that says half of SETTINGS, or nothing, runs out of time",
+          "[io][connector]") {
+  const bool is_mute = GENERATE(false, true);
+  CAPTURE(is_mute);
+  const TalkingSocket server(Turns{{"", is_mute ? "" : http2_settings().substr(0, 5)}, kSilence});
+  CHECK(failure(Address(server.address()), 300ms) ==
+        absl::StrCat("connection to ",
+                     server.address(),
+                     " was not made within 300 ms (connect_timeout)",
+                     is_mute ? "" : ": the server has sent 5 bytes, not a whole SETTINGS frame"));
+}
+
+TEST_CASE("socket_connections: gRPC connects to a server that speaks late", "[io][connector]") {
+  const bool waits_for_preface = GENERATE(false, true);
+  CAPTURE(waits_for_preface);
+  MuteSocket server;
+  server.listen();
+  std::thread serving([&] {
+    // The first connection is the dial, the second one gRPC's.
+    const int dialed = server.take_one();
+    const int connected = server.take_one();
+    if (dialed < 0 || connected < 0) return;  // The attempt fails.
+    std::string preface(24, '\0');
+    if (waits_for_preface) ::recv(connected, preface.data(), preface.size(), MSG_WAITALL);
+    const std::string settings = http2_settings();
+    ::send(connected, settings.data(), settings.size(), MSG_NOSIGNAL);
+    while (::recv(connected, preface.data(), preface.size(), 0) > 0) {
+    }
+    ::close(connected);
+    ::close(dialed);
+  });
+  {
+    Maker maker;
+    Record record;
+    const auto attempt = maker.connector.connect({server.address()}, 10s, record.events());
+    REQUIRE(record.wait_for(1));
+    CHECK(record.words() == Words{"connected"});
+    CHECK_FALSE(grpc_connection(record.connection()).is_socket());
+  }
+  serving.join();
+}
+
+TEST_CASE("socket_connections: paths that are no server's socket", "[io][connector]") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path("directory"));
+  const std::string directory = absl::StrCat("unix:", folder.path("directory"));
+  CHECK(failure(Address(directory)) ==
+        failed_to(directory,
+                  "Failed to connect to remote host: Connection refused: the path is a directory"));
+  const std::string file = absl::StrCat("unix:", folder.write("file", "text"));
+  CHECK(failure(Address(file)) ==
+        failed_to(file,
+                  "Failed to connect to remote host: Connection refused: the path is no socket"));
+  const std::string missing = absl::StrCat(directory, "/missing");
+  CHECK(failure(Address(missing)) ==
+        failed_to(missing, "Failed to connect to remote host: No such file or directory"));
+  CHECK(failure(Address("nonsense")) ==
+        failed_to("nonsense", "it is neither an IP address with a port nor a unix: path"));
+}
+
+TEST_CASE("socket_connections: a process without descriptors says so", "[io][connector]") {
+  EchoServer server;
+  Maker maker;
+  Record record;
+  std::unique_ptr<actors::Connector::Attempt> attempt;
+  {
+    const NoDescriptors none;
+    attempt = maker.connector.connect({server.address()}, 10s, record.events());
+    REQUIRE(record.wait_for(1));
+  }
+  CHECK(record.status().message() ==
+        failed_to(server.address().str(), "no socket could be made: Too many open files"));
+}
+
+TEST_CASE("socket_connections: a GOAWAY is the end of a connection for new calls",
+          "[io][connector][A6]") {
+  // The server keeps the connection open after the GOAWAY.
+  const TalkingSocket server(Turns{kSettings, {"one", goaway(0)}, kSilence});
+  Maker maker;
+  Record record;
+  const auto attempt = maker.connector.connect({Address(server.address())}, 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  REQUIRE(record.words() == Words{"connected"});
+  const GrpcConnection& connection = grpc_connection(record.connection());
+  grpc::ClientContext context;
+  CHECK(call(record.connection(), context).error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(actors::reach_of(context, connection, /*was_taken=*/true) == actors::Reach::kRefused);
+  CHECK_FALSE(connection.is_ready());
+  REQUIRE(record.wait_for(2));
+  CHECK(record.words() == Words{"connected", "closed"});
+  CHECK(absl::StrContains(record.status().message(), "was closed"));
+}
+
+TEST_CASE("socket_connections: the first call after an idle server's GOAWAY finds it",
+          "[io][connector][A6]") {
+  const TalkingSocket server(Turns{{"", http2_settings() + goaway(0)}, kSilence});
+  Maker maker;
+  Record record;
+  const auto attempt = maker.connector.connect({Address(server.address())}, 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  REQUIRE(record.words() == Words{"connected"});
+  const GrpcConnection& connection = grpc_connection(record.connection());
+  grpc::ClientContext context;
+  CHECK(call(record.connection(), context).error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(actors::reach_of(context, connection, /*was_taken=*/false) != actors::Reach::kServer);
+  CHECK_FALSE(connection.is_ready());
+  REQUIRE(record.wait_for(2));
+  CHECK(record.words() == Words{"connected", "closed"});
+  CHECK(absl::StrContains(record.status().message(), "was closed: GOAWAY"));
+}
+
+TEST_CASE("socket_connections: calls in flight outlive a GOAWAY, and a new connection is made",
+          "[channel][A6]") {
+  ::setenv("SIGNALBOX_SOCKET_CONNECTIONS", "true", 1);
+  EchoServer leaving;
+  ChannelWorld world;
+  const auto old = world.connect(leaving.address());
+  REQUIRE(grpc_connection(old).is_socket());
+  world.publish_ready({old});
+  grpc::ClientContext context;
+  const auto stream = world.stub->Chat(&context);
+  EchoRequest request;
+  EchoReply reply;
+  REQUIRE(stream->Write(request));
+  REQUIRE(stream->Read(&reply));
+  const int port = leaving.service().port;
+  std::thread shutdown([&] { leaving.leave(); });
+  // Calls find the GOAWAY. Each is put off, and waits for another pick until its deadline.
+  CHECK(eventually([&] {
+    grpc::ClientContext probing;
+    probing.set_deadline(std::chrono::system_clock::now() + 50ms);
+    EchoReply ignored;
+    world.stub->Unary(&probing, request, &ignored);
+    return !grpc_connection(old).is_ready();
+  }));
+  CHECK(stream->Write(request));
+  CHECK(stream->Read(&reply));
+  stream->WritesDone();
+  CHECK(stream->Finish().ok());
+  shutdown.join();
+  EchoServer back(port);
+  const auto made = world.connect(back.address());
+  CHECK(made != old);
+  CHECK(grpc_connection(made).is_ready());
+  world.publish(nullptr);
+}
+
+TEST_CASE("socket_connections: a status with the text of a GOAWAY ends no connection",
+          "[io][connector][A6]") {
+  constexpr int kUnavailable = grpc::StatusCode::UNAVAILABLE;
+  const TalkingSocket server(
+      Turns{kSettings, {"one", trailers_only(kUnavailable, "GOAWAY received")}, kSilence});
+  Maker maker;
+  Record record;
+  const auto attempt = maker.connector.connect({Address(server.address())}, 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  REQUIRE(record.words() == Words{"connected"});
+  const GrpcConnection& connection = grpc_connection(record.connection());
+  grpc::ClientContext context;
+  CHECK(call(record.connection(), context).error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(actors::reach_of(context, connection, /*was_taken=*/true) == actors::Reach::kServer);
+  CHECK(connection.is_ready());
+  CHECK(record.words() == Words{"connected"});
+}
+
+namespace {
+
+class Token final : public grpc::MetadataCredentialsPlugin {
+ public:
+  bool IsBlocking() const override { return false; }
+
+  grpc::Status GetMetadata(grpc::string_ref /*service_url*/,
+                           grpc::string_ref /*method_name*/,
+                           const grpc::AuthContext& /*channel_auth_context*/,
+                           std::multimap<grpc::string, grpc::string>* metadata) override {
+    metadata->emplace("authorization", "secret");
+    return grpc::Status::OK;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("socket_connections: call credentials never leave in plaintext, nor are they dropped",
+          "[channel][security]") {
+  ::setenv("SIGNALBOX_SOCKET_CONNECTIONS", "true", 1);
+  EchoServer server;
+  ChannelWorld world;
+  const auto connection = world.connect(server.address());
+  REQUIRE(grpc_connection(connection).is_socket());
+  world.publish_ready({connection});
+  for (const Api api : {Api::kSync, Api::kAsync, Api::kCallback}) {
+    CAPTURE(to_string(api));
+    grpc::ClientContext context;
+    context.set_credentials(grpc::MetadataCredentialsFromPlugin(std::make_unique<Token>()));
+    EchoReply reply;
+    const grpc::Status status = call(*world.stub, api, context, EchoRequest(), reply);
+    CHECK(status.error_code() == grpc::StatusCode::UNAUTHENTICATED);
+  }
+  CHECK(server.service().calls == 0);
+  world.publish(nullptr);
+}
+
+TEST_CASE("socket_connections: no descriptor is left over", "[io][connector]") {
+  EchoServer good;
+  const TalkingSocket http("HTTP/1.1 400 Bad Request\r\n\r\n");
+  const TalkingSocket half(Turns{{"", http2_settings().substr(0, 5)}, kSilence});
+  TalkingSocket resetting;
+  resetting.reset_after();
+  MuteSocket mute;
+  mute.listen();
+  Maker maker;
+  const auto once = [&](const Address& address, std::chrono::milliseconds timeout) {
+    Record record;
+    const auto attempt = maker.connector.connect({address}, timeout, record.events());
+    REQUIRE(record.wait_for(1));
+    record.forget_connection();
+  };
+  const auto round = [&] {
+    once(good.address(), 10s);
+    once(Address(http.address()), 10s);
+    once(Address(resetting.address()), 10s);
+    once(Address(half.address()), 1ms);
+    once(mute.address(), 1ms);
+    maker.graveyard.clear();
+  };
+  round();
+  const auto before = open_descriptors();
+  constexpr int kRounds = 300;
+  for (int i = 0; i < kRounds; ++i)
+    round();
+  CHECK(eventually([&] { return open_descriptors() <= before + 2; }));
+}
+
+}  // namespace signalbox::test
