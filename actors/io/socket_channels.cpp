@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/io/socket_channels.hpp"
 
-#include <algorithm>
 #include <array>
-#include <chrono>
-#include <optional>
-#include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -92,19 +89,28 @@ std::string peer_of_call(const grpc::Channel& channel) {
 }  // namespace
 
 absl::StatusOr<SocketChannels> SocketChannels::make(const grpc::ChannelArguments& arguments) {
+  // Blocks of different sizes between the channels change the memory around each channel. So a way
+  // to the name by old values in memory does not hold in all channels.
+  constexpr std::size_t kChannels = 16;
+  std::vector<std::string> blocks;
   std::vector<TestChannel> tests;
   std::vector<grpc_channel*> channels;
-  for (int i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < kChannels; ++i) {
+    for (std::size_t size = 24; size < 8192; size *= 2)
+      blocks.emplace_back(size + 16 * (i * 7 % kChannels), ' ');
     const TestChannel& test = tests.emplace_back(arguments);
     if (test.channel == nullptr)
       return absl::ResourceExhaustedError("no socket for the self-test could be made");
     channels.push_back(test.core());
   }
-  const std::vector<TransportName> places = TransportName::find(channels);
-  for (std::size_t i = 0; i < std::min(places.size(), tests.size()); ++i) {
-    const std::string name = grpc_peer(Address(kTestAddress));
-    if (places[i].set(channels[i], name) && peer_of_call(*tests[i].channel) == name)
-      return SocketChannels(arguments, places[i]);
+  const std::string name = grpc_peer(Address(kTestAddress));
+  for (const TransportName& place : TransportName::find(channels)) {
+    // Each place is tried on a channel of its own: a wrong place may name the transport of another
+    // channel of this test.
+    const TestChannel& test = tests.emplace_back(arguments);
+    if (test.channel != nullptr && place.set(test.core(), name) &&
+        peer_of_call(*test.channel) == name)
+      return SocketChannels(arguments, place);
   }
   return absl::UnimplementedError(
       "this build of gRPC keeps the name of a peer where signalbox does not find it");
