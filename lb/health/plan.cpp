@@ -14,7 +14,6 @@
 #include "lb/health/host_count.hpp"
 #include "lb/health/priority_load.hpp"
 #include "lb/health/spread.hpp"
-#include "lb/health/zone_split.hpp"
 
 namespace signalbox::lb {
 namespace {

@@ -198,6 +198,12 @@ std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
   return apportion(share, weights_within(rule, localities, takes));
 }
 
+bool fails_in_panic(const LbConfigPtr& policy) {
+  const WrrLocalityConfig* const by_locality = by_locality_of(policy);
+  return by_locality != nullptr && by_locality->zone_aware &&
+         by_locality->zone_aware->fail_traffic_on_panic;
+}
+
 std::string policy_text(const LbConfigPtr& policy) {
   if (policy == nullptr) return "";
   const auto* const subset = std::get_if<RandomSubsettingConfig>(&*policy);

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <map>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 
@@ -130,11 +129,6 @@ ZoneSplit split_by_zone(std::span<const ZonePlace> places,
     give(leaving[at], others[at], places, split.shares);
   give_by_weight(kAllCalls - ruled, places, split.shares);
   return split;
-}
-
-bool fails_in_panic(const LbConfigPtr& policy) {
-  const auto* const own = policy == nullptr ? nullptr : std::get_if<WrrLocalityConfig>(&*policy);
-  return own != nullptr && own->zone_aware && own->zone_aware->fail_traffic_on_panic;
 }
 
 std::string zone_text(const ZoneSplit& split, const LocalityName& caller, const ZoneAware& rules) {

@@ -57,10 +57,6 @@ ZoneSplit split_by_zone(std::span<const ZonePlace> places,
                         const LocalityName& caller,
                         const ZoneAware& rules);
 
-/// Whether calls to a priority in panic fail (ZoneAware::fail_traffic_on_panic). `policy`: the leaf
-/// cluster's own; may be null.
-bool fails_in_panic(const LbConfigPtr& policy);
-
 /// Why the calls are divided as they are, for explanations and plans: "zone-aware: 60 % of the
 /// calls stay in zone a".
 std::string zone_text(const ZoneSplit& split, const LocalityName& caller, const ZoneAware& rules);

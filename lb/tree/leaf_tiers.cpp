@@ -12,7 +12,7 @@
 #include "lb/child_set.hpp"
 #include "lb/config_of.hpp"
 #include "lb/health/host_count.hpp"
-#include "lb/health/zone_split.hpp"
+#include "lb/health/spread.hpp"
 #include "lb/pick/pickers.hpp"
 #include "lb/state_sum.hpp"
 #include "lb/tree/leaf_tiers_picker.hpp"
@@ -180,7 +180,7 @@ class LeafTiers final : public Policy {
 
   bool is_wanted(const Tier& tier) const { return config_.tiers->contains(tier); }
 
-  // Whether all calls to the tier fail (L6).
+  // Whether all calls to the tier fail while it is wanted (L6).
   bool fails(const Tier& tier) const {
     return tier.hosts == Tier::Hosts::kAll && fails_in_panic(config_.child);
   }
@@ -324,7 +324,8 @@ class LeafTiers final : public Policy {
   PickerPtr picker(const absl::Status& status) {
     std::vector<TierPicker> tiers(kTiersOfPriority * listed_.priorities.size());
     for (const Slot& slot : listed_.slots) {
-      if (fails(slot.tier)) {
+      // Without is_wanted(), calls for another tier that is gone would come here, and fail.
+      if (fails(slot.tier) && is_wanted(slot.tier)) {
         tiers[place_of(slot.tier)] = {in_panic_, true};
         continue;
       }

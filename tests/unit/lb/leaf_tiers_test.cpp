@@ -186,6 +186,20 @@ TEST_CASE("leaf_tiers: with fail_traffic_on_panic calls to a tier in panic fail"
   }
 }
 
+TEST_CASE("leaf_tiers: with fail_traffic_on_panic no call fails for a tier that is not in panic",
+          "[lb][leaf_tiers][ENV-38]") {
+  Fixture fixture;
+  fixture.tiers = {{1, kHealthyHosts}};
+  fixture.lb_policy = make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{}),
+                                                       ZoneAware{.fail_traffic_on_panic = true}});
+  fixture.update({"x:a-", "x:c"});
+  fixture.policy.applied("p1");
+  fixture.say("p1", kReady);
+  // The endpoints that the call was drawn for are gone. It waits until it is drawn again.
+  CHECK(fixture.pick(Tier{0, kHealthyHosts}) == "queue");
+  CHECK(fixture.pick(std::nullopt) == "fail UNAVAILABLE: p1");
+}
+
 TEST_CASE("leaf_tiers: a call whose tier is not there goes to the nearest",
           "[lb][leaf_tiers][ENV-4]") {
   Fixture fixture;

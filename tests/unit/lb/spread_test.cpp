@@ -99,6 +99,18 @@ TEST_CASE("spread: a zone-aware policy keeps the caller's calls in its zone",
   CHECK_THAT(spread_note(policy), Catch::StartsWith("zone-aware: calls stay in the caller's zone"));
 }
 
+TEST_CASE("spread: only a zone-aware policy can fail in panic",
+          "[lb][spread][zone_split][ENV-38]") {
+  CHECK_FALSE(fails_in_panic(nullptr));
+  CHECK_FALSE(fails_in_panic(kRoundRobin));
+  CHECK_FALSE(fails_in_panic(by_locality(kRoundRobin)));
+  CHECK_FALSE(fails_in_panic(make_lb_config(WrrLocalityConfig{kRoundRobin, ZoneAware{}})));
+  const auto fails =
+      make_lb_config(WrrLocalityConfig{kRoundRobin, ZoneAware{.fail_traffic_on_panic = true}});
+  CHECK(fails_in_panic(fails));
+  CHECK(fails_in_panic(make_lb_config(RandomSubsettingConfig{2, fails})));
+}
+
 TEST_CASE("spread: with active_request_bias least_request spreads idle calls by weight",
           "[lb][spread][ENV-40]") {
   const std::vector<LocalityPtr> localities{locality("a", 7, {1, 2}), locality("b", 1, {3})};

@@ -170,14 +170,4 @@ TEST_CASE("zone_split: all calls are divided, and only among places that can tak
   CHECK(test::holds("zones are split", 2'000, is_split));
 }
 
-TEST_CASE("zone_split: only a zone-aware policy can fail in panic", "[lb][zone_split][ENV-38]") {
-  const LbConfigPtr child = make_lb_config(RoundRobinConfig{});
-  CHECK_FALSE(fails_in_panic(nullptr));
-  CHECK_FALSE(fails_in_panic(child));
-  CHECK_FALSE(fails_in_panic(make_lb_config(WrrLocalityConfig{child})));
-  CHECK_FALSE(fails_in_panic(make_lb_config(WrrLocalityConfig{child, ZoneAware{}})));
-  CHECK(fails_in_panic(
-      make_lb_config(WrrLocalityConfig{child, ZoneAware{.fail_traffic_on_panic = true}})));
-}
-
 }  // namespace signalbox::lb
