@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 #include "lb/health/apportion.hpp"
 
@@ -15,64 +16,75 @@ namespace {
 
 constexpr std::uint64_t kWhole = 10'000;  // Envoy's unit of parts.
 
-using Zone = std::pair<std::string, std::string>;  // Region and zone.
-/// The fit endpoints of each zone; the caller's is among them.
-using Capacities = std::map<Zone, std::uint64_t>;
+// Region and zone: parts of the names of places and caller.
+using Zone = std::pair<absl::string_view, absl::string_view>;
+
+struct Members {
+  std::uint64_t fit = 0;            // Fit endpoints of the zone.
+  std::vector<std::size_t> places;  // The zone's localities, by index.
+};
+
+// The caller's zone is among them, with or without localities.
+using Zones = std::map<Zone, Members>;
 
 Zone zone_in(const LocalityName& name) {
   return {name.region, name.zone};
 }
 
-Capacities capacities_of(std::span<const ZonePlace> places, const LocalityName& caller) {
-  Capacities capacities{{zone_in(caller), 0}};
-  for (const ZonePlace& place : places)
-    capacities[zone_in(*place.name)] += place.fit;
-  return capacities;
+Zones zones_of(std::span<const ZonePlace> places, const LocalityName& caller) {
+  Zones zones;
+  zones.try_emplace(zone_in(caller));
+  for (std::size_t at = 0; at < places.size(); ++at) {
+    Members& members = zones[zone_in(*places[at].name)];
+    members.fit += places[at].fit;
+    members.places.push_back(at);
+  }
+  return zones;
 }
 
-ZoneVerdict verdict_of(const Capacities& capacities,
+ZoneVerdict verdict_of(const Zones& zones,
                        std::uint64_t all,
                        const LocalityName& caller,
                        const ZoneAware& rules) {
   if (caller.zone.empty()) return ZoneVerdict::kCallerUnknown;
-  if (capacities.size() < 2) return ZoneVerdict::kOneZone;
+  if (zones.size() < 2) return ZoneVerdict::kOneZone;
   // Without a fit endpoint there is nothing to divide, whatever min_cluster_size says.
   if (all == 0 || all < rules.min_cluster_size) return ZoneVerdict::kTooSmall;
   return ZoneVerdict::kHolds;
 }
 
-// The weight of each other zone for the calls that do not stay: what it has more than its callers
-// need. If rounding leaves nothing, its capacity.
-Capacities residuals_of(const Capacities& capacities,
-                        const Zone& own,
-                        std::uint64_t all,
-                        std::uint64_t callers) {
-  Capacities residuals;
+// The weight of each zone, in the order of `zones`, for the calls that do not stay: for each other
+// zone the capacity that its callers do not need. If rounding leaves nothing, its fit endpoints.
+std::vector<std::uint64_t> residuals_of(const Zones& zones,
+                                        const Zone& own,
+                                        std::uint64_t all,
+                                        std::uint64_t callers) {
+  std::vector<std::uint64_t> residuals;
   std::uint64_t sum = 0;
-  for (const auto& [zone, fit] : capacities) {
-    const std::uint64_t capacity = kWhole * fit / all;
-    const std::uint64_t rest = zone != own && capacity > callers ? capacity - callers : 0;
-    residuals[zone] = rest;
-    sum += rest;
+  for (const auto& [zone, members] : zones) {
+    const std::uint64_t capacity = kWhole * members.fit / all;
+    residuals.push_back(zone != own && capacity > callers ? capacity - callers : 0);
+    sum += residuals.back();
   }
   if (sum > 0) return residuals;
-  residuals = capacities;
-  residuals[own] = 0;
+  residuals.clear();
+  for (const auto& [zone, members] : zones)
+    residuals.push_back(zone == own ? 0 : members.fit);
   return residuals;
 }
 
-// Adds the part of `share` that each place of `zone` gets: by its fit endpoints.
+// Adds the part of `share` that each of a zone's places gets: by its fit endpoints.
 void give(CallShare share,
-          const Zone& zone,
+          const Members& zone,
           std::span<const ZonePlace> places,
           std::vector<CallShare>& shares) {
   std::vector<std::uint64_t> weights;
-  weights.reserve(places.size());
-  for (const ZonePlace& place : places)
-    weights.push_back(zone_in(*place.name) == zone ? place.fit : 0);
+  weights.reserve(zone.places.size());
+  for (const std::size_t place : zone.places)
+    weights.push_back(places[place].fit);
   const auto parts = apportion(share, weights);
   for (std::size_t at = 0; at < parts.size(); ++at)
-    shares[at] += parts[at];
+    shares[zone.places[at]] += parts[at];
 }
 
 // Adds the part of `share` that each place gets without the rule: by its weight.
@@ -99,34 +111,30 @@ ZoneSplit split_by_zone(std::span<const ZonePlace> places,
                         const ZoneAware& rules) {
   ZoneSplit split;
   split.shares.assign(places.size(), 0);
-  const Capacities capacities = capacities_of(places, caller);
+  const Zones zones = zones_of(places, caller);
   std::uint64_t all = 0;
-  for (const auto& [zone, fit] : capacities)
-    all += fit;
-  split.verdict = verdict_of(capacities, all, caller, rules);
+  for (const auto& [zone, members] : zones)
+    all += members.fit;
+  split.verdict = verdict_of(zones, all, caller, rules);
   if (split.verdict != ZoneVerdict::kHolds) {
     give_by_weight(kAllCalls, places, split.shares);
     return split;
   }
   const Zone own = zone_in(caller);
-  const std::uint64_t callers = std::max<std::uint64_t>(kWhole / capacities.size(), 1);
-  const std::uint64_t capacity = kWhole * capacities.at(own) / all;
+  const Members& home = zones.at(own);
+  const std::uint64_t callers = std::max<std::uint64_t>(kWhole / zones.size(), 1);
+  const std::uint64_t capacity = kWhole * home.fit / all;
   // Envoy lets a zone without capacity keep nothing, even if it has no callers.
   const bool all_stay = capacity > 0 && capacity >= callers;
   split.stays = static_cast<std::uint32_t>(all_stay ? kWhole : capacity * kWhole / callers);
 
   const CallShare ruled = kAllCalls / 100 * std::min<std::uint32_t>(rules.routing_enabled, 100);
   const auto staying = static_cast<CallShare>(std::uint64_t{ruled} * split.stays / kWhole);
-  give(staying, own, places, split.shares);
-  std::vector<Zone> others;
-  std::vector<std::uint64_t> weights;
-  for (const auto& [zone, rest] : residuals_of(capacities, own, all, callers)) {
-    others.push_back(zone);
-    weights.push_back(rest);
-  }
-  const auto leaving = apportion(ruled - staying, weights);
-  for (std::size_t at = 0; at < others.size(); ++at)
-    give(leaving[at], others[at], places, split.shares);
+  give(staying, home, places, split.shares);
+  const auto leaving = apportion(ruled - staying, residuals_of(zones, own, all, callers));
+  auto part = leaving.begin();
+  for (const auto& [zone, members] : zones)
+    give(*part++, members, places, split.shares);
   give_by_weight(kAllCalls - ruled, places, split.shares);
   return split;
 }
