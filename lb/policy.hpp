@@ -90,7 +90,8 @@ struct PolicyOptions {
   /// cannot take all calls, the calls of a priority with less than this percentage of fit endpoints
   /// go to all of its endpoints but DRAINING ones ("panic", ENV-17). 0: never.
   std::uint32_t panic_threshold = 0;
-  /// For the policy tiered: an endpoint that cannot be connected to counts as unhealthy (ENV-24).
+  /// For the policy tiered, and for zone-aware routing: an endpoint that cannot be connected to
+  /// counts as unhealthy (ENV-24).
   bool unreachable_is_unhealthy = true;
   /// The locality of this client (the bootstrap's node), for zone-aware routing and the metric of
   /// zones. Without a zone: not known.

@@ -223,8 +223,8 @@ struct RuntimeOptions {
   /// to the first priority with a healthy endpoint, else to the first with a DEGRADED endpoint.
   /// When there is no such endpoint, calls fail UNAVAILABLE.
   std::uint32_t panic_threshold = 0;
-  /// For kTiered: an endpoint is unhealthy while it cannot be connected to. False, as in Envoy:
-  /// only EDS, outlier detection and health checks decide on health.
+  /// For kTiered, and for zone-aware routing: an endpoint is unhealthy while it cannot be connected
+  /// to. False, as in Envoy: only EDS, outlier detection and health checks decide on health.
   bool unreachable_is_unhealthy = true;
   /// Probes the endpoints of clusters that have health_checks (CDS), by gRPC's health service, HTTP
   /// or TCP. Endpoints with failing probes get no calls, except in panic: docs/configure.md. With
