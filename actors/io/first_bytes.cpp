@@ -38,7 +38,10 @@ FirstBytes other(std::string text) {
 FirstBytes incomplete(absl::string_view bytes) {
   if (bytes.empty()) return {Kind::kIncomplete, "the server has sent nothing"};
   return {Kind::kIncomplete,
-          absl::StrCat("the server has sent ", bytes.size(), " bytes, not a whole SETTINGS frame")};
+          absl::StrCat("the server has sent ",
+                       bytes.size(),
+                       bytes.size() == 1 ? " byte" : " bytes",
+                       ", not a whole SETTINGS frame")};
 }
 
 // The first line, for an error text.

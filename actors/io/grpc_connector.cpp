@@ -128,7 +128,8 @@ struct Transport {
   ConnectionPtr held;  ///< Keeps the connection while attempts want it; else null.
   std::weak_ptr<const Connection> connection;
   std::vector<ListenerPtr> listeners;
-  SocketDialer::Id dial = 0;  ///< The dial, while the dialer connects; else 0.
+  /// The last dial. 0: there was none, or gRPC connects, because the server was silent.
+  SocketDialer::Id dial = 0;
 };
 
 using TransportPtr = std::shared_ptr<Transport>;

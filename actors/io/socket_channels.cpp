@@ -113,7 +113,8 @@ absl::StatusOr<SocketChannels> SocketChannels::make(const grpc::ChannelArguments
       return SocketChannels(arguments, place);
   }
   return absl::UnimplementedError(
-      "this build of gRPC keeps the name of a peer where signalbox does not find it");
+      "this build of gRPC keeps the name of a peer where signalbox does not find it, or the system "
+      "forbids process_vm_readv()");
 }
 
 std::shared_ptr<grpc::Channel> SocketChannels::channel(Descriptor socket,

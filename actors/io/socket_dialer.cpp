@@ -92,6 +92,7 @@ struct Dial {
   FirstBytes heard{};
   std::vector<Limit> limits{};
   std::weak_ptr<SocketLine> line{};
+  bool has_line = false;  ///< The line was made. Its end ends the dial.
 };
 
 }  // namespace
@@ -140,12 +141,21 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     set_timer(id, found->second);
   }
 
+  // Takes the socket out of the epoll set before it is closed: the set keeps a closed socket while
+  // a forked child has it open. A dial without a socket has no timer.
   void forget(Id id) {
-    loop_->set_due(id, Instant::max());
-    dials_.erase(id);
+    const auto found = dials_.find(id);
+    if (found == dials_.end()) return;
+    const Descriptor& socket = found->second.socket;
+    if (*socket >= 0) loop_->forget(id, *socket);
+    dials_.erase(found);
   }
 
-  void set_line(Id id, const std::shared_ptr<SocketLine>& line) { dials_.at(id).line = line; }
+  void set_line(Id id, const std::shared_ptr<SocketLine>& line) {
+    Dial& dial = dials_.at(id);
+    dial.line = line;
+    dial.has_line = true;
+  }
 
   void end(Id id) {
     const auto found = dials_.find(id);
@@ -235,7 +245,8 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     if (!loop_->listen_for(id, *dial.socket, EPOLLRDHUP | EPOLLET))
       return fail(id, absl::StrCat("the socket cannot be watched: ", std::strerror(errno)));
     dial.listener->speaks(id, std::move(dial.socket));
-    if (dials_.at(id).line.expired()) forget(id);
+    // If the line has ended meanwhile, its destructor has posted the end.
+    if (!dials_.at(id).has_line) forget(id);
   }
 
   // Precondition: `why` is not the dial's own text, because the dial is destroyed.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sockets — the POSIX calls that TcpConnector and SocketProber share. Other files use Descriptor,
-// too.
+// sockets — the POSIX calls that SocketDialer, TcpConnector and SocketProber share. Other files use
+// Descriptor, too.
 
 #pragma once
 

@@ -31,7 +31,7 @@ TEST_CASE("first_bytes: what a server sends first says what it is", "[io][connec
       {"one byte of SETTINGS",
        kSettings.substr(0, 1),
        Kind::kIncomplete,
-       "the server has sent 1 bytes, not a whole SETTINGS frame"},
+       "the server has sent 1 byte, not a whole SETTINGS frame"},
       {"half of a frame's header",
        kSettings.substr(0, 5),
        Kind::kIncomplete,
