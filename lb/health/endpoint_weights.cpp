@@ -6,12 +6,13 @@
 namespace signalbox::lb {
 namespace {
 
+__extension__ using Wide = unsigned __int128;
+
 constexpr unsigned kFractionBits = 31;
 constexpr std::uint64_t kOne = std::uint64_t{1} << kFractionBits;
 
 // `part` / `whole`, in units of 2⁻³¹. Both are 32-bit weights, or sums of fewer than 2³² of them.
 std::uint64_t fraction(std::uint64_t part, std::uint64_t whole) {
-  __extension__ using Wide = unsigned __int128;
   return whole == 0 ? 0 : static_cast<std::uint64_t>((Wide{part} << kFractionBits) / whole);
 }
 
