@@ -32,11 +32,12 @@ constexpr auto kMaxBackoff = std::chrono::seconds(1);
 constexpr auto kPlacesEvery = std::chrono::milliseconds(100);
 
 std::string bootstrap_of(const std::string& server) {
-  return nlohmann::json{{"xds_servers",
-                         {{{"server_uri", server},
-                           {"channel_creds", {{{"type", "insecure"}}}},
-                           {"server_features", {"xds_v3"}}}}},
-                        {"node", {{"id", "signalbox-demo"}}}}
+  return nlohmann::json{
+      {"xds_servers",
+       {{{"server_uri", server},
+         {"channel_creds", {{{"type", "insecure"}}}},
+         {"server_features", {"xds_v3"}}}}},
+      {"node", {{"id", "signalbox-demo"}, {"locality", {{"region", "here"}, {"zone", "a"}}}}}}
       .dump();
 }
 

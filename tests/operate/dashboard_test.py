@@ -28,8 +28,12 @@ import dashboard  # noqa: E402
 BACKENDS, PLANE, LOAD = "demo:1", "demo:2", "load:1"
 # Values for series that no demo has. It is an error to list a series that a demo has.
 NOT_IN_A_DEMO = {
-    'signalbox_certificate_expiry_timestamp_seconds{role="endpoint_identity"}': "2000000000",
-    'signalbox_metric_series_overflow_total{metric="signalbox_picks_total"}': "1",
+    'signalbox_certificate_expiry_timestamp_seconds{role="endpoint_identity"}': (2000000000, 2000000000, 2000000000),
+    'signalbox_metric_series_overflow_total{metric="signalbox_picks_total"}': (1, 1, 1),
+    'signalbox_wrr_endpoint_weights_not_yet_usable_total{cluster="orders"}': (0, 1, 2),
+    'signalbox_wrr_endpoint_weights_stale_total{cluster="orders"}': (0, 1, 2),
+    'signalbox_wrr_endpoint_weights_count{cluster="orders"}': (0, 4, 8),
+    'signalbox_wrr_endpoint_weights_bucket{cluster="orders",le="1"}': (0, 4, 8),
 }
 VARIABLES = {"$job": "signalbox", "$instance": ".*", "$cluster": ".*", "$__rate_interval": "3s"}
 ROUTE = "route: {cluster: orders}"
@@ -114,8 +118,8 @@ class TheHistoryOfADemo(unittest.TestCase):
         cls.history = watch_all(Path(os.environ["SIGNALBOX"]), folder)
         cls.begin, cls.end = cls.history.times()
         cls.in_a_demo = cls.history.metrics()
-        for series, value in NOT_IN_A_DEMO.items():
-            for when in (cls.begin, cls.end):
+        for series, values in NOT_IN_A_DEMO.items():
+            for when, value in zip((cls.begin, cls.begin + 1, cls.end), values):
                 cls.history.add(BACKENDS, when, f"{series} {value}")
         make_blocks(Path(os.environ["PROMTOOL"]), cls.history, folder)
         cls.server = cls.enterClassContext(prometheus(Path(os.environ["PROMETHEUS"]), folder, RULES))

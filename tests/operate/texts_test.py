@@ -69,7 +69,7 @@ class Metrics(unittest.TestCase):
         lines = [line for line in read(CHECKOUT / "conf/prometheus/rules-grpc.yml").splitlines() if " expr: " in line]
         rows = read(CHECKOUT / "metrics/names.hpp").split("MetricRow{")[1:]
         shared = {"kTarget": "target", "kCluster": "cluster", "kServer": "xds_server"}
-        self.assertEqual(len(lines), 16)
+        self.assertEqual(len(lines), 23)
         for line in lines:
             name, = re.findall(r"\bsignalbox_\w+", line)
             with self.subTest(name):
