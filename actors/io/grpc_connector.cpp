@@ -202,8 +202,9 @@ namespace {
 
 // Whether the transport of a connection from a socket still takes calls. After a GOAWAY it does
 // not, and gRPC says so only to calls: so a call's headers are sent. If the transport takes them,
-// the call is cancelled. The server then sees a health check that is cancelled at once.
-bool takes_calls(const GrpcConnection& connection) {
+// the call is cancelled. The server then sees a health check that is cancelled at once. nullopt:
+// the transport has not answered within kMomentMs.
+std::optional<bool> takes_calls(const GrpcConnection& connection) {
   constexpr int kMomentMs = 200;
   grpc::CompletionQueue queue;
   const gpr_timespec limit =
@@ -225,14 +226,17 @@ bool takes_calls(const GrpcConnection& connection) {
       grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr).type !=
       GRPC_QUEUE_SHUTDOWN) {
   }
-  return sent.type != GRPC_OP_COMPLETE || sent.success != 0;
+  if (sent.type != GRPC_OP_COMPLETE) return std::nullopt;
+  return sent.success != 0;
 }
 
 // As leaves_ready(), for a connection from a socket.
 bool is_lost(const GrpcConnection& connection) {
   if (!connection.is_ready()) return true;
   if (connection.server_says_goaway()) return false;
-  if (takes_calls(connection)) {
+  const std::optional<bool> takes = takes_calls(connection);
+  if (!takes) return false;
+  if (*takes) {
     connection.record_goaway_text();
     return false;
   }
