@@ -12,8 +12,6 @@
 namespace signalbox::actors {
 namespace {
 
-using Kind = FirstBytes::Kind;
-
 // The parts of a frame's header (RFC 9113, 4.1): length, type, flags, stream.
 constexpr std::size_t kType = 3;
 constexpr std::size_t kFlags = 4;
@@ -32,12 +30,12 @@ std::uint32_t number_at(absl::string_view bytes, std::size_t at, std::size_t siz
 }
 
 FirstBytes other(std::string text) {
-  return {Kind::kOther, std::move(text)};
+  return {FirstBytes::Kind::kOther, std::move(text)};
 }
 
 FirstBytes incomplete(absl::string_view bytes) {
-  if (bytes.empty()) return {Kind::kIncomplete, "the server has sent nothing"};
-  return {Kind::kIncomplete,
+  if (bytes.empty()) return {FirstBytes::Kind::kIncomplete, "the server has sent nothing"};
+  return {FirstBytes::Kind::kIncomplete,
           absl::StrCat("the server has sent ",
                        bytes.size(),
                        bytes.size() == 1 ? " byte" : " bytes",
@@ -90,7 +88,7 @@ FirstBytes judge_first_bytes(absl::string_view bytes) {
   if ((number_at(bytes, kFlags, 1) & kAck) != 0 || number_at(bytes, kFlags + 1, 4) != 0)
     return other("the server's first SETTINGS frame is an acknowledgement, or has a stream");
   if (bytes.size() < std::min(kHeader + length, kMostFirstBytes)) return incomplete(bytes);
-  return {Kind::kSettings};
+  return {FirstBytes::Kind::kSettings};
 }
 
 }  // namespace signalbox::actors
