@@ -4,6 +4,7 @@
 // backend` that ends with its parent.
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
@@ -60,9 +61,20 @@ bool complains(Served& served, const std::string& text, int times = 1) {
 
 rlim_t lowest_free_descriptor(pid_t process) {
   const std::filesystem::path open = absl::StrCat("/proc/", process, "/fd");
-  rlim_t lowest = 0;
-  while (std::filesystem::is_symlink(open / std::to_string(lowest)))
-    ++lowest;
+  const auto look = [&] {
+    rlim_t lowest = 0;
+    while (std::filesystem::is_symlink(open / std::to_string(lowest)))
+      ++lowest;
+    return lowest;
+  };
+  // A descriptor that the process has only for a moment does not count.
+  rlim_t lowest = look();
+  int same = 0;
+  REQUIRE(eventually([&] {
+    const rlim_t before = std::exchange(lowest, look());
+    same = lowest == before ? same + 1 : 0;
+    return same == 20;
+  }));
   return lowest;
 }
 
