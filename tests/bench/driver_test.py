@@ -214,6 +214,16 @@ class RateTest(unittest.TestCase):
 
         self.assertAlmostEqual(idle_at(rate_that_leaves_idle(idle_at)), 0.2, delta=0.03)
 
+    def test_a_probe_has_at_most_four_times_the_rate_before(self) -> None:
+        rates: list[float] = []
+
+        def idle_at(rate: float) -> float:
+            rates.append(rate)
+            return 0.99 if rate < 2000 else 0.5 if rate < 5000 else 0.2
+
+        self.assertEqual(rate_that_leaves_idle(idle_at), 6400)
+        self.assertEqual(rates, [1000, 4000, 6400])
+
     def test_a_machine_that_is_always_busy_ends_the_probes(self) -> None:
         rates: list[float] = []
 

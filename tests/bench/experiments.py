@@ -27,6 +27,7 @@ PEERS_POLICIES = ("ROUND_ROBIN",)
 IDLE = 0.2  # The share of the machine's time that CallsAtRate is to leave idle.
 NEAR = 0.03
 MOST_PROBES = 10
+GROWTH = 4
 
 
 @dataclass(frozen=True)
@@ -164,14 +165,15 @@ class Tiered(Calls):
 def rate_that_leaves_idle(idle_at: Callable[[float], float]) -> float:
     """Estimates the calls a second at which about IDLE of the machine's time is idle.
     `idle_at(rate)` is one probe: it measures the idle share at that rate. The cost of a call
-    depends on the rate, so each probe runs at the rate of the last estimate. After MOST_PROBES
-    probes the last estimate is returned, however good it is."""
+    depends on the rate, so each probe runs at the rate of the last estimate, which is at most
+    GROWTH times the rate before: calls fail at a rate far above what the machine can do. After
+    MOST_PROBES probes the last estimate is returned, however good it is."""
     rate = 1000.0
     for _ in range(MOST_PROBES):
         idle = idle_at(rate)
         if abs(idle - IDLE) <= NEAR:
             break
-        rate = max(100.0, round(rate * (1 - IDLE) / max(1 - idle, 0.01), -2))
+        rate = max(100.0, round(rate * min((1 - IDLE) / max(1 - idle, 0.01), GROWTH), -2))
     return rate
 
 
