@@ -203,31 +203,17 @@ namespace {
 // Whether the transport of a connection from a socket still takes calls. After a GOAWAY it does
 // not, and gRPC says so only to calls: so a call's headers are sent. If the transport takes them,
 // the call is cancelled. The server then sees a health check that is cancelled at once. nullopt:
-// the transport has not answered within kMomentMs.
+// the transport has not answered within kMoment.
 std::optional<bool> takes_calls(const GrpcConnection& connection) {
-  constexpr int kMomentMs = 200;
+  constexpr auto kMoment = std::chrono::milliseconds(200);
   grpc::CompletionQueue queue;
-  const gpr_timespec limit =
-      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kMomentMs, GPR_TIMESPAN));
-  grpc::ClientContext context;
+  const grpc::ClientContext context;
   grpc_call* const call = GrpcAccess::make_call(connection.c_channel(),
                                                 "/grpc.health.v1.Health/Check",
                                                 context,
                                                 queue.cq(),
                                                 connection.authority());
-  grpc_op headers{};
-  headers.op = GRPC_OP_SEND_INITIAL_METADATA;
-  grpc_call_start_batch(call, &headers, 1, queue.cq(), nullptr);
-  const grpc_event sent = grpc_completion_queue_next(queue.cq(), limit, nullptr);
-  grpc_call_cancel(call, nullptr);
-  grpc_call_unref(call);
-  grpc_completion_queue_shutdown(queue.cq());
-  while (
-      grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr).type !=
-      GRPC_QUEUE_SHUTDOWN) {
-  }
-  if (sent.type != GRPC_OP_COMPLETE) return std::nullopt;
-  return sent.success != 0;
+  return send_headers(call, queue, kMoment).were_taken;
 }
 
 // As leaves_ready(), for a connection from a socket.

@@ -2,6 +2,7 @@
 #include "actors/io/socket_channels.hpp"
 
 #include <array>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -62,28 +63,9 @@ struct TestChannel {
 // The name of the peer of a call that has been sent on the channel. Empty: it was not sent.
 std::string peer_of_call(const grpc::Channel& channel) {
   grpc::CompletionQueue queue;
-  std::string peer;
   grpc_call* const call = GrpcAccess::make_bare_call(channel, "/signalbox/Test", queue);
-  grpc_op headers{};
-  headers.op = GRPC_OP_SEND_INITIAL_METADATA;
-  if (grpc_call_start_batch(call, &headers, 1, queue.cq(), nullptr) == GRPC_CALL_OK) {
-    const auto limit =
-        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(1, GPR_TIMESPAN));
-    const grpc_event sent = grpc_completion_queue_next(queue.cq(), limit, nullptr);
-    if (sent.type == GRPC_OP_COMPLETE && sent.success != 0) {
-      char* const name = grpc_call_get_peer(call);
-      peer = name;
-      gpr_free(name);
-    }
-  }
-  grpc_call_cancel(call, nullptr);
-  grpc_call_unref(call);
-  grpc_completion_queue_shutdown(queue.cq());
-  while (
-      grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr).type !=
-      GRPC_QUEUE_SHUTDOWN) {
-  }
-  return peer;
+  const SentHeaders sent = send_headers(call, queue, std::chrono::seconds(1));
+  return sent.were_taken == true ? sent.peer : "";
 }
 
 }  // namespace
@@ -122,6 +104,31 @@ std::shared_ptr<grpc::Channel> SocketChannels::channel(Descriptor socket,
   auto made = channel_on(std::move(socket), address, arguments_);
   const bool is_named = place_.set(GrpcAccess::c_channel(*made), grpc_peer(address));
   return is_named ? made : nullptr;
+}
+
+SentHeaders send_headers(grpc_call* call,
+                         grpc::CompletionQueue& queue,
+                         std::chrono::milliseconds limit) {
+  SentHeaders result;
+  grpc_op headers{};
+  headers.op = GRPC_OP_SEND_INITIAL_METADATA;
+  if (grpc_call_start_batch(call, &headers, 1, queue.cq(), nullptr) == GRPC_CALL_OK) {
+    const gpr_timespec due = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                          gpr_time_from_millis(limit.count(), GPR_TIMESPAN));
+    const grpc_event sent = grpc_completion_queue_next(queue.cq(), due, nullptr);
+    if (sent.type == GRPC_OP_COMPLETE) result.were_taken = sent.success != 0;
+  }
+  char* const peer = grpc_call_get_peer(call);
+  result.peer = peer;
+  gpr_free(peer);
+  grpc_call_cancel(call, nullptr);
+  grpc_call_unref(call);
+  grpc_completion_queue_shutdown(queue.cq());
+  while (
+      grpc_completion_queue_next(queue.cq(), gpr_inf_future(GPR_CLOCK_MONOTONIC), nullptr).type !=
+      GRPC_QUEUE_SHUTDOWN) {
+  }
+  return result;
 }
 
 std::string grpc_target(const Address& address) {

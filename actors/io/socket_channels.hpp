@@ -18,12 +18,16 @@
 
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include <grpc/grpc.h>
 #include <grpcpp/channel.h>
+#include <grpcpp/completion_queue.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include "actors/io/sockets.hpp"
@@ -49,6 +53,19 @@ class SocketChannels {
   grpc::ChannelArguments arguments_;
   TransportName place_;
 };
+
+/// The result of send_headers().
+struct SentHeaders {
+  std::optional<bool> were_taken;  ///< nullopt: the transport did not answer in time.
+  std::string peer;                ///< gRPC's name for the peer: grpc_peer(), or the target.
+};
+
+/// Sends nothing but the headers of `call`, which is not started, and then cancels it. Blocks for
+/// at most `limit` until the transport has taken or refused them. Releases `call`, and shuts down
+/// its `queue`, which has no other call.
+SentHeaders send_headers(grpc_call* call,
+                         grpc::CompletionQueue& queue,
+                         std::chrono::milliseconds limit);
 
 /// The gRPC target that names `address` and nothing else.
 std::string grpc_target(const Address& address);

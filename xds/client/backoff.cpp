@@ -5,13 +5,12 @@ namespace signalbox::xds {
 namespace {
 
 // One step of splitmix64, as a number in [0, 1).
-double draw(std::uint64_t& state) {
+std::uint64_t draw(std::uint64_t& state) {
   state += 0x9e3779b97f4a7c15U;
   std::uint64_t mixed = state;
   mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9U;
   mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebU;
-  mixed ^= mixed >> 31U;
-  return static_cast<double>(mixed >> 11U) * 0x1.0p-53;
+  return mixed ^ (mixed >> 31U);
 }
 
 }  // namespace
@@ -20,7 +19,7 @@ Backoff::Backoff(const BackoffOptions& options, std::uint64_t seed)
     : options_(options), chance_(seed), base_(options.initial) {}
 
 Duration Backoff::next() {
-  const Duration wait = jittered(base_, options_.jitter, draw(chance_) * 2.0 - 1.0);
+  const Duration wait = jittered(base_, options_.jitter, chance_of(draw(chance_)));
   base_ = longer_wait(base_, options_.multiplier, options_.max);
   return wait;
 }
