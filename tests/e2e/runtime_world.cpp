@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/e2e/lb_endpoints_yaml.hpp"
 #include "xds/resource_file.hpp"
 
 namespace signalbox::test {
@@ -48,7 +49,7 @@ bool hangs(const std::string& address, std::vector<int>& sockets) {
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   name.sin_port =
       htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  ::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name));
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)) == 0) return false;
   pollfd connected{.fd = fd, .events = POLLOUT, .revents = 0};
   return ::poll(&connected, 1, /*timeout=*/50) == 0;
 }
@@ -140,22 +141,14 @@ std::string dns_yaml(const std::string& name, const std::string& host, int port)
 std::string endpoints_yaml(const std::string& service,
                            const std::vector<std::vector<std::string>>& priorities) {
   std::vector<std::string> localities;
+  localities.reserve(priorities.size());
   for (std::size_t i = 0; i < priorities.size(); ++i) {
-    std::vector<std::string> endpoints;
-    for (const std::string& address : priorities[i]) {
-      const std::size_t colon = address.rfind(':');
-      endpoints.push_back(absl::StrCat("{endpoint: {address: {socket_address: {address: ",
-                                       address.substr(0, colon),
-                                       ", port_value: ",
-                                       address.substr(colon + 1),
-                                       "}}}}"));
-    }
     localities.push_back(absl::StrCat("{locality: {region: r, zone: z",
                                       i,
                                       "}, load_balancing_weight: 1, priority: ",
                                       i,
                                       ", lb_endpoints: [",
-                                      absl::StrJoin(endpoints, ", "),
+                                      lb_endpoints_yaml(priorities[i]),
                                       "]}"));
   }
   return absl::StrCat("  - {\"@type\": ",

@@ -13,6 +13,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/e2e/ads_peer.hpp"
+#include "tests/e2e/lb_endpoints_yaml.hpp"
 #include "tests/e2e/runtime_world.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -27,20 +28,12 @@ constexpr const char* kZoneAware =
 /// An EDS resource of the cluster "c": one priority, with a locality for each zone.
 std::string zones_yaml(const std::map<std::string, std::vector<std::string>>& zones) {
   std::vector<std::string> localities;
+  localities.reserve(zones.size());
   for (const auto& [zone, addresses] : zones) {
-    std::vector<std::string> endpoints;
-    for (const std::string& address : addresses) {
-      const std::size_t colon = address.rfind(':');
-      endpoints.push_back(absl::StrCat("{endpoint: {address: {socket_address: {address: ",
-                                       address.substr(0, colon),
-                                       ", port_value: ",
-                                       address.substr(colon + 1),
-                                       "}}}}"));
-    }
     localities.push_back(absl::StrCat("{locality: {region: north, zone: ",
                                       zone,
                                       "}, load_balancing_weight: 1, lb_endpoints: [",
-                                      absl::StrJoin(endpoints, ", "),
+                                      lb_endpoints_yaml(addresses),
                                       "]}"));
   }
   return replaced(endpoints_yaml("c", {}),

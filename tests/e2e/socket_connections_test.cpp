@@ -61,6 +61,21 @@ struct Maker {
   GrpcConnector connector;
 };
 
+// A connection to a server. The attempt must succeed.
+struct Connected {
+  explicit Connected(const Address& server)
+      : attempt(maker.connector.connect({server}, 10s, record.events())) {
+    REQUIRE(record.wait_for(1));
+    REQUIRE(record.words() == Words{"connected"});
+  }
+
+  const GrpcConnection& connection() { return grpc_connection(record.connection()); }
+
+  Maker maker;
+  Record record;
+  const std::unique_ptr<actors::Connector::Attempt> attempt;
+};
+
 // The error of an attempt to connect, which must fail.
 std::string failure(const Address& address, std::chrono::milliseconds timeout = 10s) {
   Maker maker;
@@ -95,30 +110,26 @@ std::ptrdiff_t open_descriptors() {
 
 TEST_CASE("socket_connections: calls work, and name their endpoint", "[io][connector]") {
   EchoServer server;
-  Maker maker;
-  Record record;
-  const auto attempt = maker.connector.connect({server.address()}, 10s, record.events());
-  REQUIRE(record.wait_for(1));
-  REQUIRE(record.words() == Words{"connected"});
-  CHECK(grpc_connection(record.connection()).is_socket());
-  CHECK(grpc_connection(record.connection()).is_ready());
+  Connected made{server.address()};
+  CHECK(made.connection().is_socket());
+  CHECK(made.connection().is_ready());
   {
     grpc::ClientContext context;
-    CHECK(call(record.connection(), context).ok());
+    CHECK(call(made.record.connection(), context).ok());
     CHECK(context.peer() == "ipv4:" + server.address().str());
   }
   SECTION("a later attempt shares the connection") {
     Record later;
-    const auto second = maker.connector.connect({server.address()}, 10s, later.events());
+    const auto second = made.maker.connector.connect({server.address()}, 10s, later.events());
     REQUIRE(later.wait_for(1));
-    CHECK(later.connection() == record.connection());
+    CHECK(later.connection() == made.record.connection());
   }
   SECTION("the end of the server is the end of the connection") {
     server.stop();
-    REQUIRE(record.wait_for(2));
-    CHECK(record.words() == Words{"connected", "closed"});
-    CHECK(absl::StrContains(record.status().message(), server.address().str()));
-    CHECK_FALSE(grpc_connection(record.connection()).is_ready());
+    REQUIRE(made.record.wait_for(2));
+    CHECK(made.record.words() == Words{"connected", "closed"});
+    CHECK(absl::StrContains(made.record.status().message(), server.address().str()));
+    CHECK_FALSE(made.connection().is_ready());
   }
 }
 
@@ -128,14 +139,10 @@ TEST_CASE("socket_connections: a server on a unix path", "[io][connector]") {
   EchoServer server(0, [&](grpc::ServerBuilder& builder) {
     builder.AddListeningPort(path, grpc::InsecureServerCredentials());
   });
-  Maker maker;
-  Record record;
-  const auto attempt = maker.connector.connect({Address(path)}, 10s, record.events());
-  REQUIRE(record.wait_for(1));
-  REQUIRE(record.words() == Words{"connected"});
-  CHECK(grpc_connection(record.connection()).is_socket());
+  Connected made{Address(path)};
+  CHECK(made.connection().is_socket());
   grpc::ClientContext context;
-  CHECK(call(record.connection(), context).ok());
+  CHECK(call(made.record.connection(), context).ok());
   CHECK(context.peer() == path);
 }
 
@@ -253,37 +260,29 @@ TEST_CASE("socket_connections: a GOAWAY is the end of a connection for new calls
           "[io][connector][A6]") {
   // The server keeps the connection open after the GOAWAY.
   const TalkingSocket server(Turns{kSettings, {"one", goaway(0)}, kSilence});
-  Maker maker;
-  Record record;
-  const auto attempt = maker.connector.connect({Address(server.address())}, 10s, record.events());
-  REQUIRE(record.wait_for(1));
-  REQUIRE(record.words() == Words{"connected"});
-  const GrpcConnection& connection = grpc_connection(record.connection());
+  Connected made{Address(server.address())};
+  const GrpcConnection& connection = made.connection();
   grpc::ClientContext context;
-  CHECK(call(record.connection(), context).error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(call(made.record.connection(), context).error_code() == grpc::StatusCode::UNAVAILABLE);
   CHECK(actors::reach_of(context, connection, /*was_taken=*/true) == actors::Reach::kRefused);
   CHECK_FALSE(connection.is_ready());
-  REQUIRE(record.wait_for(2));
-  CHECK(record.words() == Words{"connected", "closed"});
-  CHECK(absl::StrContains(record.status().message(), "was closed"));
+  REQUIRE(made.record.wait_for(2));
+  CHECK(made.record.words() == Words{"connected", "closed"});
+  CHECK(absl::StrContains(made.record.status().message(), "was closed"));
 }
 
 TEST_CASE("socket_connections: the first call after an idle server's GOAWAY finds it",
           "[io][connector][A6]") {
   const TalkingSocket server(Turns{{"", http2_settings() + goaway(0)}, kSilence});
-  Maker maker;
-  Record record;
-  const auto attempt = maker.connector.connect({Address(server.address())}, 10s, record.events());
-  REQUIRE(record.wait_for(1));
-  REQUIRE(record.words() == Words{"connected"});
-  const GrpcConnection& connection = grpc_connection(record.connection());
+  Connected made{Address(server.address())};
+  const GrpcConnection& connection = made.connection();
   grpc::ClientContext context;
-  CHECK(call(record.connection(), context).error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(call(made.record.connection(), context).error_code() == grpc::StatusCode::UNAVAILABLE);
   CHECK(actors::reach_of(context, connection, /*was_taken=*/false) != actors::Reach::kServer);
   CHECK_FALSE(connection.is_ready());
-  REQUIRE(record.wait_for(2));
-  CHECK(record.words() == Words{"connected", "closed"});
-  CHECK(absl::StrContains(record.status().message(), "was closed: GOAWAY"));
+  REQUIRE(made.record.wait_for(2));
+  CHECK(made.record.words() == Words{"connected", "closed"});
+  CHECK(absl::StrContains(made.record.status().message(), "was closed: GOAWAY"));
 }
 
 TEST_CASE("socket_connections: calls in flight outlive a GOAWAY, and a new connection is made",
@@ -327,17 +326,13 @@ TEST_CASE("socket_connections: a status with the text of a GOAWAY ends no connec
   constexpr int kUnavailable = grpc::StatusCode::UNAVAILABLE;
   const TalkingSocket server(
       Turns{kSettings, {"one", trailers_only(kUnavailable, "GOAWAY received")}, kSilence});
-  Maker maker;
-  Record record;
-  const auto attempt = maker.connector.connect({Address(server.address())}, 10s, record.events());
-  REQUIRE(record.wait_for(1));
-  REQUIRE(record.words() == Words{"connected"});
-  const GrpcConnection& connection = grpc_connection(record.connection());
+  Connected made{Address(server.address())};
+  const GrpcConnection& connection = made.connection();
   grpc::ClientContext context;
-  CHECK(call(record.connection(), context).error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK(call(made.record.connection(), context).error_code() == grpc::StatusCode::UNAVAILABLE);
   CHECK(actors::reach_of(context, connection, /*was_taken=*/true) == actors::Reach::kServer);
   CHECK(connection.is_ready());
-  CHECK(record.words() == Words{"connected"});
+  CHECK(made.record.words() == Words{"connected"});
 }
 
 namespace {
