@@ -8,6 +8,7 @@ recipe is compared.
 """
 
 import os
+import random
 import re
 import signal
 import socket
@@ -112,11 +113,20 @@ def without_chance(table: str) -> list[str]:
 
 
 def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+    """Free ports outside the range from which the kernel takes a port for port 0 and for outgoing
+    connections. Programs that run beside this one take ports only from that range."""
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split())
+    candidates = [port for port in range(10_000, 65_536) if not first <= port <= last]
+    free: list[int] = []
+    for port in random.sample(candidates, len(candidates)):
+        if len(free) == count:
+            break
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:  # A program has the port.
+            continue
+        free.append(port)
+    return free
 
 
 class ReadmeTest(unittest.TestCase):
