@@ -26,6 +26,7 @@
 #include "signalbox/envoy/extensions/http/stateful_session/cookie/v3/cookie.pb.h"
 #include "xds/depend/virtual_host.hpp"
 #include "xds/lint/lint.hpp"
+#include "xds/percent_encoding.hpp"
 #include "xds/type_url.hpp"
 
 namespace signalbox::xds {
@@ -188,12 +189,13 @@ class World {
     }
   }
 
-  // Takes the name of a listener for the authority of its target. This holds for the default
-  // template of listener names in the bootstrap, and for names without characters to encode.
-  // Domains for listeners with xdstp: names (A47) are not checked.
+  // Takes the name of a listener for the authority of its target, as it is by the default template
+  // of listener names in the bootstrap. A name that would be encoded as an authority, such as
+  // "grpc/orders" or an xdstp: name, may come from another template (A47). The domains for its
+  // calls are not checked.
   void look_at_domain(const Routes& routes, const std::string& domain, const std::string& path) {
     const bool is_asked_for = std::ranges::any_of(routes.targets, [&](const std::string& target) {
-      return absl::StartsWith(target, "xdstp:") || domain_matches(domain, target);
+      return percent_encode_authority(target) != target || domain_matches(domain, target);
     });
     if (is_asked_for) return;
     add(routes.resource,

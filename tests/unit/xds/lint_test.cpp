@@ -157,6 +157,9 @@ TEST_CASE("lint: domains that no target asks for", "[xds][lint]") {
   CHECK(warnings_of({{"domains: [orders]", "domains: [order, \"ord*\", \"*\", ORDERS]"}}) ==
         Texts{rds + "virtual_hosts[0].domains[0]: no target asks for \"order\"; the targets that "
                     "come here: orders"});
+  // Listeners that the bootstrap's template may have named "grpc/%s" are asked for by other names.
+  CHECK(warnings_of({{"  name: orders\n", "  name: grpc/orders\n"},
+                     {"domains: [orders]", "domains: [order]"}}) == Texts{});
 }
 
 TEST_CASE("lint: a session cookie whose path covers no route", "[xds][lint][A55]") {
