@@ -13,7 +13,7 @@ namespace {
 
 using Touched = std::set<std::string>;
 
-constexpr char kLate[] = "late-";
+constexpr char kLatePrefix[] = "late-";
 
 // Draws a change from a table; each row has its frequency in percent.
 template <typename Rows>
@@ -481,9 +481,9 @@ void touch_everything(Topology& topology) {
   for (auto& [name, cluster] : topology.clusters) {
     cluster.connect_timeout_seconds = cluster.connect_timeout_seconds == 4 ? 5 : 4;
     if (cluster.kind == ClusterKind::kDns) {
-      const bool late = absl::StartsWith(cluster.dns_name, kLate);
+      const bool late = absl::StartsWith(cluster.dns_name, kLatePrefix);
       cluster.dns_name =
-          late ? cluster.dns_name.substr(sizeof kLate - 1) : kLate + cluster.dns_name;
+          late ? cluster.dns_name.substr(sizeof kLatePrefix - 1) : kLatePrefix + cluster.dns_name;
     }
     for (PriorityModel& priority : cluster.priorities) {
       for (LocalityModel& locality : priority)

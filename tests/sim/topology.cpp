@@ -48,7 +48,7 @@ bool has_hosts(const PriorityModel& priority) {
 
 // --- text --------------------------------------------------------------------
 
-std::string text_of(const TargetModel& target) {
+std::string target_text(const TargetModel& target) {
   std::string text =
       absl::StrCat(" ", target.listener, target.for_somebody_else ? "(left out)" : "");
   if (target.sessions) absl::StrAppend(&text, "(sessions ", target.cookie_path, ")");
@@ -81,7 +81,7 @@ const char* mark_of(const HostModel& host) {
   return host.unhealthy ? "!" : host.draining ? "?" : host.degraded ? "~" : "";
 }
 
-std::string text_of(const std::string& name, const ClusterModel& cluster) {
+std::string cluster_text(const std::string& name, const ClusterModel& cluster) {
   std::string text = absl::StrCat(" ", name, settings_text(cluster), "=");
   if (cluster.kind == ClusterKind::kDns) absl::StrAppend(&text, cluster.dns_name);
   if (cluster.kind == ClusterKind::kAggregate)
@@ -128,9 +128,9 @@ std::string text_of(const Topology& topology) {
   std::string text = topology.tiered ? " tiered" : "";
   if (topology.panic_percent != 0) absl::StrAppend(&text, " panic ", topology.panic_percent, "%");
   for (const TargetModel& target : topology.targets)
-    absl::StrAppend(&text, text_of(target));
+    absl::StrAppend(&text, target_text(target));
   for (const auto& [name, cluster] : topology.clusters)
-    absl::StrAppend(&text, text_of(name, cluster));
+    absl::StrAppend(&text, cluster_text(name, cluster));
   return text;
 }
 

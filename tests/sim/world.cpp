@@ -26,7 +26,7 @@ using std::chrono::seconds;
 constexpr Duration kTurmoil = seconds(45);
 constexpr int kVolume = 2;  // Outlier detection judges only hosts with at least this many calls.
 // The most steps of a seed. The longest seeds take some 50,000.
-constexpr std::uint64_t kMostSteps = 1'000'000;
+constexpr std::uint64_t kMostStepsOfAWorld = 1'000'000;
 
 }  // namespace
 
@@ -336,7 +336,8 @@ void World::check() {
     no_call_waits_past_its_deadline(*channel.calls, setting_.clock.now(), setting_.complaints);
   }
   check_limits();
-  setting_.complaints.require(setting_.trace.steps() < kMostSteps, "the world comes to rest");
+  setting_.complaints.require(setting_.trace.steps() < kMostStepsOfAWorld,
+                              "the world comes to rest");
 }
 
 void World::check_publication(Channel& channel) {

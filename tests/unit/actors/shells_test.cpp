@@ -48,7 +48,7 @@
 #include "tests/support/xds_resources.hpp"
 #include "xds/type_url.hpp"
 
-namespace signalbox::actors {
+namespace signalbox::actors::shells_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -1577,4 +1577,4 @@ TEST_CASE("subchannel_map: the back-offs of many subchannels are few delayed mes
   CHECK(shells.delayed() == 0);
 }
 
-}  // namespace signalbox::actors
+}  // namespace signalbox::actors::shells_test

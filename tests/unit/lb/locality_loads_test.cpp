@@ -20,6 +20,8 @@
 #include "messages/counting/load_book.hpp"
 #include "tests/support/policy_harness.hpp"
 
+namespace locality_loads_test {
+
 using namespace signalbox;
 using namespace signalbox::lb;
 using namespace signalbox::test;
@@ -356,3 +358,5 @@ TEST_CASE("locality loads: chosen values of endpoints are summed",
     CHECK(world.only() == wanted);
   }
 }
+
+}  // namespace locality_loads_test

@@ -12,7 +12,7 @@
 
 #include "tests/support/property.hpp"
 
-namespace signalbox::lb {
+namespace signalbox::lb::plan_test {
 namespace {
 
 constexpr PlanAnswer kPriorityNow{AggregateMode::kPriority, false};
@@ -659,4 +659,4 @@ TEST_CASE("plan: with fail_traffic_on_panic calls to a priority in panic fail",
 }
 
 }  // namespace
-}  // namespace signalbox::lb
+}  // namespace signalbox::lb::plan_test

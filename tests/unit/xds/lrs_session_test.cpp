@@ -15,7 +15,7 @@
 #include "messages/overloaded.hpp"
 #include "signalbox/envoy/service/load_stats/v3/lrs.pb.h"
 
-namespace signalbox::xds {
+namespace signalbox::xds::lrs_session_test {
 namespace {
 
 using envoy::service::load_stats::v3::LoadStatsRequest;
@@ -459,4 +459,4 @@ TEST_CASE("lrs session: late events of former streams change nothing", "[xds][lr
 }
 
 }  // namespace
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::lrs_session_test

@@ -13,7 +13,7 @@
 #include "xds/client/resource_cache.hpp"
 #include "xds/parse/cluster.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_cluster_settings_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -352,4 +352,4 @@ TEST_CASE("resource cache: a cluster that differs in any setting is another",
   }
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_cluster_settings_test
