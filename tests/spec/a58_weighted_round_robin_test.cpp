@@ -311,6 +311,41 @@ TEST_CASE("A58: a new connection begins the blackout anew", "[spec][lb][wrr][A58
   CHECK(wrr.shares() == kByWeight);
 }
 
+TEST_CASE("A58: blackout and expiration end and begin to the tick", "[spec][lb][wrr][A58]") {
+  constexpr Duration kTick(1);
+  const Instant begin(1h);
+  const EndpointWeight::Periods periods{10s, 180s};
+  const EndpointWeight weight;
+  weight.update(7, begin);
+  CHECK(weight.ask(begin + 10s - kTick, periods).use == WeightUse::kNotYetUsable);
+  CHECK(weight.ask(begin + 10s, periods).weight == 7);
+  CHECK(weight.ask(begin + 180s - kTick, periods).weight == 7);
+  CHECK(weight.ask(begin + 180s, periods).use == WeightUse::kStale);
+}
+
+TEST_CASE("A58: a retry passes over the endpoints that it has tried", "[spec][lb][wrr]") {
+  const WrrHarness wrr({"a", "b"});
+  const TriedAddresses tried{Address{"a"}};
+  for (int call = 0; call < 20; ++call) {
+    const PickResult result = wrr.picker->pick({.tried = &tried});
+    CHECK(std::get<Complete>(result.outcome).connection->address().str() == "b");
+  }
+}
+
+TEST_CASE("A58: without a blackout a weight counts at once, also on a new connection",
+          "[spec][lb][wrr][A58]") {
+  WeightedRoundRobinConfig config;
+  config.blackout_period = 0s;
+  WrrHarness wrr({"a", "b", "c"}, config);
+  wrr.report_for(0s, kReports);
+  CHECK(wrr.shares() == kByWeight);
+  wrr.lose("b");
+  wrr.settle();
+  wrr.ready("b");
+  wrr.settle();
+  CHECK(wrr.shares() == kByWeight);
+}
+
 TEST_CASE("A58: the weight is qps over utilisation and penalty", "[spec][lb][wrr][A58]") {
   const WeightRules rules;
   CHECK(weight_of({.cpu_utilization = 0.5, .qps = 100}, rules) == 200);
@@ -404,6 +439,7 @@ TEST_CASE("A58: with enable_oob_load_report the weights come from the endpoints'
 TEST_CASE("A58: the reports of calls are not read then", "[spec][lb][wrr][A58]") {
   WrrHarness wrr({"a", "b", "c"}, streamed());
   const PickResult result = wrr.pick();
+  CHECK(result.trackers.begin() == result.trackers.end());
   Tracking tracking(result.trackers);
   CHECK_FALSE(tracking.wants_load());
   tracking.end({0});
