@@ -57,6 +57,8 @@ class WeightedRoundRobin final : public Petiole {
  private:
   bool configure(const ConfigUpdated& update) override {
     const auto& config = config_of<WeightedRoundRobinConfig>(update);
+    // The running timer is ignored if the period is another one now; follow_up() starts a new one.
+    if (config.weight_update_period != config_.weight_update_period) is_timed_ = false;
     if (std::exchange(config_, config) == config) return false;
     WeightRulesPtr rules = rules_of(config, context().options);
     if (*rules == **rules_) return true;

@@ -107,6 +107,35 @@ TEST_CASE("load book: calls that end between reading and settling belong to the 
         std::vector<LocalityLoad>{{.locality = kHere, .issued = 2, .succeeded = 1, .failed = 1}});
 }
 
+TEST_CASE("load book: counts of a counter that is released before the settling are not lost",
+          "[messages][counting][C7]") {
+  LoadBook book({0});
+  auto counts = book.open(0, ClusterName("c"), "", at(0));
+  auto here = counts->locality(kHere);
+  auto fire = counts->drops("fire");
+  const bool is_cluster_held = GENERATE(true, false);
+  CAPTURE(is_cluster_held);
+  const LoadReading first = book.read(0, kAll, at(1));
+  call(here, true);
+  fire->add(0, 1);
+  here.reset();
+  fire.reset();
+  if (!is_cluster_held) counts.reset();
+  book.settle(0, first.number);
+  const LoadReading second = book.read(0, kAll, at(2));
+  REQUIRE(second.clusters.size() == 1);
+  CHECK(second.clusters[0].localities ==
+        std::vector<LocalityLoad>{{.locality = kHere, .issued = 1, .succeeded = 1}});
+  CHECK(second.clusters[0].drops == std::map<std::string, std::uint64_t>{{"fire", 1}});
+}
+
+TEST_CASE("load book: a cluster is in use while only its circuit breaker counts",
+          "[messages][counting]") {
+  LoadBook book({0});
+  const auto breaker = book.open(0, ClusterName("c"), "", at(0))->breaker_drops();
+  CHECK(book.is_in_use(0));
+}
+
 TEST_CASE("load book: a cluster without calls is left out", "[messages][counting][C3]") {
   LoadBook book({0});
   const auto counts = book.open(0, ClusterName("c"), "", at(0));
@@ -210,6 +239,71 @@ TEST_CASE("load book: clusters that are never reported are bounded", "[messages]
   const LoadReading reading = book.read(0, {.all = false, .clusters = {"c0", "c1499"}}, at(2000));
   REQUIRE(reading.clusters.size() == 1);  // The limit has removed c0, the oldest entry.
   CHECK(reading.clusters[0].cluster == ClusterName("c1499"));
+}
+
+TEST_CASE("load book: localities and drops that are never reported are bounded",
+          "[messages][counting]") {
+  LoadBook book({0});
+  const auto counts = book.open(0, ClusterName("c"), "", at(0));
+  const auto held = counts->locality(kHere);
+  call(held, true);
+  const auto held_drops = counts->drops("held");
+  held_drops->add(0, 1);
+  for (int i = 0; i < 3'000; ++i) {
+    call(counts->locality({.zone = absl::StrCat("z", i)}), true);
+    counts->drops(absl::StrCat("d", i))->add(0, 1);
+  }
+  const LoadReading reading = book.read(0, kAll, at(1));
+  REQUIRE(reading.clusters.size() == 1);
+  const ClusterLoad& load = reading.clusters[0];
+  CHECK(load.localities.size() <= LoadBook::kMostUnused + 2);  // The newest, and the held one.
+  CHECK(load.localities.size() >= LoadBook::kMostUnused / 2);
+  CHECK(load.drops.size() <= LoadBook::kMostUnused + 2);
+  // Counters that are held stay.
+  CHECK(counts->locality(kHere) == held);
+  CHECK(load.drops.at("held") == 1);
+}
+
+TEST_CASE("load book: unused localities without unreported calls make room first",
+          "[messages][counting]") {
+  LoadBook book({0});
+  const auto counts = book.open(0, ClusterName("c"), "", at(0));
+  call(counts->locality(kHere), true);
+  counts->drops("fire")->add(0, 1);
+  for (int i = 0; i < 3'000; ++i) {
+    counts->locality({.zone = absl::StrCat("z", i)});
+    counts->drops(absl::StrCat("d", i));
+  }
+  const LoadReading reading = book.read(0, kAll, at(1));
+  REQUIRE(reading.clusters.size() == 1);
+  CHECK(reading.clusters[0].localities ==
+        std::vector<LocalityLoad>{{.locality = kHere, .issued = 1, .succeeded = 1}});
+  CHECK(reading.clusters[0].drops == std::map<std::string, std::uint64_t>{{"fire", 1}});
+}
+
+TEST_CASE("load book: counts that no report had are owed, also of unused clusters",
+          "[messages][counting][C7]") {
+  LoadBook book({0});
+  CHECK_FALSE(book.is_owed(0));
+  {
+    const auto counts = book.open(0, ClusterName("c"), "", at(0));
+    CHECK_FALSE(book.is_owed(0));
+    SECTION("a call") {
+      counts->locality(kHere)->begun();
+    }
+    SECTION("a drop") {
+      counts->drops("fire")->add(0, 1);
+    }
+    SECTION("a drop of the circuit breaker") {
+      counts->breaker_drops()->add(0, 1);
+    }
+  }
+  CHECK_FALSE(book.is_in_use(0));
+  CHECK(book.is_owed(0));
+  const LoadReading reading = book.read(0, kAll, at(1));
+  CHECK(book.is_owed(0));
+  book.settle(0, reading.number);
+  CHECK_FALSE(book.is_owed(0));
 }
 
 TEST_CASE("load book: wakes once for each cluster that comes into use",

@@ -136,9 +136,9 @@ TEST_CASE("parse_cluster: maglev, by the enum and by its own message",
 
 TEST_CASE("parse_cluster: a table of maglev that is not prime, or too large, is refused",
           "[xds][parse][maglev]") {
-  // 4,999,696 is 2,236 squared. 5,000,077 is a prime, and larger than the largest size.
+  // 4,995,225 is 2,235 squared. 5,000,077 is a prime, and larger than the largest size.
   const auto size =
-      GENERATE(as<std::string>{}, "0", "1", "65536", "4999696", "5000077", "9223372036854775807");
+      GENERATE(as<std::string>{}, "0", "1", "65536", "4995225", "5000077", "9223372036854775807");
   const std::string fields = "table_size { value: " + size + " }";
   const std::string reason = "must be a prime number in [2, 5000011], found " + size;
   CHECK(error_in(list(entry("maglev.v3.Maglev", fields))) == kValue + ".table_size: " + reason);
