@@ -60,7 +60,8 @@ void LocalityCounts::add_utilization(Utilization which, double value) const noex
 }
 
 void LocalityCounts::add_named(absl::string_view name, bool prefixed, double value) const noexcept {
-  const std::size_t place = place_of(name, prefixed);
+  // A value that is not counted takes no place for its name.
+  const std::size_t place = is_load_value(value) ? place_of(name, prefixed) : kNoPlace;
   if (place == kNoPlace) return calls_.add(kLost, 1);
   add_value(kUtilizations + place, value);
 }

@@ -279,6 +279,11 @@ TEST_CASE("load counts: values that no report may have are lost and told",
     CHECK(counts.totals().named.at("named_metrics.queue") == MetricSum{1, 3});
     CHECK(counts.totals().lost_values == lost);
   }
+  // Their names take no place.
+  for (std::size_t i = 0; i < LocalityCounts::kMostNames; ++i)
+    counts.add_named(absl::StrCat("bad", i), true, -1);
+  counts.add_named("good", true, 2);
+  CHECK(counts.totals().named.at("named_metrics.good") == MetricSum{1, 2});
 }
 
 TEST_CASE("load report: NaN, infinite and negative values are no load", "[messages][A51]") {
