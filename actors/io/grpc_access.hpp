@@ -30,7 +30,8 @@
 #include <grpcpp/version_info.h>
 
 static_assert(GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR == 51,
-              "GrpcAccess was written against gRPC 1.51: check every member before raising this");
+              "signalbox needs gRPC 1.51, found " GRPC_CPP_VERSION_STRING
+              ": docs/versions.md says why, and which files another version would change");
 
 namespace signalbox {
 struct GrpcAccessTag;

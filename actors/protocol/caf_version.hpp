@@ -21,9 +21,14 @@
 
 #include <caf/config.hpp>
 
-#if CAF_VERSION < 1700 || CAF_VERSION >= 1800
-#error "signalbox is written for CAF 0.17; teach actors/protocol/caf_version.hpp the new API"
-#endif
+#define SIGNALBOX_TEXT(tokens) #tokens
+#define SIGNALBOX_TEXT_OF(macro) SIGNALBOX_TEXT(macro)
+static_assert(CAF_VERSION >= 1700 && CAF_VERSION < 1800,
+              "signalbox needs CAF 0.17, found the CAF_VERSION " SIGNALBOX_TEXT_OF(
+                  CAF_VERSION) ": docs/versions.md says why, and which files another version would "
+                               "change");
+#undef SIGNALBOX_TEXT_OF
+#undef SIGNALBOX_TEXT
 
 #include <caf/actor_clock.hpp>
 #include <caf/actor_system.hpp>

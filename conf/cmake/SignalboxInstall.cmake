@@ -59,6 +59,7 @@ install(FILES
   "${generated}/signalboxConfig.cmake"
   "${generated}/signalboxConfigVersion.cmake"
   "${PROJECT_SOURCE_DIR}/conf/cmake/FindCAF.cmake"
+  "${PROJECT_SOURCE_DIR}/conf/cmake/SignalboxVersions.cmake"
   DESTINATION "${signalbox_package}"
   COMPONENT dev)
 

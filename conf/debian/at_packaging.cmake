@@ -43,7 +43,7 @@ function(signalbox_series package result)
   endif()
   if(NOT version MATCHES "^([0-9]+:)?(${numbers})")
     message(FATAL_ERROR "dpkg-query says of ${package}: '${version}'. The Debian packages need the versions of the "
-      "libraries that this tree was built against: install ${package}, as conf/packages.txt says")
+      "libraries that this tree was built against: install ${package}, as conf/packages.txt and docs/versions.md say")
   endif()
   set(epoch "${CMAKE_MATCH_1}")
   set(from "${CMAKE_MATCH_2}")

@@ -212,6 +212,16 @@ class PackageTest(unittest.TestCase):
                 answer = self.configure(project, fails=True)
                 self.assertRegex(answer, rf'requested\s+version\s+"{re.escape(version)}"')
 
+    def test_another_grpc_is_refused(self) -> None:
+        project = self.project("grpc_version", """
+            set(gRPC_DIR "${CMAKE_CURRENT_SOURCE_DIR}/grpc")
+            find_package(signalbox CONFIG REQUIRED)""")
+        (project / "grpc").mkdir()
+        (project / "grpc/gRPCConfig.cmake").write_text("", encoding="utf-8")
+        (project / "grpc/gRPCConfigVersion.cmake").write_text('set(PACKAGE_VERSION "1.62.0")\n', encoding="utf-8")
+        answer = " ".join(self.configure(project, fails=True).split())
+        self.assertIn("signalbox needs gRPC 1.51, found 1.62.0: docs/versions.md", answer)
+
     def test_a_project_that_has_us_as_a_subfolder_does_not_install_us(self) -> None:
         project = self.project("subfolder", "set(SIGNALBOX_BUILD_TESTS OFF)\nadd_subdirectory(signalbox)")
         (project / "signalbox").symlink_to(CHECKOUT)
