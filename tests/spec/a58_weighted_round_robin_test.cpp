@@ -583,6 +583,45 @@ TEST_CASE("A78: endpoints without a report, in their blackout and with an old re
   CHECK(wrr.taken.back() == WeightsTaken{kShop, true, 0, 3, 0, {0, 0, 0}});
 }
 
+TEST_CASE("A78: the reports have the target and, if asked for, the locality of all endpoints",
+          "[spec][lb][wrr][A78-5]") {
+  const auto told = [](bool by_locality, const std::vector<std::string>& zones) {
+    PolicyContext context{PolicyPath{"p"}, 1, nullptr};
+    context.cluster = kShop;
+    context.options.target = "xds:///shop";
+    context.options.metrics_by_locality = by_locality;
+    const auto policy = make_leaf(WeightedRoundRobinConfig{}, std::move(context));
+    Endpoints endpoints{{Priority{}}};
+    for (const std::string& zone : zones) {
+      Locality locality;
+      locality.name.zone = zone;
+      locality.endpoints.push_back({{Address{"at-" + zone}}});
+      endpoints.priorities[0].localities.push_back(
+          std::make_shared<const Locality>(std::move(locality)));
+    }
+    ConfigUpdated update;
+    update.generation = 1;
+    update.config = make_lb_config(WeightedRoundRobinConfig{});
+    update.endpoints = std::make_shared<const Endpoints>(std::move(endpoints));
+    policy->step(update, Instant{});
+    SubchannelStateChanged ready;
+    ready.address = Address{"at-" + zones.front()};
+    ready.state = ConnectivityState::kReady;
+    ready.connection = std::make_shared<const Connection>(ready.address);
+    for (const LbEffect& effect : policy->step(ready, Instant{})) {
+      if (const auto* seen = std::get_if<Observe>(&effect))
+        return std::get<WeightsTaken>(seen->observation);
+    }
+    return WeightsTaken{};
+  };
+  CHECK(told(true, {"a"}).target == "xds:///shop");
+  CHECK(told(true, {"a"}).cluster == kShop);
+  CHECK(told(true, {"a"}).locality == to_string(LocalityName{"", "a", ""}));
+  CHECK(told(true, {"a", "b"}).locality.empty());
+  CHECK(told(false, {"a"}).target == "xds:///shop");
+  CHECK(told(false, {"a"}).locality.empty());
+}
+
 TEST_CASE("A100: endpoints in slow start are counted, also while their factors are equal",
           "[spec][lb][wrr][A100-10]") {
   WeightedRoundRobinConfig config;

@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
+#include "messages/load_report.hpp"
+
 namespace signalbox {
 namespace {
 
@@ -349,6 +351,50 @@ TEST_CASE("load counts: names beyond the limit, and sums that would be infinite,
   counts.add_named("name4", true, std::numeric_limits<double>::quiet_NaN());
   CHECK(counts.totals().named.at("named_metrics.name4") == MetricSum{1, 1});
   CHECK(counts.totals().lost_values == 13);
+}
+
+TEST_CASE("load counts: values that no report may have are lost and told",
+          "[messages][counting][C6]") {
+  const LocalityCounts counts;
+  using Utilization = LocalityCounts::Utilization;
+  counts.add_utilization(Utilization::kCpu, 0.5);
+  counts.add_named("queue", true, 3);
+  std::int64_t lost = 0;
+  for (const double bad : {-1.0,
+                           -5e-324,
+                           std::numeric_limits<double>::infinity(),
+                           -std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN()}) {
+    CAPTURE(bad);
+    counts.add_utilization(Utilization::kCpu, bad);
+    counts.add_named("queue", true, bad);
+    lost += 2;
+    CHECK(counts.totals().utilizations[0] == MetricSum{1, 0.5});
+    CHECK(counts.totals().named.at("named_metrics.queue") == MetricSum{1, 3});
+    CHECK(counts.totals().lost_values == lost);
+  }
+  // Their names take no place.
+  for (std::size_t i = 0; i < LocalityCounts::kMostNames; ++i)
+    counts.add_named(absl::StrCat("bad", i), true, -1);
+  counts.add_named("good", true, 2);
+  CHECK(counts.totals().named.at("named_metrics.good") == MetricSum{1, 2});
+}
+
+TEST_CASE("load report: NaN, infinite and negative values are no load", "[messages][A51]") {
+  const auto with = [](LoadReport report) { return has_load_values_only(report); };
+  CHECK(with({}));
+  CHECK(with({.application_utilization = 7, .cpu_utilization = 1.5, .qps = 1e300}));
+  for (const double bad :
+       {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK_FALSE(with({.application_utilization = bad}));
+    CHECK_FALSE(with({.cpu_utilization = bad}));
+    CHECK_FALSE(with({.mem_utilization = bad}));
+    CHECK_FALSE(with({.qps = bad}));
+    CHECK_FALSE(with({.eps = bad}));
+    const LoadMetric metrics[] = {{LoadMetric::Map::kNamedMetrics, "a", 1},
+                                  {LoadMetric::Map::kRequestCost, "b", bad}};
+    CHECK_FALSE(with({.metrics = metrics}));
+  }
 }
 
 TEST_CASE("load counts: values are reported although no call was counted since the last report",

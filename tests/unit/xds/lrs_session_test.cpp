@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/lrs/lrs_session.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -334,6 +335,10 @@ TEST_CASE("lrs session: a server that does not read delays reports, and loses no
   world.call(2);
   world.wait(seconds(60));
   CHECK(world.sent.size() == sent);
+  const auto told = std::ranges::count_if(world.notes, [](const std::string& note) {
+    return absl::StrContains(note, "the server does not read");
+  });
+  CHECK(told == 1);
   world.written();  // The transport has written the first report.
   CHECK(world.settled == 1);
   CHECK(world.last_issued() == 2);  // The next report was due, so it follows at once.
@@ -401,6 +406,9 @@ TEST_CASE("lrs session: a silent server's stream ends when nothing is in use", "
   CHECK(world.stream == 1);
   REQUIRE(world.notes.size() == 1);
   CHECK(absl::StrContains(world.notes[0], "has not said yet which load it wants"));
+  world.wait(seconds(3600));
+  CHECK(world.stream == 1);
+  CHECK(world.notes.size() == 1);
   world.in_use = false;
   world.wait(seconds(60));
   CHECK(world.stream == 0);
