@@ -89,7 +89,7 @@ std::string cluster_text(const std::string& name, const ClusterModel& cluster) {
   for (const PriorityModel& priority : cluster.priorities) {
     absl::StrAppend(&text, "/");
     for (const LocalityModel& locality : priority) {
-      absl::StrAppend(&text, locality.zone, ":");
+      absl::StrAppend(&text, locality.name, ":");
       for (const HostModel& host : locality.hosts)
         absl::StrAppend(&text, host.number + 1, mark_of(host), " ");
     }
@@ -114,6 +114,14 @@ Address address_of(const std::string& cluster, int host) {
   return Address(absl::StrCat("10.0.", number_of(cluster), ".", host + 1, ":80"));
 }
 
+std::string zone_of(const LocalityModel& locality) {
+  constexpr char kZones[] = "abc";
+  const auto digit = locality.name.find_last_of("0123456789");
+  const auto number =
+      digit == std::string::npos ? 0U : static_cast<unsigned>(locality.name[digit] - '0');
+  return {kZones[number % 3]};
+}
+
 std::string owner_of(const Address& address) {
   const std::vector<std::string> parts = absl::StrSplit(address.str(), '.');
   return absl::StrCat("c", parts.at(2));
@@ -127,6 +135,7 @@ std::vector<Address> dns_answer(const std::string& cluster, const std::string& d
 std::string text_of(const Topology& topology) {
   std::string text = topology.tiered ? " tiered" : "";
   if (topology.panic_percent != 0) absl::StrAppend(&text, " panic ", topology.panic_percent, "%");
+  if (!topology.zone.empty()) absl::StrAppend(&text, " in zone ", topology.zone);
   for (const TargetModel& target : topology.targets)
     absl::StrAppend(&text, target_text(target));
   for (const auto& [name, cluster] : topology.clusters)
@@ -300,9 +309,13 @@ std::set<std::string> tiered_leaves(const Topology& topology) {
   return leaves;
 }
 
-const HostModel* find_host(const ClusterModel& leaf, const Address& address) {
+int number_of(const Address& address) {
   const std::vector<std::string> parts = absl::StrSplit(address.str(), absl::ByAnyChar(".:"));
-  const int number = std::stoi(parts.at(3)) - 1;
+  return std::stoi(parts.at(3)) - 1;
+}
+
+const HostModel* find_host(const ClusterModel& leaf, const Address& address) {
+  const int number = number_of(address);
   for (const PriorityModel& priority : leaf.priorities) {
     for (const LocalityModel& locality : priority) {
       for (const HostModel& host : locality.hosts) {
