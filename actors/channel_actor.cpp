@@ -55,6 +55,7 @@ class TargetCalls final : public CallCounters {
 /// calls and its TargetBoard.
 EnvironmentPtr environment_of(const Environment& all, const ChannelPort& port) {
   auto own = std::make_shared<Environment>(all);
+  own->policy.target = port.target;
   own->policy.call_counters = std::make_shared<TargetCalls>(all.instruments, port.target);
   own->status = port.status;
   return own;

@@ -43,6 +43,7 @@ void ChildPolicies::launch(const ChildName& name, Child& child) {
   birth.cluster = cluster_;
   birth.incarnation = ++launches_;
   birth.subchannels = map_;
+  birth.parent_incarnation = incarnation_;
   child.actor = hooks_.spawn(std::move(birth), [this, name] { lost(name); });
   hooks_.send_config(child.actor, update);
 }

@@ -43,10 +43,11 @@ class ChildPolicies {
   void open(PolicyPath parent_path, Hooks hooks);
 
   /// Lets children start from now on, with `map` as their subchannel map. `cluster`: see
-  /// lb::PolicyContext::cluster.
-  void serve(protocol::SubchannelMapActor map, ClusterName cluster) {
+  /// lb::PolicyContext::cluster. `incarnation`: see PolicyBirth::parent_incarnation.
+  void serve(protocol::SubchannelMapActor map, ClusterName cluster, Incarnation incarnation = {}) {
     map_ = std::move(map);
     cluster_ = std::move(cluster);
+    incarnation_ = std::move(incarnation);
     suspended_ = false;
   }
 
@@ -94,6 +95,7 @@ class ChildPolicies {
   Hooks hooks_;
   protocol::SubchannelMapActor map_;
   ClusterName cluster_;
+  Incarnation incarnation_;
   bool suspended_ = false;
   std::map<ChildName, Child> children_;
   std::uint64_t launches_ = 0;

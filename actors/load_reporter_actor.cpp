@@ -46,10 +46,12 @@ struct LoadReporterState {
 
   void run(ReadLoad& order) {
     LoadRead read;
-    if (order.selection)
+    if (order.selection) {
       read.reading = book->read(server, *order.selection, protocol::now_of(self));
-    else
+    } else {
       read.reading.is_in_use = book->is_in_use(server);
+      read.reading.is_owed = book->is_owed(server);
+    }
     step(std::move(read));
   }
 

@@ -206,9 +206,7 @@ struct PolicyState {
     }
   }
 
-  // The holder contains the actor's id, which rises with every spawned actor. So a successor is
-  // never taken for its predecessor, even below a restarted parent.
-  Holder holder() const { return Holder{birth.path, self->id()}; }
+  Holder holder() const { return Holder{birth.path, incarnation}; }
 
   bool serves() const { return in_metrics != nullptr; }
 
@@ -216,6 +214,9 @@ struct PolicyState {
   EnvironmentPtr environment;
   Workload workload;
   PolicyBirth birth;
+  // This actor as a holder. Its number is its actor's id: later children of a parent have greater
+  // ids.
+  Incarnation incarnation;
   std::string name_of_policy;
   std::unique_ptr<lb::Policy> core;
   ChildPolicies children;
@@ -249,6 +250,8 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   environment = std::move(env);
   workload = Workload(environment->instruments->actor_stats("policy"));
   birth = std::move(born);
+  incarnation = birth.parent_incarnation;
+  incarnation.push_back(self->id());
   name_of_policy = std::string(policy_name(*birth.config));
   environment->instruments->add_policies(name_of_policy, +1);
   lb::PolicyContext context;
@@ -264,7 +267,7 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   const auto died = [this](const ChildName& child) { feed(ChildDied{child}); };
   const auto given_up = [this](const ChildName& child) { fail_child(child); };
   children.open(birth.path, policy_hooks<PolicyActor>(self, environment, watches, died, given_up));
-  if (birth.subchannels) children.serve(birth.subchannels, birth.cluster);
+  if (birth.subchannels) children.serve(birth.subchannels, birth.cluster, incarnation);
 }
 
 // The dead child has never published a picker. Calls to it fail until another configuration comes;

@@ -14,6 +14,7 @@
 #include "actors/protocol/subchannel_map.hpp"
 #include "messages/ids.hpp"
 #include "messages/lb_config.hpp"
+#include "messages/subchannel_events.hpp"
 
 namespace signalbox::actors {
 
@@ -28,6 +29,8 @@ struct PolicyBirth {
   /// The subchannel map of the leaf cluster; null for the policy that owns the map, and for the
   /// policies above it.
   protocol::SubchannelMapActor subchannels;
+  /// The incarnation of the parent as a holder. Empty: the parent owns the map, or is above it.
+  Incarnation parent_incarnation;
 };
 
 /// Starts the policy actor of one node of the policy tree. The actor owns the actors of its child

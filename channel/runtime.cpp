@@ -408,6 +408,7 @@ void add_counters(const RuntimeOptions& options,
   environment.policy.drop_counters = instruments;
   if (options.metrics_detail == MetricsDetail::kEndpoint)
     environment.policy.endpoint_counters = instruments;
+  environment.policy.metrics_by_locality = options.metrics_detail == MetricsDetail::kEndpoint;
   environment.faults = {lb::active_faults_of_process(), instruments->faults()};
 }
 

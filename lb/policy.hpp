@@ -67,6 +67,10 @@ struct PolicyOptions {
   std::shared_ptr<DropCounters> drop_counters = nullptr;
   /// Counts calls by endpoint for the metrics. Null: they are not counted, at no cost.
   std::shared_ptr<EndpointCounters> endpoint_counters = nullptr;
+  /// The target that the policies are in the tree of, for the metrics.
+  std::string target = {};
+  /// True: the metrics of weighted_round_robin have the locality of its endpoints.
+  bool metrics_by_locality = false;
   /// Counts the calls to aggregates by leaf, for the metrics. Null: they are not counted.
   std::shared_ptr<CallCounters> call_counters = nullptr;
   /// Counts the load of clusters that have it reported (A27). Null: no load is counted.

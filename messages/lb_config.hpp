@@ -197,13 +197,18 @@ struct PriorityConfig {
   friend bool operator==(const PriorityConfig&, const PriorityConfig&) = default;
 };
 
+/// What a zone's part of the capacity is counted by.
+enum class ZoneBasis : std::uint8_t { kEndpoints, kWeights };
+
 /// Envoy's zone-aware routing: calls stay in the caller's zone as long as the zone has its share of
 /// the endpoints (lb/health/zone_split).
 struct ZoneAware {
   std::uint32_t routing_enabled = 100;  ///< The percentage of calls that the rule is for.
   std::uint64_t min_cluster_size = 6;   ///< With fewer fit endpoints, the rule does not hold.
-  /// In tiered mode, calls to a priority in panic fail. (In priority mode no priority panics.)
-  bool fail_traffic_on_panic = false;
+  ZoneBasis basis = ZoneBasis::kEndpoints;
+  /// Envoy's force_local_zone: with at least this many fit endpoints, at least 1, the caller's zone
+  /// keeps all calls. nullopt: it keeps those that it has the capacity for.
+  std::optional<std::uint32_t> force_from = std::nullopt;
 
   friend bool operator==(const ZoneAware&, const ZoneAware&) = default;
 };
@@ -216,6 +221,8 @@ struct WrrLocalityConfig {
   Deep<LbConfig> child;
   /// nullopt: localities have calls by their weights alone.
   std::optional<ZoneAware> zone_aware = std::nullopt;
+  /// In tiered mode, calls to a priority in panic fail. (In priority mode no priority panics.)
+  bool fail_traffic_on_panic = false;
 
   friend bool operator==(const WrrLocalityConfig&, const WrrLocalityConfig&) = default;
 };

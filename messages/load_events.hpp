@@ -39,8 +39,8 @@ using LrsSessionEvent = std::variant<LoadReportsWanted,
 
 /// Asks for the counts that were not reported yet. The event LoadRead brings the answer.
 struct ReadLoad {
-  /// The clusters to read. nullopt: no counts are read; the answer says only whether a cluster with
-  /// load reports is in use.
+  /// The clusters to read. nullopt: no counts are read; the answer has only LoadReading::is_in_use
+  /// and is_owed.
   std::optional<LoadSelection> selection;
 };
 

@@ -6,11 +6,13 @@
 //   Router::finished of the Pick API ─────────────▶ [LoadReport] ─▶ CallTracker::ended
 //
 // A report is valid only during the function call that passes it. 0 in any field but `metrics` is
-// "not reported". Values from a stream are finite and not negative. Values from the Pick API are
-// not checked.
+// "not reported". Values from a stream are finite and not negative (is_load_value). Values from the
+// Pick API are not checked: the parts that read them leave out those that are not.
 
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 
@@ -38,5 +40,18 @@ struct LoadReport {
   double eps = 0;                      ///< Errors per second.
   std::span<const LoadMetric> metrics = {};
 };
+
+/// Whether an endpoint's value may count: it is finite and not negative.
+inline bool is_load_value(double value) {
+  return std::isfinite(value) && value >= 0;
+}
+
+/// Whether every value of the report is_load_value().
+inline bool has_load_values_only(const LoadReport& report) {
+  return is_load_value(report.application_utilization) && is_load_value(report.cpu_utilization) &&
+         is_load_value(report.mem_utilization) && is_load_value(report.qps) &&
+         is_load_value(report.eps) &&
+         std::ranges::all_of(report.metrics, is_load_value, &LoadMetric::value);
+}
 
 }  // namespace signalbox

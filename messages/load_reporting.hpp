@@ -50,6 +50,7 @@ struct LoadMetricChoice {
 struct LoadReporting {
   ServerId server = 0;  ///< The server that sent the cluster.
   LoadMetricChoice metrics = {};
+  std::string service = {};  ///< CDS eds_cluster_config.service_name; empty: CDS has none.
 
   friend bool operator==(const LoadReporting&, const LoadReporting&) = default;
 };
@@ -81,7 +82,7 @@ struct LocalityLoad {
 /// The load of one {cluster, EDS service} in one interval.
 struct ClusterLoad {
   ClusterName cluster;
-  std::string service = {};  ///< The EDS service name; empty for LOGICAL_DNS.
+  std::string service = {};  ///< As LoadReporting::service.
   Duration interval{};       ///< The time in which the calls were counted.
   /// Calls that were dropped, by category of EDS drop_overloads.
   std::map<std::string, std::uint64_t> drops = {};
@@ -108,6 +109,9 @@ struct LoadReading {
   std::vector<ClusterLoad> clusters = {};
   /// Whether a cluster with load reports to the server is in use.
   bool is_in_use = false;
+  /// Whether there are counts that no report had, of clusters in use or not. Only answers to a
+  /// ReadLoad without selection have it.
+  bool is_owed = false;
   /// Names that the server asked for and that no cluster of the server has.
   std::set<std::string> unknown = {};
   /// The number of endpoints' values that are not in the report; see LocalityTotals::lost_values.

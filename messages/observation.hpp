@@ -247,6 +247,10 @@ struct WeightsTaken {
   std::uint64_t stale = 0;  ///< Endpoints with a last report that is too old.
   std::uint64_t in_slow_start = 0;
   std::vector<double> weights;  ///< One for each READY endpoint; 0: its weight cannot be used.
+  std::string target = {};      ///< The target that the policy is in the tree of.
+  /// The locality of the endpoints, as text. Empty: they are of several localities or of none, or
+  /// localities are not asked for (PolicyOptions::metrics_by_locality).
+  std::string locality = {};
 
   friend bool operator==(const WeightsTaken&, const WeightsTaken&) = default;
 };

@@ -5,8 +5,8 @@
 //   policies ─▶ subchannel map (of all holders) ─▶ subchannel (one address) ─▶ transport
 //            ◀─ SubchannelStateChanged ◀────────── ◀─ Connected, ConnectFailed, ConnectionClosed
 //
-// A holder is a policy, known by its path. Each restart of the policy's actor begins a new
-// incarnation of the holder, with a greater number.
+// A holder is a policy, known by its path. Each restart of the policy's actor, or of an actor above
+// it, begins a new incarnation of the holder, which is greater.
 
 #pragma once
 
@@ -115,9 +115,15 @@ using HealthCheckEffects = std::vector<HealthCheckEffect>;
 
 // --- the map: the holders of each address ----------------------------------
 
+/// The numbers of the actors of a holder and of the policies above it, from the top down; those of
+/// the subchannel map's owner and above are left out. The first different number decides which of
+/// two incarnations is newer. The holder's own number alone would not do: below a policy that has
+/// died, a child may start later than its namesake below the successor.
+using Incarnation = std::vector<std::uint64_t>;
+
 struct Holder {
   PolicyPath path;
-  std::uint64_t incarnation = 0;
+  Incarnation incarnation;
 
   friend bool operator==(const Holder&, const Holder&) = default;
   friend auto operator<=>(const Holder&, const Holder&) = default;

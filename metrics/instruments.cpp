@@ -119,9 +119,9 @@ void count_outliers(SeriesTable& series, const OutliersDetected& seen) {
 
 // --- weights --------------------------------------------------------------
 
-// Every cluster with weighted_round_robin has all five series, zeros included.
+// Wherever weighted_round_robin is, there are all five series, zeros included.
 void count_weights(SeriesTable& series, const WeightsTaken& seen) {
-  const LabelValues labels{seen.cluster.str()};
+  const LabelValues labels{seen.target, seen.cluster.str(), seen.locality};
   series.add(Metric::kWrrFallbacks, labels, seen.falls_back ? 1 : 0);
   series.add(Metric::kWrrNotYetUsable, labels, static_cast<double>(seen.not_yet_usable));
   series.add(Metric::kWrrStale, labels, static_cast<double>(seen.stale));

@@ -135,6 +135,9 @@ inline constexpr Label kCluster{"cluster", true};
 /// leaf that the pick chose. Empty: `cluster` has the route's cluster, because that is no aggregate
 /// or the pick chose no leaf.
 inline constexpr Label kAggregate{"aggregate", true, true};
+/// The label of the endpoints' locality. Empty: metrics_detail is not kEndpoint, or the endpoints
+/// are of several localities.
+inline constexpr Label kLocality{"locality", true, true};
 inline constexpr Label kServer{"xds_server", true};
 inline constexpr Label kActor{"actor", false};
 
@@ -224,7 +227,7 @@ inline constexpr std::array kMetrics{
         "signalbox_load_reports_total",
         {kCluster, Label{"result"}, kAggregate},
         "Load reports of endpoints (gRFC A51) that a program read from responses, and passed to "
-        "Router::finished (taken)."},
+        "Router::finished: taken, or taken without values that no report may have (partly)."},
     MetricRow{
         Metric::kStreamedLoadReports,
         MetricKind::kCounter,
@@ -243,26 +246,26 @@ inline constexpr std::array kMetrics{
         Metric::kWrrFallbacks,
         MetricKind::kCounter,
         "signalbox_wrr_rr_fallbacks_total",
-        {kCluster},
+        {kTarget, kCluster, kLocality},
         "How often weighted_round_robin took the weights of its endpoints, and fewer than two "
         "could be used: calls then go to all endpoints in turn (gRFC A78)."},
     MetricRow{
         Metric::kWrrNotYetUsable,
         MetricKind::kCounter,
         "signalbox_wrr_endpoint_weights_not_yet_usable_total",
-        {kCluster},
+        {kTarget, kCluster, kLocality},
         "Endpoints that had no weight yet when weighted_round_robin took the weights: no load "
         "report has come, or blackout_period is not over (gRFC A78)."},
     MetricRow{Metric::kWrrStale,
               MetricKind::kCounter,
               "signalbox_wrr_endpoint_weights_stale_total",
-              {kCluster},
+              {kTarget, kCluster, kLocality},
               "Endpoints with a last load report older than weight_expiration_period when "
               "weighted_round_robin took the weights (gRFC A78)."},
     MetricRow{Metric::kWrrWeights,
               MetricKind::kHistogram,
               "signalbox_wrr_endpoint_weights",
-              {kCluster},
+              {kTarget, kCluster, kLocality},
               "The weights of endpoints whenever weighted_round_robin took them; 0 for an endpoint "
               "without one that can be used (gRFC A78).",
               Buckets::kWeight},
@@ -270,7 +273,7 @@ inline constexpr std::array kMetrics{
         Metric::kWrrInSlowStart,
         MetricKind::kCounter,
         "signalbox_wrr_endpoints_in_slow_start_total",
-        {kCluster},
+        {kTarget, kCluster, kLocality},
         "Endpoints in slow start whenever weighted_round_robin took the weights (gRFC A100, a "
         "draft)."},
     MetricRow{Metric::kPriorityActive,

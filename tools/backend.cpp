@@ -66,7 +66,7 @@ class OrdersService final : public demo::v1::Orders::Service {
   std::counting_semaphore<> places_;
 };
 
-std::string text_of(const std::string& path) {
+std::string file_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -76,9 +76,10 @@ std::string text_of(const std::string& path) {
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const BackendOptions& options) {
   if (options.certificate.empty()) return grpc::InsecureServerCredentials();
   grpc::SslServerCredentialsOptions tls;
-  tls.pem_key_cert_pairs.push_back({text_of(options.private_key), text_of(options.certificate)});
+  tls.pem_key_cert_pairs.push_back(
+      {file_text(options.private_key), file_text(options.certificate)});
   if (!options.client_ca.empty()) {
-    tls.pem_root_certs = text_of(options.client_ca);
+    tls.pem_root_certs = file_text(options.client_ca);
     tls.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
   }
   return grpc::SslServerCredentials(tls);

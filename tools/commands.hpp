@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include <sys/types.h>
 
@@ -41,6 +42,10 @@ LogFormat log_format();
 /// Writes a line to stderr. `time` is UTC. Control characters are escaped; in kText, line ends are
 /// not, because some errors are lists.
 void say(absl::string_view command, absl::string_view text, LogLevel level = LogLevel::kError);
+
+/// Says why a process was not asked or did not answer. Returns kExitUsage for a wrong address or
+/// question and for a missing permission, and otherwise kExitFailed.
+int fail_to_ask(absl::string_view command, const absl::Status& status);
 
 struct BackendOptions {
   std::string listen = "127.0.0.1:0";

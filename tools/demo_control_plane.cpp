@@ -12,8 +12,8 @@
 namespace signalbox::tools {
 namespace {
 
-constexpr auto kStartTime = std::chrono::seconds(20);
-constexpr auto kEndTime = std::chrono::seconds(5);
+constexpr auto kPlaneStartTime = std::chrono::seconds(20);
+constexpr auto kPlaneEndTime = std::chrono::seconds(5);
 
 constexpr absl::string_view kFolderPrefix = "signalbox-resources-";
 
@@ -30,7 +30,7 @@ DemoControlPlane::~DemoControlPlane() {
   if (process_) {
     process_->send_signal(SIGTERM);
     resume();  // A stopped process does not react to SIGTERM.
-    process_->wait(kEndTime).IgnoreError();
+    process_->wait(kPlaneEndTime).IgnoreError();
   }
 }
 
@@ -60,7 +60,7 @@ absl::Status DemoControlPlane::start() {
                                      {});
   if (!process.ok()) return process.status();
   process_ = *std::move(process);
-  const auto line = process_->read_line(kStartTime);
+  const auto line = process_->read_line(kPlaneStartTime);
   if (!line.ok()) {
     return absl::UnavailableError(
         absl::StrCat("the control plane did not start: ", line.status().message()));

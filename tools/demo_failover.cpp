@@ -146,7 +146,7 @@ std::string live_line_of(DemoStage& stage,
                          stage.session().moves());
 }
 
-std::string why_failed(const DemoResult& result, const std::string& first_error) {
+std::string why_demo_failed(const DemoResult& result, const std::string& first_error) {
   if (is_success(result)) return "";
   if (!first_error.empty())
     return absl::StrCat("calls failed that need not have; the first: ", first_error);
@@ -183,7 +183,7 @@ int play_failover(const DemoOptions& options, DemoStage& stage) {
     const DemoResult result = make_result(stage.leaves(), log, repicked, stage.session().moves());
     return DemoOutcome{.table = table(result),
                        .data = to_json(result),
-                       .failure = why_failed(result, log.first_other_error()),
+                       .failure = why_demo_failed(result, log.first_other_error()),
                        .notes = notes(result)};
   });
   return publish(options, stage, outcome);

@@ -24,7 +24,7 @@
 namespace signalbox::tools {
 namespace {
 
-constexpr auto kStartTime = std::chrono::seconds(20);
+constexpr auto kFirstCallTime = std::chrono::seconds(20);
 // gRPC's own back-off grows from 1 s to 120 s. The demo's connections have a shorter back-off, so
 // that a short demo sees a cluster come back.
 constexpr auto kInitialBackoff = std::chrono::milliseconds(100);
@@ -128,7 +128,7 @@ absl::Status DemoStage::serve_grpc_admin() {
 
 absl::Status DemoStage::start_load(std::function<void(const FinishedCall&)> also) {
   const auto channel = runtime_->channel(topology_.target());
-  if (auto status = make_first_call(channel, kStartTime); !status.ok()) return status;
+  if (auto status = make_first_call(channel, kFirstCallTime); !status.ok()) return status;
   std::map<std::string, std::string> clusters;
   for (const std::string& leaf : leaves()) {
     for (const std::string& address : backends_.addresses(leaf))

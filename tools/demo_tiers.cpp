@@ -112,7 +112,7 @@ bool TieredDrill::is_in_effect(const Loads& loads) const {
   return reported == loads;
 }
 
-std::string text_of(const Loads& loads, const std::vector<std::string>& leaves) {
+std::string loads_text(const Loads& loads, const std::vector<std::string>& leaves) {
   std::string text;
   for (const std::string& leaf : leaves)
     absl::StrAppendFormat(
@@ -129,7 +129,7 @@ Interruption TieredDrill::play(const std::string& backend,
   computed_ = *std::move(computed);
   narrator.announce(absl::StrCat(backend.empty() ? "all are there" : "SIGKILL to " + backend,
                                  ": computed ",
-                                 text_of(computed_, stage_.leaves())));
+                                 loads_text(computed_, stage_.leaves())));
   with_log([&](TierLog& log) { log.begin(Clock::now(), backend, computed_); });
   if (!backend.empty()) kill(backend);
 

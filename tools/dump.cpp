@@ -26,29 +26,20 @@ std::string page_of(const DumpOptions& options) {
 }
 
 // True if the question could not be asked: a wrong address or question, or no permission.
-bool is_usage(const absl::Status& status) {
-  return absl::IsNotFound(status) || absl::IsPermissionDenied(status) ||
-         absl::IsInvalidArgument(status);
-}
-
-int fail(const absl::Status& status) {
-  say("dump", status.message());
-  return is_usage(status) ? kExitUsage : kExitFailed;
-}
-
 }  // namespace
 
 int run_dump(const DumpOptions& options) {
   const auto address = channel::parse_admin_address(options.admin);
-  if (!address.ok()) return fail(address.status());
+  if (!address.ok()) return fail_to_ask("dump", address.status());
   const auto patience = std::chrono::round<std::chrono::milliseconds>(
       std::chrono::duration<double>(options.timeout_seconds));
   const auto body = admin_get(*address, page_of(options), patience);
-  if (!body.ok()) return fail(body.status());
+  if (!body.ok()) return fail_to_ask("dump", body.status());
   const auto dump = nlohmann::json::parse(*body, nullptr, /*allow_exceptions=*/false);
   if (!dump.is_object() || !dump.contains("generic_xds_configs"))
-    return fail(absl::UnavailableError(
-        absl::StrCat(channel::to_string(*address), ": what listens there is no signalbox")));
+    return fail_to_ask("dump",
+                       absl::UnavailableError(absl::StrCat(
+                           channel::to_string(*address), ": what listens there is no signalbox")));
 
   std::cout << (options.json ? *body : dump_table(dump, absl::Now()));
   if (options.name.empty() || !dump["generic_xds_configs"].empty()) return kExitOk;

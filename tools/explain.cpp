@@ -27,16 +27,10 @@ namespace signalbox::tools {
 namespace {
 
 // The longest time for which settle() picks again, because a name look-up or a call still waits.
-constexpr auto kPatience = std::chrono::seconds(10);
-// is_at_rest() waits for at most so many rounds, each kRound long.
+constexpr auto kConnectTime = std::chrono::seconds(10);
+// is_at_rest() waits for at most so many rounds, each kRoundTime long.
 constexpr int kRounds = 30;
-constexpr auto kRound = std::chrono::milliseconds(10);
-
-// True if the question could not be asked: a wrong address or question, or no permission.
-bool is_usage(const absl::Status& status) {
-  return absl::IsNotFound(status) || absl::IsPermissionDenied(status) ||
-         absl::IsInvalidArgument(status);
-}
+constexpr auto kRoundTime = std::chrono::milliseconds(10);
 
 absl::StatusOr<std::string> ask_process(const ExplainOptions& options) {
   const auto address = channel::parse_admin_address(options.admin);
@@ -118,7 +112,7 @@ double connecting(const Runtime& runtime) {
 // longer, as the runtime does, so the limit grows with the load.
 bool is_at_rest(const Runtime& runtime, const Router& router, const Pick& pick) {
   for (int round = 0; round < kRounds; ++round) {
-    if (router.wait(pick, Router::Clock::now() + kRound)) return false;
+    if (router.wait(pick, Router::Clock::now() + kRoundTime)) return false;
     // dump() returns after the messages before it have been handled. Neither its result nor an
     // error matters.
     static_cast<void>(runtime.dump());
@@ -127,9 +121,9 @@ bool is_at_rest(const Runtime& runtime, const Router& router, const Pick& pick) 
 }
 
 // Picks until the runtime is at rest and the pick does not wait, because picks make policies create
-// children and connect. Gives up after kPatience.
+// children and connect. Gives up after kConnectTime.
 void settle(const Runtime& runtime, const Router& router, const CallArgs& call) {
-  const auto deadline = Router::Clock::now() + kPatience;
+  const auto deadline = Router::Clock::now() + kConnectTime;
   Pick pick = router.pick(call);
   while (Router::Clock::now() < deadline) {
     const bool is_over = pick.delay() == Duration::zero() && pick.outcome() != PickOutcome::kQueue;
@@ -194,20 +188,16 @@ absl::StatusOr<std::string> ask_file(const ExplainOptions& options) {
   return (*runtime)->explain_json(question->target, question->method, question->headers, seed);
 }
 
-int fail(const absl::Status& status) {
-  say("explain", status.message());
-  return is_usage(status) ? kExitUsage : kExitFailed;
-}
-
 }  // namespace
 
 int run_explain(const ExplainOptions& options) {
   const auto answer = options.admin.empty() ? ask_file(options) : ask_process(options);
-  if (!answer.ok()) return fail(answer.status());
+  if (!answer.ok()) return fail_to_ask("explain", answer.status());
   const auto explanation = nlohmann::json::parse(*answer, nullptr, /*allow_exceptions=*/false);
   if (!explanation.is_object() || !explanation.contains("steps")) {
-    return fail(absl::UnavailableError(
-        absl::StrCat(options.admin, ": what listens there is no signalbox")));
+    return fail_to_ask("explain",
+                       absl::UnavailableError(
+                           absl::StrCat(options.admin, ": what listens there is no signalbox")));
   }
   std::cout << (options.json ? *answer : explain_text(explanation));
   const auto outcome = explanation.value("outcome", std::string());

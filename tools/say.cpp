@@ -53,4 +53,11 @@ void say(absl::string_view command, absl::string_view text, LogLevel level) {
   std::cerr << absl::StrCat(line, "\n") << std::flush;
 }
 
+int fail_to_ask(absl::string_view command, const absl::Status& status) {
+  say(command, status.message());
+  const bool is_usage = absl::IsNotFound(status) || absl::IsPermissionDenied(status) ||
+                        absl::IsInvalidArgument(status);
+  return is_usage ? kExitUsage : kExitFailed;
+}
+
 }  // namespace signalbox::tools

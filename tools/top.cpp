@@ -28,13 +28,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-int fail(const absl::Status& status) {
-  say("top", status.message());
-  const bool is_usage = absl::IsNotFound(status) || absl::IsPermissionDenied(status) ||
-                        absl::IsInvalidArgument(status);
-  return is_usage ? kExitUsage : kExitFailed;
-}
-
 // Takes the whole screen of a terminal. The destructor restores the former screen.
 class Screen {
  public:
@@ -127,7 +120,7 @@ class Top {
   // shown if there is a screen, and else ends the command, too.
   int run() {
     auto first = ask();
-    if (!first.ok()) return fail(first.status());
+    if (!first.ok()) return fail_to_ask("top", first.status());
     frame_ = view_.step(*first, absl::Now());
     return is_screen() ? on_screen() : in_lines();
   }
@@ -180,7 +173,7 @@ class Top {
       if (wait_until(next(), stop_, nullptr) == Wake::kStop) return kExitOk;
       const auto samples = ask();
       if (!samples.ok()) {
-        fail(samples.status());
+        say("top", samples.status().message());
         return kExitFailed;
       }
       std::cout << top_lines(view_.step(*samples, absl::Now())) << std::flush;
@@ -202,9 +195,9 @@ class Top {
 
 int run_top(const TopOptions& options) {
   auto address = channel::parse_admin_address(options.admin);
-  if (!address.ok()) return fail(address.status());
+  if (!address.ok()) return fail_to_ask("top", address.status());
   const int stop = open_stop_descriptor();
-  if (stop < 0) return fail(absl::InternalError("cannot wait for signals"));
+  if (stop < 0) return fail_to_ask("top", absl::InternalError("cannot wait for signals"));
   const int status = Top(options, *std::move(address), stop).run();
   ::close(stop);
   return status;

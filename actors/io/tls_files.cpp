@@ -36,7 +36,7 @@ absl::Status wrong(absl::string_view field, const std::string& path, absl::strin
   return absl::FailedPreconditionError(absl::StrCat(field, " ", path, ": ", what));
 }
 
-absl::StatusOr<std::string> read_file(absl::string_view field, const std::string& path) {
+absl::StatusOr<std::string> read_file_of_field(absl::string_view field, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::error_code ignored;
   if (!file.is_open() || std::filesystem::is_directory(path, ignored))
@@ -85,7 +85,7 @@ absl::StatusOr<PemTexts> read_now(const xds::CertificateFiles& files) {
   constexpr const char* kNoCertificate = "expected certificates in PEM, found something else";
   PemTexts texts;
   if (!files.ca_certificate_file.empty()) {
-    auto roots = read_file("ca_certificate_file", files.ca_certificate_file);
+    auto roots = read_file_of_field("ca_certificate_file", files.ca_certificate_file);
     if (!roots.ok()) return roots.status();
     const auto certificates = certificates_in(*roots);
     if (certificates.empty())
@@ -95,9 +95,9 @@ absl::StatusOr<PemTexts> read_now(const xds::CertificateFiles& files) {
   }
   if (files.certificate_file.empty()) return texts;
 
-  auto chain = read_file("certificate_file", files.certificate_file);
+  auto chain = read_file_of_field("certificate_file", files.certificate_file);
   if (!chain.ok()) return chain.status();
-  auto key_text = read_file("private_key_file", files.private_key_file);
+  auto key_text = read_file_of_field("private_key_file", files.private_key_file);
   if (!key_text.ok()) return key_text.status();
   const auto certificates = certificates_in(*chain);
   if (certificates.empty())

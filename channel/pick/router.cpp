@@ -206,7 +206,10 @@ void Router::started(const Pick& pick) const {
 void Router::finished(Pick& pick, int code, const LoadReport* load_report) const {
   const CallStats* const stats = stats_of(pick);
   if (load_report != nullptr && pick.wants_load()) {
-    if (stats != nullptr) stats->count_load_report(LoadReportResult::kTaken);
+    if (stats != nullptr) {
+      stats->count_load_report(has_load_values_only(*load_report) ? LoadReportResult::kTaken
+                                                                  : LoadReportResult::kPartly);
+    }
     pick.end(code, load_report, Clock::now());
   } else {
     pick.end(code);

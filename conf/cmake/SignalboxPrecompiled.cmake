@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Precompiled headers, one for each of conf/pch/*.hpp. They save a third of the time of a full
-# build. A release build also joins most sources of each library (decision 145).
+# Precompiled headers, one for each of conf/pch/*.hpp, and sources that are compiled together
+# (decisions 145 and 156). Each saves a third of the time of a full build.
 #
 # If SIGNALBOX_FAST_BUILD is OFF, there are neither precompiled headers nor joined sources, so a
 # source does not compile if it relies on their includes. `./run nightly includes` builds the
 # release preset in this way. `./run check` compiles one source of each folder of the product in
-# this way (tests/tidy/CMakeLists.txt).
+# this way (tests/tidy/CMakeLists.txt). If only SIGNALBOX_JOIN_SOURCES is OFF, a changed source is
+# compiled alone, which is faster when one source changes again and again.
 option(SIGNALBOX_FAST_BUILD "Precompile headers" ON)
+option(SIGNALBOX_JOIN_SOURCES "Compile several sources together, with SIGNALBOX_FAST_BUILD" ON)
 
 # A precompiled header fits all targets only if all targets are compiled with the same options.
 add_compile_options(-pthread)
@@ -43,20 +45,26 @@ function(signalbox_use_precompiled target name)
   endif()
 endfunction()
 
-# signalbox_join_sources(TARGET): in a release build the compiler reads ten sources of the target
-# together. A debug build compiles each source alone, because clang-tidy needs a row for each source
-# in compile_commands.json, and because a changed source would compile nine others again.
+# signalbox_join_sources(TARGET [TEST]): the compiler reads several sources of the target together,
+# because most of them use the same headers and templates. In a release build these are ten sources,
+# and in other builds and in tests five: a changed source compiles the others of its batch again.
+# For clang-tidy, tests/tidy/commands.py finds the sources of a batch.
 function(signalbox_join_sources target)
-  if(SIGNALBOX_FAST_BUILD AND CMAKE_BUILD_TYPE STREQUAL "Release")
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
-    # CMake generates a source that includes ten .cpp files. GCC treats each as a header, and
-    # would warn of a class in it that has a member with a type of an unnamed namespace.
+  if(SIGNALBOX_FAST_BUILD AND SIGNALBOX_JOIN_SOURCES)
+    set(batch 5)
+    if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT ARGN STREQUAL "TEST")
+      set(batch 10)
+    endif()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+    # CMake generates a source that includes the .cpp files. GCC treats each as a header, and would
+    # warn of a class in it that has a member with a type of an unnamed namespace.
     target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
   endif()
 endfunction()
 
 # signalbox_compile_alone(SOURCE...): sources of the current folder that cannot be joined, because
-# another source has the same names in its unnamed namespace.
+# another source has the same names in its unnamed namespace. A test has a namespace with the name
+# of its file instead.
 function(signalbox_compile_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

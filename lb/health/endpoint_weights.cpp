@@ -16,7 +16,7 @@ std::uint64_t fraction(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<std::uint64_t>((Wide{part} << kFractionBits) / whole);
 }
 
-std::uint64_t weight_of(std::uint64_t locality, std::uint64_t endpoint) {
+std::uint64_t weight_of_both(std::uint64_t locality, std::uint64_t endpoint) {
   return std::max<std::uint64_t>((locality * endpoint) >> kFractionBits, 1);
 }
 
@@ -48,7 +48,7 @@ std::vector<WeighedEndpoint> weigh(const Endpoints& endpoints, WeightRule rule) 
       for (const Endpoint& endpoint : locality->endpoints) {
         const std::uint64_t weight =
             rule == WeightRule::kShare
-                ? weight_of(share, fraction(endpoint.weight, within))
+                ? weight_of_both(share, fraction(endpoint.weight, within))
                 : std::max<std::uint64_t>(std::uint64_t{locality->weight} * endpoint.weight, 1);
         weighed.push_back({locality, &endpoint, weight});
       }

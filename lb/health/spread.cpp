@@ -113,9 +113,14 @@ Weights weights_of(const WrrLocalityConfig& policy,
   std::vector<ZonePlace> places;
   for (std::size_t i = 0; i < localities.size(); ++i) {
     const Locality& locality = *localities[i];
-    const auto fit = static_cast<std::uint64_t>(std::ranges::count(takers[i], true));
-    weights.push_back(fit == 0 ? 0 : locality.weight);
-    places.push_back({&locality.name, locality.weight, fit});
+    ZonePlace place{&locality.name, locality.weight};
+    for (std::size_t at = 0; at < locality.endpoints.size(); ++at) {
+      if (!takers[i][at]) continue;
+      ++place.fit;
+      place.fit_weight += locality.endpoints[at].weight;
+    }
+    weights.push_back(place.fit == 0 ? 0 : locality.weight);
+    places.push_back(place);
   }
   if (!policy.zone_aware) return weights;
   const ZoneSplit split = split_by_zone(places, caller, *policy.zone_aware);
@@ -142,6 +147,17 @@ std::vector<CallShare> spread_by_locality(const WrrLocalityConfig& policy,
     shares.insert(shares.end(), within.begin(), within.end());
   }
   return shares;
+}
+
+std::string zone_note(const ZoneAware& rules) {
+  return absl::StrCat("zone-aware: calls stay in the caller's zone while it has ",
+                      rules.force_from ? absl::StrCat("at least ",
+                                                      std::max(*rules.force_from, 1U),
+                                                      " endpoints (force_local_zone), or ")
+                                       : "",
+                      "its share of the endpoints",
+                      rules.basis == ZoneBasis::kWeights ? "' weights" : "",
+                      ", for callers in equal numbers in each zone");
 }
 
 // The policy's slow start; null: it has none.
@@ -200,8 +216,8 @@ std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
 
 bool fails_in_panic(const LbConfigPtr& policy) {
   const WrrLocalityConfig* const by_locality = by_locality_of(policy);
-  return by_locality != nullptr && by_locality->zone_aware &&
-         by_locality->zone_aware->fail_traffic_on_panic;
+  return by_locality != nullptr &&
+         (by_locality->fail_traffic_on_panic || fails_in_panic(by_locality->child));
 }
 
 std::string policy_text(const LbConfigPtr& policy) {
@@ -225,11 +241,7 @@ std::string spread_note(const LbConfigPtr& policy) {
   if (const WrrLocalityConfig* const by_locality = by_locality_of(policy)) {
     std::string inner = by_locality->child == nullptr ? "" : spread_note(by_locality->child);
     if (!by_locality->zone_aware) return inner;
-    return absl::StrCat(
-        "zone-aware: calls stay in the caller's zone while it has its share of the "
-        "endpoints, for callers in equal numbers in each zone",
-        inner.empty() ? "" : "; ",
-        inner);
+    return absl::StrCat(zone_note(*by_locality->zone_aware), inner.empty() ? "" : "; ", inner);
   }
   std::string note = leaf_note(policy);
   const SlowStart* const slow_start = policy == nullptr ? nullptr : slow_start_of(*policy);

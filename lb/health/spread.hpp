@@ -38,8 +38,8 @@ std::vector<CallShare> spread_calls(const LbConfigPtr& policy,
                                     CallShare share,
                                     const LocalityName& caller = {});
 
-/// Whether calls to a priority in panic fail (ZoneAware::fail_traffic_on_panic). `policy`: the leaf
-/// cluster's own, or null.
+/// Whether calls to a priority in panic fail: the policy, or a policy below, has
+/// WrrLocalityConfig::fail_traffic_on_panic. `policy`: the leaf cluster's own, or null.
 bool fails_in_panic(const LbConfigPtr& policy);
 
 /// The names of the policy and of the policies below it: "wrr_locality, round_robin".

@@ -69,9 +69,11 @@ EndpointWeight::Answer EndpointWeight::ask(Instant now, const Periods& periods) 
     non_empty_since_.store(kNever, std::memory_order_relaxed);
     return {0, WeightUse::kStale};
   }
-  const Instant::rep since = non_empty_since_.load(std::memory_order_relaxed);
-  if (since == kNever) return {};
-  if (now - Instant(Instant::duration(since)) < periods.blackout) return {};
+  if (periods.blackout > Duration::zero()) {
+    const Instant::rep since = non_empty_since_.load(std::memory_order_relaxed);
+    if (since == kNever) return {};
+    if (now - Instant(Instant::duration(since)) < periods.blackout) return {};
+  }
   return {weight_.load(std::memory_order_relaxed), WeightUse::kUsable};
 }
 

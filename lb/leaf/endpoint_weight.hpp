@@ -12,7 +12,8 @@
 //
 // A weight is used only when blackout_period has passed since the first report with a weight on the
 // endpoint's connection. After weight_expiration_period without such a report the weight is stale.
-// Once ask() has found it stale, the next report begins the blackout anew.
+// Once ask() has found it stale, the next report begins the blackout anew. With a blackout_period
+// of 0 a new connection keeps the weight.
 //
 // By configuration, reports come from calls or from a stream (A58). They come on any thread, and
 // write only the atomics of their endpoint, which have a cache line of their own. The policy's

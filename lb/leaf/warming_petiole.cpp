@@ -16,6 +16,7 @@ bool WarmingPetiole::set_slow_start(const std::optional<SlowStart>& rules) {
   if (rules == rules_) return false;
   rules_ = rules;
   next_ = {};
+  is_timed_ = false;  // The running timer is ignored: its step may be longer than the new window.
   return true;
 }
 
@@ -27,7 +28,7 @@ const Warmth& WarmingPetiole::warm_up() {
 
 bool WarmingPetiole::fire(const TimerId& timer) {
   if (timer.name != kWarmthTimer) return false;
-  if (timer.generation == timer_) is_timed_ = false;
+  if (timer.generation != timer_ || !std::exchange(is_timed_, false)) return true;
   if (state() != ConnectivityState::kReady) return true;
   Warmth next(rules_, endpoints(), now());
   if (next == warmth_) return true;

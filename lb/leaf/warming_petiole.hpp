@@ -9,7 +9,8 @@
 //
 // Invariants
 //   I1  Without slow start no timer is started.
-//   I2  The timer runs once at a time, every slow_start_step().
+//   I2  One timer counts at a time, every slow_start_step(). New rules start a new timer, and the
+//       running one is ignored.
 //   I3  When the timer finds that the factors have changed, it requests a picker. That picker has
 //       the timer's factors, unless the READY endpoints or the rules change before it is made.
 

@@ -39,6 +39,19 @@ absl::string_view origin_of(const StrideScheduler& scheduler, const Warmth& warm
                             : "as all have while fewer than two report their load";
 }
 
+// The locality of all endpoints, as text. Empty: they are of several localities, or of none.
+std::string locality_in(const EndpointsPtr& endpoints) {
+  const LocalityName* found = nullptr;
+  if (endpoints == nullptr) return "";
+  for (const Priority& priority : endpoints->priorities) {
+    for (const LocalityPtr& locality : priority.localities) {
+      if (found != nullptr && *found != locality->name) return "";
+      found = &locality->name;
+    }
+  }
+  return found == nullptr ? "" : to_string(*found);
+}
+
 const WeightTracker& tracker_of(const EndpointSet::Member& member) {
   return static_cast<const WeightTracker&>(*member.counter);
 }
@@ -57,6 +70,9 @@ class WeightedRoundRobin final : public Petiole {
  private:
   bool configure(const ConfigUpdated& update) override {
     const auto& config = config_of<WeightedRoundRobinConfig>(update);
+    // The running timer is ignored if the period is another one now; follow_up() starts a new one.
+    if (config.weight_update_period != config_.weight_update_period) is_timed_ = false;
+    if (context().options.metrics_by_locality) locality_ = locality_in(update.endpoints);
     if (std::exchange(config_, config) == config) return false;
     WeightRulesPtr rules = rules_of(config, context().options);
     if (*rules == **rules_) return true;
@@ -108,6 +124,8 @@ class WeightedRoundRobin final : public Petiole {
     const EndpointWeight::Periods periods{config_.blackout_period,
                                           config_.weight_expiration_period};
     taken.cluster = context().cluster;
+    taken.target = context().options.target;
+    taken.locality = locality_;
     taken.in_slow_start = Warmth::count(config_.slow_start, endpoints(), now());
     taken.weights.reserve(endpoints().count(ConnectivityState::kReady));
     for (std::size_t at = 0; at < endpoints().size(); ++at) {
@@ -172,6 +190,7 @@ class WeightedRoundRobin final : public Petiole {
   }
 
   WeightedRoundRobinConfig config_;
+  std::string locality_;  // For the metrics; empty: see WeightsTaken::locality.
   // The current rules. The function that makes trackers for new members shares this pointer; only
   // the policy's actor uses it.
   const std::shared_ptr<WeightRulesPtr> rules_;

@@ -23,7 +23,8 @@
 //       by their factors.
 //   I2  An endpoint keeps its weight while it is a member, whatever pickers come and go. A new
 //       connection begins the endpoint's blackout anew.
-//   I3  A period without a change of the scaled weights publishes nothing.
+//   I3  A period without a change of the scaled weights publishes nothing. A new period begins at
+//       once.
 //   I4  With enable_oob_load_report (and PolicyOptions::load_streams), exactly the READY endpoints
 //       of the last picker are asked for load reports on streams, and the reports of calls are not
 //       read.

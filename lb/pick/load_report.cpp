@@ -108,7 +108,7 @@ double to_double(std::uint64_t bits) {
 // Whether the metric may have this value. `most`: the greatest allowed value; infinite: there is
 // none.
 bool is_allowed(double value, double most) {
-  return std::isfinite(value) && value >= 0 && value <= most;
+  return is_load_value(value) && value <= most;
 }
 
 constexpr double kAny = INFINITY;

@@ -9,8 +9,8 @@
 //                                                   ◀─ HealthChecked
 //
 // A holder is a policy that uses addresses. Its path in the policy tree identifies it. Each restart
-// of the policy's actor is a new incarnation of the holder, with a greater number. A hold is a
-// holder's use of an address. It is *live* while the incarnation that acquired it runs, and
+// of the policy's actor, or of one above it, is a new and greater incarnation of the holder. A hold
+// is a holder's use of an address. It is *live* while the incarnation that acquired it runs, and
 // *orphaned* afterwards. An orphaned hold keeps the subchannel, but nothing is reported to its
 // holder. If the next incarnation acquires the address, the hold is live again. If that incarnation
 // settles (has processed a configuration) without acquiring the address, the hold ends.
@@ -125,11 +125,11 @@ class SubchannelMapCore {
   /// configuration has been applied, so that late events of the holder are recognised.
   struct Party {
     PolicyPath path;
-    std::uint64_t incarnation = 0;  ///< The newest known incarnation.
-    bool present = true;            ///< The newest incarnation still runs.
-    Generation gone_in = 0;         ///< `started_` when an incarnation last ended.
-    std::set<Address> live;         ///< Addresses with a live hold.
-    std::set<Address> orphaned;     ///< Addresses with an orphaned hold.
+    Incarnation incarnation;     ///< The newest known incarnation.
+    bool present = true;         ///< The newest incarnation still runs.
+    Generation gone_in = 0;      ///< `started_` when an incarnation last ended.
+    std::set<Address> live;      ///< Addresses with a live hold.
+    std::set<Address> orphaned;  ///< Addresses with an orphaned hold.
   };
 
   struct Entry {
@@ -151,7 +151,7 @@ class SubchannelMapCore {
   /// The holder that keeps connections for sessions (I9).
   struct Keeper {
     Party* party = nullptr;
-    std::uint64_t incarnation = 0;  ///< The incarnation that sent KeepSessions.
+    Incarnation incarnation;  ///< The incarnation that sent KeepSessions.
     Duration idle_timeout{};
     SessionMarksPtr marks;  ///< Never null.
   };

@@ -93,10 +93,11 @@ class ClusterImpl final : public PassThrough {
       loads_ = nullptr;
       return;
     }
+    const LoadReporting& to = *terms.load_reporting;
     const bool is_same = is_same_place(terms) && terms_->load_reporting &&
-                         terms_->load_reporting->server == terms.load_reporting->server;
-    if (!is_same)
-      counts_ = book->open(terms.load_reporting->server, terms.cluster, terms.service_name, now);
+                         terms_->load_reporting->server == to.server &&
+                         terms_->load_reporting->service == to.service;
+    if (!is_same) counts_ = book->open(to.server, terms.cluster, to.service, now);
     if (counts_ == nullptr) {
       loads_ = nullptr;
       return;

@@ -278,9 +278,9 @@ class WeightedTarget final : public Policy {
       const auto& target = all_targets().at(name);
       weights.push_back(target.weight);
       const bool is_drawn = child.lasting_state == state;
-      places.push_back(
-          {&target.locality, target.weight, is_drawn ? hosts_of(child).healthy.hosts : 0});
-      fit += places.back().fit;
+      const HostTally healthy = is_drawn ? hosts_of(child).healthy : HostTally{};
+      places.push_back({&target.locality, target.weight, healthy.hosts, healthy.weight});
+      fit += healthy.hosts;
     });
     // No endpoint is fit in panic, when tiered sends calls to all of them.
     if (!config().zone_aware || state != ConnectivityState::kReady || fit == 0) return weights;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 #include <utility>
 
 namespace signalbox {
@@ -35,18 +36,65 @@ bool is_zero(const ClusterLoad& load) {
   return load.localities.empty() && load.drops.empty() && load.breaker_drops == 0;
 }
 
+// If too many counters of `map` are unused, drops those that owe nothing; if too many are left,
+// drops one more. `owes`: whether a counter has unreported counts. `added`: the new counter, which
+// stays.
+template <typename Map, typename IsUnused, typename Owes>
+void bound_unused(Map& map,
+                  const typename Map::key_type& added,
+                  std::size_t most,
+                  const IsUnused& is_unused,
+                  const Owes& owes) {
+  if (map.size() <= most) return;
+  const auto may_go = [&](const auto& entry) {
+    return entry.first != added && is_unused(entry.second);
+  };
+  if (std::cmp_less_equal(std::ranges::count_if(map, may_go), most)) return;
+  std::erase_if(map, [&](const auto& entry) { return may_go(entry) && !owes(entry.second); });
+  if (std::cmp_less_equal(std::ranges::count_if(map, may_go), most)) return;
+  map.erase(std::ranges::find_if(map, may_go));
+}
+
 }  // namespace
 
 // --- ClusterCounts -----------------------------------------------------------
 
 LocalityCountsPtr ClusterCounts::locality(const LocalityName& name) const {
   const std::lock_guard lock(mutex_);
-  return localities_[name].counts;
+  const auto [found, is_new] = localities_.try_emplace(name);
+  if (is_new) {
+    const auto is_unused = [](const Locality& one) { return is_held_here_alone(one.counts); };
+    bound_unused(localities_, name, kMostUnused, is_unused, owes_calls);
+  }
+  return found->second.counts;
 }
 
 EventCountPtr ClusterCounts::drops(const std::string& category) const {
   const std::lock_guard lock(mutex_);
-  return drops_[category].count;
+  const auto [found, is_new] = drops_.try_emplace(category);
+  if (is_new) {
+    const auto is_unused = [](const Drops& one) { return is_held_here_alone(one.count); };
+    bound_unused(drops_, category, kMostUnused, is_unused, owes_drops);
+  }
+  return found->second.count;
+}
+
+bool ClusterCounts::owes_calls(const Locality& locality) {
+  const LocalityTotals now = locality.counts->totals();
+  const LocalityTotals& reported = locality.reported;
+  return now.issued != reported.issued || now.succeeded != reported.succeeded ||
+         now.failed != reported.failed;
+}
+
+bool ClusterCounts::owes_drops(const Drops& drops) {
+  return drops.count->sum(0) != drops.reported;
+}
+
+bool ClusterCounts::is_owed() const {
+  const std::lock_guard lock(mutex_);
+  return breaker_drops_->sum(0) != breaker_reported_ ||
+         std::ranges::any_of(localities_ | std::views::values, owes_calls) ||
+         std::ranges::any_of(drops_ | std::views::values, owes_drops);
 }
 
 LocalityLoad ClusterCounts::unreported(const LocalityName& name,
@@ -180,6 +228,14 @@ bool LoadBook::is_in_use(ServerId id) const {
   if (found == by_server_.end()) return false;
   return std::ranges::any_of(found->second.clusters,
                              [](const auto& entry) { return !is_unused(entry.second); });
+}
+
+bool LoadBook::is_owed(ServerId id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_server_.find(id);
+  if (found == by_server_.end()) return false;
+  return std::ranges::any_of(found->second.clusters,
+                             [](const auto& entry) { return entry.second.counts->is_owed(); });
 }
 
 void LoadBook::settle(ServerId id, std::uint64_t number) {

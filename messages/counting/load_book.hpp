@@ -14,7 +14,8 @@
 //
 // A cluster is in use while a policy or a call holds its counts. A cluster or locality that is no
 // longer in use is dropped once its last counts are settled. A cluster that is not in use, and that
-// the server does not ask for, is dropped at the next reading.
+// the server does not ask for, is dropped at the next reading. Unused clusters of a server, and
+// unused localities and categories of a cluster, are bounded (kMostUnused).
 //
 // The policies of all targets share the book, so that a cluster has one report. Thread-safe; never
 // on the path of calls.
@@ -43,6 +44,10 @@ namespace signalbox {
 /// settled.
 class ClusterCounts {
  public:
+  /// While a cluster has more unused localities than this, it drops one of them for each new
+  /// locality, those without unreported counts first. Categories of drops alike.
+  static constexpr std::size_t kMostUnused = 1000;
+
   /// The counter of a locality. A report leaves the locality out if none of its calls is in
   /// progress, and if since the last report no call began or ended and no metric value came.
   LocalityCountsPtr locality(const LocalityName& name) const;
@@ -75,6 +80,10 @@ class ClusterCounts {
   void settle() const;
   // Whether a policy or a call holds one of the counters.
   bool is_held() const;
+  // Whether there are unreported counts.
+  bool is_owed() const;
+  static bool owes_calls(const Locality& locality);
+  static bool owes_drops(const Drops& drops);
 
   mutable std::mutex mutex_;
   mutable std::map<LocalityName, Locality> localities_;
@@ -90,7 +99,7 @@ class LoadBook {
  public:
   /// While a server has more unused clusters than this, the book drops one of them for each new
   /// cluster.
-  static constexpr std::size_t kMostUnused = 1000;
+  static constexpr std::size_t kMostUnused = ClusterCounts::kMostUnused;
 
   /// Called when a cluster of `server` comes into use, because a report may then be due. Runs
   /// inside open(), on its caller's thread, without a lock. Must not block.
@@ -115,6 +124,9 @@ class LoadBook {
 
   /// Whether a cluster with load reports to the server is in use.
   bool is_in_use(ServerId server) const;
+
+  /// Whether there are unreported counts for the server, of clusters in use or not.
+  bool is_owed(ServerId server) const;
 
   /// Marks the counts of the reading as reported. Does nothing if `number` is not the number of the
   /// server's newest reading.

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
+#include "messages/load_report.hpp"
+
 namespace signalbox {
 namespace {
 
@@ -58,7 +60,8 @@ void LocalityCounts::add_utilization(Utilization which, double value) const noex
 }
 
 void LocalityCounts::add_named(absl::string_view name, bool prefixed, double value) const noexcept {
-  const std::size_t place = place_of(name, prefixed);
+  // A value that is not counted takes no place for its name.
+  const std::size_t place = is_load_value(value) ? place_of(name, prefixed) : kNoPlace;
   if (place == kNoPlace) return calls_.add(kLost, 1);
   add_value(kUtilizations + place, value);
 }
@@ -66,9 +69,10 @@ void LocalityCounts::add_named(absl::string_view name, bool prefixed, double val
 void LocalityCounts::add_value(std::size_t index, double value) const noexcept {
   const std::size_t stripe = this_thread_stripe();
   Block* const block = made_once(blocks_[stripe]);
-  // Sums must stay finite, because a report is a difference of two sums, and infinity minus
-  // infinity is NaN. The factor leaves room to add up the sums of all stripes.
-  if (block == nullptr || !std::isfinite(value) ||
+  // The Pick API does not check the values of a report, so values that no report may have are left
+  // out here. Sums must stay finite, because a report is a difference of two sums, and infinity
+  // minus infinity is NaN. The factor leaves room to add up the sums of all stripes.
+  if (block == nullptr || !is_load_value(value) ||
       !std::isfinite(block->values[index].total.load(std::memory_order_relaxed) * 32 + value * 32))
     return calls_.add(kLost, 1);
   add_in_stripe(block->values[index].total, stripe, value);

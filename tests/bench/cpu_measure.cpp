@@ -17,7 +17,7 @@
 namespace signalbox::bench {
 namespace {
 
-constexpr auto kSettleTime = std::chrono::milliseconds(300);
+constexpr auto kCpuSettleTime = std::chrono::milliseconds(300);
 
 // The CPU time of the whole machine since its start, in the kernel's ticks.
 struct MachineTime {
@@ -91,7 +91,7 @@ Measured measure_cpu(const MeasureOptions& options, Side& side) {
                    if (window.has(call.ended))
                      latency.record(static_cast<std::uint64_t>((call.ended - call.due).count()));
                  });
-  std::this_thread::sleep_for(kSettleTime);
+  std::this_thread::sleep_for(kCpuSettleTime);
   const MachineTime machine_before = machine_time();
   const double engine_before = engine_seconds(*load);
   const double before = cpu_seconds();

@@ -25,8 +25,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kWork = std::chrono::microseconds(5000);
 constexpr auto kNoWork = std::chrono::microseconds(0);
-constexpr auto kPatience = std::chrono::seconds(30);
-constexpr auto kSettleTime = std::chrono::milliseconds(300);
+constexpr auto kFailoverPatience = std::chrono::seconds(30);
+constexpr auto kFailoverSettleTime = std::chrono::milliseconds(300);
 
 class Witness {
  public:
@@ -66,7 +66,7 @@ class Witness {
   template <class Predicate>
   bool wait(Predicate holds) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kPatience, holds);
+    return changed_.wait_for(lock, kFailoverPatience, holds);
   }
 
   const std::set<std::string> primaries_;  // The addresses of the first cluster.
@@ -90,12 +90,12 @@ Measured measure_failover(const MeasureOptions& options, Side& side) {
     if (!witness.wait_for_all_primaries()) {
       return absl::DeadlineExceededError("not every primary backend has answered");
     }
-    std::this_thread::sleep_for(kSettleTime);
+    std::this_thread::sleep_for(kFailoverSettleTime);
     std::cout << R"({"ready":true})" << "\n" << std::flush;
     if (!witness.wait_for_failback()) {
       return absl::DeadlineExceededError("no failover and failback: " + witness.result().dump());
     }
-    std::this_thread::sleep_for(kSettleTime);
+    std::this_thread::sleep_for(kFailoverSettleTime);
   }
   return witness.result();
 }

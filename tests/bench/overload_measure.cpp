@@ -18,9 +18,9 @@
 namespace signalbox::bench {
 namespace {
 
-constexpr auto kSettleTime = std::chrono::milliseconds(500);
+constexpr auto kOverloadSettleTime = std::chrono::milliseconds(500);
 
-struct Seen {
+struct OverloadSeen {
   double served = 0;
   tools::LatencyHistogram refused;
   std::string other;  ///< The error of a call that failed for another reason.
@@ -40,7 +40,7 @@ Measured measure_overload(const MeasureOptions& options, Side& side) {
   const auto work = std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::duration<double, std::milli>(options.work_ms));
   Window window;
-  Seen seen;  // Only the load's thread uses it until the load has ended.
+  OverloadSeen seen;  // Only the load's thread uses it until the load has ended.
   auto load =
       start_load(side, {.rate = options.rate, .work = {work}}, [&](const tools::NamedCall& call) {
         if (!call.ok && !is_refused(call)) seen.other = call.message;
@@ -51,7 +51,7 @@ Measured measure_overload(const MeasureOptions& options, Side& side) {
           seen.refused.record(static_cast<std::uint64_t>((call.ended - call.due).count()));
         }
       });
-  std::this_thread::sleep_for(kSettleTime);
+  std::this_thread::sleep_for(kOverloadSettleTime);
   window.open();
   std::this_thread::sleep_for(options.length);
   window.close();

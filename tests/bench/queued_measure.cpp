@@ -19,7 +19,7 @@
 namespace signalbox::bench {
 namespace {
 
-constexpr auto kCallTime = std::chrono::seconds(60);
+constexpr auto kQueuedCallTime = std::chrono::seconds(60);
 
 struct Call {
   grpc::ClientContext context;
@@ -36,7 +36,7 @@ class Batch {
     request.set_item("item");
     for (Call& call : calls_) {
       call.context.set_wait_for_ready(true);
-      call.context.set_deadline(std::chrono::system_clock::now() + kCallTime);
+      call.context.set_deadline(std::chrono::system_clock::now() + kQueuedCallTime);
       call.reader = stub.AsyncPlace(&call.context, request, &queue_);
       call.reader->Finish(&call.reply, &call.status, &call);
     }

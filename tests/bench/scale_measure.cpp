@@ -22,9 +22,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::seconds(120);
+constexpr auto kScalePatience = std::chrono::seconds(120);
 constexpr auto kWindow = std::chrono::milliseconds(100);
-constexpr auto kSettleTime = std::chrono::milliseconds(200);
+constexpr auto kScaleSettleTime = std::chrono::milliseconds(200);
 constexpr int kBaselineWindows = 10;
 constexpr int kQuietWindows = 5;
 /// A window is quiet if its CPU time is at most twice that of an idle window plus this slack.
@@ -50,10 +50,10 @@ class FirstAnswer {
     changed_.notify_all();
   }
 
-  /// Waits for the first answer, and returns its instant; 0: none came within kPatience.
+  /// Waits for the first answer, and returns its instant; 0: none came within kScalePatience.
   std::int64_t wait() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kPatience, [this] { return seen_ns_ != 0; });
+    changed_.wait_for(lock, kScalePatience, [this] { return seen_ns_ != 0; });
     return seen_ns_;
   }
 
@@ -86,14 +86,14 @@ double baseline() {
   return (cpu_seconds() - before) / kBaselineWindows;
 }
 
-/// Waits until several windows in a row are quiet. Begins no window later than kPatience after
+/// Waits until several windows in a row are quiet. Begins no window later than kScalePatience after
 /// `since`. Returns the CPU seconds used from `since`, when the process had used `cpu_before`,
 /// until the end of the last window that was not quiet, or else of the first window; without
 /// `idle` seconds for each window.
 double cpu_until_quiet(double idle, double cpu_before, Clock::time_point since) {
   double busy = 0;
   int quiet = 0;
-  while (quiet < kQuietWindows && Clock::now() - since < kPatience) {
+  while (quiet < kQuietWindows && Clock::now() - since < kScalePatience) {
     const bool is_quiet = cpu_of_a_window() <= 2 * idle + kSlackSeconds;
     quiet = is_quiet ? quiet + 1 : 0;
     if (!is_quiet || busy == 0) {
@@ -150,7 +150,8 @@ Measured measure_cold_start(const MeasureOptions& options, Side& side) {
   }
   const double looking = cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - before_looking;
   const double connected_ms = milliseconds();
-  std::this_thread::sleep_for(kSettleTime);  // A socket is connected before its channel is READY.
+  std::this_thread::sleep_for(
+      kScaleSettleTime);  // A socket is connected before its channel is READY.
   return nlohmann::json{{"first_answer_ms", answered},
                         {"connected_ms", connected_ms},
                         {"cpu_s", cpu_seconds() - looking}};
@@ -159,7 +160,7 @@ Measured measure_cold_start(const MeasureOptions& options, Side& side) {
 Measured measure_refused(const MeasureOptions& options, Side& side) {
   // The call waits until every endpoint has failed once.
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  context.set_deadline(std::chrono::system_clock::now() + kScalePatience);
   demo::v1::PlaceReply reply;
   const grpc::Status status = side.stub->Place(&context, {}, &reply);
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE) {

@@ -21,10 +21,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kConnectTime = std::chrono::seconds(120);
-constexpr auto kSettleTime = std::chrono::milliseconds(300);
+constexpr auto kSideSettleTime = std::chrono::milliseconds(300);
 // The first picker with weights has those of two endpoints at least. After this time it has all.
 constexpr auto kWeightsTime = std::chrono::seconds(1);
-constexpr auto kCallTime = std::chrono::seconds(20);
+constexpr auto kSideCallTime = std::chrono::seconds(20);
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 // The pause of wait_for_connections(). It is longer than kLookEvery, because each look reads up to
 // 10,000 lines of /proc/net/tcp, which takes CPU time while a start is measured.
@@ -109,7 +109,7 @@ std::shared_ptr<grpc::ChannelInterface> open_channel(const Side& side, const std
 grpc::Status call_once(Stub& stub) {
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
-  context.set_deadline(std::chrono::system_clock::now() + kCallTime);
+  context.set_deadline(std::chrono::system_clock::now() + kSideCallTime);
   demo::v1::PlaceReply reply;
   return stub.Place(&context, {}, &reply);
 }
@@ -138,7 +138,7 @@ absl::Status wait_for_weights(const Side& side) {
 absl::Status warm_up(Stub& stub, int endpoints, int port) {
   const auto call = [&stub] { return call_for(stub, kLookEvery); };
   if (auto status = look_until_connected(endpoints, port, call); !status.ok()) return status;
-  return call_for(stub, kSettleTime);
+  return call_for(stub, kSideSettleTime);
 }
 
 }  // namespace signalbox::bench

@@ -14,7 +14,7 @@
 #include "tests/support/grpc_leak.hpp"
 #include "tests/support/recording_observer.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::call_observer_test {
 namespace {
 
 using testing::RecordingObserver;
@@ -299,4 +299,4 @@ TEST_CASE("call_observer: calls that it does not want, and calls with an event t
 }
 
 }  // namespace
-}  // namespace signalbox::test
+}  // namespace signalbox::test::call_observer_test

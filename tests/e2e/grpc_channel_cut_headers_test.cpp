@@ -24,7 +24,7 @@
 #include "tests/e2e/session_filters.hpp"
 #include "tests/support/process.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::grpc_channel_cut_headers_test {
 namespace {
 
 /// The event after the received part of the headers.
@@ -237,4 +237,4 @@ TEST_CASE("cut headers: gRPC's own channel ends the process where a reactor call
   if (is_aborted) CHECK(absl::StrContains(own.errors, "TransportSize() == 0"));
 }
 
-}  // namespace signalbox::test
+}  // namespace signalbox::test::grpc_channel_cut_headers_test

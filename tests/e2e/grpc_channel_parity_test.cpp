@@ -11,7 +11,7 @@
 #include "tests/e2e/channel_world.hpp"
 #include "tests/e2e/conversation.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::grpc_channel_parity_test {
 namespace {
 
 EchoRequest say(const std::string& text) {
@@ -311,4 +311,4 @@ TEST_CASE("grpc_channel: a method or an authority that is no header's value fail
   world.wait_for_no_uses();
 }
 
-}  // namespace signalbox::test
+}  // namespace signalbox::test::grpc_channel_parity_test

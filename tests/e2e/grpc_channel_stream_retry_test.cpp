@@ -22,7 +22,7 @@
 #include "tests/e2e/cut_headers.hpp"
 #include "tests/e2e/retry_world.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::grpc_channel_stream_retry_test {
 namespace {
 
 EchoRequest saying(const std::string& text) {
@@ -638,4 +638,4 @@ TEST_CASE("retried_call, streams: calls that fail, are cancelled and run out of 
 }
 
 }  // namespace
-}  // namespace signalbox::test
+}  // namespace signalbox::test::grpc_channel_stream_retry_test

@@ -15,7 +15,7 @@
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::load_http_test {
 namespace {
 
 constexpr const char* kSessions = R"(
@@ -346,4 +346,4 @@ TEST_CASE("load --http: a signal ends requests that are on their way", "[e2e][lo
   CHECK(load.side().at("unanswered") > 0);
 }
 
-}  // namespace signalbox::test
+}  // namespace signalbox::test::load_http_test

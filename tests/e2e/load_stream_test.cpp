@@ -38,7 +38,7 @@ struct ReflectingServer {
 };
 
 std::string echo_protoset() {
-  google::protobuf::FileDescriptorSet set;
+  ::google::protobuf::FileDescriptorSet set;
   EchoRequest::descriptor()->file()->CopyTo(set.add_file());
   return set.SerializeAsString();
 }

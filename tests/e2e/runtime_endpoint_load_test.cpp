@@ -231,8 +231,10 @@ std::string streamed(int seconds) {
 }
 
 struct World {
-  explicit World(const std::string& clusters) : plane(start_plane(clusters)) {
+  explicit World(const std::string& clusters, MetricsDetail detail = MetricsDetail::kCluster)
+      : plane(start_plane(clusters)) {
     RuntimeOptions options = options_for(plane->address());
+    options.metrics_detail = detail;
     options.log_line = [this](const LogLine& line) {
       const std::lock_guard lock(mutex);
       if (line.kind == LogKind::kEndpointLoad) lines.push_back(line.text);
@@ -336,21 +338,25 @@ TEST_CASE("endpoint load: gRPC does not show a call the report in its trailers",
 // --- streams ----------------------------------------------------------------------
 
 TEST_CASE("endpoint load: calls follow the weights from the endpoints' streams",
-          "[e2e][runtime][A58][A51]") {
+          "[e2e][runtime][A58][A51][A78-5]") {
   Backend idle(0.1);
   Backend busy(0.9);
-  World world(orders_yaml({idle.address(), busy.address()}, streamed(3)));
+  const auto [detail, locality] = GENERATE(table<MetricsDetail, std::string>(
+      {{MetricsDetail::kCluster, ""}, {MetricsDetail::kEndpoint, ",locality=\"{region=\\\""}}));
+  World world(orders_yaml({idle.address(), busy.address()}, streamed(3)), detail);
   CHECK(comes_to_lead(world, idle, busy));
   CHECK(share_of_callbacks(world, idle) >= 80);
   CHECK(idle.requests() == std::vector{request_for(3)});
   CHECK(busy.requests() == std::vector{request_for(3)});
   CHECK(world.counted(kReports, "result=\"taken\"") == 2);
-  // Each time that the weights are taken is counted, with the cluster (A78). Before the first
-  // reports there was a fallback.
+  // Each time that the weights are taken is counted, with target and cluster (A78, A89). Before the
+  // first reports there was a fallback.
   const std::string weights = "signalbox_wrr_endpoint_weights_count";
-  CHECK(world.counted(weights, "cluster=\"c\"") >= 2);
+  const std::string labels = "{target=\"xds:///orders\",cluster=\"c\"" + locality;
+  CHECK(world.counted(weights, labels) >= 2);
   CHECK(world.counted(weights, "cluster=\"\"") == 0);
-  CHECK(world.counted("signalbox_wrr_rr_fallbacks_total", "cluster=\"c\"") >= 1);
+  if (locality.empty()) CHECK(world.counted(weights, "locality=") == 0);
+  CHECK(world.counted("signalbox_wrr_rr_fallbacks_total", labels) >= 1);
 
   // The endpoints change places.
   idle.report(0.9);

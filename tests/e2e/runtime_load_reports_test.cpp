@@ -479,6 +479,10 @@ TEST_CASE(
        "load_reporting_interval { seconds: 1 }",
        "asks for the load of no cluster",
        false},
+      {"a cluster is asked for that is not there",
+       "clusters: \"bogus\" load_reporting_interval { seconds: 1 }",
+       "clusters that are not in use here, or have no lrs_server: bogus",
+       false},
       {"it answers nothing", "", "", false},
   }));
   CAPTURE(row.when);
@@ -495,6 +499,25 @@ TEST_CASE(
   if (row.reports) CHECK(world.server.wait_for(10));
   CHECK(world.server.opened() == 1);
   CHECK(world.told("load reports to ") == (*row.told == '\0' ? 0 : 1));
+}
+
+TEST_CASE("load reports: values that no report may have are left out, and counted",
+          "[e2e][runtime][lrs][A64][C6]") {
+  const Variable off("false");
+  std::vector<Backend> backends(1);
+  World world(orders_yaml(endpoints_yaml("eds", {{backends[0].address()}})));
+  world.report_many(2, "cpu=nan bad=-1 worse=inf good=2");
+  world.report_many(1, "good=3");
+  REQUIRE(world.server.wait_for(3));
+  const LoadBooks books = world.server.books();
+  check_metric(books, "good", {3, 7});
+  CHECK_FALSE(books.metrics.contains("bad"));
+  CHECK_FALSE(books.metrics.contains("worse"));
+  const auto counted = [&](const std::string& result) {
+    return metric(*world.runtime, "signalbox_load_reports_total", {"result=\"" + result + "\""});
+  };
+  CHECK(counted("partly") == 2.0);
+  CHECK(counted("taken") == 1.0);
 }
 
 TEST_CASE("load reports: a control plane without the service is told once, and serves on",

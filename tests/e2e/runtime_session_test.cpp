@@ -23,7 +23,7 @@
 #include "tests/support/route_fixture.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::runtime_session_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -363,4 +363,4 @@ TEST_CASE("session: keys that cannot be used are an error of start()",
              Contains("session_cookies.form: Envoy cannot read cookies that a key_file seals"));
 }
 
-}  // namespace signalbox::test
+}  // namespace signalbox::test::runtime_session_test

@@ -8,7 +8,7 @@
 
 #include "tests/e2e/runtime_world.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::runtime_state_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -150,4 +150,4 @@ TEST_CASE("runtime: a cluster that one channel leaves stays in the other's metri
   CHECK(metric(*runtime, "signalbox_priority_active", {"cluster=\"a\""}) == 0.0);
 }
 
-}  // namespace signalbox::test
+}  // namespace signalbox::test::runtime_state_test

@@ -11,7 +11,7 @@
 
 #include "tests/e2e/runtime_world.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::runtime_texts_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -275,4 +275,4 @@ TEST_CASE("runtime: what a call is told where there is no runtime any more, or n
         "xds:///orders: the signalbox runtime was shut down (node ID: " + kNodeId + ")");
 }
 
-}  // namespace signalbox::test
+}  // namespace signalbox::test::runtime_texts_test

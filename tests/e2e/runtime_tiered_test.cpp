@@ -17,7 +17,7 @@
 #include "tests/e2e/runtime_world.hpp"
 #include "tests/support/happened.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::runtime_tiered_test {
 namespace {
 
 constexpr int kCalls = 4'000;
@@ -304,4 +304,4 @@ TEST_CASE("runtime: a panic threshold is a percentage", "[e2e][runtime][tiered][
             "RuntimeOptions::panic_threshold: must be at most 100 (percent), found 101"));
 }
 
-}  // namespace signalbox::test
+}  // namespace signalbox::test::runtime_tiered_test

@@ -5,7 +5,7 @@
 #include "tests/e2e/attempt_record.hpp"
 #include "tests/e2e/runtime_world.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::runtime_transport_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -81,4 +81,4 @@ TEST_CASE("runtime: over TCP an endpoint that cannot be reached is said to be",
       Contains(refuses ? "Connection refused" : "it was not made within 200 ms (connect_timeout)"));
 }
 
-}  // namespace signalbox::test
+}  // namespace signalbox::test::runtime_transport_test

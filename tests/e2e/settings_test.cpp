@@ -14,7 +14,7 @@
 #include "tests/support/talking_socket.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::settings_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -269,4 +269,4 @@ TEST_CASE("signalbox ready: no process, and a process that does not answer", "[e
   CHECK(contains(late.errors, "no answer within 0.25 s"));
 }
 
-}  // namespace signalbox::test
+}  // namespace signalbox::test::settings_test

@@ -15,7 +15,7 @@
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/terminal.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::top_test {
 namespace {
 
 // A sanitized top takes longer to start.
@@ -175,4 +175,4 @@ TEST_CASE("top: beside a demo it shows the calls, and the failover", "[e2e][tool
   finish(demo);
 }
 
-}  // namespace signalbox::test
+}  // namespace signalbox::test::top_test

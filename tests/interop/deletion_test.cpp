@@ -8,7 +8,7 @@
 #include "tests/e2e/runtime_world.hpp"
 #include "tests/interop/peer_plane.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::deletion_test {
 namespace {
 
 const std::string kEds = std::string(xds::kClusterLoadAssignmentTypeUrl);
@@ -109,4 +109,4 @@ TEST_CASE(
   CHECK(plane.wire().streams_opened == 1);
 }
 
-}  // namespace signalbox::test
+}  // namespace signalbox::test::deletion_test

@@ -7,7 +7,7 @@
 #include "tests/e2e/runtime_world.hpp"
 #include "tests/interop/peer_plane.hpp"
 
-namespace signalbox::test {
+namespace signalbox::test::update_test {
 namespace {
 
 const std::string kEds = std::string(xds::kClusterLoadAssignmentTypeUrl);
@@ -139,4 +139,4 @@ TEST_CASE("interop: what is deleted serves on, or not, as the bootstrap says, an
   CHECK(plane.wire().streams_opened == 1);
 }
 
-}  // namespace signalbox::test
+}  // namespace signalbox::test::update_test

@@ -30,10 +30,10 @@ BACKENDS, PLANE, LOAD = "demo:1", "demo:2", "load:1"
 NOT_IN_A_DEMO = {
     'signalbox_certificate_expiry_timestamp_seconds{role="endpoint_identity"}': (2000000000, 2000000000, 2000000000),
     'signalbox_metric_series_overflow_total{metric="signalbox_picks_total"}': (1, 1, 1),
-    'signalbox_wrr_endpoint_weights_not_yet_usable_total{cluster="orders"}': (0, 1, 2),
-    'signalbox_wrr_endpoint_weights_stale_total{cluster="orders"}': (0, 1, 2),
-    'signalbox_wrr_endpoint_weights_count{cluster="orders"}': (0, 4, 8),
-    'signalbox_wrr_endpoint_weights_bucket{cluster="orders",le="1"}': (0, 4, 8),
+    'signalbox_wrr_endpoint_weights_not_yet_usable_total{target="shop",cluster="orders"}': (0, 1, 2),
+    'signalbox_wrr_endpoint_weights_stale_total{target="shop",cluster="orders"}': (0, 1, 2),
+    'signalbox_wrr_endpoint_weights_count{target="shop",cluster="orders"}': (0, 4, 8),
+    'signalbox_wrr_endpoint_weights_bucket{target="shop",cluster="orders",le="1"}': (0, 4, 8),
 }
 VARIABLES = {"$job": "signalbox", "$instance": ".*", "$cluster": ".*", "$__rate_interval": "3s"}
 ROUTE = "route: {cluster: orders}"

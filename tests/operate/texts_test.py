@@ -68,7 +68,7 @@ class Metrics(unittest.TestCase):
     def test_the_rules_for_grpcs_names_ask_for_metrics_and_labels_that_exist(self) -> None:
         lines = [line for line in read(CHECKOUT / "conf/prometheus/rules-grpc.yml").splitlines() if " expr: " in line]
         rows = read(CHECKOUT / "metrics/names.hpp").split("MetricRow{")[1:]
-        shared = {"kTarget": "target", "kCluster": "cluster", "kServer": "xds_server"}
+        shared = {"kTarget": "target", "kCluster": "cluster", "kLocality": "locality", "kServer": "xds_server"}
         self.assertEqual(len(lines), 23)
         for line in lines:
             name, = re.findall(r"\bsignalbox_\w+", line)

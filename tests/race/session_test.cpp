@@ -21,7 +21,7 @@
 #include "lb/tree/override_host_picker.hpp"
 #include "tests/support/session_fixture.hpp"
 
-namespace signalbox {
+namespace signalbox::session_test {
 namespace {
 
 using actors::ReclaimerThread;
@@ -235,4 +235,4 @@ TEST_CASE("sessions: picks, marks and snapshots, beside each other",
     std::this_thread::yield();
 }
 
-}  // namespace signalbox
+}  // namespace signalbox::session_test

@@ -15,7 +15,7 @@
 #include "channel/pick/once_waiter.hpp"
 #include "lb/pick/router.hpp"
 
-namespace signalbox {
+namespace signalbox::waiting_test {
 namespace {
 
 constexpr int kThreads = 3;
@@ -178,4 +178,4 @@ TEST_CASE("waker: what threads post runs, each thread's in its order", "[actors]
   }
 }
 
-}  // namespace signalbox
+}  // namespace signalbox::waiting_test

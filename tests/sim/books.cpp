@@ -63,7 +63,7 @@ testing::CallLoad load_of(const ClusterLoad& cluster) {
   return load;
 }
 
-std::string text_of(const testing::CallLoad& load) {
+std::string load_text(const testing::CallLoad& load) {
   std::string text =
       absl::StrCat(load.issued, " begun, ", load.succeeded, " succeeded, ", load.failed, " failed");
   for (const auto& [category, count] : load.drops)
@@ -199,13 +199,13 @@ void loads_are_what_was_called(const std::map<std::string, testing::CallLoad>& c
         has_load_reports(cluster) ? books.has_all_of(load) : books == testing::CallLoad{};
     complaints.require(is_right,
                        "the load server's books equal the calls [C3, C4, C6]",
-                       absl::StrCat(cluster, ": ", text_of(books), ", not ", text_of(load)));
+                       absl::StrCat(cluster, ": ", load_text(books), ", not ", load_text(load)));
     if (has_load_reports(cluster) && is_right) twice += books.events() - load.events();
     // The totals of metrics are compared, too, where nothing was reported twice.
     const bool is_equal = books.events() != load.events() || books == load;
     complaints.require(!has_load_reports(cluster) || is_equal,
                        "the load server's metrics are those of the calls [C6]",
-                       absl::StrCat(cluster, ": ", text_of(books), ", not ", text_of(load)));
+                       absl::StrCat(cluster, ": ", load_text(books), ", not ", load_text(load)));
   }
   complaints.require(twice <= stage.killed("load_reporter") * setting.load_server->largest(),
                      "no load is reported twice, unless the reporter died [C7]",

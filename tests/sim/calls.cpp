@@ -31,7 +31,12 @@ class EndpointReport {
         load_{.application_utilization = eighths(11),
               .cpu_utilization = eighths(5),
               .mem_utilization = eighths(8),
+              .qps = 100 * eighths(6),
+              .eps = eighths(9),
               .metrics = metrics_} {}
+
+  // Faults change qps and eps alone, which LRS does not pass on.
+  void spoil(FakeFaults& faults) { testing::spoil_report(load_, faults); }
 
   EndpointReport(const EndpointReport&) = delete;
   EndpointReport& operator=(const EndpointReport&) = delete;
@@ -48,7 +53,7 @@ class EndpointReport {
 
   const std::uint64_t call_;
   const std::array<LoadMetric, 3> metrics_;
-  const LoadReport load_;
+  LoadReport load_;
 };
 
 // Adds the values that the cluster's load reports pass on, under the names that they have there.
@@ -227,12 +232,26 @@ void Calls::end_receipt(Call& call, CallState how) {
   const int code = how == CallState::kExpired ? kDeadlineExceeded : bad ? kUnavailable : 0;
   testing::CallLoad& load = loads_[owner_of(address)];
   ++(code == 0 ? load.succeeded : load.failed);
-  const EndpointReport report(call.number);
-  const bool has_report = how != CallState::kExpired && report.is_sent();
+  EndpointReport report(call.number);
+  report.spoil(setting_.faults);
+  const bool has_report =
+      how != CallState::kExpired && report.is_sent() && !stops_reporting(address);
   if (has_report) count_values(report.load(), owner_of(address), load);
   call.pick.end(code, has_report ? &report.load() : nullptr, setting_.clock.now());
   call.pick.stats()->count_completed(code);
   --counts_[call.pick.cluster()->name().str()].running;
+}
+
+// Whether the fault kReportStops keeps this host from reporting its load now.
+bool Calls::stops_reporting(const Address& host) {
+  using std::chrono::seconds;
+  if (setting_.faults.fires(Fault::kReportStops)) {
+    FakeChance& dice = setting_.faults.dice(Fault::kReportStops);
+    silent_until_[host] = setting_.clock.now() + dice.between(seconds(1), seconds(40));
+  }
+  const auto found = silent_until_.find(host);
+  return setting_.faults.has(Fault::kReportStops) && found != silent_until_.end() &&
+         setting_.clock.now() < found->second;
 }
 
 std::string Calls::name_of(std::uint64_t call) const {

@@ -172,6 +172,7 @@ class Calls {
   void note_wishes(const Call& call);
   void check_set_cookie(const Call& call);
   void end_receipt(Call& call, CallState how);
+  bool stops_reporting(const Address& host);
   void run(Call& call);
   void end(std::uint64_t number, CallState how);
   void ask_again();
@@ -194,6 +195,7 @@ class Calls {
   std::map<Address, Instant> wished_;
   std::map<std::string, std::set<std::string>> below_;
   std::map<std::string, CallCounts> counts_;
+  std::map<Address, Instant> silent_until_;  ///< Hosts that stopped reporting their load.
   std::map<std::string, std::int64_t> in_flight_;
   std::map<std::string, testing::CallLoad> loads_;
   std::uint64_t moves_ = 0;

@@ -165,7 +165,7 @@ class ColdWorld {
       return xds::decode_at_once(
           [](absl::string_view bytes) { return xds::decode_response(bytes); });
     };
-    environment.node_bytes = node_bytes();
+    environment.node_bytes = node_bytes("");
     environment.node_id = "simulated";
     environment.seed = seed;
     environment.detached_lookups = false;

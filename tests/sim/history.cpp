@@ -13,7 +13,7 @@ namespace {
 
 using Touched = std::set<std::string>;
 
-constexpr char kLate[] = "late-";
+constexpr char kLatePrefix[] = "late-";
 
 // Draws a change from a table; each row has its frequency in percent.
 template <typename Rows>
@@ -77,8 +77,8 @@ HostModel* any_host(ClusterModel& cluster, FakeChance& chance) {
   return hosts.empty() ? nullptr : chance.one_of(hosts);
 }
 
-bool has_zone(const PriorityModel& priority, const std::string& zone) {
-  return std::ranges::any_of(priority, [&](const auto& known) { return known.zone == zone; });
+bool has_locality(const PriorityModel& priority, const std::string& name) {
+  return std::ranges::any_of(priority, [&](const auto& known) { return known.name == name; });
 }
 
 void take_out(ClusterModel& cluster, int host) {
@@ -128,7 +128,7 @@ void move_host(ClusterModel& cluster, FakeChance& chance) {
 void move_locality(ClusterModel& cluster, FakeChance& chance) {
   PriorityModel& from = cluster.priorities[chance.below(cluster.priorities.size())];
   PriorityModel& to = cluster.priorities[chance.below(cluster.priorities.size())];
-  if (&from == &to || has_zone(to, from.back().zone)) return;
+  if (&from == &to || has_locality(to, from.back().name)) return;
   to.push_back(std::move(from.back()));
   from.pop_back();
   close_gaps(cluster);
@@ -141,8 +141,8 @@ void drop_locality(ClusterModel& cluster, FakeChance& chance) {
 
 void add_locality(ClusterModel& cluster, FakeChance& chance) {
   PriorityModel& priority = cluster.priorities[chance.below(cluster.priorities.size())];
-  const std::string zone = absl::StrCat("y", chance.below(4));
-  if (!has_zone(priority, zone)) priority.push_back({zone, 2, {}});
+  const std::string name = absl::StrCat("y", chance.below(4));
+  if (!has_locality(priority, name)) priority.push_back({name, 2, {}});
 }
 
 void change_health(ClusterModel& cluster, FakeChance& chance) {
@@ -481,9 +481,9 @@ void touch_everything(Topology& topology) {
   for (auto& [name, cluster] : topology.clusters) {
     cluster.connect_timeout_seconds = cluster.connect_timeout_seconds == 4 ? 5 : 4;
     if (cluster.kind == ClusterKind::kDns) {
-      const bool late = absl::StartsWith(cluster.dns_name, kLate);
+      const bool late = absl::StartsWith(cluster.dns_name, kLatePrefix);
       cluster.dns_name =
-          late ? cluster.dns_name.substr(sizeof kLate - 1) : kLate + cluster.dns_name;
+          late ? cluster.dns_name.substr(sizeof kLatePrefix - 1) : kLatePrefix + cluster.dns_name;
     }
     for (PriorityModel& priority : cluster.priorities) {
       for (LocalityModel& locality : priority)
@@ -501,7 +501,7 @@ void move_all_hosts(Topology& topology) {
   for (auto& [name, cluster] : topology.clusters) {
     for (PriorityModel& priority : cluster.priorities) {
       for (LocalityModel& locality : priority)
-        locality.zone += "m";
+        locality.name += "m";
     }
   }
 }

@@ -93,20 +93,73 @@ void write_slow(LoadBalancingPolicy& policy) {
   add(policy, message);
 }
 
+// Weights are taken soon, and expire while a fault that stops reports may still last.
+void set_periods(Weighted& message) {
+  message.mutable_blackout_period()->set_seconds(2);
+  message.mutable_weight_expiration_period()->set_seconds(12);
+}
+
 // Writes weighted_round_robin below wrr_locality. Endpoints report their load on streams (A58).
 void write_weighted(LoadBalancingPolicy& policy) {
   known::wrr_locality::v3::WrrLocality message;
   Weighted weighted;
   weighted.mutable_enable_oob_load_report()->set_value(true);
+  weighted.mutable_oob_reporting_period()->set_seconds(4);
+  set_periods(weighted);
+  add(*message.mutable_endpoint_picking_policy(), weighted);
+  add(policy, message);
+}
+
+// As write_weighted(), but endpoints report their load with responses (A58), and start slowly.
+void write_weighted_by_calls(LoadBalancingPolicy& policy) {
+  known::wrr_locality::v3::WrrLocality message;
+  Weighted weighted;
+  set_periods(weighted);
   begin_slowly(weighted);
   add(*message.mutable_endpoint_picking_policy(), weighted);
   add(policy, message);
 }
 
+// --- zone-aware routing, biases -----------------------------------------------
+
+constexpr ZoneRule kZonesByCluster{.percent = 100, .fewest = 2};
+constexpr ZoneRule kZonesOfMost{.percent = 60, .fewest = 1};
+constexpr ZoneRule kZonesOfLarge{.percent = 100, .fewest = 4};
+constexpr double kNoBias = 0;
+constexpr double kStrongBias = 3;
+
+// The field of the policy's own message, which places the policy below a choice of locality.
+template <typename Message>
+void route_by_zone(const ZoneRule& rule, Message& message) {
+  auto& zones = *message.mutable_locality_lb_config()->mutable_zone_aware_lb_config();
+  zones.mutable_routing_enabled()->set_value(rule.percent);
+  zones.mutable_min_cluster_size()->set_value(rule.fewest);
+}
+
+void write_zone_aware(LoadBalancingPolicy& policy) {
+  RoundRobin message;
+  route_by_zone(kZonesOfLarge, message);
+  add(policy, message);
+}
+
+// With a bias of 0 the shares follow the weights, where these differ.
+void write_zone_aware_weights(LoadBalancingPolicy& policy) {
+  LeastRequest message;
+  route_by_zone(kZonesOfMost, message);
+  message.mutable_active_request_bias()->set_default_value(kNoBias);
+  add(policy, message);
+}
+
+void write_biased(LoadBalancingPolicy& policy) {
+  LeastRequest message;
+  message.mutable_active_request_bias()->set_default_value(kStrongBias);
+  add(policy, message);
+}
+
 // The first row stands for a CDS resource without a policy.
 constexpr PolicyRow kRows[] = {
-    {"default", Connects::kAll, Chooses::kEverybody, nullptr},
-    {"round_robin", Connects::kAll, Chooses::kEverybody, write_default<RoundRobin>},
+    {"default", Connects::kAll, Chooses::kEverybody, nullptr, Shares::kAlike, true},
+    {"round_robin", Connects::kAll, Chooses::kEverybody, write_default<RoundRobin>, Shares::kAlike},
     {"wrr_locality", Connects::kAll, Chooses::kEverybody, write_slow<RoundRobin>},
     {"pick_first", Connects::kOne, Chooses::kOne, write_default<PickFirst>},
     {"pick_first_shuffled", Connects::kOne, Chooses::kOne, write_shuffled},
@@ -116,10 +169,51 @@ constexpr PolicyRow kRows[] = {
      write_by_locality<PickFirst>},
     {"ring_hash", Connects::kAsked, Chooses::kByHash, write_ring_hash},
     {"least_request", Connects::kAll, Chooses::kEverybody, write_slow<LeastRequest>},
-    {"random", Connects::kAll, Chooses::kEverybody, write_by_locality<Random>},
-    {"weighted_round_robin", Connects::kAll, Chooses::kEverybody, write_weighted},
+    {"random",
+     Connects::kAll,
+     Chooses::kEverybody,
+     write_by_locality<Random>,
+     Shares::kAlike,
+     true},
+    {"weighted_round_robin",
+     Connects::kAll,
+     Chooses::kEverybody,
+     write_weighted,
+     Shares::kByLoad,
+     true},
+    {"weighted_round_robin_by_calls", Connects::kAll, Chooses::kEverybody, write_weighted_by_calls},
     {"maglev", Connects::kAll, Chooses::kByHash, write_maglev},
     {"random_subsetting", Connects::kAll, Chooses::kEverybody, write_subsetting},
+    {"zone_aware_by_cluster",
+     Connects::kAll,
+     Chooses::kEverybody,
+     nullptr,
+     Shares::kAlike,
+     true,
+     kZonesByCluster},
+    {"zone_aware",
+     Connects::kAll,
+     Chooses::kEverybody,
+     write_zone_aware,
+     Shares::kAlike,
+     true,
+     kZonesOfLarge},
+    {"zone_aware_weights",
+     Connects::kAll,
+     Chooses::kEverybody,
+     write_zone_aware_weights,
+     Shares::kByWeight,
+     true,
+     kZonesOfMost,
+     kNoBias},
+    {"least_request_biased",
+     Connects::kAll,
+     Chooses::kEverybody,
+     write_biased,
+     Shares::kByWeight,
+     false,
+     std::nullopt,
+     kStrongBias},
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 // promises — checks that policies spread calls as policies.hpp says, with picks from the snapshot
 // of a world at rest.
 //
-//   snapshot's picker ◀─ many picks of a cluster ─▶ chosen hosts ─▶ PolicyRow::chooses
+//   snapshot's picker ◀─ many picks of a cluster ─▶ chosen hosts ─▶ PolicyRow::chooses, shares
 //
 // Instead of PolicyRow::chooses, a DNS cluster with a policy that does not hash must keep to one
 // host, and calls to a tiered aggregate must keep to tiers with a load.
@@ -18,6 +18,7 @@
 #include <string>
 
 #include "lb/pick/snapshot_cell.hpp"
+#include "tests/sim/calls.hpp"
 #include "tests/sim/setting.hpp"
 #include "tests/sim/topology.hpp"
 
@@ -32,12 +33,15 @@ void ask_by_hash(const lb::Snapshot& snapshot,
 
 /// Checks each policy by many picks. A policy that spreads calls reaches every host. A policy that
 /// picks one host stays with it. Equal hashes go to the same host. No pick fails or is queued, and
-/// about as many are dropped as EDS says. A tiered aggregate is checked in another way: only hosts
-/// of tiers with a load get calls. Clusters that no host can serve are left out. Precondition: all
-/// hosts are up, and ask_by_hash() ran some seconds ago.
+/// about as many are dropped as EDS says. Hosts and zones have the shares of shares.hpp, and
+/// least_request avoids a busy host as its bias says. A tiered aggregate is checked in another way:
+/// only hosts of tiers with a load get calls. Clusters that no host can serve are left out.
+/// `calls`: those of the target. Precondition: all hosts are up, and ask_by_hash() ran some seconds
+/// ago.
 void policies_keep_their_promises(const lb::Snapshot& snapshot,
                                   const TargetModel& target,
                                   const Topology& topology,
+                                  const Calls& calls,
                                   DropBook& drops,
                                   FakeComplaints& complaints);
 

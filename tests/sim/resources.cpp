@@ -200,7 +200,13 @@ std::string cluster_bytes(const std::string& name, const ClusterModel& model) {
     set_spread(model, cluster);
     return cluster.SerializeAsString();
   }
-  if (model.policy->write != nullptr) model.policy->write(*cluster.mutable_load_balancing_policy());
+  if (model.policy->write != nullptr) {
+    model.policy->write(*cluster.mutable_load_balancing_policy());
+  } else if (const auto& zones = model.policy->zones) {
+    auto& rule = *cluster.mutable_common_lb_config()->mutable_zone_aware_lb_config();
+    rule.mutable_routing_enabled()->set_value(zones->percent);
+    rule.mutable_min_cluster_size()->set_value(zones->fewest);
+  }
   set_limit(model, cluster);
   set_ejection(model, cluster);
   set_health_checks(model, cluster);
@@ -230,7 +236,9 @@ std::string endpoints_bytes(const std::string& name, const ClusterModel& cluster
     for (const LocalityModel& model : cluster.priorities[priority]) {
       auto* locality = assignment.add_endpoints();
       locality->set_priority(static_cast<unsigned>(priority));
-      locality->mutable_locality()->set_zone(model.zone);
+      locality->mutable_locality()->set_region(kRegion);
+      locality->mutable_locality()->set_zone(zone_of(model));
+      locality->mutable_locality()->set_sub_zone(model.name);
       locality->mutable_load_balancing_weight()->set_value(model.weight);
       for (const HostModel& host : model.hosts) {
         auto* endpoint = locality->add_lb_endpoints();
@@ -244,9 +252,13 @@ std::string endpoints_bytes(const std::string& name, const ClusterModel& cluster
   return assignment.SerializeAsString();
 }
 
-std::string node_bytes() {
+std::string node_bytes(const std::string& zone) {
   envoy::config::core::v3::Node node;
   node.set_id("simulated");
+  if (!zone.empty()) {
+    node.mutable_locality()->set_region(kRegion);
+    node.mutable_locality()->set_zone(zone);
+  }
   return node.SerializeAsString();
 }
 

@@ -16,8 +16,8 @@ std::string route_bytes(const TargetModel& target);
 std::string cluster_bytes(const std::string& name, const ClusterModel& cluster);
 std::string endpoints_bytes(const std::string& name, const ClusterModel& cluster);
 
-/// The client's node, for the first request of a stream.
-std::string node_bytes();
+/// The client's node, for the first request of a stream. `zone`: empty if it has none.
+std::string node_bytes(const std::string& zone);
 
 /// A resource of this name that every client refuses.
 std::string bad_listener_bytes(const std::string& name);

@@ -41,7 +41,7 @@ std::vector<std::string> leaves_in_use(const Topology& topology, const std::stri
   return leaves.empty() ? leaves : std::vector<std::string>{leaves.back()};
 }
 
-std::string text_of(const std::set<Address>& hosts) {
+std::string hosts_text(const std::set<Address>& hosts) {
   return absl::StrJoin(
       hosts, " ", [](std::string* out, const Address& host) { out->append(host.str()); });
 }
@@ -184,7 +184,7 @@ void sessions_stay_where_they_may(const Calls& calls,
     complaints.require(
         hosts.empty() || hosts.contains(*ending.address),
         "a session stays on its host while that is usable [A55, A75]",
-        absl::StrCat(call, " chose ", ending.address->str(), ", not ", text_of(hosts)));
+        absl::StrCat(call, " chose ", ending.address->str(), ", not ", hosts_text(hosts)));
   }
 }
 

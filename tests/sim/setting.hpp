@@ -49,7 +49,7 @@ struct Setting {
         control_plane(
             std::make_shared<testing::FakeControlPlane>(clock, chance, faults, complaints)),
         load_server(std::make_shared<testing::FakeLoadServer>(clock, faults, complaints, seed)),
-        load_streams(std::make_shared<testing::FakeLoadStreams>(clock, complaints)),
+        load_streams(std::make_shared<testing::FakeLoadStreams>(clock, faults, complaints)),
         name_lookup(std::make_shared<testing::FakeNameLookup>(faults)),
         probes(std::make_shared<Probes>(clock, *connector, seed)) {}
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include <caf/scheduled_actor.hpp>
 #include <caf/send.hpp>
 #include <cxxabi.h>
@@ -230,7 +231,11 @@ std::string Stage::text_of(const caf::type_erased_tuple& message) {
   if (const auto* released = content_of<SubchannelReleased>(message))
     return absl::StrCat(name, " ", released->holder.path.str(), " ", released->address.str());
   if (const auto* settled = content_of<HolderSettled>(message)) {
-    return absl::StrCat(name, " ", settled->holder.path.str(), " #", settled->holder.incarnation);
+    return absl::StrCat(name,
+                        " ",
+                        settled->holder.path.str(),
+                        " #",
+                        absl::StrJoin(settled->holder.incarnation, "."));
   }
   if (const auto* timer = content_of<TimerFired>(message))
     return absl::StrCat(name, " ", timer->timer.name, " ", timer->timer.generation);

@@ -48,7 +48,7 @@ bool has_hosts(const PriorityModel& priority) {
 
 // --- text --------------------------------------------------------------------
 
-std::string text_of(const TargetModel& target) {
+std::string target_text(const TargetModel& target) {
   std::string text =
       absl::StrCat(" ", target.listener, target.for_somebody_else ? "(left out)" : "");
   if (target.sessions) absl::StrAppend(&text, "(sessions ", target.cookie_path, ")");
@@ -81,7 +81,7 @@ const char* mark_of(const HostModel& host) {
   return host.unhealthy ? "!" : host.draining ? "?" : host.degraded ? "~" : "";
 }
 
-std::string text_of(const std::string& name, const ClusterModel& cluster) {
+std::string cluster_text(const std::string& name, const ClusterModel& cluster) {
   std::string text = absl::StrCat(" ", name, settings_text(cluster), "=");
   if (cluster.kind == ClusterKind::kDns) absl::StrAppend(&text, cluster.dns_name);
   if (cluster.kind == ClusterKind::kAggregate)
@@ -89,7 +89,7 @@ std::string text_of(const std::string& name, const ClusterModel& cluster) {
   for (const PriorityModel& priority : cluster.priorities) {
     absl::StrAppend(&text, "/");
     for (const LocalityModel& locality : priority) {
-      absl::StrAppend(&text, locality.zone, ":");
+      absl::StrAppend(&text, locality.name, ":");
       for (const HostModel& host : locality.hosts)
         absl::StrAppend(&text, host.number + 1, mark_of(host), " ");
     }
@@ -114,6 +114,14 @@ Address address_of(const std::string& cluster, int host) {
   return Address(absl::StrCat("10.0.", number_of(cluster), ".", host + 1, ":80"));
 }
 
+std::string zone_of(const LocalityModel& locality) {
+  constexpr char kZones[] = "abc";
+  const auto digit = locality.name.find_last_of("0123456789");
+  const auto number =
+      digit == std::string::npos ? 0U : static_cast<unsigned>(locality.name[digit] - '0');
+  return {kZones[number % 3]};
+}
+
 std::string owner_of(const Address& address) {
   const std::vector<std::string> parts = absl::StrSplit(address.str(), '.');
   return absl::StrCat("c", parts.at(2));
@@ -127,10 +135,11 @@ std::vector<Address> dns_answer(const std::string& cluster, const std::string& d
 std::string text_of(const Topology& topology) {
   std::string text = topology.tiered ? " tiered" : "";
   if (topology.panic_percent != 0) absl::StrAppend(&text, " panic ", topology.panic_percent, "%");
+  if (!topology.zone.empty()) absl::StrAppend(&text, " in zone ", topology.zone);
   for (const TargetModel& target : topology.targets)
-    absl::StrAppend(&text, text_of(target));
+    absl::StrAppend(&text, target_text(target));
   for (const auto& [name, cluster] : topology.clusters)
-    absl::StrAppend(&text, text_of(name, cluster));
+    absl::StrAppend(&text, cluster_text(name, cluster));
   return text;
 }
 
@@ -300,9 +309,13 @@ std::set<std::string> tiered_leaves(const Topology& topology) {
   return leaves;
 }
 
-const HostModel* find_host(const ClusterModel& leaf, const Address& address) {
+int number_of(const Address& address) {
   const std::vector<std::string> parts = absl::StrSplit(address.str(), absl::ByAnyChar(".:"));
-  const int number = std::stoi(parts.at(3)) - 1;
+  return std::stoi(parts.at(3)) - 1;
+}
+
+const HostModel* find_host(const ClusterModel& leaf, const Address& address) {
+  const int number = number_of(address);
   for (const PriorityModel& priority : leaf.priorities) {
     for (const LocalityModel& locality : priority) {
       for (const HostModel& host : locality.hosts) {

@@ -38,8 +38,11 @@ struct HostModel {
   bool degraded = false;
 };
 
+/// The region of all zones, and of the client.
+inline constexpr char kRegion[] = "sim";
+
 struct LocalityModel {
-  std::string zone;
+  std::string name;  ///< The sub-zone of EDS. Its last digit decides the zone: zone_of().
   unsigned weight = 1;
   std::vector<HostModel> hosts;
 };
@@ -92,6 +95,7 @@ struct Topology {
   /// used instead.
   bool tiered = false;
   unsigned panic_percent = 0;  ///< The runtime's panic threshold for aggregates in tiered mode.
+  std::string zone;            ///< The client's zone (the bootstrap's node); empty: none.
 };
 
 /// One tier: the healthy hosts of one priority of a leaf, or its degraded hosts, or (in panic) all
@@ -118,6 +122,9 @@ inline bool has_load_reports(const std::string& cluster) {
 /// The values of its endpoints' load reports that the cluster passes on to the control plane: CDS
 /// lrs_report_endpoint_metrics (A64, A85). Empty: all named metrics, under their own names.
 std::vector<std::string> reported_metrics(const std::string& cluster);
+
+/// The zone of a locality: "a", "b" or "c".
+std::string zone_of(const LocalityModel& locality);
 
 /// The cluster that owns the host.
 std::string owner_of(const Address& address);
@@ -168,6 +175,9 @@ std::vector<Address> hosts_at(const Topology& topology, const Place& place);
 
 /// The leaves of routed tiered aggregates.
 std::set<std::string> tiered_leaves(const Topology& topology);
+
+/// The number of a host within its cluster: 3 for "10.0.2.4:80".
+int number_of(const Address& address);
 
 /// The host of this address in the leaf; null: EDS does not name it.
 const HostModel* find_host(const ClusterModel& leaf, const Address& address);

@@ -26,7 +26,7 @@ using std::chrono::seconds;
 constexpr Duration kTurmoil = seconds(45);
 constexpr int kVolume = 2;  // Outlier detection judges only hosts with at least this many calls.
 // The most steps of a seed. The longest seeds take some 50,000.
-constexpr std::uint64_t kMostSteps = 1'000'000;
+constexpr std::uint64_t kMostStepsOfAWorld = 1'000'000;
 
 }  // namespace
 
@@ -58,11 +58,13 @@ World::World(std::uint64_t seed, const absl::optional<testing::Menu>& menu, std:
       stage_(setting_.clock, setting_.chance, setting_.faults, setting_.complaints, setting_.trace),
       topology_(make_topology(setting_.chance)),
       faults_(setting_, stage_, topology_, [this](FakeChance& dice) { change(dice); }) {
-  // These two settings have random numbers of their own, so that they change no other draw of the
+  // These settings have random numbers of their own, so that they change no other draw of the
   // seed.
   FakeChance dice(~seed);
   topology_.tiered = dice.percent(30);
   topology_.panic_percent = dice.one_of(std::vector<unsigned>{0, 0, 50});
+  // No host is in zone d. Without a zone, zone-aware routing has no effect.
+  topology_.zone = dice.one_of(std::vector<std::string>{"a", "a", "b", "c", "d", ""});
 }
 
 World::~World() {
@@ -127,7 +129,7 @@ void World::open() {
       return xds::decode_in_parts(std::move(bytes), {}, nullptr, part_size);
     };
   };
-  environment.node_bytes = node_bytes();
+  environment.node_bytes = node_bytes(topology_.zone);
   environment.node_id = "simulated";
   environment.seed = seed_;
   environment.detached_lookups = false;
@@ -137,6 +139,7 @@ void World::open() {
   environment.policy.picker_interval = lb::kPickerInterval;
   if (topology_.tiered) environment.policy.aggregate_mode = AggregateMode::kTiered;
   environment.policy.panic_threshold = topology_.panic_percent;
+  if (!topology_.zone.empty()) environment.policy.caller = {kRegion, topology_.zone, ""};
   supervisor_ = actors::spawn_supervisor(
       stage_.system(), std::make_shared<const actors::Environment>(std::move(environment)));
   channels_.reserve(topology_.targets.size());
@@ -336,7 +339,8 @@ void World::check() {
     no_call_waits_past_its_deadline(*channel.calls, setting_.clock.now(), setting_.complaints);
   }
   check_limits();
-  setting_.complaints.require(setting_.trace.steps() < kMostSteps, "the world comes to rest");
+  setting_.complaints.require(setting_.trace.steps() < kMostStepsOfAWorld,
+                              "the world comes to rest");
 }
 
 void World::check_publication(Channel& channel) {
@@ -357,7 +361,8 @@ void World::check_calls() {
     clusters_of_calls_are_subscribed(*channels_[i].calls, setting_, setting_.complaints);
     sessions_stay_where_they_may(*channels_[i].calls, target, topology_, setting_.complaints);
     const lb::SnapshotCell::Reader snapshot(*channels_[i].cell);
-    policies_keep_their_promises(*snapshot, target, topology_, setting_.drops, setting_.complaints);
+    policies_keep_their_promises(
+        *snapshot, target, topology_, *channels_[i].calls, setting_.drops, setting_.complaints);
   }
 }
 

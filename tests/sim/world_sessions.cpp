@@ -32,7 +32,7 @@ void set_ejection_interval(Topology& topology, unsigned interval) {
     cluster.ejection_seconds = interval;
 }
 
-HostModel* find_host(Topology& topology, const Address& address) {
+HostModel* host_at(Topology& topology, const Address& address) {
   const auto* found = find_host(std::as_const(topology.clusters.at(owner_of(address))), address);
   return const_cast<HostModel*>(found);
 }
@@ -275,13 +275,13 @@ void World::drain_somebody(std::size_t at, const std::string& path) {
   call_for(milliseconds(500), false, true);
   const auto connections = [&] { return setting_.connector->standing()[host]; };
   const std::set<std::uint64_t> connected = connections();
-  find_host(topology_, host)->draining = true;
+  host_at(topology_, host)->draining = true;
   serve({leaf});
   call_for(seconds(2), false, true);
   call_for(seconds(4), true, true);
   if (chance.percent(30)) {
     // Moves the host, with its settings unchanged, to another priority.
-    const HostModel moved = *find_host(topology_, host);
+    const HostModel moved = *host_at(topology_, host);
     for (PriorityModel& priority : model.priorities) {
       for (LocalityModel& locality : priority)
         std::erase_if(locality.hosts,

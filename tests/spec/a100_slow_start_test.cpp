@@ -83,6 +83,14 @@ class SlowHarness : public LeafHarness {
     settle();
   }
 
+  // Changes the rules. The timer that runs is never fired: it may be due long after the new window.
+  template <typename Config>
+  void change(const Strings& endpoints, const SlowStart& rules) {
+    update(endpoints, with<Config>(rules));
+    due_.reset();
+    settle();
+  }
+
   bool is_timed() const { return due_.has_value(); }
 
   const PickerPtr& picker() const { return published.back().picker; }
@@ -356,6 +364,22 @@ TEST_CASE("A100: without slow start there is no timer, and a change of it counts
   leaf.update({"a", "b", "c"}, with<RoundRobinConfig>(kMinute));
   leaf.settle();
   CHECK(leaf.share_of("b") == Approx(beside_two(0.1)).margin(0.002));
+}
+
+TEMPLATE_TEST_CASE("A100: a shorter window does not wait for the timer of a longer one",
+                   "[spec][lb][slow_start][A100-7]",
+                   RoundRobinConfig,
+                   LeastRequestConfig) {
+  SlowHarness leaf = come_back<TestType>(SlowStart{1h, 1, 10});
+  const TimerId before = leaf.timers.back().timer;
+  leaf.template change<TestType>({"a", "b", "c"}, SlowStart{10s, 1, 10});
+  CHECK(leaf.share_of("b") == Approx(beside_two(0.1)).margin(0.01));
+  leaf.pass(5s);
+  CHECK(leaf.share_of("b") == Approx(beside_two(0.5)).margin(0.01));
+  const std::size_t timers = leaf.timers.size();
+  leaf.step(TimerFired{before});
+  leaf.settle();
+  CHECK(leaf.timers.size() == timers);
 }
 
 TEST_CASE("A100: shares stay within the bounds of their factors during the window",

@@ -11,7 +11,7 @@
 #include "tests/support/filter_fixture.hpp"
 #include "tests/support/router_fixture.hpp"
 
-namespace signalbox::lb {
+namespace signalbox::lb::a39_filters_test {
 namespace {
 
 using namespace signalbox::testing;
@@ -146,4 +146,4 @@ SCENARIO("A39: the router is the pick itself, and ends the list", "[spec][A39]")
 }
 
 }  // namespace
-}  // namespace signalbox::lb
+}  // namespace signalbox::lb::a39_filters_test

@@ -41,7 +41,7 @@
 #include "tests/unit/xds/lb_policy_text.hpp"
 #include "xds/parse/route_config.hpp"
 
-namespace signalbox {
+namespace signalbox::a42_ring_hash_test {
 namespace {
 
 using namespace lb;
@@ -894,4 +894,4 @@ TEST_CASE("A42: every pick is that of the document's pseudo-code, for any states
   }));
 }
 
-}  // namespace signalbox
+}  // namespace signalbox::a42_ring_hash_test

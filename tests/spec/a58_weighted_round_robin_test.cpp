@@ -79,12 +79,15 @@ class WrrHarness {
 
   void settle() { step(RebuildDue{}); }
 
-  // Advances the clock. The timer fires when it is due.
+  // Advances the clock. Timers fire when they are due, also those that a newer one has replaced.
   void pass(Duration time) {
     const Instant end = now + time;
-    while (timer_.has_value() && due_ <= end) {
-      now = due_;
-      step(TimerFired{*std::exchange(timer_, std::nullopt)});
+    while (!timers_.empty() && timers_.begin()->first <= end) {
+      const auto [due, timer] = *timers_.begin();
+      timers_.erase(timers_.begin());
+      if (newest_ == timer) newest_.reset();
+      now = due;
+      step(TimerFired{timer});
       settle();
     }
     now = end;
@@ -168,18 +171,18 @@ class WrrHarness {
         taken.push_back(std::get<WeightsTaken>(seen->observation));
       } else if (const auto* start = std::get_if<StartTimer>(&effect)) {
         if (start->timer.name != "weights") continue;
-        CHECK_FALSE(timer_.has_value());
-        timer_ = start->timer;
+        CHECK((!newest_.has_value() || std::holds_alternative<ConfigUpdated>(event)));
+        newest_ = start->timer;
         period = start->delay;
-        due_ = now + start->delay;
+        timers_.emplace(now + start->delay, start->timer);
       }
     }
   }
 
   std::unique_ptr<Policy> policy_;
   Generation generation_ = 0;
-  std::optional<TimerId> timer_;
-  Instant due_{};
+  std::multimap<Instant, TimerId> timers_;  // By the time when they are due.
+  std::optional<TimerId> newest_;           // The last one started, until it fires.
   std::vector<ConnectionPtr> connections_;
 };
 
@@ -221,6 +224,26 @@ TEST_CASE("A58: weights are taken over every update period, at least 100 ms",
   CHECK(WrrHarness({"a"}, config).period == 5s);
   config.weight_update_period = 1ms;
   CHECK(WrrHarness({"a"}, config).period == 100ms);
+}
+
+TEST_CASE("A58: a new update period does not wait for the end of a longer one",
+          "[spec][lb][wrr][A58]") {
+  WeightedRoundRobinConfig config;
+  config.weight_update_period = 1h;
+  WrrHarness wrr({"a", "b", "c"}, config);
+  wrr.report_for(12s, kReports);
+  CHECK(wrr.shares() == kEven);
+  wrr.config.weight_update_period = 1s;
+  wrr.list(wrr.names);
+  wrr.settle();
+  CHECK(wrr.shares() == kByWeight);
+  wrr.report("a", load(100, 1));
+  wrr.report("c", load(100, 0.5));
+  wrr.pass(1s);
+  CHECK(wrr.shares() == Shares{{"a", 14}, {"b", 57}, {"c", 29}});
+  const std::size_t before = wrr.taken.size();
+  wrr.pass(2h);
+  CHECK(wrr.taken.size() - before == 7'200);  // The timer of the longer period does nothing.
 }
 
 TEST_CASE("A58: a period without new weights publishes nothing", "[spec][lb][wrr]") {
@@ -285,6 +308,41 @@ TEST_CASE("A58: a new connection begins the blackout anew", "[spec][lb][wrr][A58
   // During its blackout "b" has the mean of the other weights, 200 and 100.
   CHECK(wrr.shares() == Shares{{"a", 44}, {"b", 33}, {"c", 22}});
   wrr.report_for(12s, kReports);
+  CHECK(wrr.shares() == kByWeight);
+}
+
+TEST_CASE("A58: blackout and expiration end and begin to the tick", "[spec][lb][wrr][A58]") {
+  constexpr Duration kTick(1);
+  const Instant begin(1h);
+  const EndpointWeight::Periods periods{10s, 180s};
+  const EndpointWeight weight;
+  weight.update(7, begin);
+  CHECK(weight.ask(begin + 10s - kTick, periods).use == WeightUse::kNotYetUsable);
+  CHECK(weight.ask(begin + 10s, periods).weight == 7);
+  CHECK(weight.ask(begin + 180s - kTick, periods).weight == 7);
+  CHECK(weight.ask(begin + 180s, periods).use == WeightUse::kStale);
+}
+
+TEST_CASE("A58: a retry passes over the endpoints that it has tried", "[spec][lb][wrr]") {
+  const WrrHarness wrr({"a", "b"});
+  const TriedAddresses tried{Address{"a"}};
+  for (int call = 0; call < 20; ++call) {
+    const PickResult result = wrr.picker->pick({.tried = &tried});
+    CHECK(std::get<Complete>(result.outcome).connection->address().str() == "b");
+  }
+}
+
+TEST_CASE("A58: without a blackout a weight counts at once, also on a new connection",
+          "[spec][lb][wrr][A58]") {
+  WeightedRoundRobinConfig config;
+  config.blackout_period = 0s;
+  WrrHarness wrr({"a", "b", "c"}, config);
+  wrr.report_for(0s, kReports);
+  CHECK(wrr.shares() == kByWeight);
+  wrr.lose("b");
+  wrr.settle();
+  wrr.ready("b");
+  wrr.settle();
   CHECK(wrr.shares() == kByWeight);
 }
 
@@ -381,6 +439,7 @@ TEST_CASE("A58: with enable_oob_load_report the weights come from the endpoints'
 TEST_CASE("A58: the reports of calls are not read then", "[spec][lb][wrr][A58]") {
   WrrHarness wrr({"a", "b", "c"}, streamed());
   const PickResult result = wrr.pick();
+  CHECK(result.trackers.begin() == result.trackers.end());
   Tracking tracking(result.trackers);
   CHECK_FALSE(tracking.wants_load());
   tracking.end({0});
@@ -522,6 +581,45 @@ TEST_CASE("A78: endpoints without a report, in their blackout and with an old re
   CHECK(wrr.taken.back() == WeightsTaken{kShop, false, 0, 0, 0, {200, 400, 100}});
   wrr.pass(180s);
   CHECK(wrr.taken.back() == WeightsTaken{kShop, true, 0, 3, 0, {0, 0, 0}});
+}
+
+TEST_CASE("A78: the reports have the target and, if asked for, the locality of all endpoints",
+          "[spec][lb][wrr][A78-5]") {
+  const auto told = [](bool by_locality, const std::vector<std::string>& zones) {
+    PolicyContext context{PolicyPath{"p"}, 1, nullptr};
+    context.cluster = kShop;
+    context.options.target = "xds:///shop";
+    context.options.metrics_by_locality = by_locality;
+    const auto policy = make_leaf(WeightedRoundRobinConfig{}, std::move(context));
+    Endpoints endpoints{{Priority{}}};
+    for (const std::string& zone : zones) {
+      Locality locality;
+      locality.name.zone = zone;
+      locality.endpoints.push_back({{Address{"at-" + zone}}});
+      endpoints.priorities[0].localities.push_back(
+          std::make_shared<const Locality>(std::move(locality)));
+    }
+    ConfigUpdated update;
+    update.generation = 1;
+    update.config = make_lb_config(WeightedRoundRobinConfig{});
+    update.endpoints = std::make_shared<const Endpoints>(std::move(endpoints));
+    policy->step(update, Instant{});
+    SubchannelStateChanged ready;
+    ready.address = Address{"at-" + zones.front()};
+    ready.state = ConnectivityState::kReady;
+    ready.connection = std::make_shared<const Connection>(ready.address);
+    for (const LbEffect& effect : policy->step(ready, Instant{})) {
+      if (const auto* seen = std::get_if<Observe>(&effect))
+        return std::get<WeightsTaken>(seen->observation);
+    }
+    return WeightsTaken{};
+  };
+  CHECK(told(true, {"a"}).target == "xds:///shop");
+  CHECK(told(true, {"a"}).cluster == kShop);
+  CHECK(told(true, {"a"}).locality == to_string(LocalityName{"", "a", ""}));
+  CHECK(told(true, {"a", "b"}).locality.empty());
+  CHECK(told(false, {"a"}).target == "xds:///shop");
+  CHECK(told(false, {"a"}).locality.empty());
 }
 
 TEST_CASE("A100: endpoints in slow start are counted, also while their factors are equal",

@@ -43,7 +43,7 @@
 #include "tests/unit/xds/lb_policy_text.hpp"
 #include "xds/parse/endpoints.hpp"
 
-namespace signalbox {
+namespace signalbox::a61_dualstack_test {
 namespace {
 
 using namespace lb;
@@ -787,4 +787,4 @@ TEST_CASE("A61: GRPC_EXPERIMENTAL_XDS_DUALSTACK_ENDPOINTS=false leaves additiona
   CHECK(xds::error_of(eds_with("additional_addresses {}", in("false"))).empty());
 }
 
-}  // namespace signalbox
+}  // namespace signalbox::a61_dualstack_test

@@ -28,7 +28,7 @@
 #include "tests/unit/lb/pick_first_story.hpp"
 #include "tests/unit/xds/lb_policy_text.hpp"
 
-namespace signalbox {
+namespace signalbox::a62_pick_first_test {
 namespace {
 
 using namespace lb;
@@ -287,4 +287,4 @@ TEST_CASE("A62: the PickFirst message of xDS chooses pick_first for localities a
   CHECK(config.shuffle_address_list == row.shuffles);
 }
 
-}  // namespace signalbox
+}  // namespace signalbox::a62_pick_first_test

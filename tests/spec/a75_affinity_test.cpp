@@ -13,6 +13,8 @@
 
 #include "tests/support/session_tree.hpp"
 
+namespace a75_affinity_test {
+
 using namespace signalbox;
 using namespace signalbox::test;
 using namespace std::chrono_literals;
@@ -185,3 +187,5 @@ SCENARIO("A75: when the cluster is not needed any more nothing is left", "[spec]
   left.policies = 1;
   CHECK(orders.tree.population() == left);
 }
+
+}  // namespace a75_affinity_test

@@ -7,6 +7,8 @@
 #include "tests/support/tree_harness.hpp"
 #include "tests/support/xds_world.hpp"
 
+namespace a75_aggregate_test {
+
 using namespace signalbox;
 using namespace signalbox::test;
 
@@ -451,3 +453,5 @@ SCENARIO("A generation is applied when the whole tree has processed it", "[spec]
   orders.apply();
   CHECK(has(orders.tree.take_log(), "applied 2"));
 }
+
+}  // namespace a75_aggregate_test

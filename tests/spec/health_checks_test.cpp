@@ -53,7 +53,7 @@ const std::string kEds = "type: EDS eds_cluster_config { eds_config { ads {} } }
 const std::string kTimes = "timeout { seconds: 1 } interval { seconds: 5 } ";
 const std::string kThresholds = "unhealthy_threshold { value: 2 } healthy_threshold { value: 3 } ";
 
-ReceivedResource parse(const std::string& fields, const xds::ParseOptions& options = {}) {
+ReceivedResource parse_fields(const std::string& fields, const xds::ParseOptions& options = {}) {
   return xds::parse_cluster(xds::serialise<ClusterProto>("name: \"orders\" " + fields), options);
 }
 
@@ -62,7 +62,7 @@ std::string check(const std::string& probe) {
 }
 
 HealthChecksPtr checks_in(const std::string& fields, const xds::ParseOptions& options = {}) {
-  return xds::value_of<Cluster>(parse(kEds + fields, options)).health_checks;
+  return xds::value_of<Cluster>(parse_fields(kEds + fields, options)).health_checks;
 }
 
 HealthCheck only_check_in(const std::string& fields) {
@@ -108,7 +108,7 @@ SCENARIO("health checks: the times of a check are read, and timeout and interval
   GIVEN("a check without a timeout, and one without an interval") {
     const auto error_with = [](const std::string& times) {
       return xds::error_of(
-          parse(kEds + "health_checks { tcp_health_check {} " + times + kThresholds + "}"));
+          parse_fields(kEds + "health_checks { tcp_health_check {} " + times + kThresholds + "}"));
     };
     THEN("the cluster is rejected") {
       CHECK(error_with("interval { seconds: 5 } ") ==
@@ -183,7 +183,7 @@ SCENARIO("health checks: both thresholds must be set", "[spec][xds][parse][healt
   GIVEN("a check that lacks one") {
     const auto error_with = [](const std::string& threshold) {
       return xds::error_of(
-          parse(kEds + "health_checks { tcp_health_check {} " + kTimes + threshold + "}"));
+          parse_fields(kEds + "health_checks { tcp_health_check {} " + kTimes + threshold + "}"));
     };
     THEN("the cluster is rejected") {
       CHECK(error_with("healthy_threshold { value: 1 } ") ==
@@ -398,7 +398,7 @@ SCENARIO("health checks: an endpoint has to pass all checks of its cluster",
 SCENARIO("health checks: each leaf of an aggregate has its own checks",
          "[spec][xds][lb][cds][health_checks][ENV-3]") {
   GIVEN("an aggregate with a health check") {
-    const auto received = parse(
+    const auto received = parse_fields(
         R"(cluster_type { typed_config {
            [type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig] {
              clusters: "primary" } } } )" +

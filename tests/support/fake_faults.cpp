@@ -98,6 +98,18 @@ const std::vector<FaultRow>& fault_table() {
        kThere,
        "no answer says which load to report"},
       {Fault::kReporterKilled, "reporter-killed", 10, kNow, "the actor of load reports dies"},
+      {Fault::kLoadStreamStops,
+       "load-stream-stops",
+       5,
+       kThere,
+       "the server of load reports reads nothing more"},
+      {Fault::kLoadServerLies, "load-server-lies", 25, kThere, "it asks for nonsense at first"},
+      {Fault::kLoadServerLate, "load-server-late", 25, kThere, "it answers after seconds"},
+      {Fault::kLoadServerJumps, "load-server-jumps", 25, kThere, "it asks for another interval"},
+      {Fault::kReportLies, "report-lies", 25, kThere, "an endpoint reports nonsense as its load"},
+      {Fault::kReportLate, "report-late", 25, kThere, "a report comes seconds later"},
+      {Fault::kReportJumps, "report-jumps", 25, kThere, "a thousand times the load, or less"},
+      {Fault::kReportStops, "report-stops", 10, kThere, "an endpoint reports nothing for a while"},
   };
   return table;
 }

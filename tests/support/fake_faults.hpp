@@ -64,6 +64,14 @@ enum class Fault : std::uint8_t {
   kLoadStreamReset,
   kLoadStreamSilent,
   kReporterKilled,
+  kLoadStreamStops,
+  kLoadServerLies,
+  kLoadServerLate,
+  kLoadServerJumps,
+  kReportLies,
+  kReportLate,
+  kReportJumps,
+  kReportStops,
 };
 
 /// The occasions on which a fault may fire.

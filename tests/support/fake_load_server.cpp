@@ -154,7 +154,7 @@ void FakeLoadServer::close_silent() {
   std::vector<std::uint64_t> all;
   all.reserve(streams_.size());
   for (const auto& [number, open] : streams_) {
-    if (open.silent) all.push_back(number);
+    if (open.silent || open.stopped) all.push_back(number);
   }
   for (const std::uint64_t number : all)
     close(number, "keepalive timed out");
@@ -174,13 +174,26 @@ void FakeLoadServer::close(std::uint64_t stream, const std::string& why) {
 
 void FakeLoadServer::arrive(std::uint64_t stream, const std::string& bytes) {
   Open* open = find(stream);
-  if (open == nullptr) return;
+  if (open == nullptr || open->stopped) return;
+  if (open->has_node && faults_.fires(Fault::kLoadStreamStops)) {
+    open->stopped = true;
+    clock_.after(faults_.dice(Fault::kLoadStreamStops).between(seconds(1), seconds(30)),
+                 [this, stream] { close(stream, "keepalive timed out"); });
+    return;
+  }
   open->events.written();
   LoadStatsRequest request;
   complaints_.require(request.ParseFromString(bytes), "a load report can be read");
   complaints_.require(request.has_node() != open->has_node,
                       "the first request has the node, and no other [C1]");
-  if (!std::exchange(open->has_node, true) && !open->silent) answer(stream);
+  if (!std::exchange(open->has_node, true) && !open->silent) {
+    if (faults_.fires(Fault::kLoadServerLies)) {
+      answer_falsely(stream);
+    } else {
+      answer(stream);
+    }
+    jump_later(stream);
+  }
   std::uint64_t events = 0;
   for (const auto& cluster : request.cluster_stats()) {
     const CallLoad load = load_of(cluster);
@@ -191,14 +204,53 @@ void FakeLoadServer::arrive(std::uint64_t stream, const std::string& bytes) {
 }
 
 void FakeLoadServer::answer(std::uint64_t stream) {
-  Open* open = find(stream);
-  if (open == nullptr) return;
+  Duration delay = chance_.between(Duration::zero(), milliseconds(20));
+  if (faults_.fires(Fault::kLoadServerLate))
+    delay = faults_.dice(Fault::kLoadServerLate).between(seconds(1), seconds(20));
+  clock_.after(delay, [this, stream] {
+    LoadStatsResponse response;
+    response.set_send_all_clusters(true);
+    response.mutable_load_reporting_interval()->set_seconds(interval_ / seconds(1));
+    respond(stream, response.SerializeAsString());
+  });
+}
+
+// Asks also for a cluster that does not exist, or for an interval that is none, or sends bytes that
+// are no message. Always asks for all loads, because the client may forget those that no server
+// asks for.
+void FakeLoadServer::answer_falsely(std::uint64_t stream) {
+  FakeChance& dice = faults_.dice(Fault::kLoadServerLies);
+  LoadStatsResponse response;
+  if (dice.percent(50)) response.add_clusters("nowhere");
+  response.set_send_all_clusters(true);
+  response.mutable_load_reporting_interval()->set_seconds(
+      dice.one_of(std::vector<std::int64_t>{-1, 0, 1, std::int64_t{1} << 62}));
+  if (dice.percent(50)) response.mutable_load_reporting_interval()->set_nanos(-7);
+  const bool is_garbage = dice.percent(20);
+  respond(stream, is_garbage ? "\xff\xff\xff\xff" : response.SerializeAsString());
+  clock_.after(dice.between(seconds(1), seconds(10)), [this, stream] { answer(stream); });
+}
+
+// Asks for a report each second, or for none within the hour, and for the usual ones afterwards.
+void FakeLoadServer::jump_later(std::uint64_t stream) {
+  if (!faults_.fires(Fault::kLoadServerJumps)) return;
+  FakeChance& dice = faults_.dice(Fault::kLoadServerJumps);
   LoadStatsResponse response;
   response.set_send_all_clusters(true);
-  response.mutable_load_reporting_interval()->set_seconds(interval_ / seconds(1));
-  open->unread = response.SerializeAsString();
-  clock_.after(chance_.between(Duration::zero(), milliseconds(20)),
-               [this, stream] { hand_over(stream); });
+  response.mutable_load_reporting_interval()->set_seconds(dice.percent(50) ? 1 : 3600);
+  const Duration first = dice.between(seconds(1), seconds(10));
+  clock_.after(first, [this, stream, bytes = response.SerializeAsString()] {
+    if (faults_.has(Fault::kLoadServerJumps)) respond(stream, bytes);
+  });
+  clock_.after(first + dice.between(seconds(1), seconds(10)), [this, stream] { answer(stream); });
+}
+
+// Replaces the response that the client has not read yet.
+void FakeLoadServer::respond(std::uint64_t stream, std::string bytes) {
+  Open* open = find(stream);
+  if (open == nullptr) return;
+  open->unread = std::move(bytes);
+  clock_.after(Duration::zero(), [this, stream] { hand_over(stream); });
 }
 
 void FakeLoadServer::hand_over(std::uint64_t stream) {

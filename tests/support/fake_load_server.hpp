@@ -8,6 +8,9 @@
 // A report counts as written when it arrives. If the stream ends before, the report is lost, and
 // the client must report its counts again. The server asks for the loads of all clusters.
 //
+// Faults let the server be silent, answer late, ask for nonsense before it asks for loads, change
+// its interval, and stop to read: then a report is not written.
+//
 // The server complains if the first request of a stream has no node, if a later one has a node, and
 // if a client opens more than one stream a second. The server's random numbers are independent of
 // other fakes.
@@ -67,7 +70,7 @@ class FakeLoadServer final : public actors::AdsTransport {
   void say(Duration interval);
 
   void drop_streams();
-  /// Closes the streams on which a fault made the server silent.
+  /// Closes the streams on which a fault made the server silent, or made it stop to read.
   void close_silent();
 
   /// The sums of all reports, by cluster.
@@ -85,7 +88,8 @@ class FakeLoadServer final : public actors::AdsTransport {
 
   struct Open {
     Events events;
-    bool silent = false;
+    bool silent = false;   // A fault: it never answers.
+    bool stopped = false;  // A fault: it reads no more.
     bool closed = false;
     bool has_node = false;
     bool is_read = true;  // The client has asked for its next message.
@@ -97,6 +101,9 @@ class FakeLoadServer final : public actors::AdsTransport {
   void close(std::uint64_t stream, const std::string& why);
   void arrive(std::uint64_t stream, const std::string& bytes);
   void answer(std::uint64_t stream);
+  void answer_falsely(std::uint64_t stream);
+  void jump_later(std::uint64_t stream);
+  void respond(std::uint64_t stream, std::string bytes);
   void hand_over(std::uint64_t stream);
 
   FakeClock& clock_;

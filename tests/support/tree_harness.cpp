@@ -48,7 +48,7 @@ struct TreeHarness::Node {
   std::map<Address, Subchannel> subchannels;  ///< The subchannels of the node's map.
   std::optional<lb::SweepCore> sweeper;       ///< The sweeper of the node's map.
 
-  Holder holder() const { return {path, id}; }
+  Holder holder() const { return {path, {id}}; }
 };
 
 struct TreeHarness::Letter {
@@ -435,37 +435,38 @@ void TreeHarness::tell_map(Node* owner, const SubchannelMapEvent& event) {
 }
 
 void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
-  std::visit(
-      Overloaded{
-          [&](const SpawnSubchannel& it) {
-            owner.subchannels[it.address] = {kIdle, it.settings.connect_timeout};
-          },
-          [&](const StopSubchannel& it) {
-            owner.subchannels.erase(it.address);
-            log(absl::StrCat("subchannel ", it.address.str(), " closed"));
-          },
-          [&](const ConnectSubchannel& it) { connect(owner, it.address); },
-          [&](const NotifyHolder& it) { post(it.holder.incarnation, it.state); },
-          [&](const NotifyGone& it) { post(it.holder.incarnation, SubchannelGone{it.address}); },
-          [&](const ArmSweeper& it) {
-            if (it.idle_timeout) {
-              if (!owner.sweeper) owner.sweeper.emplace();
-              tell_sweeper(owner, IdleTimeoutSet{*it.idle_timeout});
-            } else {
-              end_sweeper(owner);
-            }
-          },
-          [&](const FinishSweep& it) { tell_sweeper(owner, SweepDone{it.next_due}); },
-          [](const StartHealthChecks&) {},  // The harness has no health prober.
-          [](const StopHealthChecks&) {},
-          [&](const Observe& it) {
-            const auto* swept = std::get_if<SessionsSwept>(&it.observation);
-            if (std::holds_alternative<SessionsHeld>(it.observation) ||
-                (swept != nullptr && swept->released > 0))
-              log(to_text(it.observation));
-          },
-      },
-      effect);
+  std::visit(Overloaded{
+                 [&](const SpawnSubchannel& it) {
+                   owner.subchannels[it.address] = {kIdle, it.settings.connect_timeout};
+                 },
+                 [&](const StopSubchannel& it) {
+                   owner.subchannels.erase(it.address);
+                   log(absl::StrCat("subchannel ", it.address.str(), " closed"));
+                 },
+                 [&](const ConnectSubchannel& it) { connect(owner, it.address); },
+                 [&](const NotifyHolder& it) { post(it.holder.incarnation.back(), it.state); },
+                 [&](const NotifyGone& it) {
+                   post(it.holder.incarnation.back(), SubchannelGone{it.address});
+                 },
+                 [&](const ArmSweeper& it) {
+                   if (it.idle_timeout) {
+                     if (!owner.sweeper) owner.sweeper.emplace();
+                     tell_sweeper(owner, IdleTimeoutSet{*it.idle_timeout});
+                   } else {
+                     end_sweeper(owner);
+                   }
+                 },
+                 [&](const FinishSweep& it) { tell_sweeper(owner, SweepDone{it.next_due}); },
+                 [](const StartHealthChecks&) {},  // The harness has no health prober.
+                 [](const StopHealthChecks&) {},
+                 [&](const Observe& it) {
+                   const auto* swept = std::get_if<SessionsSwept>(&it.observation);
+                   if (std::holds_alternative<SessionsHeld>(it.observation) ||
+                       (swept != nullptr && swept->released > 0))
+                     log(to_text(it.observation));
+                 },
+             },
+             effect);
 }
 
 void TreeHarness::tell_sweeper(Node& owner, const SweepEvent& event) {

@@ -18,21 +18,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+from commands import read_commands
+
 # Options for GCC's precompiled headers, which clang cannot read.
 PCH = re.compile(r' -Winvalid-pch| -include ("[^"]*cmake_pch\.hxx"|\S*cmake_pch\.hxx)')
 # clang must not warn of options that only GCC knows.
 GCC_ONLY = ("--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-unused-command-line-argument")
-# The launcher before the compiler: ccache with its settings.
-LAUNCHER = re.compile(r"^.*?\bccache ")
 
 
-def read_commands(database: Path, root: Path) -> dict:
+def commands_of(database: Path, root: Path) -> dict:
     """The compile command of each source, by its path in the checkout."""
-    commands = {}
-    for entry in json.loads(database.read_text(encoding="utf-8")):
-        entry["command"] = LAUNCHER.sub("", PCH.sub("", entry["command"]))
-        commands[os.path.relpath(os.path.join(entry["directory"], entry["file"]), root)] = entry
-    return commands
+    return {os.path.relpath(entry["file"], root): {**entry, "command": PCH.sub("", entry["command"])}
+            for entry in read_commands(database)}
 
 
 def key_of(entry: dict, checks: bytes) -> str:
@@ -61,7 +58,7 @@ def main() -> int:
     folder = options.database.resolve().parent / "tidy"
     passed = folder / "passed"
     passed.mkdir(parents=True, exist_ok=True)
-    commands = read_commands(options.database, root)
+    commands = commands_of(options.database, root)
     (folder / "compile_commands.json").write_text(json.dumps(list(commands.values())), encoding="utf-8")
     version = subprocess.run([options.tool, "--version"], stdout=subprocess.PIPE, check=True).stdout
     checks = version + (root / ".clang-tidy").read_bytes()

@@ -250,8 +250,10 @@ AFTER_PARAMETERS = re.compile(r"\)\s*(const|noexcept|override|final|&|->.*|\s)*$
 ARGUMENTS = re.compile(r"<[^<>()]*(?:\([^()]*\)[^<>()]*)*>")  # The arguments of a template.
 CALLED = re.compile(r"([A-Za-z_]\w*) ?\(")
 PLAIN_CALL = re.compile(r"(?<![\w.:>~])([a-z_]\w*)\(")  # No call of a member, and none with a scope.
-UNNAMED = re.compile(r"^namespace \{\n.*?^\}", re.MULTILINE | re.DOTALL)
-LIBRARY = re.compile(r"signalbox_library\(([^()]*)\)")
+MEMBER = re.compile(r"^\w[^\n(=]*\w::(\w+)\(", re.MULTILINE)  # The definition of a member outside of its class.
+NAMED = re.compile(r"^namespace ([\w:]+) \{$", re.MULTILINE)
+UNNAMED = re.compile(r"^namespace \{\n.*?^\} ", re.MULTILINE | re.DOTALL)
+LISTED = re.compile(r"(signalbox_library|signalbox_test|add_library|add_executable)\(\s*(\w+)([^()]*)\)")
 ALONE = re.compile(r"signalbox_compile_alone\(([^()]*)\)")
 CONSTANT = re.compile(r"\bconstexpr\b[^(=]*?\b(k[A-Z]\w*)\b")
 # The language or a library uses functions that are declared with these words.
@@ -374,6 +376,31 @@ class Source:
         return {part.function for part in self.parts
                 if part.kind == "function" and part.function and self.code[part.start - 1] == "\n"
                 and any(begin < part.start < end for begin, end in spans)}
+
+    @functools.cached_property
+    def free_functions(self) -> set[str]:
+        """The functions that are no members."""
+        return {part.function for part in self.parts
+                if part.kind != "scope" and part.function and self.code[part.start - 1] == "\n"}
+
+    @functools.cached_property
+    def plain_calls(self) -> set[str]:
+        """The functions that are called without an object and a scope, except members that this file
+        defines."""
+        return {*PLAIN_CALL.findall(self.code)} - {*MEMBER.findall(self.code)}
+
+    @functools.cached_property
+    def namespaces(self) -> list[str]:
+        return NAMED.findall(self.code)
+
+    @property
+    def home(self) -> str:
+        """The namespace that holds the unnamed one."""
+        return self.namespaces[0] if self.namespaces else ""
+
+    def is_in(self, namespace: str) -> bool:
+        """Whether code of this file is in the namespace or in one that it holds."""
+        return not namespace or any(f"{name}::".startswith(f"{namespace}::") for name in self.namespaces)
 
     @functools.cached_property
     def words(self) -> collections.Counter:
@@ -607,21 +634,36 @@ def check_circles(sources: list[Source], table: IncludeTable) -> Iterator[Violat
                             "remove the row: the list only shrinks")
 
 
+def joined_sources(folder: str, text: str, sources: dict[str, Source]) -> Iterator[list[Source]]:
+    """The sources that a folder's CMake list joins, for each library and test (decision 156)."""
+    alone = " ".join(ALONE.findall(text)).split()
+    for function, target, words in LISTED.findall(text):
+        if not function.startswith("signalbox") and f"signalbox_join_sources({target})" not in text:
+            continue
+        paths = (f"{folder}{word}" if not word.startswith("${") else word.removeprefix("${PROJECT_SOURCE_DIR}/")
+                 for word in words.split() if word.endswith(".cpp") and word not in alone)
+        yield [sources[path] for path in paths if path in sources]
+
+
 def check_joined(sources: dict[str, Source], cmake_lists: dict[str, str]) -> Iterator[Violation]:
-    """A release build joins the sources of a library (decision 145). If one of them calls a function
-    that another one has in its unnamed namespace, one of the two is compiled alone, because the
-    call might mean the wrong function."""
-    for folder, library in ((folder, library) for folder, text in cmake_lists.items() for library in LIBRARY.findall(text)):
-        alone = " ".join(ALONE.findall(cmake_lists[folder])).split()
-        joined = [sources[f"{folder}{name}"] for name in library.split()
-                  if name not in alone and name.endswith(".cpp") and f"{folder}{name}" in sources]
-        calls = {source.path: set(PLAIN_CALL.findall(source.code)) for source in joined}
-        for source in joined:
-            for name in sorted(source.unnamed_functions):
-                other = next((path for path in calls if path != source.path and name in calls[path]), None)
-                if other is not None:
-                    yield Violation(source.path, 1, f"{name}() of its unnamed namespace is a name in {other} too",
-                                    f"rename it, or add one of the two to signalbox_compile_alone in {folder}CMakeLists.txt")
+    """The build joins sources of a library or test. If one of them calls a function that another one
+    has in its unnamed namespace, the call might mean the wrong function. A function that is in no
+    header and not in the caller's unnamed namespace is a member or a lambda, which hides the other."""
+    homes = collections.defaultdict(set)
+    for source in sources.values():
+        for name in source.free_functions if source.is_header else ():
+            homes[name].add(source.home)
+    for folder, text in cmake_lists.items():
+        for joined in joined_sources(folder, text, sources):
+            for source in joined:
+                for name in sorted(source.unnamed_functions):
+                    other = next((other for other in joined if other is not source and other.is_in(source.home)
+                                  and name in other.plain_calls - other.unnamed_functions
+                                  and any(other.is_in(home) for home in homes[name])), None)
+                    if other is not None:
+                        yield Violation(source.path, 1, f"{name}() of its unnamed namespace is a name in {other.path} too",
+                                        "rename it, give a test a namespace with the name of its file, "
+                                        f"or add one of the two to signalbox_compile_alone in {folder}CMakeLists.txt")
 
 
 def check_announced(sources: list[Source]) -> Iterator[Violation]:

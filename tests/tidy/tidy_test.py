@@ -367,19 +367,29 @@ class TidyTest(unittest.TestCase):
         self.assertRegex(lines[0], r"^metrics/a.hpp:6: a circle of includes: metrics/a, metrics/b, metrics/c;")
 
     def test_joined_sources_do_not_call_a_function_of_anothers_unnamed_namespace(self) -> None:
-        unnamed = "\nnamespace {\n\nint counted(int value) {\n  return value;\n}\n\n}  // namespace\n"
+        def within(namespace: str, body: str) -> str:
+            return source(f"\nnamespace {namespace} {{\n{body}\n}}  // namespace {namespace}\n")
+
+        def unnamed(*names: str) -> str:
+            bodies = "".join(f"\nint {name}(int value) {{\n  return value;\n}}\n" for name in names)
+            return f"namespace {{\n{bodies}\n}}  // namespace\n"
+
+        call = "int sum() {\n  return counted(1);\n}\n"
         listed = f"# {SPDX}\nsignalbox_library(metrics SOURCES a.cpp b.cpp)\n"
-        files = {"metrics/CMakeLists.txt": listed, "metrics/a.cpp": source(unnamed)}
-        for user, is_fine in (("int sum() {\n  return counted(1);\n}\n", False), (unnamed, False),
-                              ("int sum(const Book& book) {\n  return book.counted(1);\n}\n", True)):
-            write(self.root, {**files, "metrics/b.cpp": source(user)})
-            status, lines = tidy(self.root)
-            self.assertEqual(status == 0, is_fine, lines)
+        files = {"metrics/CMakeLists.txt": listed, "metrics/a.cpp": within("m", unnamed("first", "counted")),
+                 "metrics/count.hpp": header("namespace m {\nint counted(Book book);\n}  // namespace m\n")}
+        for other, is_fine in ((within("m", call), False), (within("m::inner", call), False), (within("n", call), True),
+                               (within("m", unnamed("counted") + call), True),
+                               (within("m", call.replace("counted", "book.counted")), True),
+                               (within("m", call.replace("counted", "first")), True)):
+            write(self.root, {**files, "metrics/b.cpp": other})
+            lines = [line for line in tidy(self.root)[1] if "unnamed" in line]
+            self.assertEqual(lines == [], is_fine, lines)
             if not is_fine:
                 self.assertRegex(lines[0], r"^metrics/a.cpp:1: counted\(\) of its unnamed namespace is a name in metrics/b.cpp too;"
                                            r" .* signalbox_compile_alone in metrics/CMakeLists.txt$")
             write(self.root, {"metrics/CMakeLists.txt": listed + "signalbox_compile_alone(\n  b.cpp)\n"})
-            self.assertEqual(tidy(self.root)[0], 0)
+            self.assertEqual([line for line in tidy(self.root)[1] if "unnamed" in line], [])
 
     def test_a_circle_with_a_row_is_allowed_and_a_row_without_a_circle_is_not(self) -> None:
         files = {"xds/bootstrap.hpp": header('#include "xds/node.hpp"\n'), "xds/node.hpp": header("")}

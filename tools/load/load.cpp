@@ -648,7 +648,7 @@ class LoadRun {
   std::optional<Clock::time_point> cut_;
 };
 
-int fail(const absl::Status& status) {
+int refuse_load(const absl::Status& status) {
   say("load", status.message());
   return kExitUsage;
 }
@@ -657,17 +657,18 @@ int fail(const absl::Status& status) {
 
 int run_load(const LoadOptions& options) {
   auto prepared = prepare(options);
-  if (!prepared.ok()) return fail(prepared.status());
+  if (!prepared.ok()) return refuse_load(prepared.status());
   if (options.dry_run) return show_timeline(options, *prepared);
-  if (auto status = check_report_files(options.files); !status.ok()) return fail(status);
+  if (auto status = check_report_files(options.files); !status.ok()) return refuse_load(status);
   LoadRun run(options, *std::move(prepared));
   const auto report = run.run();
   if (!report.ok()) {
-    const int status = fail(report.status());
+    const int status = refuse_load(report.status());
     return run.signal() ? 128 + *run.signal() : status;
   }
   std::cout << load_report_text(*report) << std::flush;
-  if (auto status = write_report_files(options.files, *report); !status.ok()) return fail(status);
+  if (auto status = write_report_files(options.files, *report); !status.ok())
+    return refuse_load(status);
   return report->exit_status;
 }
 

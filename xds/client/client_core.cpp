@@ -22,7 +22,7 @@ bool is_full_state(ResourceType type) {
   return type == ResourceType::kListener || type == ResourceType::kCluster;
 }
 
-bool is_unchanged(const CacheEntry& entry, const ReceivedResource& received) {
+bool has_same_content(const CacheEntry& entry, const ReceivedResource& received) {
   return entry.value && same_content(*entry.value, *received.resource);
 }
 
@@ -191,7 +191,7 @@ void ClientCore::accept(const Response& response,
   entry->answered.insert(response.server);
   stop_timer(*entry);
   const bool had_ambient = entry->value && !ambient_error(*entry).ok();
-  const bool unchanged = is_unchanged(*entry, received);
+  const bool unchanged = has_same_content(*entry, received);
   entry->data_error = absl::OkStatus();
   entry->origin = response.server;
   entry->state.status = ResourceStatus::kAcked;

@@ -18,6 +18,8 @@
 #include "signalbox/envoy/config/core/v3/health_check.pb.h"
 #include "signalbox/envoy/config/endpoint/v3/endpoint.pb.h"
 #include "signalbox/envoy/config/route/v3/route_components.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/common/v3/common.pb.h"
+#include "signalbox/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb.h"
 #include "xds/lint/lint.hpp"
 #include "xds/parse/retry_policy.hpp"
 #include "xds/type_url.hpp"
@@ -29,6 +31,8 @@ namespace protobuf = ::google::protobuf;
 using RetryProto = envoy::config::route::v3::RetryPolicy;
 using FilterStateProto = envoy::config::route::v3::RouteAction::HashPolicy::FilterState;
 using ClusterProto = envoy::config::cluster::v3::Cluster;
+using LocalityProto = envoy::extensions::load_balancing_policies::common::v3::LocalityLbConfig;
+using WrrLocalityProto = envoy::extensions::load_balancing_policies::wrr_locality::v3::WrrLocality;
 using HttpCheckProto = envoy::config::core::v3::HealthCheck::HttpHealthCheck;
 
 struct UnreadField {
@@ -210,6 +214,39 @@ void look_at_dns_endpoint(const ClusterProto& cluster,
   }
 }
 
+// Zone-aware routing beside lb_policy has no effect if lb_policy does not choose a locality.
+void look_at_common_zones(const ClusterProto& cluster,
+                          const std::string& path,
+                          std::vector<LintFinding>& findings) {
+  const auto& common = cluster.common_lb_config();
+  const std::string place = below(path, "common_lb_config");
+  if (cluster.has_load_balancing_policy()) {
+    const std::string what = "signalbox does not read it: load_balancing_policy decides";
+    if (common.has_zone_aware_lb_config())
+      findings.push_back({below(place, "zone_aware_lb_config"), what});
+    if (common.has_locality_weighted_lb_config())
+      findings.push_back({below(place, "locality_weighted_lb_config"), what});
+  } else if (common.has_zone_aware_lb_config() && (cluster.lb_policy() == ClusterProto::RING_HASH ||
+                                                   cluster.lb_policy() == ClusterProto::MAGLEV)) {
+    findings.push_back({below(place, "zone_aware_lb_config"),
+                        absl::StrCat("signalbox does not read it: ",
+                                     ClusterProto::LbPolicy_Name(cluster.lb_policy()),
+                                     " uses the endpoints of all localities")});
+  }
+}
+
+// A policy below WrrLocality has the endpoints of one locality.
+void look_at_zones_of_locality(const LocalityProto& proto,
+                               const std::string& path,
+                               std::vector<LintFinding>& findings) {
+  auto others = proto.zone_aware_lb_config();
+  others.clear_fail_traffic_on_panic();
+  if (others.ByteSizeLong() == 0) return;
+  findings.push_back({below(path, "zone_aware_lb_config"),
+                      "below WrrLocality, which chooses the locality, signalbox reads "
+                      "fail_traffic_on_panic alone"});
+}
+
 // Finds values that signalbox does not act on, and set fields of the endpoint of a DNS cluster.
 void look_at_values(const protobuf::Message& message,
                     const std::string& path,
@@ -225,6 +262,7 @@ void look_at_values(const protobuf::Message& message,
     const auto& cluster = static_cast<const ClusterProto&>(message);
     look_at_tls_checks(cluster, path, findings);
     look_at_dns_endpoint(cluster, path, findings);
+    look_at_common_zones(cluster, path, findings);
   }
 }
 
@@ -233,8 +271,22 @@ class Walk {
   explicit Walk(std::vector<LintFinding>& findings) : findings_(findings) {}
 
   void visit(const protobuf::Message& message, const std::string& path) {
-    if (message.GetDescriptor() == protobuf::Any::descriptor()) return visit_any(message, path);
+    const protobuf::Descriptor* type = message.GetDescriptor();
+    if (type == protobuf::Any::descriptor()) return visit_any(message, path);
+    if (type == WrrLocalityProto::descriptor()) {
+      ++wrr_localities_;
+      visit_fields(message, path);
+      --wrr_localities_;
+      return;
+    }
+    if (wrr_localities_ > 0 && type == LocalityProto::descriptor())
+      look_at_zones_of_locality(static_cast<const LocalityProto&>(message), path, findings_);
     look_at_values(message, path, findings_);
+    visit_fields(message, path);
+  }
+
+ private:
+  void visit_fields(const protobuf::Message& message, const std::string& path) {
     const protobuf::Reflection& reflection = *message.GetReflection();
     std::vector<const protobuf::FieldDescriptor*> fields;
     reflection.ListFields(message, &fields);
@@ -242,7 +294,6 @@ class Walk {
       visit_field(message, reflection, *field, path);
   }
 
- private:
   void visit_field(const protobuf::Message& message,
                    const protobuf::Reflection& reflection,
                    const protobuf::FieldDescriptor& field,
@@ -270,6 +321,7 @@ class Walk {
   }
 
   std::vector<LintFinding>& findings_;
+  int wrr_localities_ = 0;  // How many WrrLocality messages the visited message is in.
 };
 
 }  // namespace

@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kMostTold = 64;
 // The most unknown clusters that one note names.
 constexpr std::size_t kMostNamed = 5;
+// Timers of reports are due at least this far apart.
+constexpr Duration kTimersApart = std::chrono::seconds(1);
 
 std::string unknown_text(const std::set<std::string>& unknown) {
   const auto last =
@@ -47,7 +49,7 @@ void LrsSession::on(const AdsStreamOpened& event, Instant now) {
   auto& live = state_.emplace<Live>();
   live.stream = event.stream;
   live.reported_at = now;
-  live.timer = start_timer("patience", options_.patience);
+  live.patience = start_timer("patience", options_.patience);
   effects_.emplace_back(SendBytes{live.stream, encode_first_load_request(options_.node)});
 }
 
@@ -100,8 +102,12 @@ void LrsSession::on(const AdsStreamClosed& event, Instant now) {
 }
 
 void LrsSession::on(const TimerFired& event, Instant now) {
-  if (auto* live = std::get_if<Live>(&state_); live != nullptr && live->timer == event.timer)
-    look(*live, now);
+  report_timers_.erase(event.timer.generation);
+  if (auto* live = std::get_if<Live>(&state_)) {
+    if (live->order ? now >= live->due : live->patience == event.timer) return look(*live, now);
+    if (live->order) schedule(*live, now);
+    return;
+  }
   auto* waiting = std::get_if<Waiting>(&state_);
   if (waiting == nullptr || waiting->timer != event.timer) return;
   waiting->is_asking = true;
@@ -112,7 +118,7 @@ void LrsSession::on(const LoadRead& event, Instant now) {
   const LoadReading& reading = event.reading;
   if (const auto* waiting = std::get_if<Waiting>(&state_); waiting != nullptr) {
     if (!waiting->is_asking) return;
-    if (reading.is_in_use) return open(now);
+    if (reading.is_in_use || (reading.is_owed && has_answered_)) return open(now);
     state_ = Idle{};
     return;
   }
@@ -121,7 +127,7 @@ void LrsSession::on(const LoadRead& event, Instant now) {
   if (live->order) return report(*live, reading, now);
   if (!reading.is_in_use) return rest(*live);
   note("the server has not said yet which load it wants; load is counted and not reported");
-  live->timer = start_timer("patience", options_.patience);
+  live->patience = start_timer("patience", options_.patience);
 }
 
 // --- the stream -------------------------------------------------------------
@@ -153,6 +159,7 @@ TimerId LrsSession::start_timer(const char* name, Duration delay) {
 // --- reports ----------------------------------------------------------------
 
 void LrsSession::obey(Live& live, DecodedLoadOrder decoded, Instant now) {
+  has_answered_ = true;
   told_.erase(std::exchange(failure_, ""));
   for (std::string& text : decoded.notes)
     note(std::move(text));
@@ -163,8 +170,13 @@ void LrsSession::obey(Live& live, DecodedLoadOrder decoded, Instant now) {
 }
 
 void LrsSession::schedule(Live& live, Instant now) {
-  const Instant due = live.reported_at + live.order->interval;
-  live.timer = start_timer("report", std::max(due - now, Duration::zero()));
+  live.due = std::max(live.reported_at + live.order->interval, now);
+  const bool has_timer = std::ranges::any_of(report_timers_, [&](const auto& timer) {
+    return timer.second >= live.due && timer.second < live.due + kTimersApart;
+  });
+  if (has_timer) return;
+  const TimerId timer = start_timer("report", live.due - now);
+  report_timers_.emplace(timer.generation, live.due);
 }
 
 // Begins the report that is due, or checks a server that has not answered for a while.

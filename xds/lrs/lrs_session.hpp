@@ -10,13 +10,14 @@
 //    Idle ────────────────▶ Opening ────────▶ Live ── the server has answered: each interval
 //     ▲                     │   ▲              │      ReadLoad ─▶ report ─▶ written ─▶ SettleLoad
 //     │ elapsed,     closed │   │ elapsed,     │ closed
-//     │ not in use          ▼   │ in use       │
+//     │ not wanted          ▼   │ wanted       │
 //     └──────────────────── Waiting ◀──────────┘
 //                              and Live ─▶ Idle, when nothing is in use, and all is reported or
 //                                                the server has not answered
 //
 // Waiting: for the time that StreamPace demands before the next stream. In use: this client uses a
-// cluster that has its load reported to this server.
+// cluster that has its load reported to this server. Wanted: a cluster is in use, or there are
+// unreported counts and the server has once said which load it wants.
 //
 // Invariants
 //   R1  Only the first request of a stream carries the node. Reports begin when the server has
@@ -33,6 +34,8 @@
 //       or as the first report of a stream. Further reports without counts are not sent.
 //   R6  Streams are opened as far apart as those of ADS (StreamPace).
 //   R7  A response that cannot be read ends the stream.
+//   R8  The number of running timers is bounded, however often the server changes the interval. A
+//       report uses any timer within a second after the time when it is due.
 //
 // Source: gRFC A27, A32, A64, A85; Envoy's LRS.
 
@@ -40,6 +43,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -89,7 +93,8 @@ class LrsSession {
     bool is_due = false;     // A report is due, and an unwritten request is in its way (R3).
     bool was_empty = false;  // The last report had no counts (R5).
     Instant reported_at;     // When the last reading for a report came, or the stream opened.
-    TimerId timer = {};
+    Instant due;             // When the next report is due; set once there is an order.
+    TimerId patience = {};   // Of a server that has not answered.
   };
 
   struct Waiting {
@@ -123,6 +128,10 @@ class LrsSession {
   State state_;
   std::uint64_t streams_ = 0;
   std::uint64_t timers_ = 0;
+  // The running timers of reports, with the times when they are due. No two are due within a second
+  // (R8).
+  std::map<std::uint64_t, Instant> report_timers_;
+  bool has_answered_ = false;  // The server has said, on some stream, which load it wants.
   // The notes that were reported; cleared when there are kMostTold of them. A note that is equal to
   // one of these is not reported again.
   std::set<std::string> told_;

@@ -139,8 +139,11 @@ void parse_load_reporting(const ClusterProto& proto, Cluster& cluster, const Fie
   if (!proto.has_lrs_server()) return;
   if (!proto.lrs_server().has_self())
     return top.at("lrs_server").add("must be self, found another server");
+  const bool is_eds = std::holds_alternative<EdsDiscovery>(cluster.discovery);
   cluster.load_reporting =
-      LoadReporting{top.options().server, parse_metric_choice(proto, top.options())};
+      LoadReporting{top.options().server,
+                    parse_metric_choice(proto, top.options()),
+                    is_eds ? proto.eds_cluster_config().service_name() : std::string()};
 }
 
 // Signalbox's own metadata of an aggregate selects how its calls are spread over priorities

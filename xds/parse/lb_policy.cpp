@@ -38,10 +38,16 @@ LbConfigPtr parse_wrr_locality(const Extension& extension, std::size_t depth, co
     return nullptr;
   }
   LbConfigPtr policy = parse_list(proto.endpoint_picking_policy(), depth + 1, child);
-  // wrr_locality chooses the locality, so a zone-aware choice below it has nothing to choose from.
-  const auto* const below = policy == nullptr ? nullptr : std::get_if<WrrLocalityConfig>(&*policy);
-  if (below != nullptr && below->zone_aware) policy = below->child;
-  return make_lb_config(WrrLocalityConfig{std::move(policy)});
+  WrrLocalityConfig config;
+  // wrr_locality chooses the locality, so a choice of the locality below it has nothing to choose
+  // from. Only its rule for panic stays.
+  const auto* const inner = policy == nullptr ? nullptr : std::get_if<WrrLocalityConfig>(&*policy);
+  if (inner != nullptr) {
+    config.fail_traffic_on_panic = inner->fail_traffic_on_panic;
+    policy = inner->child;
+  }
+  config.child = std::move(policy);
+  return make_lb_config(std::move(config));
 }
 
 LbConfigPtr parse_random_subsetting(const Extension& extension,
@@ -186,19 +192,21 @@ LbConfigPtr parse_list(const LoadBalancingPolicy& proto, std::size_t depth, cons
   return nullptr;
 }
 
-LbConfigPtr under_localities(LbConfigPtr policy, const std::optional<ZoneAware>& zones) {
-  return make_lb_config(WrrLocalityConfig{std::move(policy), zones});
+LbConfigPtr under_localities(WrrLocalityConfig localities, LbConfigPtr policy) {
+  localities.child = std::move(policy);
+  return make_lb_config(std::move(localities));
 }
 
 // The older field lb_policy has one value and no fallback, so an unsupported value is an error
 // (A27).
 LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
   std::vector<absl::string_view> supported = {"ROUND_ROBIN"};
-  const std::optional<ZoneAware> zones =
-      parse_zone_aware(proto.common_lb_config(), top.at("common_lb_config"));
+  const WrrLocalityConfig localities =
+      parse_localities(proto.common_lb_config(), top.at("common_lb_config"));
   if (proto.lb_policy() == Cluster::ROUND_ROBIN) {
     return under_localities(
-        parse_round_robin(proto.round_robin_lb_config(), top.at("round_robin_lb_config")), zones);
+        localities,
+        parse_round_robin(proto.round_robin_lb_config(), top.at("round_robin_lb_config")));
   }
   if (runtime_has(RingHashConfig::kName, top)) {
     supported.emplace_back("RING_HASH");
@@ -209,14 +217,14 @@ LbConfigPtr parse_enum(const Cluster& proto, const Field& top) {
     supported.emplace_back("LEAST_REQUEST");
     if (proto.lb_policy() == Cluster::LEAST_REQUEST) {
       return under_localities(
-          parse_least_request(proto.least_request_lb_config(), top.at("least_request_lb_config")),
-          zones);
+          localities,
+          parse_least_request(proto.least_request_lb_config(), top.at("least_request_lb_config")));
     }
   }
   if (runtime_has(RandomConfig::kName, top)) {
     supported.emplace_back("RANDOM");
     if (proto.lb_policy() == Cluster::RANDOM)
-      return under_localities(make_lb_config(RandomConfig{}), zones);
+      return under_localities(localities, make_lb_config(RandomConfig{}));
   }
   if (runtime_has(MaglevConfig::kName, top)) {
     supported.emplace_back("MAGLEV");

@@ -11,8 +11,10 @@
 //             MAGLEV          maglev
 //   load_balancing_policy     the first supported entry of its list
 //
-// common_lb_config.zone_aware_lb_config (for lb_policy) and the locality_lb_config of a policy's
-// message make the wrr_locality zone-aware, or put one above the policy (Envoy).
+// common_lb_config.zone_aware_lb_config (for lb_policy) makes the wrr_locality zone-aware. The
+// locality_lb_config of a policy's message puts a wrr_locality above the policy, zone-aware or not
+// (Envoy). If there is one already, because the policy is the child of a WrrLocality, only
+// fail_traffic_on_panic is taken from the message.
 //
 // A policy is supported if both the registry in the .cpp and ParseOptions::lb_policies have it. By
 // default ParseOptions::lb_policies has all policies of the registry. The value ROUND_ROBIN of

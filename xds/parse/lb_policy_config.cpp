@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -161,6 +162,30 @@ std::optional<SlowStart> slow_start_of(const Proto& proto, const Field& field) {
   return to_slow_start(proto.slow_start_config(), field.at("slow_start_config"));
 }
 
+using PolicyZones = policies::common::v3::LocalityLbConfig::ZoneAwareLbConfig;
+
+// The fields that Cluster.CommonLbConfig lacks. As in Envoy, force_local_zone comes before the
+// older force_locality_direct_routing.
+void read_newer_zone_fields(const PolicyZones& proto, ZoneAware& rules, const Field& field) {
+  if (proto.has_force_local_zone()) {
+    const auto& force = proto.force_local_zone();
+    rules.force_from = force.has_min_size() ? std::max(force.min_size().value(), 1U) : 1;
+  } else if (proto.force_locality_direct_routing()) {
+    rules.force_from = 1;
+  }
+  switch (proto.locality_basis()) {
+    case PolicyZones::HEALTHY_HOSTS_NUM:
+      return;
+    case PolicyZones::HEALTHY_HOSTS_WEIGHT:
+      rules.basis = ZoneBasis::kWeights;
+      return;
+    default:
+      field.at("locality_basis")
+          .add(absl::StrCat("must be HEALTHY_HOSTS_NUM or HEALTHY_HOSTS_WEIGHT, found ",
+                            static_cast<int>(proto.locality_basis())));
+  }
+}
+
 // A template, because two messages have the same fields: that of the policies' own messages, and
 // the cluster's. As in Envoy, the percentage is rounded.
 template <typename Proto>
@@ -176,20 +201,31 @@ ZoneAware to_zone_aware(const Proto& proto, const Field& field) {
     }
   }
   if (proto.has_min_cluster_size()) rules.min_cluster_size = proto.min_cluster_size().value();
-  rules.fail_traffic_on_panic = proto.fail_traffic_on_panic();
+  if constexpr (std::is_same_v<Proto, PolicyZones>) read_newer_zone_fields(proto, rules, field);
   return rules;
 }
 
-// `policy`, below the zone-aware choice of a locality if its message asks for one. Without that the
-// policy itself uses the endpoints of all localities.
+// A template, because two messages have the same field. `field`: the message with the field.
 template <typename Proto>
-LbConfigPtr with_zones(LbConfigPtr policy, const Proto& proto, const Field& field) {
-  const auto& locality = proto.locality_lb_config();
-  if (!locality.has_zone_aware_lb_config()) return policy;
-  return make_lb_config(
-      WrrLocalityConfig{std::move(policy),
-                        to_zone_aware(locality.zone_aware_lb_config(),
-                                      field.at("locality_lb_config.zone_aware_lb_config"))});
+WrrLocalityConfig to_localities(const Proto& proto, const Field& field) {
+  WrrLocalityConfig localities;
+  if (!proto.has_zone_aware_lb_config()) return localities;
+  const auto& zones = proto.zone_aware_lb_config();
+  localities.zone_aware = to_zone_aware(zones, field.at("zone_aware_lb_config"));
+  localities.fail_traffic_on_panic = zones.fail_traffic_on_panic();
+  return localities;
+}
+
+// `policy`, below the choice of a locality if its message asks for one: by zones, or by the weights
+// of localities. Without that the policy itself uses the endpoints of all localities.
+template <typename Proto>
+LbConfigPtr with_localities(LbConfigPtr policy, const Proto& proto, const Field& field) {
+  const auto& wanted = proto.locality_lb_config();
+  if (!wanted.has_zone_aware_lb_config() && !wanted.has_locality_weighted_lb_config())
+    return policy;
+  WrrLocalityConfig localities = to_localities(wanted, field.at("locality_lb_config"));
+  localities.child = std::move(policy);
+  return make_lb_config(std::move(localities));
 }
 
 // A template, because two messages have the same fields: the policy's own message, and the
@@ -245,7 +281,8 @@ LbConfigPtr to_maglev(const Proto& proto, const Field& field) {
 LbConfigPtr parse_round_robin(const Extension& extension, const Field& field) {
   policies::round_robin::v3::RoundRobin proto;
   if (!decode(extension, proto, field)) return nullptr;
-  return with_zones(make_lb_config(RoundRobinConfig{slow_start_of(proto, field)}), proto, field);
+  return with_localities(
+      make_lb_config(RoundRobinConfig{slow_start_of(proto, field)}), proto, field);
 }
 
 LbConfigPtr parse_pick_first(const Extension& extension, const Field& field) {
@@ -277,7 +314,7 @@ LbConfigPtr parse_ring_hash_structure(const Extension& extension, const Field& f
 LbConfigPtr parse_least_request(const Extension& extension, const Field& field) {
   policies::least_request::v3::LeastRequest proto;
   if (!decode(extension, proto, field)) return nullptr;
-  return with_zones(to_least_request(proto, field), proto, field);
+  return with_localities(to_least_request(proto, field), proto, field);
 }
 
 LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& field) {
@@ -318,7 +355,7 @@ LbConfigPtr parse_weighted_round_robin(const Extension& extension, const Field& 
 LbConfigPtr parse_random(const Extension& extension, const Field& field) {
   policies::random::v3::Random proto;
   if (!decode(extension, proto, field)) return nullptr;
-  return with_zones(make_lb_config(RandomConfig{}), proto, field);
+  return with_localities(make_lb_config(RandomConfig{}), proto, field);
 }
 
 LbConfigPtr parse_maglev(const Extension& extension, const Field& field) {
@@ -343,9 +380,8 @@ LbConfigPtr parse_maglev(const MaglevLbConfig& proto, const Field& field) {
   return to_maglev(proto, field);
 }
 
-std::optional<ZoneAware> parse_zone_aware(const CommonLbConfig& proto, const Field& field) {
-  if (!proto.has_zone_aware_lb_config()) return std::nullopt;
-  return to_zone_aware(proto.zone_aware_lb_config(), field.at("zone_aware_lb_config"));
+WrrLocalityConfig parse_localities(const CommonLbConfig& proto, const Field& field) {
+  return to_localities(proto, field);
 }
 
 }  // namespace signalbox::xds

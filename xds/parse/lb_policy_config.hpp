@@ -12,8 +12,6 @@
 
 #pragma once
 
-#include <optional>
-
 #include "messages/lb_config.hpp"
 #include "signalbox/envoy/config/cluster/v3/cluster.pb.h"
 #include "xds/parse/extension.hpp"
@@ -44,9 +42,9 @@ LbConfigPtr parse_least_request(
 LbConfigPtr parse_maglev(const envoy::config::cluster::v3::Cluster::MaglevLbConfig& proto,
                          const Field& field);
 
-/// common_lb_config.zone_aware_lb_config, which belongs to the enum lb_policy too. nullopt: it is
-/// not set. `field`: common_lb_config.
-std::optional<ZoneAware> parse_zone_aware(
-    const envoy::config::cluster::v3::Cluster::CommonLbConfig& proto, const Field& field);
+/// The choice of a locality by the enum lb_policy, without a child: by weights, or as
+/// common_lb_config.zone_aware_lb_config says. `field`: common_lb_config.
+WrrLocalityConfig parse_localities(const envoy::config::cluster::v3::Cluster::CommonLbConfig& proto,
+                                   const Field& field);
 
 }  // namespace signalbox::xds

@@ -171,7 +171,9 @@ class Router {
   /// that never reached its endpoint: destroy its Pick instead, or call repick().
   ///
   /// `load_report`: what the endpoint says about its load (gRFC A51), for the policy
-  /// weighted_round_robin; null: nothing. Values that are NaN, infinite or negative have no effect.
+  /// weighted_round_robin and for load reports (A64, A85); null: nothing. Values that are NaN,
+  /// infinite or negative have no effect, and signalbox_load_reports_total{result="partly"} counts
+  /// their reports.
   /// While Pick::wants_load() is false, no policy reads the report.
   void finished(Pick& pick, int code, const LoadReport* load_report = nullptr) const;
 

@@ -159,7 +159,8 @@ enum class MetricsDetail : std::uint8_t {
   /// Calls are also counted by endpoint: signalbox_endpoint_rpcs_total{cluster, endpoint, code}. At
   /// most 200 endpoints of the runtime have series of their own. The calls of all others are
   /// counted under the endpoint "other", and signalbox_metric_series_overflow_total counts these
-  /// endpoints. The cost: a look-up for each pick, and one more counter for each call.
+  /// endpoints. The cost: a look-up for each pick, and one more counter for each call. The metrics
+  /// of weighted_round_robin (signalbox_wrr_…) have the label locality.
   kEndpoint,
   /// Calls are neither counted nor timed: the call metrics have no series, and the status has no
   /// numbers of ended calls. All other metrics stay.

@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace signalbox::actors {
+namespace signalbox::actors::attempt_turns_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -122,4 +122,4 @@ TEST_CASE("attempt_turns: 10,000 silent attempts have all begun after sixteen se
   CHECK(most == AttemptLimits{}.at_once);
 }
 
-}  // namespace signalbox::actors
+}  // namespace signalbox::actors::attempt_turns_test

@@ -24,6 +24,7 @@ struct Parent {
     ChildPolicies::Hooks hooks;
     hooks.spawn = [this](const PolicyBirth& birth, std::function<void()> died) {
       cluster = birth.cluster;
+      incarnation = birth.parent_incarnation;
       die = std::move(died);
       return protocol::PolicyActor();
     };
@@ -44,7 +45,9 @@ struct Parent {
   std::function<void()> die;
   std::vector<protocol::RestartDue> ordered;
   std::vector<Generation> sent;
-  ClusterName cluster;  // That of the child that was started last.
+  // Those of the child that was started last.
+  ClusterName cluster;
+  Incarnation incarnation;
   int deaths = 0;
   int given_up = 0;
   ChildPolicies children;
@@ -132,10 +135,11 @@ TEST_CASE("child policies: who is started while what the children share is gone 
   parent.children.hold_back();
   parent.children.start(kChild, update(1));
   CHECK(parent.sent.empty());
-  parent.children.serve(protocol::SubchannelMapActor(), ClusterName("orders"));
+  parent.children.serve(protocol::SubchannelMapActor(), ClusterName("orders"), {7, 9});
   parent.children.resume_all();
   CHECK(parent.sent == std::vector<Generation>{1});
   CHECK(parent.cluster == ClusterName("orders"));
+  CHECK(parent.incarnation == Incarnation{7, 9});
 }
 
 }  // namespace signalbox::actors

@@ -9,7 +9,7 @@
 #include "tests/support/certificates.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace signalbox::actors {
+namespace signalbox::actors::cluster_credentials_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -176,4 +176,4 @@ TEST_CASE("cluster credentials: the last good files stay in use, and that is tol
              Contains(R"("all")") && Contains("private_key_file") && Contains("stay in use"));
 }
 
-}  // namespace signalbox::actors
+}  // namespace signalbox::actors::cluster_credentials_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/fake_prober.hpp"
 
-namespace signalbox::actors {
+namespace signalbox::actors::health_prober_test {
 namespace {
 
 struct World {
@@ -73,4 +73,4 @@ TEST_CASE("health_prober: so many probes are under way, the others wait for thei
 }
 
 }  // namespace
-}  // namespace signalbox::actors
+}  // namespace signalbox::actors::health_prober_test

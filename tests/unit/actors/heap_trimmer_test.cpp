@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace signalbox::actors {
+namespace signalbox::actors::heap_trimmer_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -131,4 +131,4 @@ TEST_CASE("heap_trimmer: the free end of a thread's arena returns to the system"
 #endif
 
 }  // namespace
-}  // namespace signalbox::actors
+}  // namespace signalbox::actors::heap_trimmer_test

@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace signalbox::actors {
+namespace signalbox::actors::log_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -112,4 +112,4 @@ TEST_CASE("log: threads may write at once", "[actors][log]") {
   CHECK(seen + left_out <= 4000);
 }
 
-}  // namespace signalbox::actors
+}  // namespace signalbox::actors::log_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/certificates.hpp"
 
-namespace signalbox::actors {
+namespace signalbox::actors::peer_certificate_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -63,4 +63,4 @@ TEST_CASE("peer certificate: what cannot be read has no names", "[actors][io][tl
   }
 }
 
-}  // namespace signalbox::actors
+}  // namespace signalbox::actors::peer_certificate_test

@@ -48,7 +48,7 @@
 #include "tests/support/xds_resources.hpp"
 #include "xds/type_url.hpp"
 
-namespace signalbox::actors {
+namespace signalbox::actors::shells_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -190,7 +190,7 @@ protocol::BehaviorOf<protocol::SubchannelObserver> hold_many(
     protocol::SubchannelObserver::pointer self, protocol::SubchannelMapActor map, int count) {
   for (int i = 0; i < count; ++i) {
     const Address address("127.0.0.1:" + std::to_string(80 + i));
-    protocol::send(self, map, SubchannelAcquired{Holder{PolicyPath("p"), 1}, address});
+    protocol::send(self, map, SubchannelAcquired{Holder{PolicyPath("p"), {1}}, address});
   }
   return {
       [self, map](const SubchannelStateChanged& event) {
@@ -410,7 +410,7 @@ protocol::BehaviorOf<protocol::SubchannelObserver> keep_sessions(
     protocol::SubchannelObserver::pointer self,
     protocol::SubchannelMapActor map,
     SessionsKept order) {
-  order.keeper = Holder{PolicyPath("k"), 1};
+  order.keeper = Holder{PolicyPath("k"), {1}};
   protocol::send(self, map, order);
   protocol::send(self, map, SubchannelAcquired{order.keeper, order.marks->begin()->first});
   return {
@@ -1174,7 +1174,7 @@ TEST_CASE("subchannel_map: a dead subchannel that nobody holds any more does not
   shells.run();
   CHECK(shells.connector->asked == 1);
   const std::size_t living = shells.living();  // The subchannel died when it tried to connect.
-  protocol::post(map, SubchannelReleased{Holder{PolicyPath("p"), 1}, Address("127.0.0.1:80")});
+  protocol::post(map, SubchannelReleased{Holder{PolicyPath("p"), {1}}, Address("127.0.0.1:80")});
   shells.pass(seconds(1));
   CHECK(shells.living() == living);
 }
@@ -1270,7 +1270,7 @@ TEST_CASE("health_checker: lives beside its subchannel, and says whether that is
   }
   SECTION("it ends with the last hold") {
     protocol::post(map, MapGenerationApplied{1});
-    protocol::post(map, SubchannelReleased{Holder{PolicyPath("p"), 1}, Address(here)});
+    protocol::post(map, SubchannelReleased{Holder{PolicyPath("p"), {1}}, Address(here)});
     shells.run();
     CHECK(shells.living() == before + 1);
     CHECK(shells.prober->prepared(here) == 0);
@@ -1342,7 +1342,7 @@ TEST_CASE("sweeper: sweeps are asked for while sessions are kept, whatever becom
   const std::size_t before = shells.living();
   auto marks = std::make_shared<SessionMarks>();
   (*marks)[Address("127.0.0.1:80")].mark = std::make_shared<const SessionMark>();
-  const SessionsKept order{Holder{PolicyPath("k"), 1}, seconds(10), marks};
+  const SessionsKept order{Holder{PolicyPath("k"), {1}}, seconds(10), marks};
   const auto keeper = shells.keep(shells.system().spawn(keep_sessions, map, order));
   shells.run();
   REQUIRE(shells.living() == before + 3);  // The keeper, the subchannel, the sweeper.
@@ -1577,4 +1577,4 @@ TEST_CASE("subchannel_map: the back-offs of many subchannels are few delayed mes
   CHECK(shells.delayed() == 0);
 }
 
-}  // namespace signalbox::actors
+}  // namespace signalbox::actors::shells_test

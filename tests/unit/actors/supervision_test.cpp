@@ -12,7 +12,7 @@
 #include "actors/seed.hpp"
 #include "actors/waker.hpp"
 
-namespace signalbox::actors {
+namespace signalbox::actors::supervision_test {
 namespace {
 
 ConfigUpdated update(Generation generation) {
@@ -172,4 +172,4 @@ TEST_CASE("seed_of: differs by name, number and runtime, and is the same in ever
   CHECK(seed_of(1, "policy", 7) == 0x621664123e32e079ULL);
 }
 
-}  // namespace signalbox::actors
+}  // namespace signalbox::actors::supervision_test

@@ -14,7 +14,7 @@
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace signalbox::actors {
+namespace signalbox::actors::watched_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -260,4 +260,4 @@ TEST_CASE("watched_file: what is no readable file says why", "[actors][io][file]
   }
 }
 
-}  // namespace signalbox::actors
+}  // namespace signalbox::actors::watched_file_test

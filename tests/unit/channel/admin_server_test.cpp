@@ -30,7 +30,7 @@
 #include "tests/support/temporary_folder.hpp"
 #include "tools/admin_client.hpp"
 
-namespace signalbox::channel {
+namespace signalbox::channel::admin_server_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -490,4 +490,4 @@ TEST_CASE("admin client: a query's value is encoded", "[tools][admin]") {
   CHECK(tools::query_value("a-b.c_d~9\xff") == "a-b.c_d~9%FF");
 }
 
-}  // namespace signalbox::channel
+}  // namespace signalbox::channel::admin_server_test

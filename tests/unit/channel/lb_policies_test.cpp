@@ -10,7 +10,7 @@
 #include "lb/pick/pickers.hpp"
 #include "lb/policy_registry.hpp"
 
-namespace signalbox::channel {
+namespace signalbox::channel::lb_policies_test {
 namespace {
 
 struct Empty final : CustomPolicyConfig {};
@@ -97,4 +97,4 @@ TEST_CASE("lb_policies: a parser that throws, or makes nothing, refuses", "[chan
         "its parser returned no configuration");
 }
 
-}  // namespace signalbox::channel
+}  // namespace signalbox::channel::lb_policies_test

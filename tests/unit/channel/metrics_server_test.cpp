@@ -9,7 +9,7 @@
 
 #include "tests/support/http_peer.hpp"
 
-namespace signalbox::channel {
+namespace signalbox::channel::metrics_server_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -100,4 +100,4 @@ TEST_CASE("metrics server: its port is free when it has ended", "[channel][metri
   CHECK(serve(absl::StrCat("127.0.0.1:", port)).ok());
 }
 
-}  // namespace signalbox::channel
+}  // namespace signalbox::channel::metrics_server_test

@@ -12,7 +12,7 @@
 
 #include "tests/support/recording_observer.hpp"
 
-namespace signalbox::channel {
+namespace signalbox::channel::traced_call_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -151,4 +151,4 @@ TEST_CASE("traced_call: an observer that throws gets no more events of the call,
 }
 
 }  // namespace
-}  // namespace signalbox::channel
+}  // namespace signalbox::channel::traced_call_test

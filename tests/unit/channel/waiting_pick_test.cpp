@@ -13,7 +13,7 @@
 #include "tests/support/recording_observer.hpp"
 #include "tests/support/router_fixture.hpp"
 
-namespace signalbox::channel {
+namespace signalbox::channel::waiting_pick_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -357,4 +357,4 @@ TEST_CASE("pick: is as small as its header says", "[channel][pick]") {
   CHECK(sizeof(lb::Pick) <= 256);
 }
 
-}  // namespace signalbox::channel
+}  // namespace signalbox::channel::waiting_pick_test

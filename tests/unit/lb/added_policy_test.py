@@ -12,7 +12,6 @@ rule for plans (kSpread) the policy must not compile.
 """
 
 import argparse
-import json
 import pathlib
 import re
 import shlex
@@ -136,8 +135,6 @@ def example_classes(root):
 def compile_only(command, source, overlay):
     """Compiles `source` without linking. Returns the compiler's errors; empty: none."""
     words = shlex.split(command["command"])
-    while not re.search(r"(\+\+|clang)[-\d.]*$", words[0]):
-        words.pop(0)  # A launcher, such as ccache.
     kept = [words[0], "-I", str(overlay)]
     skip = 0
     for at, word in enumerate(words[1:], 1):
@@ -159,7 +156,9 @@ def main():
     options.add_argument("--build", type=pathlib.Path, required=True)
     options = options.parse_args()
     root = options.root
-    commands = {entry["file"]: entry for entry in json.loads((options.build / "compile_commands.json").read_text())}
+    sys.path.insert(0, str(root / "tests/tidy"))
+    from commands import read_commands
+    commands = {entry["file"]: entry for entry in read_commands(options.build / "compile_commands.json")}
 
     lines = lines_of_a_policy(root)
     if len(lines) > MOST_LINES:

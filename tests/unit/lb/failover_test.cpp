@@ -11,6 +11,8 @@
 #include "tests/support/tree_harness.hpp"
 #include "tests/support/xds_world.hpp"
 
+namespace failover_test {
+
 using namespace signalbox;
 using namespace signalbox::test;
 
@@ -241,3 +243,5 @@ TEST_CASE("failover: it comes after ten seconds however much the silent priority
   CHECK(orders.reached() == Texts{"b"});
   CHECK(orders.moves() <= 1);
 }
+
+}  // namespace failover_test

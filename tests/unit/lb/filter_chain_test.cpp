@@ -13,6 +13,7 @@ namespace signalbox::lb {
 namespace {
 
 using namespace signalbox::testing;
+using testing::percent;
 using namespace std::chrono_literals;
 
 const FilterOverrides kNone;

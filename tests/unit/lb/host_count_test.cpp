@@ -19,7 +19,7 @@
 #include "tests/support/xds_world.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
 
-namespace signalbox::lb {
+namespace signalbox::lb::host_count_test {
 namespace {
 
 std::string text_of(const HostReportPtr& report) {
@@ -304,4 +304,4 @@ TEST_CASE("host_count: who has one child passes on what it says",
   CHECK(policy.published()->hosts == nullptr);
 }
 
-}  // namespace signalbox::lb
+}  // namespace signalbox::lb::host_count_test

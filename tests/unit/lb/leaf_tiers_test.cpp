@@ -160,8 +160,8 @@ TEST_CASE("leaf_tiers: with fail_traffic_on_panic calls to a tier in panic fail"
           "[lb][leaf_tiers][ENV-38]") {
   Fixture fixture;
   fixture.tiers = {{0, kAllHosts}, {1, kHealthyHosts}};
-  fixture.lb_policy = make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{}),
-                                                       ZoneAware{.fail_traffic_on_panic = true}});
+  fixture.lb_policy =
+      make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{}), std::nullopt, true});
   CHECK(fixture.update({"x:a,b-", "x:c"}) ==
         Texts{"start p1", "timer answers 10s", "publish CONNECTING"});
   fixture.policy.applied("p1");
@@ -190,8 +190,8 @@ TEST_CASE("leaf_tiers: with fail_traffic_on_panic no call fails for a tier that 
           "[lb][leaf_tiers][ENV-38]") {
   Fixture fixture;
   fixture.tiers = {{1, kHealthyHosts}};
-  fixture.lb_policy = make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{}),
-                                                       ZoneAware{.fail_traffic_on_panic = true}});
+  fixture.lb_policy =
+      make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{}), std::nullopt, true});
   fixture.update({"x:a-", "x:c"});
   fixture.policy.applied("p1");
   fixture.say("p1", kReady);

@@ -20,6 +20,8 @@
 #include "messages/counting/load_book.hpp"
 #include "tests/support/policy_harness.hpp"
 
+namespace locality_loads_test {
+
 using namespace signalbox;
 using namespace signalbox::lb;
 using namespace signalbox::test;
@@ -54,6 +56,7 @@ LbConfigPtr config_of(std::optional<LoadReporting> reporting,
                       std::uint32_t most = 1024) {
   static const LbConfigPtr child = make_lb_config(OverrideHostConfig{});
   ClusterImplConfig config{ClusterName("c"), child, service, most};
+  if (reporting) reporting->service = service;
   config.load_reporting = std::move(reporting);
   return make_lb_config(std::move(config));
 }
@@ -227,9 +230,12 @@ TEST_CASE("locality loads: a call is counted to its end, whatever changes meanwh
   SECTION("other values of the endpoints are reported") {
     policy.update(config_of(reporting({.cpu_utilization = true})), nullptr, endpoints_in({here}));
     choose(policy, here);
-    call(policy).end({0});
-    running.end({0});
-    CHECK(world.only() == LocalityLoad{.locality = zone("here"), .issued = 2, .succeeded = 2});
+    const LoadReport load{.cpu_utilization = 0.5};
+    call(policy).end({0, &load});
+    running.end({0, &load});  // Its cluster chose no values when it began.
+    CHECK(world.only() ==
+          LocalityLoad{
+              .locality = zone("here"), .issued = 2, .succeeded = 2, .cpu_utilization = {1, 0.5}});
   }
   SECTION("the cluster's EDS service is another") {
     policy.update(config_of(reporting(), "other"), nullptr, endpoints_in({here}));
@@ -242,6 +248,27 @@ TEST_CASE("locality loads: a call is counted to its end, whatever changes meanwh
     CHECK(clusters[1].service == "other");
     CHECK(clusters[1].localities[0].succeeded == 1);
   }
+}
+
+TEST_CASE("locality loads: a report has the EDS service only if CDS names one",
+          "[lb][cluster_impl][C3]") {
+  World world;
+  PolicyHarness policy = world.policy();
+  const LocalityPtr here = locality_in("here");
+  const auto update = [&](const std::string& named) {
+    // Without a service_name in CDS, the EDS resource has the cluster's name.
+    ClusterImplConfig config{ClusterName("c"), make_lb_config(OverrideHostConfig{}), "c"};
+    config.load_reporting = LoadReporting{.server = kServer, .service = named};
+    policy.update(make_lb_config(config), nullptr, endpoints_in({here}));
+    choose(policy, here);
+    call(policy).end({0});
+  };
+  update("");
+  update("c");
+  const std::vector<ClusterLoad> clusters = world.report();
+  REQUIRE(clusters.size() == 2);
+  CHECK(clusters[0].service.empty());
+  CHECK(clusters[1].service == "c");
 }
 
 TEST_CASE("locality loads: a cluster that goes is forgotten after its last report",
@@ -356,3 +383,5 @@ TEST_CASE("locality loads: chosen values of endpoints are summed",
     CHECK(world.only() == wanted);
   }
 }
+
+}  // namespace locality_loads_test

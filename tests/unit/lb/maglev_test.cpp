@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +19,7 @@
 #include <catch2/catch.hpp>
 
 #include "lb/leaf/maglev_table.hpp"
+#include "lb/xx_hash.hpp"
 #include "tests/support/property.hpp"
 #include "tests/support/step_log.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
@@ -70,6 +74,52 @@ TEST_CASE("maglev: the table is Envoy's", "[lb][maglev]") {
   const std::vector<std::string> two{"127.0.0.1:90", "127.0.0.1:91"};
   CHECK(counts_of(MaglevTable(items_of(two, {1, 2}), 17), 2) == std::vector<std::size_t>{6, 11});
   CHECK(counts_of(MaglevTable(items_of(two, {127, 1}), 17), 2) == std::vector<std::size_t>{16, 1});
+}
+
+namespace {
+
+// The table as Envoy builds it: round after round, each endpoint in the order of the keys takes a
+// slot if round × weight has reached its target, which then rises by the greatest weight.
+std::vector<std::uint32_t> table_by_rounds(const std::vector<HashItem>& items, std::uint32_t size) {
+  std::vector<std::uint32_t> order(items.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t at) { return items[at].key; });
+  const std::uint64_t heaviest = std::ranges::max(items, {}, &HashItem::weight).weight;
+  std::vector<std::uint64_t> targets(items.size());
+  std::vector<std::uint64_t> nexts(items.size());
+  std::vector<std::uint32_t> slots(size, UINT32_MAX);
+  std::uint32_t filled = 0;
+  for (std::uint64_t round = 1; filled < size; ++round) {
+    for (const std::uint32_t at : order) {
+      if (filled == size || round * items[at].weight < targets[at]) continue;
+      targets[at] += heaviest;
+      const std::uint64_t first = xx_hash(items[at].key) % size;
+      const std::uint64_t step = xx_hash(items[at].key, 1) % (size - 1) + 1;
+      std::uint64_t slot = 0;
+      do {
+        slot = (first + step * nexts[at]++) % size;
+      } while (slots[slot] != UINT32_MAX);
+      slots[slot] = at;
+      ++filled;
+    }
+  }
+  return slots;
+}
+
+}  // namespace
+
+TEST_CASE("maglev: with any weights the table is Envoy's", "[lb][maglev][property]") {
+  const auto names = addresses(20);
+  CHECK(test::holds("tables by rounds", 100, [&](const std::vector<std::uint8_t>& any) {
+    if (any.empty()) return;
+    std::vector<std::uint64_t> weights;
+    for (std::size_t at = 0; at < std::min(any.size(), names.size()); ++at)
+      weights.push_back(1 + any[at]);
+    const std::vector<std::string> some(
+        names.begin(), names.begin() + static_cast<std::ptrdiff_t>(weights.size()));
+    const auto items = items_of(some, weights);
+    RC_ASSERT(slots_of(MaglevTable(items, 251)) == table_by_rounds(items, 251));
+  }));
 }
 
 TEST_CASE("maglev: limits of a table", "[lb][maglev]") {
@@ -222,6 +272,27 @@ TEST_CASE("maglev: the time of a pick is bounded when most endpoints are down", 
     REQUIRE(maglev.answer({.hash = hash * 131}) == names[7]);
   const auto steps = testing::steps_of(maglev.published.back().picker, {.hash = 0});
   CHECK_THAT(absl::StrJoin(steps, "\n"), Catch::Contains("none of 256 slots is READY"));
+
+  // Of two READY endpoints each gets calls from such slots: about half.
+  maglev.connecting(names[8]);
+  maglev.ready(names[8]);
+  maglev.settle();
+  int calls = 0;
+  for (std::uint64_t hash = 0; hash < 500; ++hash)
+    calls += maglev.answer({.hash = hash * 131}) == names[8] ? 1 : 0;
+  CHECK(calls > 150);
+  CHECK(calls < 350);
+}
+
+TEST_CASE("maglev: an endpoint that the list has twice is once in the table", "[lb][maglev]") {
+  MaglevHarness maglev;
+  maglev.list({"a", "a", "b"});
+  maglev.names = {"a", "b"};
+  maglev.ready("a");
+  maglev.ready("b");
+  maglev.settle();
+  for (std::uint64_t hash = 0; hash < maglev.table_size; ++hash)
+    REQUIRE(maglev.answer({.hash = hash}) == maglev.owner(hash));
 }
 
 TEST_CASE("maglev: without endpoints, and when all fail, calls fail", "[lb][maglev]") {

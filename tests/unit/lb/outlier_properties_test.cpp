@@ -15,6 +15,8 @@
 #include "tests/support/property.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
 
+namespace outlier_properties_test {
+
 using namespace signalbox;
 using namespace signalbox::lb;
 using namespace signalbox::test;
@@ -251,3 +253,5 @@ TEST_CASE(
     RC_ASSERT(history.ejected() == 0);
   }));
 }
+
+}  // namespace outlier_properties_test

@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace signalbox::lb {
+namespace signalbox::lb::outlier_rules_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -278,4 +278,4 @@ TEST_CASE("outlier_rules: who is ejected already counts as such, and is not foun
         Detections{{3, kByFailures, kEjected}, {4, kByFailures, kOverflow}});
 }
 
-}  // namespace signalbox::lb
+}  // namespace signalbox::lb::outlier_rules_test

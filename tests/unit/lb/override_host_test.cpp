@@ -15,6 +15,8 @@
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/xds_world.hpp"
 
+namespace override_host_test {
+
 using namespace signalbox;
 using namespace signalbox::lb;
 using namespace signalbox::test;
@@ -329,3 +331,5 @@ TEST_CASE("override_host: what a call waits for is created, and connected",
     CHECK(fixture.ask("a").empty());
   }
 }
+
+}  // namespace override_host_test

@@ -7,6 +7,8 @@
 #include "tests/support/policy_harness.hpp"
 #include "tests/support/xds_world.hpp"
 
+namespace pass_through_test {
+
 using namespace signalbox;
 using namespace signalbox::lb;
 using namespace signalbox::test;
@@ -91,3 +93,5 @@ TEST_CASE("override_host: the child never sees a DRAINING endpoint",
     CHECK(given(policy) == all);
   }
 }
+
+}  // namespace pass_through_test

@@ -12,7 +12,7 @@
 
 #include "tests/support/property.hpp"
 
-namespace signalbox::lb {
+namespace signalbox::lb::plan_test {
 namespace {
 
 constexpr PlanAnswer kPriorityNow{AggregateMode::kPriority, false};
@@ -652,11 +652,11 @@ TEST_CASE("plan: with fail_traffic_on_panic calls to a priority in panic fail",
   PlanAssumptions assumptions;
   assumptions.panic_threshold = 50;
   CHECK(share_in(planned(input, assumptions).failing, kTieredNow) == 0);
-  input.leaves[0].lb_policy = make_lb_config(WrrLocalityConfig{
-      make_lb_config(RoundRobinConfig{}), ZoneAware{.fail_traffic_on_panic = true}});
+  input.leaves[0].lb_policy =
+      make_lb_config(WrrLocalityConfig{make_lb_config(RoundRobinConfig{}), std::nullopt, true});
   CHECK(share_in(planned(input, assumptions).failing, kTieredNow) == kAllCalls);
   CHECK(share_in(planned(input, assumptions).failing, kPriorityNow) == 0);
 }
 
 }  // namespace
-}  // namespace signalbox::lb
+}  // namespace signalbox::lb::plan_test

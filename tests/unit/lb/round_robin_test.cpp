@@ -11,7 +11,7 @@
 #include "tests/support/printed.hpp"
 #include "tests/unit/lb/leaf_harness.hpp"
 
-namespace signalbox::lb {
+namespace signalbox::lb::round_robin_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -423,4 +423,4 @@ TEST_CASE("round_robin: agrees with a plain recount in any history", "[lb][round
 }
 
 }  // namespace
-}  // namespace signalbox::lb
+}  // namespace signalbox::lb::round_robin_test

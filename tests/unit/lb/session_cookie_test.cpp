@@ -10,7 +10,7 @@
 
 #include "tests/support/route_fixture.hpp"
 
-namespace signalbox::lb {
+namespace signalbox::lb::session_cookie_test {
 namespace {
 
 using namespace signalbox::testing;
@@ -392,4 +392,4 @@ TEST_CASE("session_cookie: what follows the value of a Set-Cookie", "[lb][sessio
 }
 
 }  // namespace
-}  // namespace signalbox::lb
+}  // namespace signalbox::lb::session_cookie_test

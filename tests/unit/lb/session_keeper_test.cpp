@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 using Texts = std::vector<std::string>;
 
 Holder holder(const std::string& path, std::uint64_t incarnation = 1) {
-  return {PolicyPath(path), incarnation};
+  return {PolicyPath(path), {incarnation}};
 }
 
 const Holder kKeeper = holder("k");
@@ -104,15 +104,19 @@ class Map {
               return absl::StrCat("tell ",
                                   it.holder.path.str(),
                                   "#",
-                                  it.holder.incarnation,
+                                  it.holder.incarnation.back(),
                                   " ",
                                   it.state.address.str(),
                                   " ",
                                   to_string(it.state.state));
             },
             [](const NotifyGone& it) {
-              return absl::StrCat(
-                  "gone ", it.holder.path.str(), "#", it.holder.incarnation, " ", it.address.str());
+              return absl::StrCat("gone ",
+                                  it.holder.path.str(),
+                                  "#",
+                                  it.holder.incarnation.back(),
+                                  " ",
+                                  it.address.str());
             },
             [](const ArmSweeper& it) {
               return it.idle_timeout ? absl::StrCat("arm ", *it.idle_timeout / 1s, "s") : "disarm";

@@ -99,16 +99,45 @@ TEST_CASE("spread: a zone-aware policy keeps the caller's calls in its zone",
   CHECK_THAT(spread_note(policy), Catch::StartsWith("zone-aware: calls stay in the caller's zone"));
 }
 
-TEST_CASE("spread: only a zone-aware policy can fail in panic",
-          "[lb][spread][zone_split][ENV-38]") {
+TEST_CASE("spread: with a basis of weights a zone's capacity is the weights of its endpoints",
+          "[lb][spread][zone_split][ENV-42]") {
+  const std::vector<LocalityPtr> localities{locality("a", 1, {2, 2}),
+                                            locality("b", 1, {1, 1, 1, 1})};
+  const auto policy =
+      make_lb_config(WrrLocalityConfig{kRoundRobin, ZoneAware{.basis = ZoneBasis::kWeights}});
+  const std::vector<bool> takes(6, true);
+  CHECK(spread_calls(policy, localities, takes, 600, {"", "a", ""}) ==
+        Shares{300, 300, 0, 0, 0, 0});
+  CHECK(spread_note(policy) ==
+        "zone-aware: calls stay in the caller's zone while it has its share of the endpoints' "
+        "weights, for callers in equal numbers in each zone");
+}
+
+TEST_CASE("spread: with force_local_zone a zone with enough endpoints keeps all calls",
+          "[lb][spread][zone_split][ENV-43]") {
+  const std::vector<LocalityPtr> localities{locality("a", 1, {1, 1}),
+                                            locality("b", 1, {1, 1, 1, 1})};
+  const auto policy = make_lb_config(WrrLocalityConfig{kRoundRobin, ZoneAware{.force_from = 2}});
+  const std::vector<bool> takes(6, true);
+  CHECK(spread_calls(policy, localities, takes, 600, {"", "a", ""}) ==
+        Shares{300, 300, 0, 0, 0, 0});
+  CHECK(spread_note(policy) ==
+        "zone-aware: calls stay in the caller's zone while it has at least 2 endpoints "
+        "(force_local_zone), or its share of the endpoints, for callers in equal numbers in each "
+        "zone");
+}
+
+TEST_CASE("spread: a policy, or one below it, can say that calls fail in panic",
+          "[lb][spread][ENV-38]") {
   CHECK_FALSE(fails_in_panic(nullptr));
   CHECK_FALSE(fails_in_panic(kRoundRobin));
   CHECK_FALSE(fails_in_panic(by_locality(kRoundRobin)));
   CHECK_FALSE(fails_in_panic(make_lb_config(WrrLocalityConfig{kRoundRobin, ZoneAware{}})));
-  const auto fails =
-      make_lb_config(WrrLocalityConfig{kRoundRobin, ZoneAware{.fail_traffic_on_panic = true}});
+  const auto fails = make_lb_config(WrrLocalityConfig{kRoundRobin, std::nullopt, true});
   CHECK(fails_in_panic(fails));
   CHECK(fails_in_panic(make_lb_config(RandomSubsettingConfig{2, fails})));
+  CHECK(fails_in_panic(by_locality(fails)));
+  CHECK(fails_in_panic(by_locality(make_lb_config(RandomSubsettingConfig{2, fails}))));
 }
 
 TEST_CASE("spread: with active_request_bias least_request spreads idle calls by weight",

@@ -90,6 +90,26 @@ TEST_CASE("stride_scheduler: a weight counts between a tenth and ten times the m
   CHECK(huge.weight(3) == 32'768);
 }
 
+TEST_CASE("stride_scheduler: neighbours of equal weight are used in different rounds",
+          "[lb][wrr][A58]") {
+  const StrideScheduler scheduler(std::vector<double>{1, 1, 2});
+  StrideScheduler::Turn turn;
+  std::size_t before = 2;
+  int together = 0;
+  for (int pick = 0; pick < 1'000; ++pick) {
+    const StrideScheduler::Choice choice = scheduler.pick(turn);
+    if (before == 0 && choice.endpoint == 1) ++together;
+    before = choice.endpoint;
+    turn = choice.next;
+  }
+  CHECK(together <= 10);
+}
+
+TEST_CASE("stride_scheduler: an endpoint with a tiny factor is used, too", "[lb][wrr][A100-4]") {
+  const StrideScheduler scheduler(std::vector<double>{1, 100}, std::vector<double>{1e-4, 1});
+  CHECK(scheduler.weight(0) == 1);
+}
+
 TEST_CASE("stride_scheduler: shares follow weights within 0.5 %", "[lb][wrr][A58][property]") {
   // The weights are within the limits around the mean. Shares in a whole period are exact but for
   // rounding.

@@ -13,7 +13,7 @@
 
 #include "tests/support/printed.hpp"
 
-namespace signalbox::lb {
+namespace signalbox::lb::subchannel_core_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -364,4 +364,4 @@ TEST_CASE("subchannel: every connection is dropped exactly once", "[lb][subchann
 }
 
 }  // namespace
-}  // namespace signalbox::lb
+}  // namespace signalbox::lb::subchannel_core_test

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include <catch2/catch.hpp>
 
 #include "tests/support/printed.hpp"
@@ -19,12 +20,12 @@ namespace {
 using Strings = std::vector<std::string>;
 
 Holder holder(const std::string& path, std::uint64_t incarnation = 1) {
-  return {PolicyPath{path}, incarnation};
+  return {PolicyPath{path}, {incarnation}};
 }
 
 // The holder as "path#incarnation".
 std::string name_of(const Holder& it) {
-  return it.path.str() + "#" + std::to_string(it.incarnation);
+  return it.path.str() + "#" + absl::StrJoin(it.incarnation, ".");
 }
 
 class MapHarness {
@@ -546,6 +547,34 @@ TEST_CASE("subchannel_map: what comes late from an earlier incarnation is droppe
   }
 }
 
+TEST_CASE("subchannel_map: what a dead policy started late is no successor",
+          "[lb][subchannel_map][supervision]") {
+  // Policy 18 has died, and 34 is its successor. Before 18's child 19 heard of the death, 19
+  // started 42, which is the same holder as 38 below 34.
+  const Holder late{PolicyPath{"x"}, {18, 19, 42}};
+  const Holder successor{PolicyPath{"x"}, {34, 35, 38}};
+  const std::string name = name_of(successor);
+  MapHarness map;
+  SECTION("it speaks first") {
+    map.acquire("a", late);
+    map.settled(late);
+    map.acquire("a", successor);
+    map.settled(successor);
+    map.gone(late, true);
+  }
+  SECTION("it speaks last") {
+    map.acquire("a", successor);
+    map.settled(successor);
+    map.acquire("a", late);
+    map.acquire("b", late);
+    map.settled(late);
+    map.gone(late, true);
+  }
+  CHECK(map.living == kA);
+  map.tell("a", ConnectivityState::kConnecting);
+  CHECK(map.names() == Strings{name});
+}
+
 TEST_CASE("subchannel_map: health is told, the connection is left alone",
           "[lb][subchannel_map][A61]") {
   MapHarness map;
@@ -885,19 +914,19 @@ struct Model {
 
   bool heard(const Holder& who) {
     const std::string path = who.path.str();
-    const auto [it, is_new] = newest.try_emplace(path, Incarnation{who.incarnation});
-    if (who.incarnation > it->second.number) {
+    const auto [it, is_new] = newest.try_emplace(path, Incarnation{who.incarnation.back()});
+    if (who.incarnation.back() > it->second.number) {
       if (it->second.present) orphan(path);
-      it->second = {who.incarnation};
+      it->second = {who.incarnation.back()};
     }
-    return who.incarnation == it->second.number && it->second.present;
+    return who.incarnation.back() == it->second.number && it->second.present;
   }
 
   void acquire(const Holder& who, const std::string& address) {
     if (!heard(who)) return;
     std::erase_if(
         holds, [&](const Hold& it) { return it.path == who.path.str() && it.address == address; });
-    holds.push_back({who.path.str(), who.incarnation, address});
+    holds.push_back({who.path.str(), who.incarnation.back(), address});
     lingering.erase(address);
   }
 
@@ -915,11 +944,11 @@ struct Model {
 
   void gone(const Holder& who, bool died) {
     const std::string path = who.path.str();
-    const auto [it, is_new] = newest.try_emplace(path, Incarnation{who.incarnation});
-    if (who.incarnation < it->second.number) return;
-    if (who.incarnation > it->second.number || it->second.present) {
+    const auto [it, is_new] = newest.try_emplace(path, Incarnation{who.incarnation.back()});
+    if (who.incarnation.back() < it->second.number) return;
+    if (who.incarnation.back() > it->second.number || it->second.present) {
       orphan(path);
-      it->second = {who.incarnation, false, started};
+      it->second = {who.incarnation.back(), false, started};
     }
     if (!died) remove_if([&](const Hold& hold) { return hold.path == path; });
   }
@@ -993,7 +1022,7 @@ TEST_CASE("subchannel_map: agrees with a small model in any history",
           const bool died = chance(2) == 0;
           map.gone(who, died);
           model.gone(who, died);
-          if (who.incarnation == newest) ++newest;  // Its successor is a new holder.
+          if (who.incarnation.back() == newest) ++newest;  // Its successor is a new holder.
           break;
         }
         case 8:

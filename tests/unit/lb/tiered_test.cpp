@@ -16,6 +16,8 @@
 #include "tests/support/property.hpp"
 #include "tests/support/tiered_tree.hpp"
 
+namespace tiered_test {
+
 using namespace signalbox;
 using namespace signalbox::lb;
 using namespace signalbox::test;
@@ -531,3 +533,5 @@ TEST_CASE("tiered_picker: each draw has its share, in order", "[lb][tiered][ENV-
   CHECK_THROWS(TierTable({{0, {}, 99}}));
   CHECK_THROWS(TierTable({{0, {}, 101}}));
 }
+
+}  // namespace tiered_test

@@ -22,6 +22,7 @@ struct Place {
   std::string name;
   std::uint64_t fit = 0;
   std::uint32_t weight = 1;
+  std::uint64_t fit_weight = 0;
 };
 
 LocalityName named(const std::string& text) {
@@ -38,7 +39,8 @@ ZoneSplit split(const std::vector<Place>& places,
   std::vector<ZonePlace> all;
   all.reserve(places.size());
   for (const Place& place : places)
-    all.push_back({&names.emplace_back(named(place.name)), place.weight, place.fit});
+    all.push_back(
+        {&names.emplace_back(named(place.name)), place.weight, place.fit, place.fit_weight});
   return split_by_zone(all, caller, rules);
 }
 
@@ -126,6 +128,43 @@ TEST_CASE("zone_split: routing_enabled is the part of the calls under the rule",
   CHECK(split(places, {.routing_enabled = 100}).shares == Shares{600'000, 200'000, 200'000});
 }
 
+TEST_CASE("zone_split: with a basis of weights the weights of endpoints are the capacity",
+          "[lb][zone_split][ENV-42]") {
+  // Two of ten endpoints, with a third of the weight: callers are in three zones.
+  const std::vector<Place> heavy{
+      {"a", 2, 1, 10}, {"b/1", 3, 1, 12}, {"b/2", 1, 1, 4}, {"c", 4, 1, 4}};
+  CHECK(split(heavy).stays == 6'000);
+  const ZoneSplit found = split(heavy, {.basis = ZoneBasis::kWeights});
+  CHECK(found.stays == 10'000);
+  CHECK(found.shares == Shares{1'000'000, 0, 0, 0});
+  // For a caller in c, 4 / 30 of the weight is 40 % of a third. Within b, three quarters of the
+  // weight are in b/1.
+  const ZoneSplit from_c = split(heavy, {.basis = ZoneBasis::kWeights}, named("c"));
+  CHECK(from_c.stays == 3'999);
+  CHECK(from_c.shares == Shares{0, 450'075, 150'025, 399'900});
+  // min_cluster_size counts endpoints, whatever the basis.
+  CHECK(split({{"a", 2, 1, 100}, {"b", 3, 1, 100}}, {.basis = ZoneBasis::kWeights}).verdict ==
+        ZoneVerdict::kTooSmall);
+}
+
+TEST_CASE("zone_split: with force_local_zone a zone with enough endpoints keeps all calls",
+          "[lb][zone_split][ENV-43]") {
+  const std::vector<Place> places{{"a", 2}, {"b", 4}, {"c", 4}};
+  const ZoneSplit forced = split(places, {.force_from = 2});
+  CHECK(forced.forced);
+  CHECK(forced.stays == 10'000);
+  CHECK(forced.shares == Shares{1'000'000, 0, 0});
+  // With fewer endpoints than that, the zone keeps the calls that it has the capacity for.
+  CHECK_FALSE(split(places, {.force_from = 3}).forced);
+  CHECK(split(places, {.force_from = 3}).stays == 6'000);
+  CHECK(split({{"a", 0}, {"b", 6}}, {.force_from = 0}).shares == Shares{0, 1'000'000});
+  // The rules around it stay.
+  CHECK(split(places, {.routing_enabled = 50, .force_from = 1}).shares ==
+        Shares{666'667, 166'667, 166'666});
+  CHECK(split(places, {.min_cluster_size = 11, .force_from = 1}).verdict == ZoneVerdict::kTooSmall);
+  CHECK(split(places, {.force_from = 1}, {}).verdict == ZoneVerdict::kCallerUnknown);
+}
+
 TEST_CASE("zone_split: the reason is told", "[lb][zone_split]") {
   const auto text = [&](const std::vector<Place>& places,
                         const ZoneAware& rules = {},
@@ -135,6 +174,8 @@ TEST_CASE("zone_split: the reason is told", "[lb][zone_split]") {
   CHECK(text({{"a", 2}, {"b", 4}, {"c", 4}}) == "zone-aware: 60 % of the calls stay in zone a");
   CHECK(text({{"a", 3}, {"b", 3}}, {.routing_enabled = 30}) ==
         "zone-aware: 100 % of the calls stay in zone a (routing_enabled: of 30 %)");
+  CHECK(text({{"a", 2}, {"b", 4}, {"c", 4}}, {.force_from = 1}) ==
+        "zone-aware: 100 % of the calls stay in zone a (force_local_zone)");
   CHECK(text({{"a", 1}, {"b", 1}}) ==
         "not zone-aware: fewer than 6 endpoints can take calls (min_cluster_size)");
   CHECK(text({{"a", 3}, {"b", 3}}, {}, {}) ==
@@ -149,14 +190,17 @@ TEST_CASE("zone_split: all calls are divided, and only among places that can tak
         *rc::gen::container<std::vector<std::uint8_t>>(rc::gen::arbitrary<std::uint8_t>());
     const auto routing = *rc::gen::inRange<std::uint32_t>(0, 101);
     const auto least = *rc::gen::inRange<std::uint64_t>(0, 20);
+    ZoneAware rules{.routing_enabled = routing, .min_cluster_size = least};
+    if (*rc::gen::arbitrary<bool>()) rules.basis = ZoneBasis::kWeights;
+    if (*rc::gen::arbitrary<bool>()) rules.force_from = *rc::gen::inRange<std::uint32_t>(0, 6);
     std::vector<Place> places;
     places.reserve(sizes.size());
     for (std::size_t i = 0; i < sizes.size(); ++i)
       places.push_back({std::string(1, static_cast<char>('a' + i % 26)) + "/" + std::to_string(i),
                         sizes[i] % 8U,
-                        1U + sizes[i] / 8U});
-    const ZoneSplit found =
-        split(places, {.routing_enabled = routing, .min_cluster_size = least}, named("a"));
+                        1U + sizes[i] / 8U,
+                        (sizes[i] % 8U) * (1U + i % 5)});
+    const ZoneSplit found = split(places, rules, named("a"));
     RC_ASSERT(found.shares.size() == places.size());
     bool any = false;
     for (std::size_t i = 0; i < places.size(); ++i) {

@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace signalbox::tools {
+namespace signalbox::tools::collector_test {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
@@ -36,4 +36,4 @@ TEST_CASE("collector: a call is held until an act before it has come", "[load][c
   CHECK(side.faults[1].lost == 0);
 }
 
-}  // namespace signalbox::tools
+}  // namespace signalbox::tools::collector_test

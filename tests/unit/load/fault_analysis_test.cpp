@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace signalbox::tools {
+namespace signalbox::tools::fault_analysis_test {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
@@ -260,4 +260,4 @@ TEST_CASE("faults: a baseline below a millisecond allows a millisecond more", "[
   CHECK(recovery_of(bins, 6000 * kMs, 12'000 * kMs, baseline_of(bins, 6000 * kMs)) == 0);
 }
 
-}  // namespace signalbox::tools
+}  // namespace signalbox::tools::fault_analysis_test

@@ -9,7 +9,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace signalbox::tools {
+namespace signalbox::tools::open_loop_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -108,4 +108,4 @@ TEST_CASE("open loop: sessions take turns", "[load][open_loop]") {
   CHECK(engine_of({})->call()->session == EndedCall::kNoSession);
 }
 
-}  // namespace signalbox::tools
+}  // namespace signalbox::tools::open_loop_test

@@ -9,7 +9,7 @@
 
 #include "tools/load/call_code.hpp"
 
-namespace signalbox::tools {
+namespace signalbox::tools::recorder_test {
 namespace {
 
 using std::chrono::seconds;
@@ -228,4 +228,4 @@ TEST_CASE("validity: a measurement needs calls that were sent in time", "[load][
   CHECK_THAT(validity.reason, Catch::Contains(row.reason));
 }
 
-}  // namespace signalbox::tools
+}  // namespace signalbox::tools::recorder_test

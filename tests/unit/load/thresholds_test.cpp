@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace signalbox::tools {
+namespace signalbox::tools::thresholds_test {
 namespace {
 
 LoadReport a_report() {
@@ -125,4 +125,4 @@ TEST_CASE("thresholds: an act that the script lacks, or that is no fault, is ref
              Catch::Contains("it has none"));
 }
 
-}  // namespace signalbox::tools
+}  // namespace signalbox::tools::thresholds_test

@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
+#include "messages/load_report.hpp"
+
 namespace signalbox {
 namespace {
 
@@ -105,6 +107,35 @@ TEST_CASE("load book: calls that end between reading and settling belong to the 
   book.settle(0, reading.number);
   CHECK(book.read(0, kAll, at(2)).clusters[0].localities ==
         std::vector<LocalityLoad>{{.locality = kHere, .issued = 2, .succeeded = 1, .failed = 1}});
+}
+
+TEST_CASE("load book: counts of a counter that is released before the settling are not lost",
+          "[messages][counting][C7]") {
+  LoadBook book({0});
+  auto counts = book.open(0, ClusterName("c"), "", at(0));
+  auto here = counts->locality(kHere);
+  auto fire = counts->drops("fire");
+  const bool is_cluster_held = GENERATE(true, false);
+  CAPTURE(is_cluster_held);
+  const LoadReading first = book.read(0, kAll, at(1));
+  call(here, true);
+  fire->add(0, 1);
+  here.reset();
+  fire.reset();
+  if (!is_cluster_held) counts.reset();
+  book.settle(0, first.number);
+  const LoadReading second = book.read(0, kAll, at(2));
+  REQUIRE(second.clusters.size() == 1);
+  CHECK(second.clusters[0].localities ==
+        std::vector<LocalityLoad>{{.locality = kHere, .issued = 1, .succeeded = 1}});
+  CHECK(second.clusters[0].drops == std::map<std::string, std::uint64_t>{{"fire", 1}});
+}
+
+TEST_CASE("load book: a cluster is in use while only its circuit breaker counts",
+          "[messages][counting]") {
+  LoadBook book({0});
+  const auto breaker = book.open(0, ClusterName("c"), "", at(0))->breaker_drops();
+  CHECK(book.is_in_use(0));
 }
 
 TEST_CASE("load book: a cluster without calls is left out", "[messages][counting][C3]") {
@@ -212,6 +243,71 @@ TEST_CASE("load book: clusters that are never reported are bounded", "[messages]
   CHECK(reading.clusters[0].cluster == ClusterName("c1499"));
 }
 
+TEST_CASE("load book: localities and drops that are never reported are bounded",
+          "[messages][counting]") {
+  LoadBook book({0});
+  const auto counts = book.open(0, ClusterName("c"), "", at(0));
+  const auto held = counts->locality(kHere);
+  call(held, true);
+  const auto held_drops = counts->drops("held");
+  held_drops->add(0, 1);
+  for (int i = 0; i < 3'000; ++i) {
+    call(counts->locality({.zone = absl::StrCat("z", i)}), true);
+    counts->drops(absl::StrCat("d", i))->add(0, 1);
+  }
+  const LoadReading reading = book.read(0, kAll, at(1));
+  REQUIRE(reading.clusters.size() == 1);
+  const ClusterLoad& load = reading.clusters[0];
+  CHECK(load.localities.size() <= LoadBook::kMostUnused + 2);  // The newest, and the held one.
+  CHECK(load.localities.size() >= LoadBook::kMostUnused / 2);
+  CHECK(load.drops.size() <= LoadBook::kMostUnused + 2);
+  // Counters that are held stay.
+  CHECK(counts->locality(kHere) == held);
+  CHECK(load.drops.at("held") == 1);
+}
+
+TEST_CASE("load book: unused localities without unreported calls make room first",
+          "[messages][counting]") {
+  LoadBook book({0});
+  const auto counts = book.open(0, ClusterName("c"), "", at(0));
+  call(counts->locality(kHere), true);
+  counts->drops("fire")->add(0, 1);
+  for (int i = 0; i < 3'000; ++i) {
+    counts->locality({.zone = absl::StrCat("z", i)});
+    counts->drops(absl::StrCat("d", i));
+  }
+  const LoadReading reading = book.read(0, kAll, at(1));
+  REQUIRE(reading.clusters.size() == 1);
+  CHECK(reading.clusters[0].localities ==
+        std::vector<LocalityLoad>{{.locality = kHere, .issued = 1, .succeeded = 1}});
+  CHECK(reading.clusters[0].drops == std::map<std::string, std::uint64_t>{{"fire", 1}});
+}
+
+TEST_CASE("load book: counts that no report had are owed, also of unused clusters",
+          "[messages][counting][C7]") {
+  LoadBook book({0});
+  CHECK_FALSE(book.is_owed(0));
+  {
+    const auto counts = book.open(0, ClusterName("c"), "", at(0));
+    CHECK_FALSE(book.is_owed(0));
+    SECTION("a call") {
+      counts->locality(kHere)->begun();
+    }
+    SECTION("a drop") {
+      counts->drops("fire")->add(0, 1);
+    }
+    SECTION("a drop of the circuit breaker") {
+      counts->breaker_drops()->add(0, 1);
+    }
+  }
+  CHECK_FALSE(book.is_in_use(0));
+  CHECK(book.is_owed(0));
+  const LoadReading reading = book.read(0, kAll, at(1));
+  CHECK(book.is_owed(0));
+  book.settle(0, reading.number);
+  CHECK_FALSE(book.is_owed(0));
+}
+
 TEST_CASE("load book: wakes once for each cluster that comes into use",
           "[messages][counting][C1]") {
   LoadBook book({0});
@@ -255,6 +351,50 @@ TEST_CASE("load counts: names beyond the limit, and sums that would be infinite,
   counts.add_named("name4", true, std::numeric_limits<double>::quiet_NaN());
   CHECK(counts.totals().named.at("named_metrics.name4") == MetricSum{1, 1});
   CHECK(counts.totals().lost_values == 13);
+}
+
+TEST_CASE("load counts: values that no report may have are lost and told",
+          "[messages][counting][C6]") {
+  const LocalityCounts counts;
+  using Utilization = LocalityCounts::Utilization;
+  counts.add_utilization(Utilization::kCpu, 0.5);
+  counts.add_named("queue", true, 3);
+  std::int64_t lost = 0;
+  for (const double bad : {-1.0,
+                           -5e-324,
+                           std::numeric_limits<double>::infinity(),
+                           -std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN()}) {
+    CAPTURE(bad);
+    counts.add_utilization(Utilization::kCpu, bad);
+    counts.add_named("queue", true, bad);
+    lost += 2;
+    CHECK(counts.totals().utilizations[0] == MetricSum{1, 0.5});
+    CHECK(counts.totals().named.at("named_metrics.queue") == MetricSum{1, 3});
+    CHECK(counts.totals().lost_values == lost);
+  }
+  // Their names take no place.
+  for (std::size_t i = 0; i < LocalityCounts::kMostNames; ++i)
+    counts.add_named(absl::StrCat("bad", i), true, -1);
+  counts.add_named("good", true, 2);
+  CHECK(counts.totals().named.at("named_metrics.good") == MetricSum{1, 2});
+}
+
+TEST_CASE("load report: NaN, infinite and negative values are no load", "[messages][A51]") {
+  const auto with = [](LoadReport report) { return has_load_values_only(report); };
+  CHECK(with({}));
+  CHECK(with({.application_utilization = 7, .cpu_utilization = 1.5, .qps = 1e300}));
+  for (const double bad :
+       {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK_FALSE(with({.application_utilization = bad}));
+    CHECK_FALSE(with({.cpu_utilization = bad}));
+    CHECK_FALSE(with({.mem_utilization = bad}));
+    CHECK_FALSE(with({.qps = bad}));
+    CHECK_FALSE(with({.eps = bad}));
+    const LoadMetric metrics[] = {{LoadMetric::Map::kNamedMetrics, "a", 1},
+                                  {LoadMetric::Map::kRequestCost, "b", bad}};
+    CHECK_FALSE(with({.metrics = metrics}));
+  }
 }
 
 TEST_CASE("load counts: values are reported although no call was counted since the last report",

@@ -43,7 +43,7 @@ std::shared_ptr<Instruments> busy_instruments() {
   instruments->observe(SessionsSwept{cluster, 1});
   auto load = instruments->hold_load({cluster, ClusterName("leaf"), 1, 70});
   instruments->observe(HealthProbed{cluster, true});
-  instruments->observe(WeightsTaken{cluster, false, 1, 1, 1, {0, 200}});
+  instruments->observe(WeightsTaken{cluster, false, 1, 1, 1, {0, 200}, "shop", "zone-a"});
   instruments->observe(
       OutliersDetected{cluster, DetectionMethod::kSuccessRate, DetectionOutcome::kEjected, 1});
   instruments->observe(OutliersDetected{

@@ -294,26 +294,27 @@ TEST_CASE("instruments: complete picks count by zone, over all targets", "[metri
   CHECK(value(instruments, Metric::kZoneCalls, {"orders", "other"}) == 1);
 }
 
-TEST_CASE("instruments: weights of endpoints count by cluster whenever they are taken",
-          "[metrics][instruments][A78-1][A78-2][A78-3][A78-4][A100-10]") {
+TEST_CASE("instruments: weights of endpoints count by target, cluster and locality when taken",
+          "[metrics][instruments][A78-1][A78-2][A78-3][A78-4][A78-5][A100-10]") {
   Instruments instruments;
-  instruments.observe(WeightsTaken{kOrders, true, 2, 1, 1, {0, 0, 0}});
-  CHECK(value(instruments, Metric::kWrrFallbacks, {"orders"}) == 1);
-  instruments.observe(WeightsTaken{kOrders, false, 0, 1, 0, {200, 20'000, 0}});
-  CHECK(value(instruments, Metric::kWrrFallbacks, {"orders"}) == 1);
-  CHECK(value(instruments, Metric::kWrrNotYetUsable, {"orders"}) == 2);
-  CHECK(value(instruments, Metric::kWrrStale, {"orders"}) == 2);
-  CHECK(value(instruments, Metric::kWrrInSlowStart, {"orders"}) == 1);
-  const auto weights = series(instruments, Metric::kWrrWeights, {"orders"})->histogram;
+  const LabelValues labels{"shop", "orders", "zone-a"};
+  instruments.observe(WeightsTaken{kOrders, true, 2, 1, 1, {0, 0, 0}, "shop", "zone-a"});
+  CHECK(value(instruments, Metric::kWrrFallbacks, labels) == 1);
+  instruments.observe(WeightsTaken{kOrders, false, 0, 1, 0, {200, 20'000, 0}, "shop", "zone-a"});
+  CHECK(value(instruments, Metric::kWrrFallbacks, labels) == 1);
+  CHECK(value(instruments, Metric::kWrrNotYetUsable, labels) == 2);
+  CHECK(value(instruments, Metric::kWrrStale, labels) == 2);
+  CHECK(value(instruments, Metric::kWrrInSlowStart, labels) == 1);
+  const auto weights = series(instruments, Metric::kWrrWeights, labels)->histogram;
   CHECK(weights.counts.size() == kWeightBuckets.size() + 1);
   CHECK(weights.counts.front() == 4);  // Without a weight.
   CHECK(weights.counts[7] == 1);       // More than 100, at most 250.
   CHECK(weights.counts.back() == 1);   // More than 10,000.
   CHECK(weights.sum == 20'200);
   // All five series exist from the first event on.
-  instruments.observe(WeightsTaken{ClusterName{"other"}, false, 0, 0, 0, {}});
-  CHECK(value(instruments, Metric::kWrrStale, {"other"}) == 0);
-  CHECK(series(instruments, Metric::kWrrWeights, {"other"})->histogram.sum == 0);
+  instruments.observe(WeightsTaken{kOrders, false, 0, 0, 0, {}, "desk"});
+  CHECK(value(instruments, Metric::kWrrStale, {"desk", "orders", ""}) == 0);
+  CHECK(series(instruments, Metric::kWrrWeights, {"desk", "orders", ""})->histogram.sum == 0);
 }
 
 TEST_CASE("instruments: a configuration that picks see has its time and its durations",

@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace signalbox::tools {
+namespace signalbox::tools::demo_record_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -150,4 +150,4 @@ TEST_CASE("demo_record: the verdict is the demo's", "[tools][demo][load]") {
   CHECK(report.notes.back() == (row.verdict.failure.empty() ? "a" : row.verdict.failure));
 }
 
-}  // namespace signalbox::tools
+}  // namespace signalbox::tools::demo_record_test

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace signalbox::tools {
+namespace signalbox::tools::drill_log_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -127,4 +127,4 @@ TEST_CASE("drill_log: each absence has its own change", "[tools][drill]") {
   CHECK(log.absences()[1].too_early == 0);
 }
 
-}  // namespace signalbox::tools
+}  // namespace signalbox::tools::drill_log_test

@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 #include <catch2/catch.hpp>
 
-namespace signalbox::tools {
+namespace signalbox::tools::drill_report_test {
 namespace {
 
 DrillResult good_result() {
@@ -134,4 +134,4 @@ TEST_CASE("drill_report: a result is made of what both logs saw", "[tools][drill
   CHECK(result.phases[0].bound_ms == 5000);
 }
 
-}  // namespace signalbox::tools
+}  // namespace signalbox::tools::drill_report_test

@@ -5,7 +5,7 @@
 
 #include "tools/tier_report.hpp"
 
-namespace signalbox::tools {
+namespace signalbox::tools::tier_log_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -142,4 +142,4 @@ TEST_CASE("tier report: a table and data", "[tools][drill]") {
 }
 
 }  // namespace
-}  // namespace signalbox::tools
+}  // namespace signalbox::tools::tier_log_test

@@ -14,7 +14,7 @@
 #include "tests/support/xds_resources.hpp"
 #include "tests/unit/xds/client_support.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::client_core_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -331,4 +331,4 @@ TEST_CASE("client core: a resource is equal to itself and to no other", "[xds][c
   CHECK_FALSE(same_content(in("1"), in("2")));
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::client_core_test

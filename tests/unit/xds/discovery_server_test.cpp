@@ -9,7 +9,7 @@
 #include "signalbox/envoy/service/discovery/v3/discovery.pb.h"
 #include "xds/type_url.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::discovery_server_test {
 namespace {
 
 using envoy::service::discovery::v3::DiscoveryRequest;
@@ -261,4 +261,4 @@ TEST_CASE("discovery_server: what is no request ends the stream", "[xds]") {
   CHECK(server.receive(stream, "").status().code() == absl::StatusCode::kInvalidArgument);
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::discovery_server_test

@@ -13,7 +13,7 @@
 #include "tests/support/decode_response.hpp"
 #include "tests/unit/xds/parse_support.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::known_resources_test {
 namespace {
 
 using envoy::service::discovery::v3::DiscoveryResponse;
@@ -159,4 +159,4 @@ TEST_CASE("known_resources: repeated resources share the budget of patterns with
         Rejection{RejectionReason::kLimit, "max_regexes"});
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::known_resources_test

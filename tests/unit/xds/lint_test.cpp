@@ -212,6 +212,54 @@ TEST_CASE("lint: fields that are set and not read", "[xds][lint]") {
                            row.warning)});
 }
 
+TEST_CASE("lint: zone-aware routing that has no effect", "[xds][lint][ENV-39]") {
+  const std::string near = "3: envoy.config.cluster.v3.Cluster \"near\": ";
+  const auto policy = [](const std::string& type, const std::string& fields) {
+    return absl::StrCat(
+        "{policies: [{typed_extension_config: {name: x, typed_config: {\"@type\": "
+        "type.googleapis.com/envoy.extensions.load_balancing_policies.",
+        type,
+        ", ",
+        fields,
+        "}}}]}");
+  };
+  const auto round_robin = [&](const std::string& zones) {
+    return policy("round_robin.v3.RoundRobin",
+                  "locality_lb_config: {zone_aware_lb_config: " + zones + "}");
+  };
+  const auto below_wrr_locality = [&](const std::string& zones) {
+    return policy("wrr_locality.v3.WrrLocality", "endpoint_picking_policy: " + round_robin(zones));
+  };
+  const std::string field = "    load_balancing_policy: ";
+
+  CHECK(warnings_with(field + round_robin("{force_local_zone: {min_size: 2}}") + "\n") == Texts{});
+  CHECK(warnings_with(field + below_wrr_locality("{fail_traffic_on_panic: true}") + "\n") ==
+        Texts{});
+  for (const char* zones : {"{min_cluster_size: 3}",
+                            "{fail_traffic_on_panic: true, routing_enabled: {value: 1}}",
+                            "{force_local_zone: {}}",
+                            "{locality_basis: HEALTHY_HOSTS_WEIGHT}"}) {
+    CHECK(warnings_with(field + below_wrr_locality(zones) + "\n") ==
+          Texts{near +
+                "load_balancing_policy.policies[0].typed_extension_config.typed_config."
+                "endpoint_picking_policy.policies[0].typed_extension_config.typed_config."
+                "locality_lb_config.zone_aware_lb_config: below WrrLocality, which chooses the "
+                "locality, signalbox reads fail_traffic_on_panic alone"});
+  }
+
+  const std::string beside = "    common_lb_config: {zone_aware_lb_config: {}}\n";
+  CHECK(warnings_with(beside) == Texts{});
+  CHECK(warnings_with(beside + "    lb_policy: MAGLEV\n") ==
+        Texts{near + "common_lb_config.zone_aware_lb_config: signalbox does not read it: MAGLEV "
+                     "uses the endpoints of all localities"});
+  const std::string decides = ": signalbox does not read it: load_balancing_policy decides";
+  CHECK(warnings_with(beside + field + round_robin("{}") + "\n") ==
+        Texts{near + "common_lb_config.zone_aware_lb_config" + decides});
+  CHECK(warnings_with("    common_lb_config: {locality_weighted_lb_config: {}}\n" + field +
+                      round_robin("{}") + "\n") ==
+        Texts{near + "common_lb_config.locality_weighted_lb_config" + decides});
+}
+
 TEST_CASE("lint: routes that signalbox cannot do", "[xds][lint]") {
   CHECK(warnings_of({{"route: {cluster: all, ACTION}", "redirect: {}"}}) ==
         Texts{"1: envoy.config.route.v3.RouteConfiguration \"orders-routes\": "

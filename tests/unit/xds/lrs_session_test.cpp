@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xds/lrs/lrs_session.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -15,7 +16,7 @@
 #include "messages/overloaded.hpp"
 #include "signalbox/envoy/service/load_stats/v3/lrs.pb.h"
 
-namespace signalbox::xds {
+namespace signalbox::xds::lrs_session_test {
 namespace {
 
 using envoy::service::load_stats::v3::LoadStatsRequest;
@@ -123,7 +124,7 @@ class World {
   }
 
   void answer(const std::optional<LoadSelection>& selection) {
-    LoadReading reading{.number = ++readings_, .is_in_use = in_use};
+    LoadReading reading{.number = ++readings_, .is_in_use = in_use, .is_owed = calls_ > settled};
     if (selection) {
       asked = selection;
       seen_ = calls_;
@@ -223,6 +224,33 @@ TEST_CASE("lrs session: changing intervals in a quick row do not put the report 
   CHECK(world.last_issued() == 1);
 }
 
+TEST_CASE("lrs session: a server that changes the interval without end has few timers",
+          "[xds][lrs][C2]") {
+  World world;
+  world.start(3600);
+  world.call(1);
+  for (int i = 0; i < 10'000; ++i) {
+    world.respond("send_all_clusters: true load_reporting_interval { seconds: " +
+                  std::to_string(1800 + i % 2) + " nanos: " + std::to_string(20'000 - i) + " }");
+  }
+  CHECK(world.timers.size() <= 6);
+  world.respond("send_all_clusters: true load_reporting_interval { seconds: 5 }");
+  world.wait(seconds(5));
+  CHECK(world.last_issued() == 1);
+  world.written();
+  world.call(1);
+  world.wait(seconds(5));
+  CHECK(world.last_issued() == 1);
+  CHECK(world.sent.size() == 3);
+  world.written();
+  world.respond("send_all_clusters: true load_reporting_interval { seconds: 3600 }");
+  world.call(1);
+  world.wait(seconds(3599));
+  CHECK(world.sent.size() == 3);
+  world.wait(seconds(2));
+  CHECK(world.sent.size() == 4);
+}
+
 TEST_CASE("lrs session: a report that was not written comes with the next stream, once",
           "[xds][lrs][C7]") {
   World world;
@@ -263,6 +291,40 @@ TEST_CASE("lrs session: a report that was written is not sent again", "[xds][lrs
   CHECK(world.last_issued() == 0);
 }
 
+TEST_CASE("lrs session: the last calls of a cluster that goes outlive a stream", "[xds][lrs][C7]") {
+  World world;
+  world.start(5);
+  world.call(4);
+  world.in_use = false;
+  world.close(absl::UnavailableError("gone"));
+  world.wait(seconds(2));
+  CHECK(world.stream == 2);
+  world.close(absl::UnavailableError("still gone"));
+  world.wait(seconds(5));
+  CHECK(world.stream == 3);
+  world.open();
+  world.written();
+  world.respond("send_all_clusters: true load_reporting_interval { seconds: 5 }");
+  world.wait(seconds(5));
+  CHECK(world.last_issued() == 4);
+  world.written();
+  world.wait(seconds(5));
+  CHECK(world.stream == 0);
+}
+
+TEST_CASE("lrs session: no stream for past calls to a server that never asked for load",
+          "[xds][lrs][C1]") {
+  World world;
+  world.feed(LoadReportsWanted{});
+  world.open();
+  world.written();
+  world.call(4);
+  world.in_use = false;
+  world.close(absl::UnimplementedError(""));
+  world.wait(seconds(1'000));
+  CHECK(world.stream == 1);
+}
+
 TEST_CASE("lrs session: a server that does not read delays reports, and loses nothing",
           "[xds][lrs][C7]") {
   World world;
@@ -273,6 +335,10 @@ TEST_CASE("lrs session: a server that does not read delays reports, and loses no
   world.call(2);
   world.wait(seconds(60));
   CHECK(world.sent.size() == sent);
+  const auto told = std::ranges::count_if(world.notes, [](const std::string& note) {
+    return absl::StrContains(note, "the server does not read");
+  });
+  CHECK(told == 1);
   world.written();  // The transport has written the first report.
   CHECK(world.settled == 1);
   CHECK(world.last_issued() == 2);  // The next report was due, so it follows at once.
@@ -340,6 +406,9 @@ TEST_CASE("lrs session: a silent server's stream ends when nothing is in use", "
   CHECK(world.stream == 1);
   REQUIRE(world.notes.size() == 1);
   CHECK(absl::StrContains(world.notes[0], "has not said yet which load it wants"));
+  world.wait(seconds(3600));
+  CHECK(world.stream == 1);
+  CHECK(world.notes.size() == 1);
   world.in_use = false;
   world.wait(seconds(60));
   CHECK(world.stream == 0);
@@ -367,6 +436,15 @@ TEST_CASE("lrs session: a lost server is tried again with back-off while load is
   const std::uint64_t last = world.stream;
   world.wait(seconds(1000));
   CHECK(world.stream == last);
+}
+
+TEST_CASE("lrs session: an answered stream that lasted is opened again at once", "[xds][lrs][C7]") {
+  World world;
+  world.start(60);
+  world.wait(seconds(20));
+  world.close(absl::UnavailableError("the server moves"));
+  world.wait(milliseconds(1));
+  CHECK(world.stream == 2);
 }
 
 TEST_CASE("lrs session: a server without the service is told, with what that means",
@@ -401,9 +479,12 @@ TEST_CASE("lrs session: a response that is too large ends the stream, and is tol
           "[xds][lrs][C2]") {
   World world;
   world.start(5);
+  world.wait(seconds(20));
   world.close(absl::ResourceExhaustedError("too long"));
   CHECK(world.ends == std::vector<StreamEnd>{StreamEnd::kError});
   CHECK(absl::StrContains(world.notes.back(), "too long"));
+  world.wait(milliseconds(500));
+  CHECK(world.stream == 1);  // The next stream waits, although this one lasted.
 }
 
 TEST_CASE("lrs session: unknown clusters are told once, and the others reported",
@@ -459,4 +540,4 @@ TEST_CASE("lrs session: late events of former streams change nothing", "[xds][lr
 }
 
 }  // namespace
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::lrs_session_test

@@ -13,7 +13,7 @@
 #include "xds/client/resource_cache.hpp"
 #include "xds/parse/cluster.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_cluster_settings_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -284,6 +284,19 @@ TEST_CASE("parse_cluster: load is reported to the server that sent the cluster, 
   CHECK(reporting->server == 3);
 }
 
+TEST_CASE("parse_cluster: load reports have the EDS service only if CDS names one",
+          "[xds][parse][A27][C3]") {
+  const auto service_of = [](const std::string& discovery) {
+    const auto proto =
+        serialise<ClusterProto>("name: \"orders\" lrs_server { self {} } " + discovery);
+    return value_of<Cluster>(parse_cluster(proto, {})).load_reporting->service;
+  };
+  CHECK(service_of("type: EDS eds_cluster_config { eds_config { ads {} } }").empty());
+  CHECK(service_of(
+            "type: EDS eds_cluster_config { eds_config { ads {} } service_name: \"orders\" }") ==
+        "orders");
+}
+
 TEST_CASE("parse_cluster: the chosen values of endpoints are reported",
           "[xds][parse][A64][A85][C6]") {
   struct Row {
@@ -352,4 +365,4 @@ TEST_CASE("resource cache: a cluster that differs in any setting is another",
   }
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_cluster_settings_test

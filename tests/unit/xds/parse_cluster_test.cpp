@@ -11,7 +11,7 @@
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/parse/cluster.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_cluster_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -252,4 +252,4 @@ TEST_CASE("parse_cluster: bytes that are no Cluster have no name", "[xds][parse]
   CHECK(error_of(received) == "CDS resource must be a Cluster, found 2 bytes that are not");
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_cluster_test

@@ -16,7 +16,7 @@
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/parse/parse_resource.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_durations_test {
 namespace {
 
 const std::string kApi = "type.googleapis.com/envoy.";
@@ -135,4 +135,4 @@ TEST_CASE("durations: one that nothing is done with is not looked at", "[xds][pa
             .resource.ok());
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_durations_test

@@ -10,7 +10,7 @@
 #include "xds/limits.hpp"
 #include "xds/parse/endpoints.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_endpoints_test {
 namespace {
 
 using AssignmentProto = envoy::config::endpoint::v3::ClusterLoadAssignment;
@@ -570,4 +570,4 @@ TEST_CASE("parse_endpoints: bytes that are none have no name", "[xds][parse]") {
         "EDS resource \"\": cluster_name: must not be empty, found \"\"");
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_endpoints_test

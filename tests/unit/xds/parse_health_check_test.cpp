@@ -9,7 +9,7 @@
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/parse/cluster.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_health_check_test {
 namespace {
 
 using ClusterProto = envoy::config::cluster::v3::Cluster;
@@ -103,4 +103,4 @@ TEST_CASE("parse_health_checks: settings out of range are refused by their path"
   CHECK(error_in(row.fields) == row.error);
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_health_check_test

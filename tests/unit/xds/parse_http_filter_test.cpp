@@ -19,7 +19,7 @@
 #include "xds/parse/route_config.hpp"
 #include "xds/type_url.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_http_filter_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -660,4 +660,4 @@ TEST_CASE("parse_route_config: a registered filter's overrides are of their own 
             "typed_per_filter_config, or wrap it in a FilterConfig with is_optional");
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_http_filter_test

@@ -136,9 +136,9 @@ TEST_CASE("parse_cluster: maglev, by the enum and by its own message",
 
 TEST_CASE("parse_cluster: a table of maglev that is not prime, or too large, is refused",
           "[xds][parse][maglev]") {
-  // 4,999,696 is 2,236 squared. 5,000,077 is a prime, and larger than the largest size.
+  // 4,995,225 is 2,235 squared. 5,000,077 is a prime, and larger than the largest size.
   const auto size =
-      GENERATE(as<std::string>{}, "0", "1", "65536", "4999696", "5000077", "9223372036854775807");
+      GENERATE(as<std::string>{}, "0", "1", "65536", "4995225", "5000077", "9223372036854775807");
   const std::string fields = "table_size { value: " + size + " }";
   const std::string reason = "must be a prime number in [2, 5000011], found " + size;
   CHECK(error_in(list(entry("maglev.v3.Maglev", fields))) == kValue + ".table_size: " + reason);
@@ -263,18 +263,20 @@ TEST_CASE("parse_cluster: a structure under one of our names is read as that mes
 
 TEST_CASE("parse_cluster: zone_aware_lb_config beside lb_policy makes wrr_locality zone-aware",
           "[xds][parse][ENV-37][ENV-39]") {
-  const auto zones = [](const std::string& fields, const std::string& policy = "") {
+  const auto config = [](const std::string& fields, const std::string& policy = "") {
     return config_of<WrrLocalityConfig>(policy + " common_lb_config { zone_aware_lb_config { " +
-                                        fields + " } }")
-        .zone_aware;
+                                        fields + " } }");
+  };
+  const auto zones = [&](const std::string& fields, const std::string& policy = "") {
+    return config(fields, policy).zone_aware;
   };
   CHECK_FALSE(config_of<WrrLocalityConfig>("").zone_aware.has_value());
   CHECK(zones("") == ZoneAware{});
-  CHECK(ZoneAware{} == ZoneAware{100, 6, false});
-  CHECK(zones("routing_enabled { value: 49.5 } min_cluster_size { value: 0 } "
-              "fail_traffic_on_panic: true") == ZoneAware{50, 0, true});
-  CHECK(zones("routing_enabled { value: 0 }", "lb_policy: LEAST_REQUEST") ==
-        ZoneAware{0, 6, false});
+  CHECK(ZoneAware{} == ZoneAware{100, 6, ZoneBasis::kEndpoints, std::nullopt});
+  CHECK(zones("routing_enabled { value: 49.5 } min_cluster_size { value: 0 }") == ZoneAware{50, 0});
+  CHECK(zones("routing_enabled { value: 0 }", "lb_policy: LEAST_REQUEST") == ZoneAware{0});
+  CHECK_FALSE(config("").fail_traffic_on_panic);
+  CHECK(config("fail_traffic_on_panic: true").fail_traffic_on_panic);
   CHECK(zones("", "lb_policy: RANDOM") == ZoneAware{});
   // These policies choose no locality, and load_balancing_policy has its own field.
   config_of<RingHashConfig>("lb_policy: RING_HASH common_lb_config { zone_aware_lb_config { } }");
@@ -291,7 +293,7 @@ TEST_CASE("parse_cluster: a locality_lb_config puts a zone-aware wrr_locality ab
       {"random.v3.Random", make_lb_config(RandomConfig{})},
   }));
   const auto config = config_of<WrrLocalityConfig>(list(entry(type, fields)));
-  CHECK(config.zone_aware == ZoneAware{100, 3, false});
+  CHECK(config.zone_aware == ZoneAware{100, 3});
   CHECK(same_config(config.child, child));
   // Below wrr_locality there is no locality to choose.
   const auto below = config_of<WrrLocalityConfig>(list(entry(
@@ -300,6 +302,61 @@ TEST_CASE("parse_cluster: a locality_lb_config puts a zone-aware wrr_locality ab
   CHECK(same_config(below.child, child));
   CHECK(same_config(value_of<Cluster>(parse(list(entry(type, "locality_lb_config { }")))).lb_policy,
                     child));
+}
+
+TEST_CASE("parse_cluster: fail_traffic_on_panic holds below a WrrLocality, too",
+          "[xds][parse][ENV-38]") {
+  const auto config = [](const std::string& endpoint_policy) {
+    return config_of<WrrLocalityConfig>(list(entry(
+        "wrr_locality.v3.WrrLocality", "endpoint_picking_policy { " + endpoint_policy + " }")));
+  };
+  const std::string zones =
+      "locality_lb_config { zone_aware_lb_config { fail_traffic_on_panic: true } }";
+  const auto type = GENERATE(as<std::string>{},
+                             "round_robin.v3.RoundRobin",
+                             "least_request.v3.LeastRequest",
+                             "random.v3.Random");
+  CHECK_FALSE(config(entry(type)).fail_traffic_on_panic);
+  CHECK(config(entry(type, zones)).fail_traffic_on_panic);
+  CHECK_FALSE(config(entry(type, zones)).zone_aware.has_value());
+  const std::string inner = "endpoint_picking_policy { " + entry(type, zones) + " }";
+  CHECK(config(entry("wrr_locality.v3.WrrLocality", inner)).fail_traffic_on_panic);
+}
+
+TEST_CASE("parse_cluster: locality_basis and force_local_zone", "[xds][parse][ENV-42][ENV-43]") {
+  const auto zones = [](const std::string& fields) {
+    return config_of<WrrLocalityConfig>(
+               list(entry("round_robin.v3.RoundRobin",
+                          "locality_lb_config { zone_aware_lb_config { " + fields + " } }")))
+        .zone_aware;
+  };
+  CHECK(zones("locality_basis: HEALTHY_HOSTS_NUM") == ZoneAware{});
+  CHECK(zones("locality_basis: HEALTHY_HOSTS_WEIGHT") == ZoneAware{.basis = ZoneBasis::kWeights});
+  CHECK(zones("force_local_zone { }") == ZoneAware{.force_from = 1});
+  CHECK(zones("force_local_zone { min_size { value: 4 } }") == ZoneAware{.force_from = 4});
+  // A zone without endpoints can keep no calls.
+  CHECK(zones("force_local_zone { min_size { value: 0 } }") == ZoneAware{.force_from = 1});
+  CHECK(zones("force_locality_direct_routing: true") == ZoneAware{.force_from = 1});
+  CHECK(zones("force_locality_direct_routing: true force_local_zone { min_size { value: 4 } }") ==
+        ZoneAware{.force_from = 4});
+}
+
+TEST_CASE("parse_cluster: an unknown locality_basis is refused", "[xds][parse][ENV-42]") {
+  CHECK(
+      error_in(list(entry("random.v3.Random",
+                          "locality_lb_config { zone_aware_lb_config { locality_basis: 2 } }"))) ==
+      kValue +
+          ".locality_lb_config.zone_aware_lb_config.locality_basis: must be "
+          "HEALTHY_HOSTS_NUM or HEALTHY_HOSTS_WEIGHT, found 2");
+}
+
+TEST_CASE("parse_cluster: locality_weighted_lb_config chooses localities by weight",
+          "[xds][parse][ENV-39]") {
+  const std::string fields = "locality_lb_config { locality_weighted_lb_config { } }";
+  const auto config = config_of<WrrLocalityConfig>(list(entry("random.v3.Random", fields)));
+  CHECK(config == WrrLocalityConfig{make_lb_config(RandomConfig{})});
+  CHECK(config_of<WrrLocalityConfig>("common_lb_config { locality_weighted_lb_config { } }") ==
+        WrrLocalityConfig{make_lb_config(RoundRobinConfig{})});
 }
 
 TEST_CASE("parse_cluster: a routing_enabled that is no percentage is refused",

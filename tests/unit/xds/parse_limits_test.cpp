@@ -20,7 +20,7 @@
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/parse/parse_resource.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_limits_test {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -433,4 +433,4 @@ TEST_CASE("rejection reasons: have the words of their metric", "[messages]") {
   CHECK(to_string(RejectionReason::kLimit) == "limit");
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_limits_test

@@ -8,7 +8,7 @@
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/parse/listener.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_listener_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -240,4 +240,4 @@ TEST_CASE("parse_listener: bytes that are none have no name", "[xds][parse]") {
         "LDS resource must be a Listener, found 1 bytes that are not");
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_listener_test

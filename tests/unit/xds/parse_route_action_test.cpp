@@ -11,7 +11,7 @@
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/parse/route_config.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_route_action_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -228,4 +228,4 @@ TEST_CASE("parse_route_config: the authority is rewritten only for servers that 
   CHECK_FALSE(action_of("auto_host_rewrite {}", "", trusted).auto_host_rewrite);
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_route_action_test

@@ -11,7 +11,7 @@
 #include "xds/limits.hpp"
 #include "xds/parse/route_config.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_route_config_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -320,4 +320,4 @@ TEST_CASE("parse_route_config: a resource has a name", "[xds][parse]") {
         "RDS resource must be a RouteConfiguration, found 1 bytes that are not");
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_route_config_test

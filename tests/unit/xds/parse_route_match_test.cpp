@@ -7,7 +7,7 @@
 #include "xds/limits.hpp"
 #include "xds/parse/route_config.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_route_match_test {
 namespace {
 
 using envoy::config::route::v3::RouteConfiguration;
@@ -240,4 +240,4 @@ TEST_CASE("parse_route_match: the matchers grpc and tls_context are ignored", "[
         RouteMatch{{Kind::kPrefix, "/", false}, {}, {}});
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_route_match_test

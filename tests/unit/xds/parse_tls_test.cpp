@@ -6,7 +6,7 @@
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/parse/cluster.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::parse_tls_test {
 namespace {
 
 using ClusterProto = envoy::config::cluster::v3::Cluster;
@@ -28,11 +28,11 @@ ParseOptions with_proxies() {
   return made;
 }
 
-ReceivedResource parse(const std::string& socket, const ParseOptions& options = options()) {
+ReceivedResource parse(const std::string& socket, const ParseOptions& made = options()) {
   return parse_cluster(
       serialise<ClusterProto>(
           R"(name: "orders" type: EDS eds_cluster_config { eds_config { ads {} } } )" + socket),
-      options);
+      made);
 }
 
 std::string error_in(const std::string& socket, const ParseOptions& made = options()) {
@@ -278,4 +278,4 @@ TEST_CASE("parse_cluster: an HTTP CONNECT proxy is refused, whatever the environ
             type + "\"; connections through HTTP CONNECT proxies are not supported");
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::parse_tls_test

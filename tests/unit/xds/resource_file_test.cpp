@@ -20,7 +20,7 @@
 #include "xds/type_url.hpp"
 #include "xds/utf8.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::resource_file_test {
 namespace {
 
 using envoy::extensions::filters::network::http_connection_manager::v3::HttpConnectionManager;
@@ -383,4 +383,4 @@ TEST_CASE("resource_file: all errors are told at once", "[xds]") {
 }
 
 }  // namespace
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::resource_file_test

@@ -16,7 +16,7 @@
 #include "xds/client/resource_cache.hpp"
 #include "xds/parse/parse_resource.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::resource_seeds_test {
 namespace {
 
 std::string bytes_of(const tests::ResourceSeed& seed) {
@@ -83,4 +83,4 @@ TEST_CASE("resource seeds: cut short or changed in one byte, there is an answer"
   }
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::resource_seeds_test

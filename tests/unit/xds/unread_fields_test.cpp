@@ -41,7 +41,8 @@ constexpr Fields kRead[] = {
      "load_balancing_policy lrs_server lrs_report_endpoint_metrics "
      "upstream_config"},
     {"config.cluster.v3.Cluster.CommonLbConfig",
-     "healthy_panic_threshold zone_aware_lb_config override_host_status"},
+     "healthy_panic_threshold zone_aware_lb_config locality_weighted_lb_config "
+     "override_host_status"},
     {"config.cluster.v3.Cluster.CommonLbConfig.ZoneAwareLbConfig",
      "routing_enabled min_cluster_size fail_traffic_on_panic"},
     {"config.cluster.v3.Cluster.CustomClusterType", "typed_config"},

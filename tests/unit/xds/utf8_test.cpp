@@ -19,7 +19,7 @@
 #include "tests/unit/xds/parse_support.hpp"
 #include "xds/parse/parse_resource.hpp"
 
-namespace signalbox::xds {
+namespace signalbox::xds::utf8_test {
 namespace {
 
 namespace protobuf = ::google::protobuf;
@@ -219,4 +219,4 @@ TEST_CASE("utf8: nested without end, it stops", "[xds][parse][limits]") {
   CHECK_FALSE(find_bad_text(nested(1000), type).has_value());
 }
 
-}  // namespace signalbox::xds
+}  // namespace signalbox::xds::utf8_test
