@@ -69,9 +69,12 @@ class Calls(Experiment):
         # Only a wildcard address accepts connections to all addresses of 127.0.0.0/8.
         self._world, self._seconds = world, scale.seconds
         _, self._port = world.start_backend("0.0.0.0:0", "bench", "--failing-attempts", self._failing_attempts)
-        world.serve(resources.route_to("bench", retry_policy=resources.QUICK_RETRIES if self._failing_attempts else None)
-                    + self.cluster(resources.loopback(self._endpoints, self._port)))
+        self.serve(resources.route_to("bench", retry_policy=resources.QUICK_RETRIES if self._failing_attempts else None)
+                   + self.cluster(resources.loopback(self._endpoints, self._port)))
         return f"{self._threads} thread{'s' if self._threads > 1 else ''}, closed loop"
+
+    def serve(self, world: list[dict]) -> None:
+        self._world.serve(world)
 
     def cluster(self, addresses: list[resources.Address]) -> list[dict]:
         return resources.eds_cluster("bench", addresses, self._lb_policy)
@@ -215,12 +218,14 @@ def without_call_metrics(experiment: type[Calls]) -> type[Calls]:
 
 
 class LoadReports(CallsAtRate):
-    """Calls to a cluster with load reports (LRS). The peer is signalbox with the same endpoints and
-    no reports, so the ratio is the cost of counting. The control plane accepts no reports, so none
-    are sent."""
+    """Calls to a cluster with load reports (LRS), one a second. The peer is signalbox with the same
+    endpoints and no reports, so the ratio is the cost of counting and reporting."""
 
     def __init__(self) -> None:
         super().__init__(2)
+
+    def serve(self, world: list[dict]) -> None:
+        self._plane, self._reports = self._world.serve_in_turn([world]), 0
 
     def cluster(self, addresses: list[resources.Address]) -> list[dict]:
         reported, endpoints = resources.limited_cluster("reported", addresses, self.MAX_REQUESTS)
@@ -228,7 +233,14 @@ class LoadReports(CallsAtRate):
                 + [{**reported, "lrs_server": {"self": {}}}, endpoints])
 
     def measure(self, side: str, **options) -> dict:
-        return super().measure("ours", target="xds:///reported" if side == "ours" else "xds:///bench", **options)
+        seen = super().measure("ours", target="xds:///reported" if side == "ours" else "xds:///bench", **options)
+        # The plane sets the same resources again, and prints the number of reports that have come.
+        self._plane.write_line()
+        before, self._reports = self._reports, self._plane.read(START_SECONDS)["load_reports"]
+        # A run of at most a second may end before its first report.
+        if self._seconds > 1 and (self._reports > before) != (side == "ours"):
+            raise MeasurementFailed(f"{self._reports - before} load reports came from the side '{side}'")
+        return seen
 
 
 class Weighted(Calls):
