@@ -136,7 +136,7 @@ TEST_CASE("load_report: unknown fields are passed over", "[lb][orca][A51]") {
 TEST_CASE("load_report: reports that are too large or malformed are ignored", "[lb][orca][A51]") {
   std::string entries;
   for (int count = 0; count < 128; ++count)
-    entries += entry(8, "a", 1);
+    entries += entry(8, std::to_string(count), 1);
   CHECK(ReceivedLoadReport(entries).report()->metrics.size() == 128);
   const auto [what, bytes] = GENERATE_COPY(table<std::string, std::string>({
       {"an entry too many", entries + entry(4, "b", 1)},

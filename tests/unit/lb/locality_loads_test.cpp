@@ -258,7 +258,9 @@ TEST_CASE("locality loads: a report has the EDS service only if CDS names one",
   const auto update = [&](const std::string& named) {
     // Without a service_name in CDS, the EDS resource has the cluster's name.
     ClusterImplConfig config{ClusterName("c"), make_lb_config(OverrideHostConfig{}), "c"};
-    config.load_reporting = LoadReporting{.server = kServer, .service = named};
+    LoadReporting& asked = config.load_reporting.emplace();
+    asked.server = kServer;
+    asked.service = named;
     policy.update(make_lb_config(config), nullptr, endpoints_in({here}));
     choose(policy, here);
     call(policy).end({0});
