@@ -253,9 +253,7 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
         .without_calls = options.keepalive_without_calls};
   }
   connector.sockets = options.socket_connections || actors::environment_wants_sockets();
-  connector.no_sockets = [log = texts_to(log, LogKind::kConfigRefused)](const std::string& why) {
-    log(absl::StrCat("socket_connections has no effect, and gRPC makes all connections: ", why));
-  };
+  connector.no_sockets = texts_to(log, LogKind::kConfigRefused);
   connector.retire = std::move(retire);
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
 }

@@ -107,7 +107,8 @@ int run_backend(const BackendOptions& options) {
                               {"address", absl::StrCat(host, ":", port)},
                               {"pid", ::getpid()}}
                    .dump()
-            << std::endl;
+            << '\n'
+            << std::flush;
 
   while (!wait_for_stop(std::chrono::hours(1))) {
   }

@@ -140,8 +140,7 @@ absl::StatusOr<std::string> ask_file(const ExplainOptions& options) {
   if (!bootstrap_json.ok()) return bootstrap_json.status();
   const auto bootstrap = xds::parse_bootstrap(*bootstrap_json, options.bootstrap);
   if (!bootstrap.ok()) return bootstrap.status();
-  const absl::Status known = check_target(options, *bootstrap);
-  if (!known.ok()) return known;
+  if (auto known = check_target(options, *bootstrap); !known.ok()) return known;
   std::multimap<std::string, std::string> query{{"target", options.target},
                                                 {"method", options.method}};
   for (const std::string& header : options.headers)

@@ -2,7 +2,7 @@
 //
 // call_reach — how far a failed call came: whether a server can have processed it.
 //
-//   gRPC's call ─▶ grpc_connector: CallFacts ─▶ [judge_reach] ─▶ retried_call: made again, or not
+//   gRPC's call ─▶ lost_connection: CallFacts ─▶ [judge_reach] ─▶ retried_call: made again, or not
 //
 // If a server refuses a call by GOAWAY or by RST_STREAM, gRPC makes the call's status and writes a
 // fixed text into it. A server could write the same text into a status of its own, as proxies do
@@ -36,7 +36,7 @@ struct CallFacts {
   absl::string_view error;          ///< ClientContext::debug_error_string() of the call.
   std::size_t trailer_entries = 0;  ///< GrpcAccess::trailer_entries().
   bool has_headers = false;         ///< Response headers have begun to arrive.
-  bool has_no_transport = false;    ///< has_no_transport() of grpc_connector.hpp.
+  bool has_no_transport = false;    ///< has_no_transport() of lost_connection.hpp.
   bool was_taken = false;           ///< A transport may have had the call before the call ended.
 };
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <climits>
 #include <cstdint>
+#include <cstdlib>
 #include <span>
 #include <utility>
 
@@ -124,6 +125,39 @@ void set_defaults(const grpc::ChannelArguments& said, grpc::ChannelArguments& ar
   set_unless_said(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
 }
 
+// The arguments that have an effect only if gRPC itself connects, and why. All other arguments of
+// gRPC 1.51 have the same effect on a channel on a connected socket, or no effect on any
+// connection, because signalbox resolves, balances and reconnects itself.
+struct ConnectorArgument {
+  const char* name;
+  const char* why;
+};
+
+constexpr std::array<ConnectorArgument, 7> kConnectorArguments{{
+    {GRPC_ARG_SOCKET_MUTATOR, "it changes sockets that gRPC connects"},
+    {GRPC_ARG_TCP_TX_ZEROCOPY_ENABLED, "gRPC enables it for sockets that gRPC connects"},
+    {GRPC_ARG_HTTP_PROXY, "signalbox's sockets use no proxy"},
+    {"grpc.http_connect_server", "signalbox's sockets use no proxy"},
+    {GRPC_ARG_SERVICE_CONFIG, "a channel on a socket has no service config"},
+    {GRPC_ARG_LB_POLICY_NAME, "a channel on a socket has no load balancing"},
+    {GRPC_ARG_ENABLE_CHANNELZ, "gRPC's channelz does not show the socket of such a channel"},
+}};
+
+// Whether the argument asks for something: 0 switches it off.
+bool is_wanted(const grpc_arg* argument) {
+  if (argument == nullptr) return false;
+  return argument->type != GRPC_ARG_INTEGER || argument->value.integer != 0;
+}
+
+// The variable of the environment by which gRPC connects through a proxy; empty: there is none.
+absl::string_view proxy_variable() {
+  for (const char* const name : {"grpc_proxy", "https_proxy", "http_proxy"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return name;
+  }
+  return "";
+}
+
 std::optional<int> number(const grpc::ChannelArguments& arguments, const char* name) {
   const grpc_arg* const found = find(arguments, name);
   if (found == nullptr || found->type != GRPC_ARG_INTEGER) return std::nullopt;
@@ -184,8 +218,19 @@ std::optional<std::chrono::milliseconds> tcp_user_timeout(const grpc::ChannelArg
   return std::chrono::milliseconds(timeout > 0 ? timeout : kDefaultMs);
 }
 
-bool has_socket_mutator(const grpc::ChannelArguments& said) {
-  return find(said, GRPC_ARG_SOCKET_MUTATOR) != nullptr;
+std::string why_grpc_must_connect(const grpc::ChannelArguments& said) {
+  for (const auto& [name, why] : kConnectorArguments) {
+    if (is_wanted(find(said, name)))
+      return absl::StrCat("channel_arguments set \"", name, "\", and ", why);
+  }
+  if (number(said, GRPC_ARG_ENABLE_HTTP_PROXY).value_or(1) == 0) return "";
+  const absl::string_view variable = proxy_variable();
+  if (variable.empty()) return "";
+  return absl::StrCat("the environment sets ",
+                      variable,
+                      ", and signalbox's sockets use no proxy; if the endpoints need none, set \"",
+                      GRPC_ARG_ENABLE_HTTP_PROXY,
+                      "\" to 0 in channel_arguments");
 }
 
 }  // namespace signalbox::actors

@@ -63,7 +63,8 @@ grpc::ChannelArguments socket_arguments(const grpc::ChannelArguments& said,
 /// nullopt: none. `arguments`: those of the channel.
 std::optional<std::chrono::milliseconds> tcp_user_timeout(const grpc::ChannelArguments& arguments);
 
-/// Whether the user changes the sockets of channels (grpc::ChannelArguments::SetSocketMutator()).
-bool has_socket_mutator(const grpc::ChannelArguments& said);
+/// Why gRPC must make the connections itself: a channel on a connected socket would ignore one of
+/// the user's arguments `said`, or the environment sets a proxy. Empty: signalbox may connect.
+std::string why_grpc_must_connect(const grpc::ChannelArguments& said);
 
 }  // namespace signalbox::actors

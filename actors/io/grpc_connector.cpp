@@ -13,21 +13,19 @@
 #include <map>
 #include <mutex>
 #include <shared_mutex>
-#include <thread>
 #include <typeinfo>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include <grpc/support/alloc.h>
 #include <grpcpp/alarm.h>
 
 #include "actors/io/abandoned_channel.hpp"
 #include "actors/io/connection_security.hpp"
 #include "actors/io/grpc_access.hpp"
 #include "actors/io/grpc_poller.hpp"
+#include "actors/io/silent_addresses.hpp"
 #include "lb/subchannel/disconnect_reason.hpp"
 
 namespace signalbox::actors {
@@ -36,11 +34,8 @@ namespace {
 // The connect timeout of a second connection, which only finds out why a certificate was refused.
 constexpr Duration kLongestExplanation = std::chrono::seconds(1);
 
-// For so long an address that was silent gets its connections from gRPC, without a dial before.
-constexpr std::chrono::minutes kSilentFor(10);
-
-// Of more addresses it is not remembered that they were silent: they are dialed each time.
-constexpr std::size_t kMostSilent = 10'000;
+// After so many failures for lack of resources, gRPC makes all connections.
+constexpr int kMostSocketTries = 10;
 
 grpc_connectivity_state state_of(grpc_channel* channel, bool connect = false) {
   return grpc_channel_check_connectivity_state(channel, connect ? 1 : 0);
@@ -189,86 +184,6 @@ bool environment_wants_sockets() {
   return wanted != nullptr && absl::string_view(wanted) == "true";
 }
 
-// grpc_call_get_peer() returns the channel's target until a transport has taken the call and named
-// its peer. After the call was cancelled, the function returns the target again.
-bool has_no_transport(grpc_call* call) {
-  char* const peer = grpc_call_get_peer(call);
-  const bool has_none = is_grpc_target(peer);
-  gpr_free(peer);
-  return has_none;
-}
-
-namespace {
-
-// Whether the transport of a connection from a socket still takes calls. After a GOAWAY it does
-// not, and gRPC says so only to calls: so a call's headers are sent. If the transport takes them,
-// the call is cancelled. The server then sees a health check that is cancelled at once. nullopt:
-// the transport has not answered within kMoment.
-std::optional<bool> takes_calls(const GrpcConnection& connection) {
-  constexpr auto kMoment = std::chrono::milliseconds(200);
-  grpc::CompletionQueue queue;
-  const grpc::ClientContext context;
-  grpc_call* const call = GrpcAccess::make_call(connection.c_channel(),
-                                                "/grpc.health.v1.Health/Check",
-                                                context,
-                                                queue.cq(),
-                                                connection.authority());
-  return send_headers(call, queue, kMoment).were_taken;
-}
-
-// As leaves_ready(), for a connection from a socket.
-bool is_lost(const GrpcConnection& connection) {
-  if (!connection.is_ready()) return true;
-  if (connection.server_says_goaway()) return false;
-  const std::optional<bool> takes = takes_calls(connection);
-  if (!takes) return false;
-  if (*takes) {
-    connection.record_goaway_text();
-    return false;
-  }
-  connection.lose();
-  return true;
-}
-
-// Whether the connection leaves READY, as it does after a real GOAWAY. gRPC reports a GOAWAY to
-// calls a moment before it changes the channel's state, so this function waits for a moment. A
-// server may write the text of gRPC's GOAWAY error itself; once such a wait has ended in vain,
-// later calls on the connection do not wait.
-bool leaves_ready(const GrpcConnection& connection) {
-  if (connection.is_socket()) return is_lost(connection);
-  if (connection.server_says_goaway()) return !connection.is_ready();
-  constexpr auto kMoment = std::chrono::milliseconds(200);
-  const auto limit = std::chrono::steady_clock::now() + kMoment;
-  while (connection.is_ready()) {
-    if (std::chrono::steady_clock::now() > limit) {
-      connection.record_goaway_text();
-      return false;
-    }
-    std::this_thread::yield();
-  }
-  return true;
-}
-
-}  // namespace
-
-Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken) {
-  const std::string error = context.debug_error_string();
-  const CallFacts facts{.error = error,
-                        .trailer_entries = GrpcAccess::trailer_entries(context),
-                        .has_headers = GrpcAccess::has_headers(context),
-                        .has_no_transport = has_no_transport(context.c_call()),
-                        .was_taken = was_taken};
-  if (facts.trailer_entries <= 1 || absl::StrContains(error, "grpc_message:\"GOAWAY received")) {
-    const char* const reason = lb::disconnect_reason(error);
-    if (reason != absl::string_view(lb::kUnknownReason)) connection.record_loss(reason);
-  }
-  return judge_reach(facts, [&connection] { return leaves_ready(connection); });
-}
-
-bool is_from_server(grpc::ClientContext& context, Reach reach) {
-  return reach == Reach::kServer && GrpcAccess::trailer_entries(context) > 1;
-}
-
 class GrpcConnector::Pool {
  public:
   explicit Pool(GrpcConnectorOptions options)
@@ -292,6 +207,7 @@ class GrpcConnector::Pool {
   struct Watch;
   struct Nudge;
   struct Refusal;
+  struct SocketsRetry;
   class Dialing;
 
   /// The parts that make connections from sockets.
@@ -299,8 +215,7 @@ class GrpcConnector::Pool {
     SocketChannels channels;
     std::unique_ptr<SocketDialer> dialer;
     std::optional<std::chrono::milliseconds> user_timeout;
-    /// Addresses of servers that wait for the client's preface, and until when this is remembered.
-    std::map<Address, Instant> silent = {};
+    SilentAddresses silent{};
   };
 
   void begin_sockets();
@@ -328,7 +243,7 @@ class GrpcConnector::Pool {
              const ListenerPtr& listener,
              grpc_connectivity_state last);
   void on_watch(const Watch& watch, bool changed);
-  absl::Status closed(const TransportPtr& transport);
+  absl::Status closed(const TransportPtr& transport, const char* reason = nullptr);
   void on_connecting(const Watch& watch,
                      const std::shared_ptr<grpc::Channel>& channel,
                      bool changed);
@@ -348,10 +263,13 @@ class GrpcConnector::Pool {
   const std::string authority_ = default_authority(options_.arguments);
   const GrpcPoller::Interest interest_;
   const std::shared_ptr<Gate> gate_;
-  /// Set in the constructor. Unset: gRPC makes all connections.
-  std::optional<Sockets> sockets_;
+  /// The number of failed calls of make_sockets(). Only used by one begin_sockets() at a time.
+  int failed_tries_ = 0;
   /// Guards the members below, all transports and Sockets::silent; never held during a callback.
   std::mutex mutex_;
+  /// Set once. Unset: gRPC makes all connections. A thread that knows of a dial may read it without
+  /// the mutex.
+  std::optional<Sockets> sockets_;
   Transports transports_;
   AttemptTurns<TransportPtr> turns_;
   bool is_nudged_ = false;  ///< A Nudge, the timer that begins waiting attempts, is set.
@@ -412,6 +330,20 @@ struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
   }
 };
 
+// Tries again to begin with sockets, on the poller's thread.
+struct GrpcConnector::Pool::SocketsRetry : GrpcPoller::Tag {
+  // Keeps the poller running until done(), even if the pool has ended.
+  const GrpcPoller::Interest interest;
+  std::shared_ptr<Gate> gate;
+  grpc::Alarm alarm;
+
+  void done(bool /*ok*/) override {
+    const std::unique_ptr<SocketsRetry> self(this);
+    const std::shared_lock lock(gate->mutex);
+    if (gate->pool != nullptr) gate->pool->begin_sockets();
+  }
+};
+
 // The events of a dial, on the dialer's thread.
 class GrpcConnector::Pool::Dialing final : public DialListener {
  public:
@@ -433,9 +365,12 @@ class GrpcConnector::Pool::Dialing final : public DialListener {
     if (gate_->pool != nullptr) gate_->pool->fail(transport_, why, "");
   }
 
-  void ended() override {
+  void ended(bool has_error) override {
     const std::shared_lock lock(gate_->mutex);
-    if (gate_->pool != nullptr) gate_->pool->end(transport_, gate_->pool->closed(transport_));
+    if (gate_->pool == nullptr) return;
+    // Only the fact is known: to read the error would take it away from gRPC, and from the calls.
+    const char* const reason = has_error ? lb::kSocketError : nullptr;
+    gate_->pool->end(transport_, gate_->pool->closed(transport_, reason));
   }
 
  private:
@@ -448,21 +383,41 @@ class GrpcConnector::Pool::Dialing final : public DialListener {
 void GrpcConnector::Pool::begin_sockets() {
   auto made = make_sockets();
   if (made.ok()) {
+    const std::lock_guard lock(mutex_);
     sockets_ = *std::move(made);
-  } else if (options_.no_sockets) {
-    options_.no_sockets(std::string(made.status().message()));
+    return;
   }
+  std::string text = absl::StrCat("gRPC makes all connections: ", made.status().message());
+  if (absl::IsResourceExhausted(made.status()) && failed_tries_ < kMostSocketTries) {
+    const Duration pause = options_.sockets_again_after * (1 << failed_tries_++);
+    auto* const retry = new SocketsRetry;
+    retry->gate = gate_;
+    retry->alarm.Set(
+        &retry->interest.queue(), grpc_deadline(std::chrono::steady_clock::now() + pause), retry);
+    text = absl::StrCat("socket_connections has no effect yet, and ",
+                        text,
+                        "; signalbox tries again in ",
+                        std::chrono::ceil<std::chrono::milliseconds>(pause).count(),
+                        " ms (",
+                        failed_tries_,
+                        " of ",
+                        kMostSocketTries,
+                        ")");
+  } else {
+    text = absl::StrCat("socket_connections has no effect, and ", text);
+  }
+  if (options_.no_sockets) options_.no_sockets(text);
 }
 
 absl::StatusOr<GrpcConnector::Pool::Sockets> GrpcConnector::Pool::make_sockets() const {
-  if (has_socket_mutator(options_.arguments))
-    return absl::FailedPreconditionError("channel_arguments have a socket mutator");
+  const std::string why = why_grpc_must_connect(options_.arguments);
+  if (!why.empty()) return absl::FailedPreconditionError(why);
   const grpc::ChannelArguments arguments = socket_arguments(options_.arguments, options_.keepalive);
   const auto user_timeout = tcp_user_timeout(arguments);
   auto channels = SocketChannels::make(arguments);
   if (!channels.ok()) return channels.status();
   auto dialer = SocketDialer::start();
-  if (!dialer.ok()) return dialer.status();
+  if (!dialer.ok()) return absl::ResourceExhaustedError(dialer.status().message());
   return Sockets{*std::move(channels), *std::move(dialer), user_timeout};
 }
 
@@ -477,8 +432,7 @@ bool GrpcConnector::Pool::is_dialed(const Peer& peer) const {
     const grpc::ChannelCredentials& other = *insecure;
     if (typeid(one) != typeid(other)) return false;
   }
-  const auto silent = sockets_->silent.find(peer.address);
-  return silent == sockets_->silent.end() || silent->second <= std::chrono::steady_clock::now();
+  return !sockets_->silent.has(peer.address, std::chrono::steady_clock::now());
 }
 
 // Precondition: the mutex is held, and all listeners have begun.
@@ -515,11 +469,7 @@ void GrpcConnector::Pool::is_silent(const TransportPtr& transport) {
   const std::lock_guard lock(mutex_);
   if (transport->phase != Transport::Phase::kConnecting || transport->listeners.empty()) return;
   transport->dial = 0;
-  const Instant now = std::chrono::steady_clock::now();
-  if (sockets_->silent.size() >= kMostSilent)
-    std::erase_if(sockets_->silent, [now](const auto& entry) { return entry.second <= now; });
-  if (sockets_->silent.size() < kMostSilent)
-    sockets_->silent[transport->address()] = now + kSilentFor;
+  sockets_->silent.add(transport->address(), std::chrono::steady_clock::now());
   const auto credentials = credentials_for(transport->peer);
   if (credentials.ok()) let_grpc_connect(transport, *credentials);
 }
@@ -743,12 +693,16 @@ void GrpcConnector::Pool::on_watch(const Watch& watch, bool changed) {
   if (phase == Transport::Phase::kConnecting) on_connecting(watch, channel, changed);
 }
 
-absl::Status GrpcConnector::Pool::closed(const TransportPtr& transport) {
+// `reason` counts if no call has told one.
+absl::Status GrpcConnector::Pool::closed(const TransportPtr& transport, const char* reason) {
   ConnectionPtr connection;  // Released after the unlock.
   const std::lock_guard lock(mutex_);
   connection = transport->connection.lock();
-  const char* const reason =
-      connection == nullptr ? nullptr : static_cast<const GrpcConnection&>(*connection).loss();
+  if (connection != nullptr) {
+    const auto& lost = static_cast<const GrpcConnection&>(*connection);
+    if (reason != nullptr) lost.record_loss(reason);
+    reason = lost.loss();
+  }
   return absl::UnavailableError(absl::StrCat("connection to ",
                                              transport->address().str(),
                                              " was closed",

@@ -36,9 +36,9 @@
 //   G7  A channel that is abandoned while it connects is kept until it has left CONNECTING
 //       (abandoned_channel.hpp), even after the connector's end. Otherwise gRPC would leak its
 //       connection.
-//   G8  A connection that was made from a socket is lost when the server ends it, or when a call
-//       finds that its transport takes no calls any more (GOAWAY). Its calls in flight run to their
-//       end.
+//   G8  A connection that was made from a socket is lost when the server ends it, or when a call, a
+//       health check or a stream of load reports finds that its transport takes no calls any more
+//       (GOAWAY; lost_connection). Its calls in flight run to their end.
 
 #pragma once
 
@@ -52,7 +52,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include "actors/io/attempt_turns.hpp"
-#include "actors/io/call_reach.hpp"
 #include "actors/io/cluster_credentials.hpp"
 #include "actors/io/connection_arguments.hpp"
 #include "actors/io/connector.hpp"
@@ -132,8 +131,12 @@ struct GrpcConnectorOptions {
   std::optional<Keepalive> keepalive = std::nullopt;  ///< The settings of pings; nullopt: no pings.
   /// True: plaintext connections are made from sockets, if this build of gRPC allows it.
   bool sockets = false;
-  /// Called in the constructor if `sockets` is true and has no effect, with the reason.
-  std::function<void(const std::string& why)> no_sockets = nullptr;
+  /// Called if `sockets` is true and has no effect, with a text that says so, and the reason: in
+  /// the constructor, or later on the poller's thread. If only resources were missing, such as
+  /// descriptors, the text says when signalbox tries again, which it does up to ten times.
+  std::function<void(const std::string& text)> no_sockets = nullptr;
+  /// The pause before the first of these tries. Each further pause is twice as long.
+  Duration sockets_again_after = std::chrono::seconds(1);
   /// Destroys a connection as soon as no call uses it (G2). Runs on any thread, even after the
   /// connector's end, so it must own everything that it needs.
   std::function<void(std::unique_ptr<const Tracked>)> retire;
@@ -156,19 +159,5 @@ class GrpcConnector final : public Connector {
 
 /// Whether the environment asks for connections from sockets: SIGNALBOX_SOCKET_CONNECTIONS=true.
 bool environment_wants_sockets();
-
-/// Whether gRPC's name for the peer of `call` shows that no transport has the call (G4).
-/// Precondition: `call` was made on a channel to a grpc_target(). The result is also true for a
-/// cancelled call that had a transport; gRPC itself cancels a call when a write fails.
-bool has_no_transport(grpc_call* call);
-
-/// How far the context's call, made on `connection`, came. `was_taken`: a transport may have had
-/// the call before the call ended. Precondition: the call has its status, which is UNAVAILABLE.
-Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken);
-
-/// Whether a server sent the status of the context's call, as far as the reach and the number of
-/// trailer entries tell (call_reach.hpp). False: gRPC made the status. Precondition: the call has
-/// its status, which is not OK.
-bool is_from_server(grpc::ClientContext& context, Reach reach);
 
 }  // namespace signalbox::actors

@@ -23,6 +23,7 @@
 #include "actors/io/grpc_bytes.hpp"
 #include "actors/io/grpc_connector.hpp"
 #include "actors/io/grpc_poller.hpp"
+#include "actors/io/lost_connection.hpp"
 #include "lb/pick/load_report.hpp"
 #include "lb/subchannel/load_stream_core.hpp"
 
@@ -117,14 +118,17 @@ class EndpointStream : public std::enable_shared_from_this<EndpointStream> {
    private:
     enum class Step : std::uint8_t { kStart, kWrite, kRead, kFinish };
 
-    // The call has ended: reports this to the stream, and destroys the Call. The end of a call on a
-    // breaking connection may leave the channel connecting again; the channel is then abandoned (G7
-    // of grpc_connector.hpp).
+    // The call has ended: reports this to the stream, and destroys the Call. After a GOAWAY the
+    // connection is lost, too. The end of a call on a breaking connection may leave the channel
+    // connecting again; the channel is then abandoned (G7 of grpc_connector.hpp).
     void finished() {
       std::shared_ptr<grpc::Channel> channel = channel_;
       const bool may_connect = !owner_->is_socket_;
       {
         const std::unique_ptr<Call> self(this);
+        const auto connection = owner_->connection_.lock();
+        if (connection != nullptr && status_.error_code() == grpc::StatusCode::UNAVAILABLE)
+          find_reach(context_, connection, /*was_taken=*/true, [](Reach /*reach*/) {});
         owner_->closed(number_, static_cast<absl::StatusCode>(status_.error_code()));
       }
       if (may_connect && channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_CONNECTING)

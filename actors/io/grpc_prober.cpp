@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Answers come from the poller's thread, never from a callback of the connector. The receiver of an
-// answer may begin other probes, and begin() waits for running callbacks of the probes' attempts:
-// two such callbacks could wait for each other.
+// Answers come from the poller's thread or from a thread of gRPC's executor, with no lock held, and
+// never from a callback of the connector. The receiver of an answer may begin other probes, and
+// begin() waits for running callbacks of the probes' attempts: two such callbacks could wait for
+// each other.
 #include "actors/io/grpc_prober.hpp"
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include "actors/io/grpc_bytes.hpp"
 #include "actors/io/grpc_connector.hpp"
 #include "actors/io/grpc_poller.hpp"
+#include "actors/io/lost_connection.hpp"
 #include "messages/header_rules.hpp"
 #include "xds/health_message.hpp"
 
@@ -115,7 +117,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
  private:
   struct Call final : GrpcPoller::Tag {
     std::shared_ptr<Conversation> conversation;
-    std::shared_ptr<grpc::Channel> channel;
+    std::shared_ptr<const GrpcConnection> connection;
     grpc::ClientContext context;
     std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
     grpc::ByteBuffer response;
@@ -131,25 +133,33 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
   void call() {
     call_ = new Call;
     call_->conversation = shared_from_this();
-    const auto& connection = static_cast<const GrpcConnection&>(*connection_);
-    call_->channel = connection.channel();
+    call_->connection = std::static_pointer_cast<const GrpcConnection>(connection_);
+    const GrpcConnection& connection = *call_->connection;
     call_->context.set_deadline(std::chrono::system_clock::now() + question_.timeout);
     call_->context.set_authority(question_.authority.empty() ? connection.authority()
                                                              : question_.authority);
     call_->reader =
-        grpc::GenericStub(call_->channel)
+        grpc::GenericStub(connection.channel())
             .PrepareUnaryCall(
                 &call_->context, kMethod, to_buffer(question_.request), &interest_.queue());
     call_->reader->StartCall();
     call_->reader->Finish(&call_->response, &call_->status, call_);
   }
 
-  void ended(const Call& call) {
+  void ended(Call& call) {
     {
       const std::lock_guard lock(mutex_);
       call_ = nullptr;
     }
-    tell(answer_of(call.status, call.response));
+    ProbeAnswer answer = answer_of(call.status, call.response);
+    if (call.status.error_code() != grpc::StatusCode::UNAVAILABLE) return tell(std::move(answer));
+    find_reach(call.context,
+               call.connection,
+               /*was_taken=*/false,
+               [self = shared_from_this(), answer = std::move(answer)](Reach reach) mutable {
+                 if (reach != Reach::kServer) answer.outcome = ProbeOutcome::kUndone;
+                 self->tell(std::move(answer));
+               });
   }
 
   void tell(ProbeAnswer answer) {

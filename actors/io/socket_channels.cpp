@@ -2,7 +2,9 @@
 #include "actors/io/socket_channels.hpp"
 
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -48,24 +50,31 @@ const char kTestAddress[] = "192.0.2.1:65535";  // An address that no endpoint h
 struct TestChannel {
   explicit TestChannel(const grpc::ChannelArguments& arguments) {
     std::array<int, 2> ends{-1, -1};
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
+      error = errno;
       return;
+    }
     other_end = Descriptor(ends[1]);
     channel = channel_on(Descriptor(ends[0]), Address(kTestAddress), arguments);
   }
 
   grpc_channel* core() const { return GrpcAccess::c_channel(*channel); }
 
+  /// The error of a test without a channel.
+  absl::Status lack() const {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no socket for the self-test could be made: ", std::strerror(error)));
+  }
+
+  int error = 0;
   Descriptor other_end;
   std::shared_ptr<grpc::Channel> channel;
 };
 
-// The name of the peer of a call that has been sent on the channel. Empty: it was not sent.
-std::string peer_of_call(const grpc::Channel& channel) {
+SentHeaders send_call(const grpc::Channel& channel) {
   grpc::CompletionQueue queue;
   grpc_call* const call = GrpcAccess::make_bare_call(channel, "/signalbox/Test", queue);
-  const SentHeaders sent = send_headers(call, queue, std::chrono::seconds(1));
-  return sent.were_taken == true ? sent.peer : "";
+  return send_headers(call, queue, std::chrono::seconds(1));
 }
 
 }  // namespace
@@ -81,8 +90,7 @@ absl::StatusOr<SocketChannels> SocketChannels::make(const grpc::ChannelArguments
     for (std::size_t size = 24; size < 8192; size *= 2)
       blocks.emplace_back(size + 16 * (i * 7 % kChannels), ' ');
     const TestChannel& test = tests.emplace_back(arguments);
-    if (test.channel == nullptr)
-      return absl::ResourceExhaustedError("no socket for the self-test could be made");
+    if (test.channel == nullptr) return test.lack();
     channels.push_back(test.core());
   }
   const std::string name = grpc_peer(Address(kTestAddress));
@@ -90,9 +98,12 @@ absl::StatusOr<SocketChannels> SocketChannels::make(const grpc::ChannelArguments
     // Each place is tried on a channel of its own: a wrong place may name the transport of another
     // channel of this test.
     const TestChannel& test = tests.emplace_back(arguments);
-    if (test.channel != nullptr && place.set(test.core(), name) &&
-        peer_of_call(*test.channel) == name)
-      return SocketChannels(arguments, place);
+    if (test.channel == nullptr) return test.lack();
+    if (!place.set(test.core(), name)) continue;
+    const SentHeaders sent = send_call(*test.channel);
+    if (!sent.were_taken)
+      return absl::ResourceExhaustedError("the self-test's call was not sent within a second");
+    if (*sent.were_taken && sent.peer == name) return SocketChannels(arguments, place);
   }
   return absl::UnimplementedError(
       "this build of gRPC keeps the name of a peer where signalbox does not find it, or the system "

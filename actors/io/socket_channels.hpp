@@ -38,8 +38,9 @@ namespace signalbox::actors {
 
 class SocketChannels {
  public:
-  /// `arguments`: those of all channels. The error says why channels cannot be made from sockets
-  /// with this build of gRPC. Precondition: the caller holds a GrpcPoller::Hold.
+  /// `arguments`: those of all channels. Returns UNIMPLEMENTED if channels cannot be made from
+  /// sockets with this build of gRPC, and RESOURCE_EXHAUSTED if the system has not let signalbox
+  /// find out: a later attempt may succeed. Precondition: the caller holds a GrpcPoller::Hold.
   static absl::StatusOr<SocketChannels> make(const grpc::ChannelArguments& arguments);
 
   /// A channel on the socket. Null: the channel's peer could not be named (F3); the socket is

@@ -99,7 +99,10 @@ struct Dial {
 
 class SocketDialer::Loop final : public SocketLoop::Handler {
  public:
-  explicit Loop(std::unique_ptr<SocketLoop> loop) : loop_(std::move(loop)) { loop_->begin(*this); }
+  Loop(std::unique_ptr<SocketLoop> loop, Connect connect)
+      : connect_(std::move(connect)), loop_(std::move(loop)) {
+    loop_->begin(*this);
+  }
 
   // Afterwards no thread uses the dials. Lines may keep this object for longer than their sockets
   // are wanted.
@@ -129,7 +132,7 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     if (*dial.socket < 0)
       return fail(id, absl::StrCat("no socket could be made: ", std::strerror(errno)));
     if (dial.to.storage.ss_family != AF_UNIX) set_options(dial.socket, user_timeout);
-    if (!begin_connect(dial.socket, dial.to)) return fail(id, why_not(dial.to, errno));
+    if (!connect_(dial.socket, dial.to)) return fail(id, why_not(dial.to, errno));
     if (!loop_->listen_for(id, *dial.socket, EPOLLOUT))
       fail(id, absl::StrCat("the socket cannot be watched: ", std::strerror(errno)));
   }
@@ -157,11 +160,11 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     dial.has_line = true;
   }
 
-  void end(Id id) {
+  void end(Id id, bool has_error = false) {
     const auto found = dials_.find(id);
     if (found == dials_.end()) return;
     if (const auto line = found->second.line.lock()) line->record_end();
-    take(id)->ended();
+    take(id)->ended(has_error);
   }
 
  private:
@@ -174,7 +177,10 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
       case Dial::Phase::kListening:
         return listen(id, found->second);
       case Dial::Phase::kPassedOn:
-        return end(id);
+        // The system always reports EPOLLERR, also for notices on the socket's error queue.
+        if ((loop_->events() & (EPOLLRDHUP | EPOLLHUP)) != 0)
+          end(id, (loop_->events() & EPOLLERR) != 0);
+        return;
     }
   }
 
@@ -269,15 +275,17 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     loop_->set_due(id, due);
   }
 
+  const Connect connect_;
   const std::unique_ptr<SocketLoop> loop_;
   std::atomic<Id> last_id_ = 0;
   std::map<Id, Dial> dials_;  ///< Used by the loop's thread alone.
 };
 
-absl::StatusOr<std::unique_ptr<SocketDialer>> SocketDialer::start() {
+absl::StatusOr<std::unique_ptr<SocketDialer>> SocketDialer::start(Connect connect) {
   auto loop = SocketLoop::make("sockets cannot be watched");
   if (!loop.ok()) return loop.status();
-  return std::unique_ptr<SocketDialer>(new SocketDialer(std::make_shared<Loop>(*std::move(loop))));
+  return std::unique_ptr<SocketDialer>(
+      new SocketDialer(std::make_shared<Loop>(*std::move(loop), std::move(connect))));
 }
 
 SocketDialer::SocketDialer(std::shared_ptr<Loop> loop) : loop_(std::move(loop)) {}

@@ -16,7 +16,7 @@
 //       most once, and only after speaks(). All run on the dialer's thread, with no lock held.
 //   D3  After speaks(), the dialer does not use the socket's descriptor any more, because gRPC may
 //       close it at any time. The socket stays in the dialer's epoll set, and leaves it when it is
-//       closed.
+//       closed. Notices on the socket's error queue are not the connection's end.
 //   D4  A socket that was not passed on is closed by the dialer.
 
 #pragma once
@@ -50,8 +50,9 @@ class DialListener {
   /// No connection was made. `why` does not name the address.
   virtual void failed(const std::string& why) = 0;
   /// The server has ended the connection, SocketLine::lose() was called, or the line's last owner
-  /// has dropped it.
-  virtual void ended() = 0;
+  /// has dropped it. `has_error`: the system has reported an error, such as a reset or a timeout.
+  /// False if gRPC has read the error before.
+  virtual void ended(bool has_error) = 0;
 };
 
 class SocketLine;
@@ -65,8 +66,12 @@ class SocketDialer {
   /// three times the time of the TCP handshake if that is more. After that it counts as silent.
   static constexpr std::chrono::milliseconds kSilence{100};
 
+  /// Begins to connect a socket. False: errno has the reason.
+  using Connect = std::function<bool(const Descriptor& socket, const SocketAddress& to)>;
+
   /// Returns an error if the operating system has no file descriptor left for this process.
-  static absl::StatusOr<std::unique_ptr<SocketDialer>> start();
+  /// `connect`: for tests.
+  static absl::StatusOr<std::unique_ptr<SocketDialer>> start(Connect connect = begin_connect);
 
   /// Calls stop().
   ~SocketDialer();

@@ -78,6 +78,7 @@ void SocketLoop::run(Handler& handler) {
         ::epoll_wait(*epoll_, events.data(), static_cast<int>(events.size()), patience_ms());
     for (int i = 0; i < count; ++i) {
       const Id id = events[static_cast<std::size_t>(i)].data.u64;
+      events_ = events[static_cast<std::size_t>(i)].events;
       if (id != kBell) handler.happened(id);
     }
     while (!due_.empty() && due_.begin()->first <= now()) {

@@ -73,6 +73,9 @@ class SocketLoop {
   /// Stops listening to the socket and its timer; the socket stays open.
   void forget(Id id, int socket);
 
+  /// The events of the socket for which Handler::happened() runs now.
+  std::uint32_t events() const { return events_; }
+
   /// Replaces the socket's timer. Instant::max(): no timer.
   void set_due(Id id, Instant due);
 
@@ -91,7 +94,8 @@ class SocketLoop {
   std::mutex mutex_;  ///< Guards the orders.
   std::vector<std::function<void()>> orders_;
 
-  // Only the loop's thread uses the next three members.
+  // Only the loop's thread uses the next four members.
+  std::uint32_t events_ = 0;
   bool is_stopping_ = false;
   std::map<Id, Instant> times_;
   std::set<std::pair<Instant, Id>> due_;

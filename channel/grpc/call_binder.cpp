@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/io/grpc_connector.hpp"
+#include "actors/io/lost_connection.hpp"
 #include "channel/grpc/ops_scope.hpp"
 #include "messages/header_rules.hpp"
 

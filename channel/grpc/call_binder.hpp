@@ -16,6 +16,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "actors/io/call_reach.hpp"
 #include "actors/io/grpc_access.hpp"
 #include "actors/io/grpc_connector.hpp"
 #include "actors/io/grpc_poller.hpp"

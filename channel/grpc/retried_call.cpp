@@ -9,7 +9,7 @@
 #include <google/protobuf/message_lite.h>
 #include <grpcpp/impl/codegen/interceptor_common.h>
 
-#include "actors/io/grpc_connector.hpp"
+#include "actors/io/lost_connection.hpp"
 #include "channel/grpc/ops_scope.hpp"
 #include "messages/invariant.hpp"
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lb/pick/load_report.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 
@@ -194,7 +196,8 @@ void ReceivedLoadReport::take_value(std::uint64_t field, double value) {
   }
 }
 
-// Reads an entry of a map. False: the entry is malformed, or the report has more than kMostEntries.
+// Reads an entry of a map. The last entry of a key counts. False: the entry is malformed, or the
+// report has more than kMostEntries.
 bool ReceivedLoadReport::take_entry(LoadMetric::Map map, absl::string_view entry) {
   if (++entries_ > kMostEntries) return false;
   LoadMetric metric{map, {}, 0};
@@ -215,9 +218,12 @@ bool ReceivedLoadReport::take_entry(LoadMetric::Map map, absl::string_view entry
     ++ignored_;
     return true;
   }
-  const std::size_t size = report_.metrics.size();
-  metrics_[size] = metric;
-  report_.metrics = {metrics_.data(), size + 1};
+  const auto end = metrics_.begin() + static_cast<std::ptrdiff_t>(report_.metrics.size());
+  const auto place = std::find_if(metrics_.begin(), end, [&metric](const LoadMetric& other) {
+    return other.map == metric.map && other.name == metric.name;
+  });
+  *place = metric;
+  report_.metrics = {metrics_.begin(), std::max(end, place + 1)};
   return true;
 }
 

@@ -42,11 +42,11 @@ constexpr std::array kWords{Word{"Connection reset by peer", "connection reset"}
                             Word{"ping timeout", "connection timed out"},
                             Word{"Software caused connection abort", "connection aborted"},
                             Word{"connection aborted", "connection aborted"},
-                            Word{"socket error", "socket error"},
-                            Word{"recvmsg:", "socket error"},
-                            Word{"sendmsg:", "socket error"},
-                            Word{"No route to host", "socket error"},
-                            Word{"Network is unreachable", "socket error"}};
+                            Word{"socket error", kSocketError},
+                            Word{"recvmsg:", kSocketError},
+                            Word{"sendmsg:", kSocketError},
+                            Word{"No route to host", kSocketError},
+                            Word{"Network is unreachable", kSocketError}};
 
 // The reason for the error code in gRPC's text, "GOAWAY received; Error code: 0; Debug Text: …".
 // Without a code: the reason for NO_ERROR.

@@ -15,6 +15,8 @@ inline constexpr char kSubchannelShutdown[] = "subchannel shutdown";
 /// The reason when the error text gives none, or when there is no error: the server closed the
 /// connection.
 inline constexpr char kUnknownReason[] = "unknown";
+/// The reason when the system has reported an error, and it is not known which.
+inline constexpr char kSocketError[] = "socket error";
 
 /// Finds the reason in an error text of gRPC or of the operating system: "GOAWAY " with the name of
 /// HTTP/2's error code ("UNKNOWN" for other codes), "connection reset", "connection timed out",

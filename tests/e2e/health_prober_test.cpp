@@ -13,6 +13,7 @@
 
 #include "actors/io/grpc_connector.hpp"
 #include "tests/e2e/attempt_record.hpp"
+#include "tests/e2e/cut_headers.hpp"
 #include "tests/e2e/echo_server.hpp"
 #include "tests/support/happened.hpp"
 #include "tests/support/no_descriptors.hpp"
@@ -235,6 +236,23 @@ TEST_CASE("health_prober: gRPC asks the health service", "[io][health_prober]") 
   server.stop();
   CHECK(probing.again().outcome == ProbeOutcome::kFailed);
   CHECK(probing.again().outcome == ProbeOutcome::kFailed);
+}
+
+// The server keeps each connection open after its GOAWAY.
+TEST_CASE("health_prober: a GOAWAY ends the connection, and says nothing of the endpoint",
+          "[io][health_prober][A6]") {
+  const TalkingSocket server(
+      std::vector<TalkingSocket::Turn>{{"", test::http2_settings()},
+                                       {"/grpc.health.v1.Health/Check", test::goaway(0)},
+                                       {"what no client says", ""}});
+  Probing probing;
+  const ProbeAnswer first = probing.probe(server.address(), by(HealthCheck::Grpc{}));
+  CHECK(first.outcome == ProbeOutcome::kUndone);
+  CHECK(absl::StrContains(first.why, "GOAWAY"));
+  CHECK(test::eventually([&] {
+    probing.again();
+    return server.taken() > 1;
+  }));
 }
 
 TEST_CASE("health_prober: a server without a health service refuses", "[io][health_prober]") {

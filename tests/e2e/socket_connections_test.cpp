@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,14 +15,18 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
+#include <malloc.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "actors/io/grpc_connector.hpp"
+#include "actors/io/grpc_load_streams.hpp"
+#include "actors/io/lost_connection.hpp"
 #include "tests/e2e/attempt_record.hpp"
 #include "tests/e2e/channel_world.hpp"
 #include "tests/e2e/cut_headers.hpp"
 #include "tests/e2e/echo_server.hpp"
+#include "tests/support/happened.hpp"
 #include "tests/support/no_descriptors.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/talking_socket.hpp"
@@ -53,6 +58,7 @@ struct Maker {
     GrpcConnectorOptions made = connector_options(graveyard);
     made.credentials = nullptr;  // Plaintext.
     made.sockets = true;
+    made.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     made.no_sockets = [](const std::string& why) { FAIL(why); };
     return made;
   }
@@ -100,6 +106,11 @@ grpc::Status call(const ConnectionPtr& connection, grpc::ClientContext& context)
   EchoReply reply;
   return stub->Unary(&context, request, &reply);
 }
+
+class IgnoredReports final : public LoadListener {
+ public:
+  void reported(const LoadReport& /*report*/, Instant /*now*/) const noexcept override {}
+};
 
 std::ptrdiff_t open_descriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
@@ -285,6 +296,21 @@ TEST_CASE("socket_connections: the first call after an idle server's GOAWAY find
   CHECK(absl::StrContains(made.record.status().message(), "was closed: GOAWAY"));
 }
 
+TEST_CASE("socket_connections: a stream of load reports finds that the server has gone away",
+          "[io][connector][A6][A51]") {
+  const TalkingSocket server(Turns{kSettings, {"StreamCoreMetrics", goaway(0)}, kSilence});
+  Connected made{Address(server.address())};
+  actors::GrpcLoadStreamsOptions options;
+  options.count_report = [](LoadReportResult) {};
+  options.stream_ended = [](const Address&, LoadStreamEnd) {};
+  const auto streams = actors::make_grpc_load_streams(std::move(options));
+  const auto watch =
+      streams->watch(made.record.connection(), 1s, std::make_shared<IgnoredReports>());
+  REQUIRE(made.record.wait_for(2));
+  CHECK(made.record.words() == Words{"connected", "closed"});
+  CHECK(absl::StrContains(made.record.status().message(), "was closed: GOAWAY NO_ERROR"));
+}
+
 TEST_CASE("socket_connections: calls in flight outlive a GOAWAY, and a new connection is made",
           "[channel][A6]") {
   ::setenv("SIGNALBOX_SOCKET_CONNECTIONS", "true", 1);
@@ -372,12 +398,135 @@ TEST_CASE("socket_connections: call credentials never leave in plaintext, nor ar
   world.publish(nullptr);
 }
 
-TEST_CASE("socket_connections: no descriptor is left over", "[io][connector]") {
+TEST_CASE("socket_connections: gRPC connects if an argument asks for zero-copy sends",
+          "[io][connector]") {
+  EchoServer server;
+  Graveyard graveyard;
+  GrpcConnectorOptions options = connector_options(graveyard);
+  options.sockets = true;
+  options.arguments.SetInt(GRPC_ARG_TCP_TX_ZEROCOPY_ENABLED, 1);
+  options.arguments.SetInt(GRPC_ARG_TCP_TX_ZEROCOPY_SEND_BYTES_THRESHOLD, 1);
+  std::string text;
+  options.no_sockets = [&text](const std::string& what) { text = what; };
+  GrpcConnector connector(std::move(options));
+  CHECK(text ==
+        "socket_connections has no effect, and gRPC makes all connections: channel_arguments set "
+        "\"grpc.experimental.tcp_tx_zerocopy_enabled\", and gRPC enables it for sockets that gRPC "
+        "connects");
+  Record record;
+  const auto attempt = connector.connect({server.address()}, 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  CHECK_FALSE(grpc_connection(record.connection()).is_socket());
+  for (int i = 0; i < 20; ++i) {
+    grpc::ClientContext context;
+    CHECK(call(record.connection(), context).ok());
+  }
+  CHECK(record.words() == Words{"connected"});
+}
+
+TEST_CASE("socket_connections: a process without descriptors tries again later",
+          "[io][connector][limits]") {
+  EchoServer server;
+  Maker before;  // Makes gRPC open the descriptors that every process needs once.
+  Graveyard graveyard;
+  Happened<std::string> texts;
+  GrpcConnectorOptions options = connector_options(graveyard);
+  options.sockets = true;
+  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  options.sockets_again_after = 1ms;
+  options.no_sockets = [&texts](const std::string& text) { texts.add(text); };
+  std::optional<GrpcConnector> connector;
+  {
+    const NoDescriptors none;
+    connector.emplace(std::move(options));
+    const std::string start =
+        "socket_connections has no effect yet, and gRPC makes all connections: no socket for the "
+        "self-test could be made: Too many open files; signalbox tries again in ";
+    CHECK(texts.next() == start + "1 ms (1 of 10)");
+    CHECK(texts.next() == start + "2 ms (2 of 10)");
+  }
+  CHECK(eventually([&] {
+    Record record;
+    const auto attempt = connector->connect({server.address()}, 10s, record.events());
+    REQUIRE(record.wait_for(1));
+    return grpc_connection(record.connection()).is_socket();
+  }));
+}
+
+TEST_CASE("socket_connections: gRPC connects when the tries are used up",
+          "[io][connector][limits]") {
+  EchoServer server;
+  Maker before;
+  Graveyard graveyard;
+  Happened<std::string> texts;
+  GrpcConnectorOptions options = connector_options(graveyard);
+  options.sockets = true;
+  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  options.sockets_again_after = 1us;
+  options.no_sockets = [&texts](const std::string& text) { texts.add(text); };
+  std::optional<GrpcConnector> connector;
+  {
+    const NoDescriptors none;
+    connector.emplace(std::move(options));
+    for (int i = 0; i < 10; ++i)
+      CHECK(absl::StrContains(texts.next(), "tries again"));
+    CHECK(texts.next() ==
+          "socket_connections has no effect, and gRPC makes all connections: no socket for the "
+          "self-test could be made: Too many open files");
+  }
+  Record record;
+  const auto attempt = connector->connect({server.address()}, 10s, record.events());
+  REQUIRE(record.wait_for(1));
+  CHECK_FALSE(grpc_connection(record.connection()).is_socket());
+}
+
+TEST_CASE("socket_connections: a server on an IPv6 address", "[io][connector]") {
+  int port = 0;
+  EchoServer server(0, [&](grpc::ServerBuilder& builder) {
+    builder.AddListeningPort("[::1]:0", grpc::InsecureServerCredentials(), &port);
+  });
+  if (port == 0) return;  // This system has no IPv6.
+  Connected made{Address(absl::StrCat("[::1]:", port))};
+  CHECK(made.connection().is_socket());
+  grpc::ClientContext context;
+  CHECK(call(made.record.connection(), context).ok());
+  CHECK(context.peer() == absl::StrCat("ipv6:%5B::1%5D:", port));
+}
+
+// As with a SETTINGS frame that comes after 19 of 20 seconds: the attempt waits as long as it may.
+TEST_CASE("socket_connections: a server that pauses within SETTINGS is waited for",
+          "[io][connector]") {
+  MuteSocket server;
+  server.listen();
+  Maker maker;
+  Record record;
+  const auto attempt = maker.connector.connect({server.address()}, 3600s, record.events());
+  const int taken = server.take_one();
+  const std::string settings = http2_settings();
+  REQUIRE(::send(taken, settings.data(), 5, MSG_NOSIGNAL) == 5);
+  // Another attempt that began later has heard the same, and runs out of time before.
+  MuteSocket other;
+  other.listen();
+  Record short_record;
+  const auto shorter = maker.connector.connect({other.address()}, 300ms, short_record.events());
+  REQUIRE(short_record.wait_for(1));
+  CHECK(short_record.words() == Words{"failed"});
+  CHECK(record.words().empty());
+  REQUIRE(::send(taken, settings.data() + 5, settings.size() - 5, MSG_NOSIGNAL) > 0);
+  REQUIRE(record.wait_for(1));
+  CHECK(record.words() == Words{"connected"});
+  CHECK(grpc_connection(record.connection()).is_socket());
+  ::close(taken);
+}
+
+TEST_CASE("socket_connections: neither descriptors nor memory are left over", "[io][connector]") {
   EchoServer good;
   const TalkingSocket http("HTTP/1.1 400 Bad Request\r\n\r\n");
   const TalkingSocket half(Turns{{"", http2_settings().substr(0, 5)}, kSilence});
   TalkingSocket resetting;
   resetting.reset_after();
+  TalkingSocket lost(http2_settings());  // Resets the connection amid the hand-over.
+  lost.reset_after();
   MuteSocket mute;
   mute.listen();
   Maker maker;
@@ -391,16 +540,23 @@ TEST_CASE("socket_connections: no descriptor is left over", "[io][connector]") {
     once(good.address(), 10s);
     once(Address(http.address()), 10s);
     once(Address(resetting.address()), 10s);
+    once(Address(lost.address()), 10s);
     once(Address(half.address()), 1ms);
     once(mute.address(), 1ms);
     maker.graveyard.clear();
   };
-  round();
-  const auto before = open_descriptors();
-  constexpr int kRounds = 300;
+  const auto heap = [] { return ::mallinfo2().uordblks; };
+  constexpr int kFirstRounds = 300;  // Afterwards the caches of gRPC are full.
+  constexpr int kRounds = 3'000;
+  constexpr std::size_t kMostGrowth = 500'000;  // Less than 30 bytes for each connection.
+  for (int i = 0; i < kFirstRounds; ++i)
+    round();
+  const auto descriptors = open_descriptors();
+  const auto before = heap();
   for (int i = 0; i < kRounds; ++i)
     round();
-  CHECK(eventually([&] { return open_descriptors() <= before + 2; }));
+  CHECK(eventually([&] { return open_descriptors() <= descriptors + 2; }));
+  CHECK(eventually([&] { return heap() <= before + kMostGrowth; }));
 }
 
 }  // namespace signalbox::test

@@ -127,6 +127,8 @@ PARTS = (
          beyond="kills are the only faults; descriptors, threads and memory are not judged"),
     Part("S17", "another version's cookies and files, reloads and SIGTERM under load", 1_000, "rounds"),
     Part("S18", "no descriptors, 256 MiB of memory, a full disk, clock steps, no DNS", 20, "rounds"),
+    Part("restarts", "backends restart gracefully under unary and streaming load", 1_000, "restarts",
+         lambda n: rounds(n, 100, e2e_restarts=(E2E, "[restarts]")), (("release", ("e2e_restarts",)),)),
     Part("stress", "all calls race with all that can happen", 10, "minutes",
          lambda n: [program("release", "tests/stress/signalbox_stress", "--seconds", str(60 * n), "--seed", "{seed}",
                             worth=n)], (("release", ("signalbox_stress",)),)),

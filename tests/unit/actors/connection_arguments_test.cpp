@@ -2,6 +2,7 @@
 #include "actors/io/connection_arguments.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <span>
 #include <string>
 
@@ -103,7 +104,57 @@ TEST_CASE("connection arguments: with pings, TCP gives up after the pings' timeo
   CHECK(tcp_user_timeout(arguments) == 20s);  // gRPC's default.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2'000);
   CHECK(tcp_user_timeout(arguments) == 2s);
-  CHECK_FALSE(has_socket_mutator(arguments));
+}
+
+TEST_CASE("connection arguments: what a channel on a socket would ignore makes gRPC connect",
+          "[io]") {
+  struct Row {
+    const char* name;
+    int number;
+    bool must;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {GRPC_ARG_TCP_TX_ZEROCOPY_ENABLED, 1, true},
+      {GRPC_ARG_TCP_TX_ZEROCOPY_ENABLED, 0, false},
+      {GRPC_ARG_ENABLE_CHANNELZ, 1, true},
+      {GRPC_ARG_ENABLE_CHANNELZ, 0, false},
+      {GRPC_ARG_KEEPALIVE_TIME_MS, 1'000, false},
+      {GRPC_ARG_TCP_READ_CHUNK_SIZE, 4'096, false},
+      {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, 4'096, false},
+  }));
+  CAPTURE(row.name, row.number);
+  grpc::ChannelArguments said;
+  said.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  CHECK(why_grpc_must_connect(said).empty());
+  said.SetInt(row.name, row.number);
+  const std::string why = why_grpc_must_connect(said);
+  CHECK(why.empty() == !row.must);
+  if (row.must) CHECK(why.find(row.name) != std::string::npos);
+}
+
+TEST_CASE("connection arguments: a proxy or a service config makes gRPC connect", "[io]") {
+  const char* const name = GENERATE(
+      as<const char*>(), GRPC_ARG_HTTP_PROXY, GRPC_ARG_SERVICE_CONFIG, "grpc.lb_policy_name");
+  grpc::ChannelArguments said;
+  said.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  said.SetString(name, "text");
+  CHECK(why_grpc_must_connect(said).find(name) != std::string::npos);
+}
+
+TEST_CASE("connection arguments: a proxy of the environment makes gRPC connect, unless refused",
+          "[io]") {
+  struct Proxy {
+    Proxy() { ::setenv("grpc_proxy", "http://127.0.0.1:1", 1); }
+
+    ~Proxy() { ::unsetenv("grpc_proxy"); }
+  };
+
+  const Proxy proxy;
+  grpc::ChannelArguments said;
+  CHECK(why_grpc_must_connect(said).find("the environment sets grpc_proxy") == 0);
+  said.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  CHECK(why_grpc_must_connect(said).empty());
 }
 
 TEST_CASE("connection arguments: a handshake asks for a DNS name, and never for an address",

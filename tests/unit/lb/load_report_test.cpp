@@ -73,6 +73,19 @@ TEST_CASE("load_report: the older field rps counts where rps_fractional is not s
   CHECK(ReceivedLoadReport(bytes).report()->qps == 300);
 }
 
+TEST_CASE("load_report: of equal keys of one map the last counts, as in protobuf",
+          "[lb][orca][A51]") {
+  const std::string bytes = entry(8, "queue", 1) + entry(8, "disk", 2) + entry(4, "queue", 3) +
+                            entry(8, "queue", 4) + entry(8, "disk", kNan);
+  const ReceivedLoadReport received(bytes);
+  REQUIRE(received.report() != nullptr);
+  const auto& span = received.report()->metrics;
+  const std::vector<LoadMetric> metrics(span.begin(), span.end());
+  CHECK(metrics == std::vector<LoadMetric>{{LoadMetric::Map::kNamedMetrics, "queue", 4},
+                                           {LoadMetric::Map::kNamedMetrics, "disk", 2},
+                                           {LoadMetric::Map::kRequestCost, "queue", 3}});
+}
+
 TEST_CASE("load_report: an empty report is valid", "[lb][orca][A51]") {
   const ReceivedLoadReport received("");
   REQUIRE(received.report() != nullptr);

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/io/lost_connection.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include <grpc/support/alloc.h>
+#include <grpcpp/completion_queue.h>
+
+#include "actors/io/grpc_access.hpp"
+#include "actors/io/grpc_poller.hpp"
+#include "actors/io/socket_channels.hpp"
+#include "lb/subchannel/disconnect_reason.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+/// The longest wait of a call of the program until a connection has left READY, or a transport has
+/// refused a call.
+constexpr std::chrono::milliseconds kMoment(200);
+
+/// The longest time until find_reach() answers. It blocks no thread, so that it may be longer.
+constexpr std::chrono::seconds kLongest(2);
+
+/// The method of the call that asks a transport whether it takes calls. If the transport takes the
+/// headers, the call is cancelled. The server then sees a health check that is cancelled.
+constexpr char kAsking[] = "/grpc.health.v1.Health/Check";
+
+/// The facts about a failed call, and the text to which they refer.
+struct Failure {
+  std::string error;
+  CallFacts facts;
+
+  Reach judge(absl::FunctionRef<bool()> leaves_ready) {
+    facts.error = error;
+    return judge_reach(facts, leaves_ready);
+  }
+};
+
+/// Reads the facts about a call, and records the reason if gRPC has lost the connection.
+Failure learn(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken) {
+  Failure failure{.error = context.debug_error_string(), .facts = {}};
+  failure.facts = {.error = {},
+                   .trailer_entries = GrpcAccess::trailer_entries(context),
+                   .has_headers = GrpcAccess::has_headers(context),
+                   .has_no_transport = has_no_transport(context.c_call()),
+                   .was_taken = was_taken};
+  if (failure.facts.trailer_entries <= 1 ||
+      absl::StrContains(failure.error, "grpc_message:\"GOAWAY received")) {
+    const char* const reason = lb::disconnect_reason(failure.error);
+    if (reason != absl::string_view(lb::kUnknownReason)) connection.record_loss(reason);
+  }
+  return failure;
+}
+
+/// nullopt: only the transport knows.
+std::optional<bool> known_loss(const GrpcConnection& connection) {
+  if (!connection.is_ready()) return true;
+  if (connection.server_says_goaway()) return false;
+  return std::nullopt;
+}
+
+bool conclude(const GrpcConnection& connection, bool is_lost) {
+  if (!is_lost) {
+    connection.record_goaway_text();
+  } else if (connection.is_socket()) {
+    connection.lose();
+  }
+  return is_lost;
+}
+
+// --- waiting ----------------------------------------------------------------------
+
+/// For a connection from a socket. nullopt: the transport has not answered within kMoment.
+std::optional<bool> takes_calls(const GrpcConnection& connection) {
+  grpc::CompletionQueue queue;
+  const grpc::ClientContext context;
+  grpc_call* const call = GrpcAccess::make_call(
+      connection.c_channel(), kAsking, context, queue.cq(), connection.authority());
+  return send_headers(call, queue, kMoment).were_taken;
+}
+
+/// For a connection that gRPC has made. gRPC reports a GOAWAY to calls a moment before it changes
+/// the channel's state.
+bool leaves_ready(const GrpcConnection& connection) {
+  const auto limit = std::chrono::steady_clock::now() + kMoment;
+  while (connection.is_ready()) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+bool wait_for_loss(const GrpcConnection& connection) {
+  if (const auto is_lost = known_loss(connection)) return *is_lost;
+  if (!connection.is_socket()) return conclude(connection, leaves_ready(connection));
+  const std::optional<bool> takes = takes_calls(connection);
+  return takes.has_value() && conclude(connection, !*takes);
+}
+
+// --- without waiting --------------------------------------------------------------
+
+using Told = std::function<void(bool is_lost)>;
+
+/// For a connection from a socket: sends a call's headers, and cancels the call after kLongest. A
+/// refused call never has a transport.
+void ask_transport(const GrpcConnection& connection, Told told) {
+  const GrpcPoller::Hold hold;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kLongest);
+  grpc_call* const call = GrpcAccess::make_call(
+      connection.c_channel(), kAsking, context, hold.callback_queue(), connection.authority());
+  watch_end(call, /*send=*/true, [hold, call, told = std::move(told)](const absl::Status& status) {
+    const bool is_refused = absl::IsUnavailable(status) && has_no_transport(call);
+    grpc_call_unref(call);
+    told(is_refused);
+  });
+}
+
+/// For a connection that gRPC has made: waits for kLongest until it has left READY.
+struct Leaving : grpc_completion_queue_functor {
+  explicit Leaving(Told to) : told(std::move(to)) {
+    functor_run = &Leaving::run;
+    inlineable = 0;
+  }
+
+  static void run(grpc_completion_queue_functor* functor, int changed) {
+    const std::unique_ptr<Leaving> self(static_cast<Leaving*>(functor));
+    self->told(changed != 0);
+  }
+
+  const GrpcPoller::Interest interest;  // Keeps the poller running until run().
+  const Told told;
+};
+
+void watch_state(const GrpcConnection& connection, Told told) {
+  auto* const leaving = new Leaving(std::move(told));
+  grpc_channel_watch_connectivity_state(connection.c_channel(),
+                                        GRPC_CHANNEL_READY,
+                                        grpc_deadline(std::chrono::steady_clock::now() + kLongest),
+                                        leaving->interest.callback_queue(),
+                                        leaving);
+}
+
+}  // namespace
+
+// grpc_call_get_peer() returns the channel's target until a transport has taken the call and named
+// its peer. After the call was cancelled, the function returns the target again.
+bool has_no_transport(grpc_call* call) {
+  char* const peer = grpc_call_get_peer(call);
+  const bool has_none = is_grpc_target(peer);
+  gpr_free(peer);
+  return has_none;
+}
+
+Reach reach_of(grpc::ClientContext& context, const GrpcConnection& connection, bool was_taken) {
+  return learn(context, connection, was_taken).judge([&] { return wait_for_loss(connection); });
+}
+
+void find_reach(grpc::ClientContext& context,
+                const std::shared_ptr<const GrpcConnection>& connection,
+                bool was_taken,
+                std::function<void(Reach reach)> found) {
+  Failure failure = learn(context, *connection, was_taken);
+  bool is_asked = false;
+  const Reach reach = failure.judge([&] { return !std::exchange(is_asked, true); });
+  if (!is_asked) return found(reach);
+  if (const auto is_lost = known_loss(*connection))
+    return found(failure.judge([&] { return *is_lost; }));
+  Told told = [failure = std::move(failure),
+               found = std::move(found),
+               weak = std::weak_ptr<const GrpcConnection>(connection)](bool is_lost) {
+    if (const auto still = weak.lock()) conclude(*still, is_lost);
+    Failure judged = failure;
+    found(judged.judge([&] { return is_lost; }));
+  };
+  if (connection->is_socket()) return ask_transport(*connection, std::move(told));
+  watch_state(*connection, std::move(told));
+}
+
+bool is_from_server(grpc::ClientContext& context, Reach reach) {
+  return reach == Reach::kServer && GrpcAccess::trailer_entries(context) > 1;
+}
+
+}  // namespace signalbox::actors

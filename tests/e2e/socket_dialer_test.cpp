@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The dialer alone: the test gets the sockets in place of gRPC.
+#include "actors/io/socket_dialer.hpp"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include <catch2/catch.hpp>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "actors/io/grpc_poller.hpp"
+#include "actors/io/socket_channels.hpp"
+#include "tests/e2e/attempt_record.hpp"
+#include "tests/e2e/cut_headers.hpp"
+#include "tests/e2e/echo_server.hpp"
+#include "tests/support/happened.hpp"
+
+namespace signalbox::test {
+namespace {
+
+using namespace std::chrono_literals;
+using actors::Descriptor;
+using actors::SocketDialer;
+using actors::SocketLine;
+using actors::SocketLoop;
+
+// The events of a dial, as texts.
+class Listener final : public actors::DialListener {
+ public:
+  void speaks(SocketLoop::Id dial, Descriptor passed_on) override {
+    if (amid_hand_over) amid_hand_over(passed_on);
+    socket = std::move(passed_on);
+    line = dialer->line(dial);
+    events.add("speaks");
+  }
+
+  void is_silent() override { events.add("is silent"); }
+
+  void failed(const std::string& why) override { events.add(why); }
+
+  void ended(bool has_error) override { events.add(has_error ? "ended by an error" : "ended"); }
+
+  SocketDialer* dialer = nullptr;
+  std::function<void(const Descriptor& socket)> amid_hand_over;
+  Happened<std::string> events;
+  Descriptor socket;
+  std::shared_ptr<SocketLine> line;
+};
+
+std::unique_ptr<SocketDialer> started(SocketDialer::Connect connect = actors::begin_connect) {
+  auto dialer = SocketDialer::start(std::move(connect));
+  REQUIRE(dialer.ok());
+  return *std::move(dialer);
+}
+
+// A server's side of a connection that the dialer has passed on.
+class Taken {
+ public:
+  explicit Taken(int socket) : socket_(socket) {}
+
+  void speak() const {
+    const std::string settings = http2_settings();
+    REQUIRE(::send(*socket_, settings.data(), settings.size(), MSG_NOSIGNAL) > 0);
+  }
+
+  void close() { Descriptor(std::exchange(socket_, Descriptor())); }
+
+  void reset() {
+    const linger at_once{1, 0};
+    ::setsockopt(*socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    close();
+  }
+
+ private:
+  Descriptor socket_;
+};
+
+// Waits until the end of the connection has arrived.
+void wait_for_end(const Descriptor& socket) {
+  pollfd state{*socket, POLLHUP, 0};
+  REQUIRE(::poll(&state, 1, 10'000) == 1);
+}
+
+}  // namespace
+
+TEST_CASE("socket_dialer: what the system lacks is the reason of the failure",
+          "[io][connector][limits]") {
+  struct Row {
+    int error;
+    const char* text;
+  };
+
+  const auto row = GENERATE(values<Row>({
+      {ENOBUFS, "Failed to connect to remote host: No buffer space available"},
+      {EADDRNOTAVAIL, "Failed to connect to remote host: Cannot assign requested address"},
+      {ENFILE, "Failed to connect to remote host: Too many open files in system"},
+  }));
+  const auto dialer = started([&row](const Descriptor&, const actors::SocketAddress&) {
+    errno = row.error;
+    return false;
+  });
+  const auto listener = std::make_shared<Listener>();
+  listener->dialer = dialer.get();
+  dialer->dial(Address("127.0.0.1:1"), std::nullopt, listener);
+  CHECK(listener->events.next() == row.text);
+  dialer->stop();
+  CHECK(listener->events.is_empty());
+}
+
+TEST_CASE("socket_dialer: the end of a connection tells an error from the server's close",
+          "[io][connector]") {
+  const bool is_reset = GENERATE(false, true);
+  CAPTURE(is_reset);
+  MuteSocket server;
+  server.listen();
+  const auto dialer = started();
+  const auto listener = std::make_shared<Listener>();
+  listener->dialer = dialer.get();
+  dialer->dial(server.address(), std::nullopt, listener);
+  Taken taken(server.take_one());
+  taken.speak();
+  REQUIRE(listener->events.next() == "speaks");
+  if (is_reset) {
+    taken.reset();
+  } else {
+    taken.close();
+  }
+  CHECK(listener->events.next() == (is_reset ? "ended by an error" : "ended"));
+  CHECK(listener->line->has_ended());
+  dialer->stop();
+}
+
+TEST_CASE("socket_dialer: a reset amid the hand-over is the end of the connection",
+          "[io][connector]") {
+  const actors::GrpcPoller::Interest interest;
+  grpc::ChannelArguments arguments;
+  const auto channels = actors::SocketChannels::make(arguments);
+  REQUIRE(channels.ok());
+  MuteSocket server;
+  server.listen();
+  const auto dialer = started();
+  const auto listener = std::make_shared<Listener>();
+  Happened<int> accepted;
+  listener->dialer = dialer.get();
+  listener->amid_hand_over = [&accepted](const Descriptor& socket) {
+    Taken(accepted.next()).reset();
+    wait_for_end(socket);
+  };
+  dialer->dial(server.address(), std::nullopt, listener);
+  const int taken = server.take_one();
+  const std::string settings = http2_settings();
+  accepted.add(taken);
+  REQUIRE(::send(taken, settings.data(), settings.size(), MSG_NOSIGNAL) > 0);
+  REQUIRE(listener->events.next() == "speaks");
+  const auto channel = channels->channel(std::move(listener->socket), server.address());
+  REQUIRE(channel != nullptr);
+  CHECK(absl::StartsWith(listener->events.next(), "ended"));
+  grpc::ClientContext context;
+  EchoReply reply;
+  context.set_deadline(std::chrono::system_clock::now() + 10s);
+  CHECK(Echo::NewStub(channel)->Unary(&context, EchoRequest(), &reply).error_code() ==
+        grpc::StatusCode::UNAVAILABLE);
+  dialer->stop();
+}
+
+}  // namespace signalbox::test
