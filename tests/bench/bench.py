@@ -3,6 +3,7 @@
 """./run bench: measures signalbox ("ours") and the peer in turn. The peer of most rows is gRPC's
 own xds:/// channel. In the other rows it is signalbox without the feature that the row is about, or
 a promised limit, or there is none.
+`./run bench scale` measures how costs grow instead: growth.py.
 
     rows ─▶ for each experiment: a world; pairs of runs (ours, peer, peer, ours, …) ─▶ Comparison ─▶ table, JSON
 
@@ -19,6 +20,8 @@ import time
 from pathlib import Path
 from typing import Optional
 
+import growth
+import growth_page
 from comparison import Comparison, as_text, table
 from experiments import SIDES, Experiment, Scale
 from rows import NAMES, PLANS, Plan
@@ -38,35 +41,61 @@ def say(text: str) -> None:
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="./run bench", description="signalbox against gRPC's own xds:/// channel, in interleaved pairs.",
-        epilog=f"Rows: {', '.join(NAMES)}. Exit status: 0 all was measured, 1 something could not be measured or, with "
+        epilog=f"Rows: {', '.join(NAMES)}. `scale` alone, or with names of sweeps, measures how costs grow with sizes: "
+               f"{', '.join(growth.NAMES)}. Exit status: 0 all was measured, 1 something could not be measured or, with "
                "--gate, is NOT MET, 2 wrong arguments.")
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK.pairs} pairs for each row instead of {FULL.pairs}")
+    parser.add_argument("--quick", action="store_true",
+                        help=f"{QUICK.pairs} pairs for each row instead of {FULL.pairs}; with scale: smaller sizes, once")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to this file as data")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="with scale: write the result to this file as a page")
     parser.add_argument("--pairs", type=int, metavar="N", help="so many pairs")
     parser.add_argument("--seconds", type=float, metavar="S", help="how long each side of a pair measures")
     parser.add_argument("--gate", action="store_true", help="exit status 1 if a row is NOT MET; noise is no failure")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", help=argparse.SUPPRESS)
     parser.add_argument("--only-arguments", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("rows", nargs="*", metavar="ROW", help="by default all of them")
-    options = parser.parse_args(arguments)
-    for row in options.rows:
-        if row not in NAMES:
-            parser.error(f"there is no row '{row}'. There are: {' '.join(NAMES)}")
+    options = parser.parse_intermixed_args(arguments)
+    options.is_scale = options.rows[:1] == ["scale"]
+    if options.is_scale:
+        check_scale(parser, options)
+    else:
+        for row in options.rows:
+            if row not in NAMES:
+                parser.error(f"there is no row '{row}'. There are: {' '.join(NAMES)}; and before all others: scale")
+        if options.html is not None:
+            parser.error("--html: only `scale` writes a page, as in `./run bench scale --html FILE`")
     if options.pairs is not None and options.pairs < 1:
         parser.error(f"--pairs: expected 1 or more, got {options.pairs}")
     if options.seconds is not None and not 0 < options.seconds <= 600:
         parser.error(f"--seconds: expected more than 0 and at most 600, got {options.seconds:g}")
-    if options.json is not None:
-        # An unusable file is reported now, not after minutes of measurements.
-        existed = options.json.exists()
-        try:
-            with options.json.open("a", encoding="utf-8"):
-                pass
-            if not existed:
-                options.json.unlink()
-        except OSError as error:
-            parser.error(f"--json {options.json}: {error.strerror}")
+    check_writable(parser, "--json", options.json)
+    check_writable(parser, "--html", options.html)
     return options
+
+
+def check_scale(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Refuses what is not for `scale`."""
+    for name in options.rows[1:]:
+        if name not in growth.NAMES:
+            parser.error(f"scale: there is no sweep '{name}'. There are: {' '.join(growth.NAMES)}")
+    if options.gate:
+        parser.error("--gate: scale has no bounds")
+    if options.pairs is not None:
+        parser.error("--pairs: scale measures no pairs")
+
+
+def check_writable(parser: argparse.ArgumentParser, option: str, file: Optional[Path]) -> None:
+    """Refuses an unusable file now, not after minutes of measurements."""
+    if file is None:
+        return
+    existed = file.exists()
+    try:
+        with file.open("a", encoding="utf-8"):
+            pass
+        if not existed:
+            file.unlink()
+    except OSError as error:
+        parser.error(f"{option} {file}: {error.strerror}")
 
 
 def sides_of(pair: int) -> tuple[str, ...]:
@@ -157,6 +186,16 @@ def run_all(options: argparse.Namespace) -> int:
     return 1 if failed or is_missed else 0
 
 
+def run_scale(options: argparse.Namespace) -> int:
+    result, is_whole = growth.run(options.build, options.rows[1:], options.quick, options.seconds, say)
+    print(growth_page.text(result))
+    if options.json is not None:
+        growth.write_json(options.json, result)
+    if options.html is not None:
+        options.html.write_text(growth_page.page(result), encoding="utf-8")
+    return 0 if is_whole else 1
+
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -179,7 +218,7 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     if limit != resource.RLIM_INFINITY and limit < FILES:
         say(f"a process may have only {limit} open files: rows with 10,000 connections need {FILES} (ulimit -Hn)")
-    return run_all(options)
+    return run_scale(options) if options.is_scale else run_all(options)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ const std::map<std::string, Measure> kMeasures = {
     {"eds_update", measure_eds_update},
     {"cold_start", measure_cold_start},
     {"refused", measure_refused},
+    {"growth", measure_growth},
     {"many_targets", measure_many_targets},
     {"response", measure_response},
     {"scrape", measure_scrape},
@@ -44,7 +45,7 @@ int run(int argc, char** argv) {
   std::string side_name, measure, target = "xds:///bench";
   MeasureOptions options;
   double seconds = 1;
-  bool counts_calls = true;
+  SideOptions side_options;
   app.add_option("--side", side_name)->required()->check(CLI::IsMember({"ours", "peer"}));
   app.add_option("--measure", measure)->required()->check(CLI::IsMember(kMeasures));
   app.add_option("--target", target)->capture_default_str();
@@ -56,7 +57,12 @@ int run(int argc, char** argv) {
   app.add_option("--routes", options.routes)->capture_default_str();
   app.add_option("--sessions", options.sessions)->capture_default_str();
   app.add_option("--weights", options.weights)->capture_default_str();
-  app.add_option("--call-metrics", counts_calls)->capture_default_str();
+  app.add_option("--call-metrics", side_options.counts_calls)->capture_default_str();
+  app.add_option("--assumed", side_options.assumes_connections)->capture_default_str();
+  app.add_option("--scheduler-threads", side_options.scheduler_threads)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--max-routes", side_options.max_routes)->capture_default_str();
   app.add_option("--addresses", options.addresses)->delimiter(',');
   app.add_option("--updates", options.updates)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--work-ms", options.work_ms)
@@ -64,6 +70,9 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--calls", options.calls)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--targets", options.targets)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--changed-targets", options.changed_targets)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--response", options.response)
       ->check(CLI::IsMember({"empty_resources", "patterns"}));
   try {
@@ -73,7 +82,7 @@ int run(int argc, char** argv) {
   }
   options.length = std::chrono::duration<double>(seconds);
 
-  auto side = make_side(side_name == "ours", target, counts_calls);
+  auto side = make_side(side_name == "ours", target, side_options);
   const Measured measured =
       side.ok() ? kMeasures.at(measure)(options, *side) : Measured(side.status());
   if (!measured.ok()) {

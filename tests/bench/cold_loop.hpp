@@ -4,35 +4,19 @@
 // two executions of the code.
 //
 //   other work ─▶ ready() ─▶ timed() ─▶ other work … ─▶ p50_ns
-//
-// The other work stands in for a call and the rest of the program. It writes to 8 MiB of memory:
-// more than most second-level caches hold. If the system gives it pages of 4 KiB, these are 2,048
-// pages, so the other work also replaces most entries of the processor's TLB.
 
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
+#include "tests/bench/other_work.hpp"
 #include "tests/bench/percentiles.hpp"
 #include "tests/bench/ticks.hpp"
 
 namespace signalbox::bench {
-
-class OtherWork {
- public:
-  void run() {
-    constexpr std::size_t kLine = 64;
-    for (std::size_t at = 0; at < memory_.size(); at += kLine)
-      ++memory_[at];
-    benchmark::ClobberMemory();
-  }
-
- private:
-  std::vector<unsigned char> memory_ = std::vector<unsigned char>(std::size_t{8} << 20U);
-};
 
 /// Times timed() alone, each time after other work and ready(). The destruction of timed()'s result
 /// is not timed. The caller must register the benchmark with UseManualTime().

@@ -37,8 +37,10 @@ struct MeasureOptions {
   double work_ms = 0;     ///< For measure_overload(): how long each call keeps its backend busy.
   /// Addresses of endpoints, for measure_failover() and measure_eds_update(), which say which.
   std::vector<std::string> addresses;
-  int calls = 1000;      ///< The number of waiting calls, for measure_queued().
-  int targets = 1;       ///< Targets opened at once: `xds:///bench0`, `xds:///bench1`, …
+  int calls = 1000;  ///< The number of waiting calls, for measure_queued().
+  int targets = 1;   ///< Targets opened at once: `xds:///bench0`, `xds:///bench1`, …
+  /// For measure_growth(): the number of targets, from the first one on, that each update changes.
+  std::size_t changed_targets = 1;
   std::string response;  ///< The response to decode: `empty_resources` or `patterns`.
 };
 
@@ -99,6 +101,16 @@ Measured measure_cold_start(const MeasureOptions& options, Side& side);
 /// Opens many targets at once, and calls each. `answered_ms`: the time until the last call was
 /// answered. No call may fail.
 Measured measure_many_targets(const MeasureOptions& options, Side& side);
+
+/// Measures what a world costs: `options.targets` targets, opened at once by a side that serves a
+/// small target of its own. Waits for `options.endpoints` connections, if `options.port` is not 0.
+/// Writes a line before each update, when this process is ready for it. `start_ms`: the time until
+/// the first pick of each target; `start_cpu_ms`: the CPU time of this process until it is quiet;
+/// `memory_mb`: the resident memory that was added by then; `pick_ns`: the median of picks with
+/// cold caches; `dump_cpu_ms` and `dump_mb`: the CPU time for a dump, and its size;
+/// `update_cpu_ms`: the CPU time until the process is quiet again after an update, the median.
+/// Measures signalbox alone.
+Measured measure_growth(const MeasureOptions& options, Side& side);
 
 /// Measures a cluster with endpoints that all refuse connections. `refused_ms`: the time until the
 /// first call failed. Results `length` later: `rss_mb`, the resident memory; `peak_mb`, the most

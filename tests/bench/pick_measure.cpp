@@ -52,14 +52,6 @@ struct alignas(64) PickingThread {
   bool has_failed = false;
 };
 
-std::vector<std::string> paths_of(std::size_t routes) {
-  if (routes == 0) return {kMethodPath};
-  std::vector<std::string> paths;
-  for (std::size_t route = 0; route < routes; ++route)
-    paths.push_back(absl::StrCat("/bench.v1.Service", route, "/Get"));
-  return paths;
-}
-
 // Picks without a cookie until each endpoint has a session, at most 100 times for each endpoint.
 // Returns the sessions' cookies; none without options.sessions.
 absl::StatusOr<std::vector<std::string>> begin_sessions(const MeasureOptions& options,

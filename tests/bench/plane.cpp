@@ -60,7 +60,7 @@ class LoadStream final : public grpc::ServerGenericBidiReactor {
   void OnReadDone(bool ok) override {
     if (!ok) return Finish(grpc::Status::OK);
     if (std::exchange(is_first_, false)) {
-      envoy::service::load_stats::v3::LoadStatsResponse order;
+      signalbox::envoy::service::load_stats::v3::LoadStatsResponse order;
       order.set_send_all_clusters(true);
       order.mutable_load_reporting_interval()->set_seconds(1);
       outgoing_ = signalbox::actors::to_buffer(order.SerializeAsString());

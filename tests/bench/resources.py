@@ -20,6 +20,11 @@ def route_to(cluster: str, target: str = "bench", before: Iterable[dict] = (),
     go to this cluster. `filters` are the HTTP filters before the router."""
     matches = [*before, {"prefix": "/signalbox.demo.v1.Orders/"}]
     retry = {} if retry_policy is None else {"retry_policy": retry_policy}
+    return target_with_routes(target, [(match, {"cluster": cluster, **retry}) for match in matches], filters)
+
+
+def target_with_routes(target: str, routes: Iterable[tuple[dict, dict]], filters: Iterable[dict] = ()) -> list[dict]:
+    """A listener and its routes: what each matches, and its action."""
     return [
         {"@type": ENVOY + "config.listener.v3.Listener", "name": target, "api_listener": {"api_listener": {
             "@type": ENVOY + "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -28,7 +33,7 @@ def route_to(cluster: str, target: str = "bench", before: Iterable[dict] = (),
                 "@type": ENVOY + "extensions.filters.http.router.v3.Router"}}]}}},
         {"@type": ENVOY + "config.route.v3.RouteConfiguration", "name": f"{target}-routes", "virtual_hosts": [
             {"name": "all", "domains": ["*"], "routes": [
-                {"match": match, "route": {"cluster": cluster, **retry}} for match in matches]}]},
+                {"match": match, "route": action} for match, action in routes]}]},
     ]
 
 
@@ -41,18 +46,26 @@ def session_filter(cookie: str) -> dict:
             "cookie": {"name": cookie}}}}}
 
 
-def mixed_matches(count: int) -> list[dict]:
-    """Route matches: a prefix, a whole path and a regular expression in turn. Match n matches
-    /bench.v1.Service<n>/Get."""
+def mixed_matches(count: int, with_patterns: bool = True) -> list[dict]:
+    """Route matches: a prefix, a whole path and, unless it is left out, a regular expression in
+    turn. Match n matches /bench.v1.Service<n>/Get."""
     kinds = (lambda n: {"prefix": f"/bench.v1.Service{n}/"},
              lambda n: {"path": f"/bench.v1.Service{n}/Get"},
              lambda n: {"safe_regex": {"regex": f"/bench\\.v1\\.Service{n}/[A-Z][a-z]+"}})
-    return [kinds[number % len(kinds)](number) for number in range(count)]
+    used = kinds if with_patterns else kinds[:2]
+    return [used[number % len(used)](number) for number in range(count)]
 
 
 def eds_cluster(name: str, addresses: list[Address], lb_policy: str = "ROUND_ROBIN") -> list[dict]:
     """A cluster with one locality."""
     return weighted_cluster(name, [(1, addresses)], lb_policy)
+
+
+def with_service_name(name: str, cluster_and_endpoints: list[dict]) -> list[dict]:
+    """The same cluster and endpoints, and the endpoints' resource has this name."""
+    cluster, endpoints = cluster_and_endpoints
+    config = {**cluster["eds_cluster_config"], "service_name": name}
+    return [{**cluster, "eds_cluster_config": config}, {**endpoints, "cluster_name": name}]
 
 
 def limited_cluster(name: str, addresses: list[Address], max_requests: int) -> list[dict]:

@@ -15,6 +15,7 @@
 
 #include "tests/bench/measures.hpp"
 #include "tests/bench/process_usage.hpp"
+#include "tests/bench/quiet.hpp"
 #include "tests/bench/rate_load.hpp"
 
 namespace signalbox::bench {
@@ -23,12 +24,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kScalePatience = std::chrono::seconds(120);
-constexpr auto kWindow = std::chrono::milliseconds(100);
 constexpr auto kScaleSettleTime = std::chrono::milliseconds(200);
 constexpr int kBaselineWindows = 10;
-constexpr int kQuietWindows = 5;
-/// A window is quiet if its CPU time is at most twice that of an idle window plus this slack.
-constexpr double kSlackSeconds = 0.003;
 
 /// The instant at which the expected address first answers after expect().
 class FirstAnswer {
@@ -73,37 +70,6 @@ class FirstAnswer {
   std::string error_;  // The error of the last failed call.
 };
 
-double cpu_of_a_window() {
-  const double before = cpu_seconds();
-  std::this_thread::sleep_for(kWindow);
-  return cpu_seconds() - before;
-}
-
-/// The CPU seconds of an idle window (kWindow without an update): the cost of the load alone.
-double baseline() {
-  const double before = cpu_seconds();
-  std::this_thread::sleep_for(kBaselineWindows * kWindow);
-  return (cpu_seconds() - before) / kBaselineWindows;
-}
-
-/// Waits until several windows in a row are quiet. Begins no window later than kScalePatience after
-/// `since`. Returns the CPU seconds used from `since`, when the process had used `cpu_before`,
-/// until the end of the last window that was not quiet, or else of the first window; without
-/// `idle` seconds for each window.
-double cpu_until_quiet(double idle, double cpu_before, Clock::time_point since) {
-  double busy = 0;
-  int quiet = 0;
-  while (quiet < kQuietWindows && Clock::now() - since < kScalePatience) {
-    const bool is_quiet = cpu_of_a_window() <= 2 * idle + kSlackSeconds;
-    quiet = is_quiet ? quiet + 1 : 0;
-    if (!is_quiet || busy == 0) {
-      const double windows = std::chrono::duration<double>(Clock::now() - since) / kWindow;
-      busy = cpu_seconds() - cpu_before - windows * idle;
-    }
-  }
-  return busy;
-}
-
 }  // namespace
 
 Measured measure_eds_update(const MeasureOptions& options, Side& side) {
@@ -118,7 +84,7 @@ Measured measure_eds_update(const MeasureOptions& options, Side& side) {
   const auto load = start_load(
       side, {.rate = options.rate}, [&first](const tools::NamedCall& call) { first.see(call); });
   for (int update = 0; update < options.updates; ++update) {
-    const double idle = baseline();
+    const double idle = idle_cpu(kBaselineWindows);
     first.expect(options.addresses[update % 2 == 0 ? 1 : 0]);
     const auto since = Clock::now();
     const double before = cpu_seconds();
@@ -128,7 +94,7 @@ Measured measure_eds_update(const MeasureOptions& options, Side& side) {
       return absl::DeadlineExceededError(absl::StrCat(
           "update ", update + 1, ": the new endpoint has not answered within two minutes"));
     }
-    cpu_ms.push_back(cpu_until_quiet(idle, before, since) * 1e3);
+    cpu_ms.push_back(cpu_until_quiet(idle, before, since, kScalePatience) * 1e3);
   }
   if (auto status = first.failures(); !status.ok()) return status;
   return nlohmann::json{

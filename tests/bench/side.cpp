@@ -84,11 +84,14 @@ absl::Status call_for(Stub& stub, Clock::duration length) {
 
 }  // namespace
 
-absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, bool counts_calls) {
+absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, const SideOptions& chosen) {
   Side side;
   if (is_ours) {
     RuntimeOptions options;
-    if (!counts_calls) options.metrics_detail = MetricsDetail::kNone;
+    if (!chosen.counts_calls) options.metrics_detail = MetricsDetail::kNone;
+    if (chosen.assumes_connections) options.transport = EndpointTransport::kAssumed;
+    options.scheduler_threads = chosen.scheduler_threads;
+    options.limits.max_routes = chosen.max_routes;
     auto runtime = Runtime::start(std::move(options));
     if (!runtime.ok()) return runtime.status();
     side.runtime = *std::move(runtime);
@@ -104,6 +107,15 @@ absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, bool cou
 std::shared_ptr<grpc::ChannelInterface> open_channel(const Side& side, const std::string& target) {
   if (side.runtime != nullptr) return side.runtime->channel(target);
   return grpc::CreateChannel(target, grpc::InsecureChannelCredentials());
+}
+
+std::vector<std::string> paths_of(std::size_t routes) {
+  if (routes == 0) return {kMethodPath};
+  std::vector<std::string> paths;
+  paths.reserve(routes);
+  for (std::size_t route = 0; route < routes; ++route)
+    paths.push_back(absl::StrCat("/bench.v1.Service", route, "/Get"));
+  return paths;
 }
 
 grpc::Status call_once(Stub& stub) {

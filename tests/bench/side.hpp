@@ -5,14 +5,16 @@
 //
 //   GRPC_XDS_BOOTSTRAP ─▶ [Side] ─▶ grpc::ChannelInterface ─▶ the same stub or load engine
 //
-// Both sides read the same bootstrap and have their default options, as for a user. Only the detail
-// of signalbox's metrics can be changed (counts_calls).
+// Both sides read the same bootstrap and have their default options, as for a user. SideOptions
+// changes options of signalbox's side alone.
 
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,6 +23,7 @@
 #include "signalbox/router.hpp"
 #include "signalbox/runtime.hpp"
 #include "tools/proto/orders.grpc.pb.h"
+#include "xds/limits.hpp"
 
 namespace signalbox::bench {
 
@@ -37,12 +40,23 @@ struct Side {
   std::unique_ptr<Stub> stub;  ///< Of `channel`.
 };
 
-/// Makes signalbox's side if `is_ours`, else gRPC's. `counts_calls`: false: the runtime of
-/// signalbox's side has MetricsDetail::kNone; gRPC's side ignores it.
-absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, bool counts_calls);
+/// Options of the runtime of signalbox's side.
+struct SideOptions {
+  bool counts_calls = true;  ///< False: MetricsDetail::kNone.
+  /// True: EndpointTransport::kAssumed. No endpoint needs a socket, and no call can be made.
+  bool assumes_connections = false;
+  std::size_t scheduler_threads = 2;
+  std::size_t max_routes = xds::kMaxRoutes;
+};
+
+/// Makes signalbox's side if `is_ours`, else gRPC's, which ignores the options.
+absl::StatusOr<Side> make_side(bool is_ours, const std::string& target, const SideOptions& options);
 
 /// Opens a channel to `target` on the same side.
 std::shared_ptr<grpc::ChannelInterface> open_channel(const Side& side, const std::string& target);
+
+/// The paths of picks: of the routes /bench.v1.Service<n>/Get. 0 routes: the calls' own method.
+std::vector<std::string> paths_of(std::size_t routes);
 
 /// Makes one wait_for_ready call.
 grpc::Status call_once(Stub& stub);

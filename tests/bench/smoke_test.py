@@ -57,6 +57,23 @@ class SmokeTest(unittest.TestCase):
             self.assertIn(row["name"], answer.stdout)
         self.assertIn("pair 1 of 1", answer.stderr)
 
+    def test_a_sweep_measures_every_cost_at_every_size(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            data, page = Path(folder) / "growth.json", Path(folder) / "growth.html"
+            answer = subprocess.run(
+                [sys.executable, str(BENCH), "--build", BUILD, "--quick", "--seconds", "0.05", "--json", str(data), "--html",
+                 str(page), "scale", "targets"], capture_output=True, text=True, check=False)
+            self.assertEqual(answer.returncode, 0, answer.stderr + answer.stdout)
+            [sweep] = json.loads(data.read_text(encoding="utf-8"))["sweeps"]
+            self.assertIn("<h1>How cost grows</h1>", page.read_text(encoding="utf-8"))
+        self.assertEqual((sweep["name"], sweep["sizes"]), ("targets", [1, 5, 25]))
+        for measure in sweep["measures"]:
+            self.assertEqual(len(measure["costs"]), 3, measure["name"])
+            # A cost may be lost in the noise, or in memory that was there before.
+            self.assertTrue(all(cost is not None for cost in measure["costs"]), measure["name"])
+        for size in (1, 5, 25):
+            self.assertIn(f"scale targets {size}: ", answer.stderr)
+
     def test_ctrl_c_leaves_no_process_behind(self) -> None:
         with subprocess.Popen(self.command("--pairs", "1000", "rpc_latency_2"), stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True) as driver:
