@@ -3,8 +3,6 @@
 // Makes one call with an empty request, and sends the call's spans to a collector.
 #include <chrono>
 #include <future>
-#include <iostream>
-#include <memory>
 
 #include "otlp_observer.hpp"
 #include <grpcpp/generic/generic_stub.h>
@@ -12,20 +10,21 @@
 #include "signalbox/runtime.hpp"
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::cerr << "usage: traced_call COLLECTOR TARGET METHOD\n";
+  if (argc != 4 || !std::string(argv[1]).starts_with("http://") || argv[3][0] != '/') {
+    std::cerr << "usage: traced_call http://COLLECTOR:PORT xds:///NAME /SERVICE/METHOD\n";
     return 2;
   }
   signalbox::RuntimeOptions options;
   options.call_observer = std::make_shared<OtlpObserver>(argv[1]);
   const auto runtime = signalbox::Runtime::start(options);
   if (!runtime.ok()) {
-    std::cerr << runtime.status() << '\n';
+    std::cerr << "traced_call: " << runtime.status() << '\n';
     return 1;
   }
   grpc::GenericStub stub((*runtime)->channel(argv[2]));
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+  context.set_wait_for_ready(true);  // The backend may start a little later than this program.
   const grpc::Slice nothing;
   const grpc::ByteBuffer request(&nothing, 1);
   grpc::ByteBuffer reply;
@@ -34,6 +33,7 @@ int main(int argc, char** argv) {
     ended.set_value(status);
   });
   const grpc::Status status = ended.get_future().get();
-  std::cout << (status.ok() ? "OK" : status.error_message()) << '\n';
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  std::cout << absl::Status(code, status.error_message()) << '\n';
   return status.ok() ? 0 : 1;
 }

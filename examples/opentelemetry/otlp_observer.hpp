@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <iostream>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -52,7 +53,8 @@ class OtlpObserver final : public signalbox::CallObserver {
       const Json body = {{"resourceSpans", Json::array({resource})}};
       // A server's status may hold bytes that are no UTF-8; dump() replaces them.
       const std::string text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
-      http_.Post("/v1/traces", text, "application/json");
+      const auto answer = http_.Post("/v1/traces", text, "application/json");
+      if (!answer || answer->status != 200) std::cerr << "the collector has not taken spans\n";
       lock.lock();
     }
   }

@@ -3,22 +3,14 @@
 """Tests the package as a user gets it: installed, moved, and used from a folder outside of the
 checkout. One test has the checkout as a subfolder of a project instead."""
 
-import base64
-import contextlib
-import json
 import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
-import time
 import unittest
 from pathlib import Path
-from typing import Iterator
 
-from collector import Collector, attributes, events
-from installed import BUILD, CHECKOUT, FIRST_PREFIX, PATIENCE, install, outside, run
+from installed import BUILD, CHECKOUT, FIRST_PREFIX, install, outside, results, run, serving, world_of
 
 HERE = Path(__file__).resolve().parent
 WORLD = """
@@ -44,71 +36,6 @@ resources:
         load_balancing_weight: 1
         lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: PORT}}}}]
 """
-
-# The shop: a cluster of two priorities serves orders. Another cluster serves all other paths.
-SHOP = """
-resources:
-  - "@type": type.googleapis.com/envoy.config.listener.v3.Listener
-    name: shop
-    api_listener:
-      api_listener:
-        "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-        route_config:
-          virtual_hosts:
-            - name: shop
-              domains: ["*"]
-              routes:
-                - {match: {prefix: /orders/}, route: {cluster: orders}}
-                - {match: {prefix: ""}, route: {cluster: pages}}
-        http_filters:
-          - name: sessions
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3.StatefulSession
-              session_state:
-                name: cookie
-                typed_config:
-                  "@type": type.googleapis.com/envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState
-                  cookie: {name: shopper, path: /orders}
-          - name: router
-            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
-"""
-SHOP_CLUSTER = """
-  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
-    name: CLUSTER
-    type: EDS
-    eds_cluster_config: {eds_config: {self: {}}}
-  - "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
-    cluster_name: CLUSTER
-    endpoints:
-"""
-SHOP_ENDPOINT = """
-      - locality: {zone: zPRIORITY}
-        priority: PRIORITY
-        load_balancing_weight: 1
-        lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: PORT}}}}]
-"""
-
-
-def shop(**clusters: list[int]) -> str:
-    """The shop's resources with these clusters. Each port of a cluster is a priority, the first one
-    the highest."""
-    text = SHOP
-    for name, ports in clusters.items():
-        text += SHOP_CLUSTER.replace("CLUSTER", name)
-        for priority, port in enumerate(ports):
-            text += SHOP_ENDPOINT.replace("PRIORITY", str(priority)).replace("PORT", str(port))
-    return text
-
-
-def world_of(file: Path) -> dict[str, str]:
-    """The environment of a client that gets its resources from this file."""
-    bootstrap = {"signalbox.resources": str(file), "node": {"id": "consumer"}}
-    return {"GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap), "GRPC_XDS_BOOTSTRAP": ""}
-
-
-def results(printed: str) -> list[str]:
-    """A program's output lines without signalbox's notices, which run() mixes with them."""
-    return [line for line in printed.splitlines() if not line.startswith("signalbox: notice: ")]
 
 
 class PackageTest(unittest.TestCase):
@@ -234,7 +161,6 @@ class PackageTest(unittest.TestCase):
     def test_consumers_call_and_pick(self) -> None:
         source = self.folder / "consumer"
         shutil.copytree(HERE / "consumer", source)
-        shutil.copytree(self.prefix / "share/doc/signalbox/examples/opentelemetry", source / "opentelemetry")
         for name in ("lb/pick/router.hpp", "messages/ids.hpp", "messages/pick.hpp"):
             trap = source / "own" / name
             trap.parent.mkdir(parents=True, exist_ok=True)
@@ -243,7 +169,7 @@ class PackageTest(unittest.TestCase):
         run("cmake", "--build", source / "build", "-j2")
         by_hand = self.build_by_hand(source / "pick.cpp")
 
-        with self.serving(source / "build/server") as server:
+        with serving(source / "build/server") as server:
             port = int(server.stdout.readline())
             file = self.folder / "world.yaml"
             file.write_text(WORLD.replace("PORT", str(port)), encoding="utf-8")
@@ -251,98 +177,6 @@ class PackageTest(unittest.TestCase):
             self.assertEqual(["hello package"], results(run(source / "build/dropin", **world)))
             self.assertEqual([f"127.0.0.1:{port}"], results(run(source / "build/pick", **world)))
             self.assertEqual([f"127.0.0.1:{port}"], results(run(by_hand, **world)))
-            self.collect_spans(source / "build/opentelemetry/traced_call", f"127.0.0.1:{port}", world)
-
-        self.shop_over_http(source / "build/http_client")
-
-    def collect_spans(self, traced_call: Path, endpoint: str, world: dict[str, str]) -> None:
-        """Checks the spans of a call that succeeds, and of a call that fails, as the example sends
-        them to a collector (gRFCs A72, A121)."""
-        with Collector() as collector:
-            method = "consumer.v1.Hello/Greet"
-            self.assertEqual(["OK"], results(run(traced_call, collector.url, "xds:///hello", f"/{method}", **world)))
-            [call] = [s for s in collector.spans if s["name"] == f"Sent.{method}"]
-            [attempt] = [s for s in collector.spans if s["name"] == f"Attempt.{method}"]
-            delays = [s for s in collector.spans if s["name"] == "Delay"]
-            self.assertEqual(len(collector.spans), 2 + len(delays))
-            self.assertEqual("", call["parentSpanId"])
-            self.assertEqual(call["spanId"], attempt["parentSpanId"])
-            self.assertEqual({"previous-rpc-attempts": 0, "transparent-retry": False, "server.address": endpoint},
-                             attributes(attempt))
-            # A new process has neither a configuration nor a connection.
-            types = {"resolving": call, "connecting": attempt, "p0:connecting": attempt}
-            for delay in delays:
-                self.assertEqual(types[attributes(delay)["grpc.delay_type"]]["spanId"], delay["parentSpanId"])
-                self.assertEqual({"Delay triggered"}, set(events(delay)))
-                self.assertTrue(all(attributes(event)["grpc.delay_reason"] for event in delay["events"]))
-            self.assertIn("Delayed LB pick complete", events(attempt))
-            resolved = [d for d in delays if d["parentSpanId"] == call["spanId"]]
-            self.assertEqual(["Delayed name resolution complete"] * len(resolved), events(call))
-            for span in collector.spans:
-                self.assertEqual(call["traceId"], span["traceId"])
-                self.assertNotIn("status", span)
-                began, ended = (int(span[f"{what}TimeUnixNano"]) for what in ("start", "end"))
-                self.assertLessEqual(int(call["startTimeUnixNano"]), began)
-                self.assertLessEqual(began, ended)
-                self.assertLessEqual(ended, int(call["endTimeUnixNano"]))
-                self.assertLess(abs(time.time() - ended / 1e9), 3600)
-            self.assertEqual(len(collector.spans), len({span["spanId"] for span in collector.spans}))
-
-            collector.spans.clear()
-            run(traced_call, collector.url, "xds:///hello", "/consumer.v1.Hello/Missing", fails=True, **world)
-            ends = {span["name"]: span["status"]["code"] for span in collector.spans if "status" in span}
-            self.assertEqual({"Sent.consumer.v1.Hello/Missing": 2, "Attempt.consumer.v1.Hello/Missing": 2}, ends)
-
-    def shop_over_http(self, client: Path) -> None:
-        with contextlib.ExitStack() as stack:
-            def start(name: str, port: int = 0) -> tuple[subprocess.Popen, int]:
-                process = stack.enter_context(self.serving(sys.executable, HERE / "http_server.py", name, port))
-                return process, int(process.stdout.readline())
-
-            first, first_port = start("first")
-            _, second_port = start("second")
-            _, pages_port = start("pages")
-            file = self.folder / "shop.yaml"
-            file.write_text(shop(orders=[first_port, second_port], pages=[pages_port]), encoding="utf-8")
-            shopper, visitor = (stack.enter_context(self.serving(client, **world_of(file))) for _ in range(2))
-
-            def ask(process: subprocess.Popen, *lines: str) -> str:
-                process.stdin.write("\n".join(lines) + "\n")
-                process.stdin.flush()
-                return process.stdout.readline().rstrip("\n")
-
-            def get(path: str) -> str:
-                return ask(shopper, path)
-
-            self.assertEqual("200 first /orders/7", get("/orders/7"))
-            self.assertEqual("200 pages /imprint", get("/imprint"))
-            self.assertEqual("503 first /orders/busy", get("/orders/busy"))
-            cookie = base64.b64encode(f"127.0.0.1:{first_port};orders".encode()).decode()
-            self.assertEqual(f"200 first /orders/cookies seen=yes; shopper={cookie}", get("/orders/cookies"))
-            self.assertEqual("200 pages /cookies ", get("/cookies"))
-            first.kill()
-            first.wait()
-            self.assertEqual("200 second /orders/7", get("/orders/7"))
-            start("first", first_port)
-            # The client connects to "first" again only after a back-off of a second or two.
-            while ask(visitor, "new", "/orders/8") != "200 first /orders/8":
-                self.assertIsNone(visitor.poll())
-            cookie = base64.b64encode(f"127.0.0.1:{second_port};orders".encode()).decode()
-            self.assertEqual(f"200 second /orders/cookies seen=yes; shopper={cookie}", get("/orders/cookies"))
-            shopper.stdin.close()
-            counted = shopper.stdout.read()
-            self.assertEqual(0, shopper.wait(PATIENCE))
-            self.assertRegex(counted, r'(?m)^signalbox_rpcs_completed_total\{.*cluster="pages".*code="OK".*\} 2$')
-            self.assertRegex(counted, r'(?m)^signalbox_rpcs_completed_total\{.*cluster="orders".*"UNAVAILABLE".*\} 1$')
-
-    @contextlib.contextmanager
-    def serving(self, *argv: object, **environment: str) -> Iterator[subprocess.Popen]:
-        with subprocess.Popen([str(a) for a in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                              env={**os.environ, **environment}) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
 
     def build_by_hand(self, source: Path) -> Path:
         """Compiles with g++ and the flags of pkg-config, which quotes the space in the prefix."""

@@ -8,18 +8,15 @@ recipe is compared.
 """
 
 import os
-import random
 import re
-import signal
 import socket
-import subprocess
 import textwrap
-import time
 import unittest
 from pathlib import Path
 from typing import NamedTuple
 
-from installed import CHECKOUT, PATIENCE, install, outside, run
+from installed import CHECKOUT, free_ports, installation, outside, run
+from shell import Shell
 
 
 def page(name: str) -> str:
@@ -46,55 +43,6 @@ def blocks_of(text: str, mark: str) -> list[Block]:
     return [Block(*found) for found in re.findall(r"^```(\w+)\n(.*?)^```$", between[1], re.DOTALL | re.MULTILINE)]
 
 
-class Shell:
-    """A bash process that reads pasted text. The end of the `with` block ends it and all processes
-    that it started."""
-
-    def __init__(self, folder: Path, patience: float = PATIENCE, **environment: object) -> None:
-        self.patience = patience
-        self.log = folder / "shell.log"
-        self.done = folder / "done"
-        self.mark = 0  # The length of the output before the last block.
-        env = {**os.environ, **{name: str(value) for name, value in environment.items()}}
-        work = folder / "work"
-        work.mkdir(exist_ok=True)
-        with self.log.open("wb") as log:
-            self.bash = subprocess.Popen(["bash", "-e"], cwd=work, env=env, stdin=subprocess.PIPE, stdout=log,
-                                         stderr=subprocess.STDOUT, text=True, start_new_session=True)
-
-    def __enter__(self) -> "Shell":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            os.killpg(self.bash.pid, signal.SIGKILL)  # The group has only bash and its processes.
-        except ProcessLookupError:
-            pass
-        self.bash.stdin.close()
-        self.bash.wait()
-
-    def printed(self) -> str:
-        return self.log.read_text(encoding="utf-8", errors="replace")
-
-    def paste(self, text: str) -> None:
-        self.mark = len(self.printed())
-        self.done.unlink(missing_ok=True)
-        self.bash.stdin.write(f"{text}\n: > '{self.done}'\n")
-        self.bash.stdin.flush()
-        self.until(self.done.exists, text)
-
-    def expect(self, text: str) -> None:
-        for line in text.splitlines():
-            self.until(lambda: line.strip() in map(str.strip, self.printed()[self.mark:].splitlines()), line)
-
-    def until(self, holds, what: str) -> None:
-        deadline = time.monotonic() + self.patience
-        while not holds():
-            if self.bash.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"not so:\n{what}\nall that was printed:\n{self.printed()}")
-            time.sleep(0.05)
-
-
 def play(blocks: list[Block], shell: Shell) -> None:
     for block in blocks:
         if block.language == "sh":
@@ -112,30 +60,13 @@ def without_chance(table: str) -> list[str]:
     return [re.sub(" +", " ", line) for line in text.splitlines()]
 
 
-def free_ports(count: int) -> list[int]:
-    """Free ports outside the range from which the kernel takes a port for port 0 and for outgoing
-    connections. Programs that run beside this one take ports only from that range."""
-    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split())
-    candidates = [port for port in range(10_000, 65_536) if not first <= port <= last]
-    free: list[int] = []
-    for port in random.sample(candidates, len(candidates)):
-        if len(free) == count:
-            break
-        try:
-            socket.create_server(("127.0.0.1", port)).close()
-        except OSError:  # A program has the port.
-            continue
-        free.append(port)
-    return free
-
-
 class ReadmeTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         folder = outside()
         cls.addClassCleanup(folder.cleanup)
         cls.folder = Path(folder.name)
-        cls.prefix = install(cls.folder)
+        cls.prefix = installation()
 
     def test_the_quick_start_works_by_copy_and_paste(self) -> None:
         blocks = blocks_of(QUICKSTART, "quickstart")

@@ -1,0 +1,346 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests the installed examples. All are built in one build tree. The lines of each README are pasted
+into a shell, in a copy of the example's folder.
+
+    indented block, `after COMMAND` ─▶ the shell        `prints LINE` ─▶ a line that must come
+"""
+
+import base64
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+from typing import Iterator
+
+from collector import Collector, attributes, events
+from installed import PATIENCE, free_ports, installation, outside, results, run, serving, world_of
+from shell import Shell
+
+HERE = Path(__file__).resolve().parent
+MOST_LINES = 150  # Of C++ in an example, without blank lines and comments.
+PROGRAMS = {"admin": "server", "custom_policy": "pick", "failover": "failover", "http": "http_client",
+            "opentelemetry": "traced_call", "sessions": "session"}
+BUILD_LINE = "    cmake -B build && cmake --build build\n"
+PORTS = ("50050", "50051", "50052", "9901", "4318")  # Of all READMEs and resources.
+STEP = re.compile(r"((?:^    .*\n)+)|\bafter\s+`([^`]+)`|\bprints\s+`([^`]+)`", re.MULTILINE | re.IGNORECASE)
+
+# The shop: a cluster of two priorities serves orders. Another cluster serves all other paths.
+SHOP = """
+resources:
+  - "@type": type.googleapis.com/envoy.config.listener.v3.Listener
+    name: shop
+    api_listener:
+      api_listener:
+        "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+        route_config:
+          virtual_hosts:
+            - name: shop
+              domains: ["*"]
+              routes:
+                - {match: {prefix: /orders/}, route: {cluster: orders}}
+                - {match: {prefix: ""}, route: {cluster: pages}}
+        http_filters:
+          - name: sessions
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3.StatefulSession
+              session_state:
+                name: cookie
+                typed_config:
+                  "@type": type.googleapis.com/envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState
+                  cookie: {name: shopper, path: /orders}
+          - name: router
+            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
+"""
+SHOP_CLUSTER = """
+  - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+    name: CLUSTER
+    type: EDS
+    eds_cluster_config: {eds_config: {self: {}}}
+  - "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+    cluster_name: CLUSTER
+    endpoints:
+"""
+SHOP_ENDPOINT = """
+      - locality: {zone: zPRIORITY}
+        priority: PRIORITY
+        load_balancing_weight: 1
+        lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: PORT}}}}]
+"""
+
+
+def shop(**clusters: list[int]) -> str:
+    """The shop's resources with these clusters. Each port of a cluster is a priority, the first one
+    the highest."""
+    text = SHOP
+    for name, ports in clusters.items():
+        text += SHOP_CLUSTER.replace("CLUSTER", name)
+        for priority, port in enumerate(ports):
+            text += SHOP_ENDPOINT.replace("PRIORITY", str(priority)).replace("PORT", str(port))
+    return text
+
+
+def text_of(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+def with_ports(text: str, ports: dict[str, str]) -> str:
+    return re.sub("|".join(PORTS), lambda found: ports.get(found[0], found[0]), text)
+
+
+class ExamplesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        folder = outside()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.prefix = installation()
+        cls.installed = cls.prefix / "share/doc/signalbox/examples"
+        project = "cmake_minimum_required(VERSION 3.16)\nproject(examples CXX)\n"
+        for name in PROGRAMS:
+            shutil.copytree(cls.installed / name, cls.folder / name)
+            project += f"add_subdirectory({name})\n"
+        (cls.folder / "CMakeLists.txt").write_text(project, encoding="utf-8")
+        run("cmake", "-G", "Ninja", "-S", cls.folder, "-B", cls.folder / "build", CMAKE_PREFIX_PATH=cls.prefix)
+        run("cmake", "--build", cls.folder / "build", "-j2")
+        cls.dead_ports = dict(zip(PORTS, map(str, free_ports(len(PORTS)))))
+        # These programs wait ten seconds for their backends, beside the other tests.
+        path = "/signalbox.demo.v1.Orders/Place"
+        collector = f"http://127.0.0.1:{cls.dead_ports['4318']}"
+        cls.lonely = {name: cls.start_alone(name, *arguments) for name, *arguments in (
+            ("custom_policy", path), ("failover",), ("http",), ("opentelemetry", collector, "xds:///orders", path),
+            ("sessions",))}
+        cls.refused = cls.start_alone("custom_policy", path, change=("reserved: 1", "reserved: 0"))
+
+    @classmethod
+    def program(cls, example: str, name: str | None = None) -> Path:
+        return cls.folder / "build" / example / (name or PROGRAMS[example])
+
+    @classmethod
+    def world(cls, example: str, ports: dict[str, str], change: tuple[str, str] = ("", "")) -> dict[str, str]:
+        """The environment of the example with these ports, and with a change of its resources."""
+        text = with_ports(text_of(cls.installed / example / "resources.yaml"), ports)
+        file = cls.folder / f"{example}.{len(list(cls.folder.glob('*.yaml')))}.yaml"
+        file.write_text(text.replace(*change), encoding="utf-8")
+        return world_of(file)
+
+    @classmethod
+    def start_alone(cls, name: str, *arguments: str, change: tuple[str, str] = ("", "")) -> subprocess.Popen:
+        """Starts the example without its backends. Its stdin is a path."""
+        process = subprocess.Popen([cls.program(name), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True,
+                                   env={**os.environ, **cls.world(name, cls.dead_ports, change)})
+        process.stdin.write("/orders/7\n")
+        process.stdin.close()
+        process.stdin = None  # Nothing for communicate() to close.
+        for cleanup in (process.stdout.close, process.wait, process.kill):  # The last runs first.
+            cls.addClassCleanup(cleanup)
+        return process
+
+    @contextlib.contextmanager
+    def backend(self) -> Iterator[str]:
+        """A running backend's address."""
+        with serving(self.prefix / "bin/signalbox", "backend", "--cluster", "orders", "--name", "a",
+                     "--listen", "127.0.0.1:0") as process:
+            yield json.loads(process.stdout.readline())["address"]
+
+    # --- what is there ---------------------------------------------------------------------------
+
+    def test_each_example_is_small_and_listed(self) -> None:
+        listed = re.findall(r"^\| \[(\w+)\]\(\1/README.md\) \|", text_of(self.installed / "README.md"), re.MULTILINE)
+        self.assertEqual(set(PROGRAMS), set(listed))
+        self.assertEqual(set(PROGRAMS), {path.name for path in self.installed.iterdir() if path.is_dir()})
+        for name in PROGRAMS:
+            lines = [line for file in (self.installed / name).glob("*.[ch]pp") for line in text_of(file).splitlines()]
+            self.assertLessEqual(sum(not re.fullmatch(r"\s*(//.*)?", line) for line in lines), MOST_LINES, name)
+
+    # --- the READMEs -----------------------------------------------------------------------------
+
+    def paste_readme(self, name: str) -> None:
+        ports = dict(zip(PORTS, map(str, free_ports(len(PORTS)))))
+        work = self.folder / "pasted" / name / "work"
+        shutil.copytree(self.installed / name, work)
+        for file in work.glob("*.yaml"):
+            file.write_text(with_ports(text_of(file), ports), encoding="utf-8")
+        (work / "build").symlink_to(self.program(name).parent)  # Made by the same lists.
+        readme = text_of(work / "README.md")
+        self.assertEqual(1, readme.count(BUILD_LINE))
+        steps = [found.groups() for found in STEP.finditer(with_ports(readme.replace(BUILD_LINE, ""), ports))]
+        self.assertGreater(sum(printed is not None for _, _, printed in steps), 0)
+        with Shell(work.parent, PATH=f"{self.prefix}/bin:{os.environ['PATH']}") as shell:
+            for block, command, printed in steps:
+                if printed is not None:
+                    shell.expect(printed)
+                else:
+                    shell.paste(block or command)
+
+    def test_the_readmes_work_by_copy_and_paste(self) -> None:
+        for name in PROGRAMS:
+            with self.subTest(example=name):
+                self.paste_readme(name)
+
+    # --- what is missing -------------------------------------------------------------------------
+
+    def test_without_backends_each_says_so(self) -> None:
+        for name, process in self.lonely.items():
+            said, _ = process.communicate(timeout=PATIENCE)
+            with self.subTest(example=name):
+                self.assertEqual(1, process.returncode, said)
+                missing = {"http": "503 no backend in time: ", "custom_policy": "no endpoint: "}.get(name, "DEADLINE_EXCEEDED: ")
+                self.assertIn(missing, said)
+                if name == "opentelemetry":
+                    self.assertIn("the collector has not taken spans", said)
+
+    def test_without_a_bootstrap_each_names_its_variable(self) -> None:
+        arguments = {"admin": ["127.0.0.1:0", "127.0.0.1:0"], "opentelemetry": ["http://127.0.0.1:1", "xds:///a", "/a/b"]}
+        for name in PROGRAMS:
+            with self.subTest(example=name):
+                said = run(self.program(name), *arguments.get(name, []), fails=True,
+                           GRPC_XDS_BOOTSTRAP="", GRPC_XDS_BOOTSTRAP_CONFIG="")
+                self.assertRegex(said, rf"\A{PROGRAMS[name]}: .*GRPC_XDS_BOOTSTRAP")
+
+    def test_wrong_arguments_get_the_usage(self) -> None:
+        for name, *arguments in (("admin",), ("opentelemetry",), ("opentelemetry", "ftp://a:1", "xds:///a", "/a/b"),
+                                 ("opentelemetry", "http://127.0.0.1:1", "xds:///a", "")):
+            with self.subTest(example=name, arguments=arguments):
+                self.assertRegex(run(self.program(name), *arguments, fails=True), r"\Ausage: ")
+
+    def test_wrong_policies_are_refused_by_name(self) -> None:
+        said, _ = self.refused.communicate(timeout=PATIENCE)
+        self.assertEqual(1, self.refused.returncode, said)
+        self.assertIn("reserved: must be 1 to 1000, found 0", said)
+
+    # --- more than the READMEs show --------------------------------------------------------------
+
+    def test_admin_serves_orders_and_the_admin_services(self) -> None:
+        port, admin_port = free_ports(2)
+        with self.backend() as endpoint:
+            ports = {"50050": str(port), "50051": endpoint.rsplit(":", 1)[1]}
+            world = self.world("admin", ports)
+            addresses = [f"127.0.0.1:{port}", f"127.0.0.1:{admin_port}"]
+            with serving(self.program("admin"), *addresses, **world) as server:
+                self.assertEqual(f"serving {addresses[0]}, admin pages on {addresses[1]}\n", server.stdout.readline())
+                resources = json.loads(world["GRPC_XDS_BOOTSTRAP_CONFIG"])["signalbox.resources"]
+                for method in ("signalbox.demo.v1.Orders/Place", "grpc.health.v1.Health/Check",
+                               "grpc.channelz.v1.Channelz/GetTopChannels",
+                               "envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus"):
+                    with self.subTest(method=method):
+                        self.assertEqual(["0"], self.codes_of(method, resources))
+                said = run(self.program("admin"), addresses[0], "127.0.0.1:0", fails=True, **world)
+                self.assertIn(f"server: {addresses[0]}: UNAVAILABLE: cannot listen", said)
+                said = run(self.program("admin"), "127.0.0.1:0", addresses[1], fails=True, **world)
+                self.assertIn("server: the admin pages: ", said)
+                server.send_signal(signal.SIGTERM)
+                self.assertEqual("stopped\n", server.stdout.read())
+                self.assertEqual(0, server.wait(PATIENCE))
+
+    def test_admin_without_a_backend_is_not_ready(self) -> None:
+        port, admin_port = free_ports(2)
+        world = self.world("admin", {**self.dead_ports, "50050": str(port)})
+        with serving(self.program("admin"), f"127.0.0.1:{port}", f"127.0.0.1:{admin_port}", **world) as server:
+            self.assertIn("serving", server.stdout.readline())
+            resources = json.loads(world["GRPC_XDS_BOOTSTRAP_CONFIG"])["signalbox.resources"]
+            self.assertEqual(["14"], self.codes_of("signalbox.demo.v1.Orders/Place", resources))
+            said = run(self.prefix / "bin/signalbox", "ready", "--admin", f"127.0.0.1:{admin_port}", fails=True)
+            self.assertIn("not ready", said)
+
+    def codes_of(self, method: str, resources: str) -> list[str]:
+        """The status codes of calls to the example's server."""
+        report = self.folder / "load.json"
+        run(self.prefix / "bin/signalbox", "load", "--resources", resources, "--target", "xds:///front", "--call", method,
+            "--arrivals", "even", "--rate", "20", "--duration", "0.5s", "--max-lateness", "60s", "--quiet", "--json", report)
+        return list(json.loads(text_of(report))["sides"][0]["codes"])
+
+    def test_opentelemetry_sends_the_spans_of_calls(self) -> None:
+        """Checks the spans of a call that succeeds, and of a call that fails, as the example sends
+        them to a collector (gRFCs A72, A121)."""
+        traced_call = self.program("opentelemetry", "traced_call")
+        with Collector() as collector, self.backend() as endpoint:
+            world = self.world("opentelemetry", {"50051": endpoint.rsplit(":", 1)[1]})
+            method = "signalbox.demo.v1.Orders/Place"
+            self.assertEqual(["OK"], results(run(traced_call, collector.url, "xds:///orders", f"/{method}", **world)))
+            [call] = [s for s in collector.spans if s["name"] == f"Sent.{method}"]
+            [attempt] = [s for s in collector.spans if s["name"] == f"Attempt.{method}"]
+            delays = [s for s in collector.spans if s["name"] == "Delay"]
+            self.assertEqual(len(collector.spans), 2 + len(delays))
+            self.assertEqual("", call["parentSpanId"])
+            self.assertEqual(call["spanId"], attempt["parentSpanId"])
+            self.assertEqual({"previous-rpc-attempts": 0, "transparent-retry": False, "server.address": endpoint},
+                             attributes(attempt))
+            # A new process has neither a configuration nor a connection.
+            types = {"resolving": call, "connecting": attempt, "p0:connecting": attempt}
+            for delay in delays:
+                self.assertEqual(types[attributes(delay)["grpc.delay_type"]]["spanId"], delay["parentSpanId"])
+                self.assertEqual({"Delay triggered"}, set(events(delay)))
+                self.assertTrue(all(attributes(event)["grpc.delay_reason"] for event in delay["events"]))
+            self.assertIn("Delayed LB pick complete", events(attempt))
+            resolved = [d for d in delays if d["parentSpanId"] == call["spanId"]]
+            self.assertEqual(["Delayed name resolution complete"] * len(resolved), events(call))
+            for span in collector.spans:
+                self.assertEqual(call["traceId"], span["traceId"])
+                self.assertNotIn("status", span)
+                began, ended = (int(span[f"{what}TimeUnixNano"]) for what in ("start", "end"))
+                self.assertLessEqual(int(call["startTimeUnixNano"]), began)
+                self.assertLessEqual(began, ended)
+                self.assertLessEqual(ended, int(call["endTimeUnixNano"]))
+                self.assertLess(abs(time.time() - ended / 1e9), 3600)
+            self.assertEqual(len(collector.spans), len({span["spanId"] for span in collector.spans}))
+
+            collector.spans.clear()
+            run(traced_call, collector.url, "xds:///orders", "/signalbox.demo.v1.Orders/Missing", fails=True, **world)
+            ends = {span["name"]: span["status"]["code"] for span in collector.spans if "status" in span}
+            self.assertEqual({"Sent.signalbox.demo.v1.Orders/Missing": 2, "Attempt.signalbox.demo.v1.Orders/Missing": 2}, ends)
+
+    def test_http_requests_follow_routes_priorities_and_sessions(self) -> None:
+        client = self.program("http", "http_client")
+        with contextlib.ExitStack() as stack:
+            def start(name: str, port: int = 0) -> tuple[subprocess.Popen, int]:
+                process = stack.enter_context(serving(sys.executable, HERE / "http_server.py", name, port))
+                return process, int(process.stdout.readline())
+
+            first, first_port = start("first")
+            _, second_port = start("second")
+            _, pages_port = start("pages")
+            file = self.folder / "shop.yaml"
+            file.write_text(shop(orders=[first_port, second_port], pages=[pages_port]), encoding="utf-8")
+            shopper, visitor = (stack.enter_context(serving(client, **world_of(file))) for _ in range(2))
+
+            def ask(process: subprocess.Popen, *lines: str) -> str:
+                process.stdin.write("\n".join(lines) + "\n")
+                process.stdin.flush()
+                return process.stdout.readline().rstrip("\n")
+
+            def get(path: str) -> str:
+                return ask(shopper, path)
+
+            self.assertEqual("200 first /orders/7", get("/orders/7"))
+            self.assertEqual("200 pages /imprint", get("/imprint"))
+            self.assertEqual("503 first /orders/busy", get("/orders/busy"))
+            cookie = base64.b64encode(f"127.0.0.1:{first_port};orders".encode()).decode()
+            self.assertEqual(f"200 first /orders/cookies seen=yes; shopper={cookie}", get("/orders/cookies"))
+            self.assertEqual("200 pages /cookies ", get("/cookies"))
+            first.kill()
+            first.wait()
+            self.assertEqual("200 second /orders/7", get("/orders/7"))
+            start("first", first_port)
+            # The client connects to "first" again only after a back-off of a second or two.
+            while ask(visitor, "new", "/orders/8") != "200 first /orders/8":
+                self.assertIsNone(visitor.poll())
+            cookie = base64.b64encode(f"127.0.0.1:{second_port};orders".encode()).decode()
+            self.assertEqual(f"200 second /orders/cookies seen=yes; shopper={cookie}", get("/orders/cookies"))
+            shopper.stdin.close()
+            counted = shopper.stdout.read()
+            self.assertEqual(0, shopper.wait(PATIENCE))
+            self.assertRegex(counted, r'(?m)^signalbox_rpcs_completed_total\{.*cluster="pages".*code="OK".*\} 2$')
+            self.assertRegex(counted, r'(?m)^signalbox_rpcs_completed_total\{.*cluster="orders".*"UNAVAILABLE".*\} 1$')
+
+
+if __name__ == "__main__":
+    unittest.main()
