@@ -41,7 +41,7 @@ void ChildPolicies::launch(const ChildName& name, Child& child) {
   birth.name = name;
   birth.path = PolicyPath(parent_path_.str() + "/" + name.str());
   birth.cluster = cluster_;
-  birth.incarnation = ++launches_;
+  birth.launch = ++launches_;
   birth.subchannels = map_;
   birth.parent_incarnation = incarnation_;
   child.actor = hooks_.spawn(std::move(birth), [this, name] { lost(name); });

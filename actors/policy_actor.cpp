@@ -257,7 +257,7 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   lb::PolicyContext context;
   context.path = birth.path;
   context.cluster = birth.cluster;
-  context.seed = seed_of(environment->seed, birth.path.str(), birth.incarnation);
+  context.seed = seed_of(environment->seed, birth.path.str(), birth.launch);
   context.asks = std::make_shared<const PostAsks>(PolicyActor{self});
   context.options = environment->policy;
   context.retirement = environment->reclaimer;

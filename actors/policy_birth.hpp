@@ -24,7 +24,7 @@ struct PolicyBirth {
   ChildName name;      ///< The child's name at its parent.
   PolicyPath path;
   ClusterName cluster;  ///< See lb::PolicyContext::cluster.
-  std::uint64_t incarnation = 1;
+  std::uint64_t launch = 1;  ///< The number of the launch at the parent; it seeds the policy.
   protocol::PolicyParent parent;
   /// The subchannel map of the leaf cluster; null for the policy that owns the map, and for the
   /// policies above it.

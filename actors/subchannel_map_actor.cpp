@@ -355,7 +355,11 @@ protocol::BehaviorOf<SubchannelMapActor> map_behavior(MapState::Self self,
       },
       [&state](const SubchannelReleased& event) { state.feed(event); },
       [&state](const SubchannelConnectAsked& event) { state.feed(event); },
-      [&state](const HolderSettled& event) { state.feed(event); },
+      // Policies without endpoints settle, too. The core forgets them when they have ended.
+      [&state](const HolderSettled& event) {
+        state.meet(event.holder);
+        state.feed(event);
+      },
       [&state](const MapGenerationStarted& event) { state.feed(event); },
       [&state](const MapGenerationApplied& event) { state.feed(event); },
       [&state](const EndpointHealthChanged& event) { state.feed(event); },

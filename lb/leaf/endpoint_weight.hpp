@@ -56,7 +56,7 @@ double weight_of(const LoadReport& report, const WeightRules& rules);
 
 enum class WeightUse : std::uint8_t {
   kUsable,
-  kNotYetUsable,  ///< No report has come on this connection, or the blackout is not over.
+  kNotYetUsable,  ///< No report has come yet, or the blackout is not over.
   kStale          ///< The last report is older than weight_expiration_period.
 };
 

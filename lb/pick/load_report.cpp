@@ -196,8 +196,8 @@ void ReceivedLoadReport::take_value(std::uint64_t field, double value) {
   }
 }
 
-// Reads an entry of a map. The last entry of a key counts. False: the entry is malformed, or the
-// report has more than kMostEntries.
+// Reads an entry of a map. Of equal keys, the last entry with an allowed value counts. False: the
+// entry is malformed, or the report has more than kMostEntries.
 bool ReceivedLoadReport::take_entry(LoadMetric::Map map, absl::string_view entry) {
   if (++entries_ > kMostEntries) return false;
   LoadMetric metric{map, {}, 0};

@@ -146,13 +146,15 @@ void ClusterCounts::settle() const {
   for (auto& [category, drops] : drops_)
     drops.reported = drops.seen;
   breaker_reported_ = breaker_seen_;
-  // A counter that was unused at the reading, and is unused now, is dropped. It has no counts after
-  // the reading, unless it was taken, used and released in between.
+  // A counter that was unused at the reading, and is unused now, is dropped. If it was taken, used
+  // and released in between, it has counts after the reading, and stays.
   std::erase_if(localities_, [](const auto& entry) {
-    return entry.second.was_unused && is_held_here_alone(entry.second.counts);
+    return entry.second.was_unused && is_held_here_alone(entry.second.counts) &&
+           !owes_calls(entry.second);
   });
   std::erase_if(drops_, [](const auto& entry) {
-    return entry.second.was_unused && is_held_here_alone(entry.second.count);
+    return entry.second.was_unused && is_held_here_alone(entry.second.count) &&
+           !owes_drops(entry.second);
   });
 }
 
@@ -250,7 +252,8 @@ void LoadBook::settle(ServerId id, std::uint64_t number) {
       entry.counts->settle();
       entry.since = server.read_at;
     }
-    const bool is_over = is_settled && entry.was_unused && is_unused(entry);
+    const bool is_over =
+        is_settled && entry.was_unused && is_unused(entry) && !entry.counts->is_owed();
     at = is_over ? server.clusters.erase(at) : std::next(at);
   }
 }
@@ -269,17 +272,22 @@ bool LoadBook::is_unused(const Entry& entry) {
   return is_held_here_alone(entry.counts) && !entry.counts->is_held();
 }
 
-// Drops the unused cluster that was reported least recently, if there are too many of them.
+// Drops an unused cluster, if there are too many of them: first one without unreported counts, and
+// of these the one that was reported least recently.
 void LoadBook::bound_unused(Server& server) {
   if (server.clusters.size() <= kMostUnused) return;
   std::size_t unused = 0;
-  auto oldest = server.clusters.end();
+  auto first = server.clusters.end();
+  std::pair<bool, Instant> rank_of_first;
   for (auto at = server.clusters.begin(); at != server.clusters.end(); ++at) {
     if (!is_unused(at->second)) continue;
     ++unused;
-    if (oldest == server.clusters.end() || at->second.since < oldest->second.since) oldest = at;
+    const std::pair<bool, Instant> rank(at->second.counts->is_owed(), at->second.since);
+    if (first != server.clusters.end() && rank >= rank_of_first) continue;
+    first = at;
+    rank_of_first = rank;
   }
-  if (unused > kMostUnused) server.clusters.erase(oldest);
+  if (unused > kMostUnused) server.clusters.erase(first);
 }
 
 }  // namespace signalbox

@@ -40,12 +40,13 @@
 namespace signalbox {
 
 /// The counts of one {cluster, EDS service}. Repeated calls of a member function with an equal
-/// argument return the same counter, as long as the counter is held or its last counts are not
-/// settled.
+/// argument return the same counter, as long as the counter is held. An unused counter is dropped
+/// when its last counts are settled, or to keep the bound (kMostUnused).
 class ClusterCounts {
  public:
-  /// While a cluster has more unused localities than this, it drops one of them for each new
-  /// locality, those without unreported counts first. Categories of drops alike.
+  /// If a new locality finds more unused ones than this, the cluster drops all of them that have no
+  /// unreported counts. If too many are left, it drops one more, with its counts. Categories of
+  /// drops alike.
   static constexpr std::size_t kMostUnused = 1000;
 
   /// The counter of a locality. A report leaves the locality out if none of its calls is in
@@ -98,7 +99,7 @@ using ClusterCountsPtr = std::shared_ptr<const ClusterCounts>;
 class LoadBook {
  public:
   /// While a server has more unused clusters than this, the book drops one of them for each new
-  /// cluster.
+  /// cluster, those without unreported counts first.
   static constexpr std::size_t kMostUnused = ClusterCounts::kMostUnused;
 
   /// Called when a cluster of `server` comes into use, because a report may then be due. Runs

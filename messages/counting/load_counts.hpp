@@ -38,7 +38,7 @@ struct LocalityTotals {
   std::int64_t succeeded = 0;
   std::int64_t failed = 0;
   /// Values that were not counted: their name was one too many, memory was short, or the value was
-  /// not finite, or so large that the sum of all stripes might have become infinite.
+  /// negative, not finite, or so large that the sum of all stripes might have become infinite.
   std::int64_t lost_values = 0;
   std::array<MetricSum, 3> utilizations = {};  ///< Indexed by LocalityCounts::Utilization.
   /// The key is the metric's name in the report to the control plane.

@@ -40,15 +40,16 @@ LrsSessionEffects LrsSession::step(const LrsSessionEvent& event, Instant now) {
 // --- events -----------------------------------------------------------------
 
 void LrsSession::on(const LoadReportsWanted& /*event*/, Instant now) {
-  if (std::holds_alternative<Idle>(state_)) open(now);
+  if (!std::holds_alternative<Idle>(state_)) return;
+  reported_at_ = now;
+  open(now);
 }
 
-void LrsSession::on(const AdsStreamOpened& event, Instant now) {
+void LrsSession::on(const AdsStreamOpened& event, Instant /*now*/) {
   const auto* opening = std::get_if<Opening>(&state_);
   if (opening == nullptr || opening->stream != event.stream) return;
   auto& live = state_.emplace<Live>();
   live.stream = event.stream;
-  live.reported_at = now;
   live.patience = start_timer("patience", options_.patience);
   effects_.emplace_back(SendBytes{live.stream, encode_first_load_request(options_.node)});
 }
@@ -125,7 +126,7 @@ void LrsSession::on(const LoadRead& event, Instant now) {
   auto* live = std::get_if<Live>(&state_);
   if (live == nullptr) return;
   if (live->order) return report(*live, reading, now);
-  if (!reading.is_in_use) return rest(*live);
+  if (!reading.is_in_use && !(reading.is_owed && has_answered_)) return rest(*live);
   note("the server has not said yet which load it wants; load is counted and not reported");
   live->patience = start_timer("patience", options_.patience);
 }
@@ -144,7 +145,7 @@ void LrsSession::leave(StreamPace::Ending ending, Instant now) {
 }
 
 // Closes the stream: no cluster in use has its load reported to this server, and either all load
-// that the server asked for is reported, or the server has not answered.
+// that the server asked for is reported, or the server has never answered.
 void LrsSession::rest(const Live& live) {
   effects_.emplace_back(CloseStream{live.stream});
   state_ = Idle{};
@@ -170,9 +171,9 @@ void LrsSession::obey(Live& live, DecodedLoadOrder decoded, Instant now) {
 }
 
 void LrsSession::schedule(Live& live, Instant now) {
-  live.due = std::max(live.reported_at + live.order->interval, now);
-  const bool has_timer = std::ranges::any_of(report_timers_, [&](const auto& timer) {
-    return timer.second >= live.due && timer.second < live.due + kTimersApart;
+  live.due = std::max(reported_at_ + live.order->interval, now);
+  const bool has_timer = std::ranges::any_of(report_timers_, [&live](const auto& timer) {
+    return timer.second < live.due + kTimersApart;
   });
   if (has_timer) return;
   const TimerId timer = start_timer("report", live.due - now);
@@ -198,13 +199,13 @@ void LrsSession::report(Live& live, const LoadReading& reading, Instant now) {
   if (reading.lost_values > 0)
     note(
         "an endpoint's load reports have more names than a locality can have (64), or values "
-        "that are too large; these values are not reported");
+        "that are negative, not finite or too large; these values are not reported");
   const bool is_empty = reading.clusters.empty();
   if (is_empty && !reading.is_in_use) {
     effects_.emplace_back(SettleLoad{reading.number});
     return rest(live);
   }
-  live.reported_at = now;
+  reported_at_ = now;
   if (is_empty && live.was_empty) {
     effects_.emplace_back(SettleLoad{reading.number});
   } else {

@@ -13,7 +13,7 @@
 //     │ not wanted          ▼   │ wanted       │
 //     └──────────────────── Waiting ◀──────────┘
 //                              and Live ─▶ Idle, when nothing is in use, and all is reported or
-//                                                the server has not answered
+//                                                the server has never answered
 //
 // Waiting: for the time that StreamPace demands before the next stream. In use: this client uses a
 // cluster that has its load reported to this server. Wanted: a cluster is in use, or there are
@@ -35,7 +35,11 @@
 //   R6  Streams are opened as far apart as those of ADS (StreamPace).
 //   R7  A response that cannot be read ends the stream.
 //   R8  The number of running timers is bounded, however often the server changes the interval. A
-//       report uses any timer within a second after the time when it is due.
+//       report uses any timer that is due up to a second after it. A timer that fires earlier
+//       starts the next one.
+//   R9  An interval begins with the last report, or when the session left Idle. A new stream does
+//       not begin it again, so a server that ends each stream before the interval is over still
+//       gets its reports.
 //
 // Source: gRFC A27, A32, A64, A85; Envoy's LRS.
 
@@ -92,7 +96,6 @@ class LrsSession {
     std::variant<Nothing, FirstRequest, Report> unwritten = FirstRequest{};
     bool is_due = false;     // A report is due, and an unwritten request is in its way (R3).
     bool was_empty = false;  // The last report had no counts (R5).
-    Instant reported_at;     // When the last reading for a report came, or the stream opened.
     Instant due;             // When the next report is due; set once there is an order.
     TimerId patience = {};   // Of a server that has not answered.
   };
@@ -128,6 +131,8 @@ class LrsSession {
   State state_;
   std::uint64_t streams_ = 0;
   std::uint64_t timers_ = 0;
+  // When the last reading for a report came, or when the session left Idle (R9).
+  Instant reported_at_;
   // The running timers of reports, with the times when they are due. No two are due within a second
   // (R8).
   std::map<std::uint64_t, Instant> report_timers_;

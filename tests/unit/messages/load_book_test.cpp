@@ -243,6 +243,41 @@ TEST_CASE("load book: clusters that are never reported are bounded", "[messages]
   CHECK(reading.clusters[0].cluster == ClusterName("c1499"));
 }
 
+TEST_CASE("load book: unused clusters without unreported calls make room first",
+          "[messages][counting]") {
+  LoadBook book({0});
+  call(book.open(0, ClusterName("called"), "", at(0))->locality(kHere), true);
+  for (int i = 0; i < 1500; ++i)
+    book.open(0, ClusterName(absl::StrCat("c", i)), "", at(1 + i));
+  const LoadReading reading = book.read(0, kAll, at(2000));
+  REQUIRE(reading.clusters.size() == 1);
+  CHECK(reading.clusters[0].cluster == ClusterName("called"));
+}
+
+TEST_CASE("load book: a counter that is used between reading and settling keeps its counts",
+          "[messages][counting][C7]") {
+  LoadBook book({0});
+  auto counts = book.open(0, ClusterName("c"), "", at(0));
+  call(counts->locality(kHere), true);
+  counts->drops("fire")->add(0, 1);
+  const bool cluster_goes_too = GENERATE(false, true);
+  if (cluster_goes_too) counts = nullptr;
+  const LoadReading first = book.read(0, kAll, at(1));
+  {
+    const auto again = book.open(0, ClusterName("c"), "", at(2));
+    call(again->locality(kHere), false);
+    again->drops("fire")->add(0, 2);
+  }
+  book.settle(0, first.number);
+  const LoadReading second = book.read(0, kAll, at(3));
+  REQUIRE(second.clusters.size() == 1);
+  CHECK(second.clusters[0].localities ==
+        std::vector<LocalityLoad>{{.locality = kHere, .issued = 1, .failed = 1}});
+  CHECK(second.clusters[0].drops == std::map<std::string, std::uint64_t>{{"fire", 2}});
+  book.settle(0, second.number);
+  CHECK(book.size() == (cluster_goes_too ? 0 : 1));
+}
+
 TEST_CASE("load book: localities and drops that are never reported are bounded",
           "[messages][counting]") {
   LoadBook book({0});

@@ -226,12 +226,14 @@ TEST_CASE("lrs session: changing intervals in a quick row do not put the report 
 
 TEST_CASE("lrs session: a server that changes the interval without end has few timers",
           "[xds][lrs][C2]") {
+  const bool is_rising = GENERATE(false, true);
   World world;
   world.start(3600);
   world.call(1);
   for (int i = 0; i < 10'000; ++i) {
     world.respond("send_all_clusters: true load_reporting_interval { seconds: " +
-                  std::to_string(1800 + i % 2) + " nanos: " + std::to_string(20'000 - i) + " }");
+                  std::to_string(1800 + i % 2) +
+                  " nanos: " + std::to_string(is_rising ? i : 20'000 - i) + " }");
   }
   CHECK(world.timers.size() <= 6);
   world.respond("send_all_clusters: true load_reporting_interval { seconds: 5 }");
@@ -304,6 +306,49 @@ TEST_CASE("lrs session: the last calls of a cluster that goes outlive a stream",
   CHECK(world.stream == 3);
   world.open();
   world.written();
+  world.respond("send_all_clusters: true load_reporting_interval { seconds: 5 }");
+  world.wait(seconds(5));
+  CHECK(world.last_issued() == 4);
+  world.written();
+  world.wait(seconds(5));
+  CHECK(world.stream == 0);
+}
+
+TEST_CASE("lrs session: streams that end before the interval is over do not put off reports",
+          "[xds][lrs][C2]") {
+  const bool in_use = GENERATE(false, true);
+  World world;
+  world.start(60);
+  world.call(4);
+  world.in_use = in_use;
+  int streams = 1;
+  for (; world.settled == 0 && streams < 20; ++streams) {
+    world.wait(seconds(15));
+    if (world.sent.size() > static_cast<std::size_t>(streams)) break;
+    world.close(absl::OkStatus());
+    world.wait(milliseconds(1));
+    REQUIRE(world.stream == static_cast<std::uint64_t>(streams) + 1);
+    world.open();
+    world.written();
+    world.respond("send_all_clusters: true load_reporting_interval { seconds: 60 }");
+  }
+  CHECK(streams == 4);
+  CHECK(world.last_issued() == 4);
+}
+
+TEST_CASE(
+    "lrs session: a server that asked for load before, and is silent now, gets the last calls",
+    "[xds][lrs][C7]") {
+  World world;
+  world.start(5);
+  world.call(4);
+  world.in_use = false;
+  world.close(absl::UnavailableError("gone"));
+  world.wait(seconds(2));
+  world.open();
+  world.written();
+  world.wait(seconds(300));
+  CHECK(world.stream == 2);
   world.respond("send_all_clusters: true load_reporting_interval { seconds: 5 }");
   world.wait(seconds(5));
   CHECK(world.last_issued() == 4);
