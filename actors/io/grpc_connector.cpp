@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <system_error>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -424,9 +425,14 @@ absl::StatusOr<GrpcConnector::Pool::Sockets> GrpcConnector::Pool::make_sockets()
   const auto user_timeout = tcp_user_timeout(arguments);
   auto channels = SocketChannels::make(arguments);
   if (!channels.ok()) return channels.status();
-  auto dialer = SocketDialer::start();
-  if (!dialer.ok()) return absl::ResourceExhaustedError(dialer.status().message());
-  return Sockets{*std::move(channels), *std::move(dialer), user_timeout};
+  try {
+    auto dialer = SocketDialer::start();
+    if (!dialer.ok()) return absl::ResourceExhaustedError(dialer.status().message());
+    return Sockets{*std::move(channels), *std::move(dialer), user_timeout};
+  } catch (const std::system_error& no_thread) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the dialer's thread could not be started: ", no_thread.what()));
+  }
 }
 
 // Whether a connection to the peer begins with a dial: it is plaintext, and its server is not known
