@@ -426,7 +426,7 @@ absl::StatusOr<GrpcConnector::Pool::Sockets> GrpcConnector::Pool::make_sockets()
   auto channels = SocketChannels::make(arguments);
   if (!channels.ok()) return channels.status();
   try {
-    auto dialer = SocketDialer::start();
+    auto dialer = SocketDialer::start(options_.silence);
     if (!dialer.ok()) return absl::ResourceExhaustedError(dialer.status().message());
     return Sockets{*std::move(channels), *std::move(dialer), user_timeout};
   } catch (const std::system_error& no_thread) {

@@ -52,12 +52,14 @@ const GrpcConnection& grpc_connection(const ConnectionPtr& connection) {
 
 // A connector that makes its connections from sockets.
 struct Maker {
-  Maker() : connector(options()) {}
+  explicit Maker(std::chrono::milliseconds silence = kPatientSilence)
+      : connector(options(silence)) {}
 
-  GrpcConnectorOptions options() {
+  GrpcConnectorOptions options(std::chrono::milliseconds silence) {
     GrpcConnectorOptions made = connector_options(graveyard);
     made.credentials = nullptr;  // Plaintext.
     made.sockets = true;
+    made.silence = silence;
     made.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     made.no_sockets = [](const std::string& why) { FAIL(why); };
     return made;
@@ -83,8 +85,10 @@ struct Connected {
 };
 
 // The error of an attempt to connect, which must fail.
-std::string failure(const Address& address, std::chrono::milliseconds timeout = 10s) {
-  Maker maker;
+std::string failure(const Address& address,
+                    std::chrono::milliseconds timeout = 10s,
+                    std::chrono::milliseconds silence = kPatientSilence) {
+  Maker maker(silence);
   Record record;
   const auto attempt = maker.connector.connect({address}, timeout, record.events());
   REQUIRE(record.wait_for(1));
@@ -198,7 +202,7 @@ TEST_CASE("socket_connections: a server that says half of SETTINGS, or nothing, 
   const bool is_mute = GENERATE(false, true);
   CAPTURE(is_mute);
   const TalkingSocket server(Turns{{"", is_mute ? "" : http2_settings().substr(0, 5)}, kSilence});
-  CHECK(failure(Address(server.address()), 300ms) ==
+  CHECK(failure(Address(server.address()), 300ms, is_mute ? 1ms : kPatientSilence) ==
         absl::StrCat("connection to ",
                      server.address(),
                      " was not made within 300 ms (connect_timeout)",
@@ -225,7 +229,7 @@ TEST_CASE("socket_connections: gRPC connects to a server that speaks late", "[io
     ::close(dialed);
   });
   {
-    Maker maker;
+    Maker maker(actors::SocketDialer::kSilence);
     Record record;
     const auto attempt = maker.connector.connect({server.address()}, 10s, record.events());
     REQUIRE(record.wait_for(1));
@@ -434,6 +438,7 @@ TEST_CASE("socket_connections: a process without descriptors tries again later",
   options.sockets = true;
   options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   options.sockets_again_after = 1ms;
+  options.silence = kPatientSilence;
   options.no_sockets = [&texts](const std::string& text) { texts.add(text); };
   std::optional<GrpcConnector> connector;
   {
@@ -504,7 +509,7 @@ TEST_CASE("socket_connections: a server that pauses within SETTINGS is waited fo
   const int taken = server.take_one();
   const std::string settings = http2_settings();
   REQUIRE(::send(taken, settings.data(), 5, MSG_NOSIGNAL) == 5);
-  // Another attempt that began later has heard the same, and runs out of time before.
+  // An attempt that began later, to a server that says nothing, runs out of time meanwhile.
   MuteSocket other;
   other.listen();
   Record short_record;
