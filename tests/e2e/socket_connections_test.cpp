@@ -116,6 +116,14 @@ class IgnoredReports final : public LoadListener {
   void reported(const LoadReport& /*report*/, Instant /*now*/) const noexcept override {}
 };
 
+// The bytes of the heap in use. nullopt: the allocator is a sanitizer's, of which mallinfo2() does
+// not know.
+std::optional<std::size_t> heap() {
+  const std::size_t bytes = ::mallinfo2().uordblks;
+  if (bytes == 0) return std::nullopt;
+  return bytes;
+}
+
 std::ptrdiff_t open_descriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
                        std::filesystem::directory_iterator());
@@ -550,7 +558,6 @@ TEST_CASE("socket_connections: neither descriptors nor memory are left over", "[
     once(mute.address(), 1ms);
     maker.graveyard.clear();
   };
-  const auto heap = [] { return ::mallinfo2().uordblks; };
   constexpr int kFirstRounds = 300;  // Afterwards the caches of gRPC are full.
   constexpr int kRounds = 3'000;
   constexpr std::size_t kMostGrowth = 500'000;  // Less than 30 bytes for each connection.
@@ -561,7 +568,7 @@ TEST_CASE("socket_connections: neither descriptors nor memory are left over", "[
   for (int i = 0; i < kRounds; ++i)
     round();
   CHECK(eventually([&] { return open_descriptors() <= descriptors + 2; }));
-  CHECK(eventually([&] { return heap() <= before + kMostGrowth; }));
+  if (before.has_value()) CHECK(eventually([&] { return *heap() <= *before + kMostGrowth; }));
 }
 
 }  // namespace signalbox::test
