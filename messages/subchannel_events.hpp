@@ -78,8 +78,8 @@ enum class ProbeOutcome : std::uint8_t {
   kPassed,
   kFailed,   ///< No answer, or an answer that does not say whether the endpoint is healthy.
   kRefused,  ///< The answer says that the endpoint is unhealthy.
-  /// The probe could not be made (for example, no file descriptor was free). It says nothing about
-  /// the endpoint.
+  /// The probe could not be made (for example, no file descriptor was free), or did not reach the
+  /// server's application (GOAWAY). It says nothing about the endpoint.
   kUndone
 };
 

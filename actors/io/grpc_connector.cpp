@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <system_error>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -265,10 +266,13 @@ class GrpcConnector::Pool {
   const std::shared_ptr<Gate> gate_;
   /// The number of failed calls of make_sockets(). Only used by one begin_sockets() at a time.
   int failed_tries_ = 0;
+  /// The alarm of the last SocketsRetry; null: there was none. Written by begin_sockets(), and read
+  /// by close() once the gate is shut.
+  std::shared_ptr<grpc::Alarm> retry_alarm_;
   /// Guards the members below, all transports and Sockets::silent; never held during a callback.
   std::mutex mutex_;
-  /// Set once. Unset: gRPC makes all connections. A thread that knows of a dial may read it without
-  /// the mutex.
+  /// Set once, under mutex_. Unset: gRPC makes all connections. A thread that knows of a dial, and
+  /// close(), which has shut the gate, may read it without the mutex.
   std::optional<Sockets> sockets_;
   Transports transports_;
   AttemptTurns<TransportPtr> turns_;
@@ -330,12 +334,13 @@ struct GrpcConnector::Pool::Refusal : GrpcPoller::Tag {
   }
 };
 
-// Tries again to begin with sockets, on the poller's thread.
+// Tries again to begin with sockets, on the poller's thread. The pool's end cancels the alarm, and
+// done() then runs soon.
 struct GrpcConnector::Pool::SocketsRetry : GrpcPoller::Tag {
   // Keeps the poller running until done(), even if the pool has ended.
   const GrpcPoller::Interest interest;
   std::shared_ptr<Gate> gate;
-  grpc::Alarm alarm;
+  const std::shared_ptr<grpc::Alarm> alarm = std::make_shared<grpc::Alarm>();
 
   void done(bool /*ok*/) override {
     const std::unique_ptr<SocketsRetry> self(this);
@@ -387,26 +392,30 @@ void GrpcConnector::Pool::begin_sockets() {
     sockets_ = *std::move(made);
     return;
   }
-  std::string text = absl::StrCat("gRPC makes all connections: ", made.status().message());
-  if (absl::IsResourceExhausted(made.status()) && failed_tries_ < kMostSocketTries) {
-    const Duration pause = options_.sockets_again_after * (1 << failed_tries_++);
-    auto* const retry = new SocketsRetry;
-    retry->gate = gate_;
-    retry->alarm.Set(
-        &retry->interest.queue(), grpc_deadline(std::chrono::steady_clock::now() + pause), retry);
-    text = absl::StrCat("socket_connections has no effect yet, and ",
-                        text,
-                        "; signalbox tries again in ",
-                        std::chrono::ceil<std::chrono::milliseconds>(pause).count(),
-                        " ms (",
-                        failed_tries_,
-                        " of ",
-                        kMostSocketTries,
-                        ")");
-  } else {
-    text = absl::StrCat("socket_connections has no effect, and ", text);
+  const std::string why = absl::StrCat("gRPC makes all connections: ", made.status().message());
+  if (!absl::IsResourceExhausted(made.status()) || failed_tries_ >= kMostSocketTries) {
+    if (options_.no_sockets)
+      options_.no_sockets(absl::StrCat("socket_connections has no effect, and ", why));
+    return;
   }
-  if (options_.no_sockets) options_.no_sockets(text);
+  const Duration pause = options_.sockets_again_after * (1 << failed_tries_++);
+  if (options_.no_sockets) {
+    options_.no_sockets(absl::StrCat("socket_connections has no effect yet, and ",
+                                     why,
+                                     "; signalbox tries again in ",
+                                     std::chrono::ceil<std::chrono::milliseconds>(pause).count(),
+                                     " ms (",
+                                     failed_tries_,
+                                     " of ",
+                                     kMostSocketTries,
+                                     ")"));
+  }
+  auto* const retry = new SocketsRetry;
+  retry->gate = gate_;
+  retry_alarm_ = retry->alarm;
+  // The poller's thread may call begin_sockets() at once, so nothing follows.
+  retry->alarm->Set(
+      &retry->interest.queue(), grpc_deadline(std::chrono::steady_clock::now() + pause), retry);
 }
 
 absl::StatusOr<GrpcConnector::Pool::Sockets> GrpcConnector::Pool::make_sockets() const {
@@ -416,9 +425,14 @@ absl::StatusOr<GrpcConnector::Pool::Sockets> GrpcConnector::Pool::make_sockets()
   const auto user_timeout = tcp_user_timeout(arguments);
   auto channels = SocketChannels::make(arguments);
   if (!channels.ok()) return channels.status();
-  auto dialer = SocketDialer::start();
-  if (!dialer.ok()) return absl::ResourceExhaustedError(dialer.status().message());
-  return Sockets{*std::move(channels), *std::move(dialer), user_timeout};
+  try {
+    auto dialer = SocketDialer::start(options_.silence);
+    if (!dialer.ok()) return absl::ResourceExhaustedError(dialer.status().message());
+    return Sockets{*std::move(channels), *std::move(dialer), user_timeout};
+  } catch (const std::system_error& no_thread) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the dialer's thread could not be started: ", no_thread.what()));
+  }
 }
 
 // Whether a connection to the peer begins with a dial: it is plaintext, and its server is not known
@@ -651,6 +665,7 @@ void GrpcConnector::Pool::close() {
     const std::unique_lock lock(gate_->mutex);
     gate_->pool = nullptr;
   }
+  if (retry_alarm_ != nullptr) retry_alarm_->Cancel();
   if (sockets_) sockets_->dialer->stop();
   Transports transports;
   AttemptTurns<TransportPtr> turns;

@@ -137,6 +137,8 @@ struct GrpcConnectorOptions {
   std::function<void(const std::string& text)> no_sockets = nullptr;
   /// The pause before the first of these tries. Each further pause is twice as long.
   Duration sockets_again_after = std::chrono::seconds(1);
+  /// After this time without a word, gRPC connects to the server (SocketDialer::kSilence).
+  std::chrono::milliseconds silence = SocketDialer::kSilence;
   /// Destroys a connection as soon as no call uses it (G2). Runs on any thread, even after the
   /// connector's end, so it must own everything that it needs.
   std::function<void(std::unique_ptr<const Tracked>)> retire;

@@ -153,6 +153,8 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     }
     ProbeAnswer answer = answer_of(call.status, call.response);
     if (call.status.error_code() != grpc::StatusCode::UNAVAILABLE) return tell(std::move(answer));
+    // A probe changes nothing at the server. So it does not matter whether a transport had the call
+    // before the connection was lost: `was_taken` is false, and the server counts as not reached.
     find_reach(call.context,
                call.connection,
                /*was_taken=*/false,
@@ -166,6 +168,9 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     HealthProber::Answer to;
     {
       const std::lock_guard lock(mutex_);
+      const bool is_undone = answer.outcome == ProbeOutcome::kUndone;
+      if (std::exchange(was_undone_, is_undone) && is_undone)
+        answer.outcome = ProbeOutcome::kFailed;
       to = std::exchange(answer_, nullptr);
     }
     if (to) to(std::move(answer));
@@ -176,6 +181,7 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
   const Question question_;
   std::mutex mutex_;  ///< Guards the members below. Never held while an answer is reported.
   bool is_given_up_ = false;
+  bool was_undone_ = false;      ///< The last probe did not reach the server's application.
   HealthProber::Answer answer_;  ///< Called with the answer to the probe in progress.
   ConnectionPtr connection_;
   Call* call_ = nullptr;  ///< The call in progress; owns itself.

@@ -11,6 +11,11 @@
 //
 // If the server does not know the service, or has no health service, its answer counts as
 // ProbeOutcome::kRefused, as in Envoy.
+//
+// A probe that does not reach the server's application, because of a GOAWAY or an ended connection,
+// is ProbeOutcome::kUndone: a server that restarts gracefully is not unfit. If the next probe does
+// not reach the application either, it has failed, and so has each further one. In Envoy a GOAWAY
+// with an error code fails the probe at once; gRPC 1.51 does not tell the code to calls.
 
 #pragma once
 

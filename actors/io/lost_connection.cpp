@@ -29,7 +29,8 @@ constexpr std::chrono::milliseconds kMoment(200);
 constexpr std::chrono::seconds kLongest(2);
 
 /// The method of the call that asks a transport whether it takes calls. If the transport takes the
-/// headers, the call is cancelled. The server then sees a health check that is cancelled.
+/// headers, the call is cancelled: at once by reach_of(), after kLongest by find_reach(). The
+/// server then sees a health check that is cancelled.
 constexpr char kAsking[] = "/grpc.health.v1.Health/Check";
 
 /// The facts about a failed call, and the text to which they refer.
@@ -106,10 +107,12 @@ bool wait_for_loss(const GrpcConnection& connection) {
 
 // --- without waiting --------------------------------------------------------------
 
-using Told = std::function<void(bool is_lost)>;
+/// nullopt: the transport has not told.
+using Told = std::function<void(std::optional<bool> is_lost)>;
 
 /// For a connection from a socket: sends a call's headers, and cancels the call after kLongest. A
-/// refused call never has a transport.
+/// refused call never has a transport. After kLongest nothing is known: a cancelled call does not
+/// show whether a transport had it, and the process may have stood still meanwhile.
 void ask_transport(const GrpcConnection& connection, Told told) {
   const GrpcPoller::Hold hold;
   grpc::ClientContext context;
@@ -117,7 +120,9 @@ void ask_transport(const GrpcConnection& connection, Told told) {
   grpc_call* const call = GrpcAccess::make_call(
       connection.c_channel(), kAsking, context, hold.callback_queue(), connection.authority());
   watch_end(call, /*send=*/true, [hold, call, told = std::move(told)](const absl::Status& status) {
-    const bool is_refused = absl::IsUnavailable(status) && has_no_transport(call);
+    std::optional<bool> is_refused;
+    if (!absl::IsDeadlineExceeded(status))
+      is_refused = absl::IsUnavailable(status) && has_no_transport(call);
     grpc_call_unref(call);
     told(is_refused);
   });
@@ -175,10 +180,12 @@ void find_reach(grpc::ClientContext& context,
     return found(failure.judge([&] { return *is_lost; }));
   Told told = [failure = std::move(failure),
                found = std::move(found),
-               weak = std::weak_ptr<const GrpcConnection>(connection)](bool is_lost) {
-    if (const auto still = weak.lock()) conclude(*still, is_lost);
+               weak =
+                   std::weak_ptr<const GrpcConnection>(connection)](std::optional<bool> is_lost) {
+    const auto still = weak.lock();
+    if (still != nullptr && is_lost.has_value()) conclude(*still, *is_lost);
     Failure judged = failure;
-    found(judged.judge([&] { return is_lost; }));
+    found(judged.judge([&] { return is_lost.value_or(false); }));
   };
   if (connection->is_socket()) return ask_transport(*connection, std::move(told));
   watch_state(*connection, std::move(told));

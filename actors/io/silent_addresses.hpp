@@ -8,7 +8,7 @@
 // ones are dialed each time. All functions take amortised O(log n), because thousands of servers
 // may be silent at once.
 //
-// A plain value: no I/O, no clock.
+// No I/O, no clock. Moved, never copied: a copy would refer to the source's addresses.
 
 #pragma once
 
@@ -24,6 +24,13 @@ namespace signalbox::actors {
 
 class SilentAddresses {
  public:
+  SilentAddresses() = default;
+  ~SilentAddresses() = default;
+  SilentAddresses(SilentAddresses&&) = default;
+  SilentAddresses& operator=(SilentAddresses&&) = default;
+  SilentAddresses(const SilentAddresses&) = delete;
+  SilentAddresses& operator=(const SilentAddresses&) = delete;
+
   static constexpr std::chrono::minutes kSilentFor{10};
   static constexpr std::size_t kMostSilent = 10'000;
 

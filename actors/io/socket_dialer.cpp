@@ -99,8 +99,8 @@ struct Dial {
 
 class SocketDialer::Loop final : public SocketLoop::Handler {
  public:
-  Loop(std::unique_ptr<SocketLoop> loop, Connect connect)
-      : connect_(std::move(connect)), loop_(std::move(loop)) {
+  Loop(std::unique_ptr<SocketLoop> loop, std::chrono::milliseconds silence, Connect connect)
+      : silence_(silence), connect_(std::move(connect)), loop_(std::move(loop)) {
     loop_->begin(*this);
   }
 
@@ -214,7 +214,7 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     if (error != 0) return fail(id, why_not(dial.to, error));
     const Instant now = SocketLoop::now();
     dial.phase = Dial::Phase::kListening;
-    dial.silent_at = now + std::max<Duration>(kSilence, 3 * (now - dial.begun));
+    dial.silent_at = now + std::max<Duration>(silence_, 3 * (now - dial.begun));
     set_timer(id, dial);
     // Only changes count (EPOLLET): bytes that were peeked at stay in the socket.
     if (!loop_->listen_for(id, *dial.socket, EPOLLIN | EPOLLRDHUP | EPOLLET))
@@ -275,17 +275,19 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
     loop_->set_due(id, due);
   }
 
+  const std::chrono::milliseconds silence_;
   const Connect connect_;
   const std::unique_ptr<SocketLoop> loop_;
   std::atomic<Id> last_id_ = 0;
   std::map<Id, Dial> dials_;  ///< Used by the loop's thread alone.
 };
 
-absl::StatusOr<std::unique_ptr<SocketDialer>> SocketDialer::start(Connect connect) {
+absl::StatusOr<std::unique_ptr<SocketDialer>> SocketDialer::start(std::chrono::milliseconds silence,
+                                                                  Connect connect) {
   auto loop = SocketLoop::make("sockets cannot be watched");
   if (!loop.ok()) return loop.status();
   return std::unique_ptr<SocketDialer>(
-      new SocketDialer(std::make_shared<Loop>(*std::move(loop), std::move(connect))));
+      new SocketDialer(std::make_shared<Loop>(*std::move(loop), silence, std::move(connect))));
 }
 
 SocketDialer::SocketDialer(std::shared_ptr<Loop> loop) : loop_(std::move(loop)) {}

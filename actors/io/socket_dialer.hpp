@@ -70,8 +70,9 @@ class SocketDialer {
   using Connect = std::function<bool(const Descriptor& socket, const SocketAddress& to)>;
 
   /// Returns an error if the operating system has no file descriptor left for this process.
-  /// `connect`: for tests.
-  static absl::StatusOr<std::unique_ptr<SocketDialer>> start(Connect connect = begin_connect);
+  /// `silence`: takes the place of kSilence; `connect`: for tests.
+  static absl::StatusOr<std::unique_ptr<SocketDialer>> start(
+      std::chrono::milliseconds silence = kSilence, Connect connect = begin_connect);
 
   /// Calls stop().
   ~SocketDialer();

@@ -24,7 +24,7 @@
 //       initial_jitter of HealthChecksBegun.
 //   K4  Whatever is configured, a pause is not shorter than kShortestPause, and not longer than
 //       kLongestPause, so that sums of times do not overflow.
-//   K5  A probe that could not be made (ProbeOutcome::kUndone) changes no verdict.
+//   K5  A probe without a result (ProbeOutcome::kUndone) changes no verdict.
 //   K6  The answer of an earlier probe is ignored, and so is a timer that was replaced.
 //
 // Source: Envoy's health checking, with two differences. In Envoy an endpoint gets no calls before

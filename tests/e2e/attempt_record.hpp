@@ -116,6 +116,9 @@ class Graveyard {
   std::vector<std::unique_ptr<const Tracked>> retired_;
 };
 
+/// The silence of tests in which each good server must speak in time, however slow the machine is.
+inline constexpr std::chrono::seconds kPatientSilence(60);
+
 /// Options without TLS; connections that the connector retires go to the graveyard.
 inline actors::GrpcConnectorOptions connector_options(Graveyard& graveyard) {
   actors::GrpcConnectorOptions options;

@@ -136,6 +136,7 @@ TEST_CASE("socket_connections: thousands of bad servers at once hold up no other
   std::array<Tally, kKinds.size()> tallies;
   GrpcConnectorOptions options = connector_options(graveyard);
   options.sockets = true;
+  options.silence = kPatientSilence;
   options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   options.no_sockets = [](const std::string& why) { FAIL(why); };
   GrpcConnector connector(std::move(options));
