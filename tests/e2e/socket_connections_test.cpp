@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -21,6 +22,7 @@
 
 #include "actors/io/grpc_connector.hpp"
 #include "actors/io/grpc_load_streams.hpp"
+#include "actors/io/grpc_poller.hpp"
 #include "actors/io/lost_connection.hpp"
 #include "tests/e2e/attempt_record.hpp"
 #include "tests/e2e/channel_world.hpp"
@@ -491,6 +493,35 @@ TEST_CASE("socket_connections: gRPC connects when the tries are used up",
   const auto attempt = connector->connect({server.address()}, 10s, record.events());
   REQUIRE(record.wait_for(1));
   CHECK_FALSE(grpc_connection(record.connection()).is_socket());
+}
+
+TEST_CASE("socket_connections: a try that is an hour away ends with its connector",
+          "[io][connector][limits]") {
+  const actors::GrpcPoller::Hold hold;  // Keeps gRPC, and the descriptors that it needs, alive.
+  {
+    const Maker before;
+  }
+  Graveyard graveyard;
+  Happened<std::string> texts;
+  GrpcConnectorOptions options = connector_options(graveyard);
+  options.sockets = true;
+  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  options.sockets_again_after = 1h;
+  options.no_sockets = [&texts](const std::string& text) { texts.add(text); };
+  {
+    const NoDescriptors none;
+    const GrpcConnector connector(std::move(options));
+    CHECK(absl::StrContains(texts.next(), "tries again in 3600000 ms (1 of 10)"));
+  }
+  // The poller's thread, which looks at gRPC's sockets every 10 to 50 ms, ends.
+  auto looks = actors::GrpcPoller::looks();
+  auto since = std::chrono::steady_clock::now();
+  CHECK(eventually([&] {
+    const auto now = std::chrono::steady_clock::now();
+    const auto seen = actors::GrpcPoller::looks();
+    if (std::exchange(looks, seen) != seen) since = now;
+    return now - since > 500ms;
+  }));
 }
 
 TEST_CASE("socket_connections: a server on an IPv6 address", "[io][connector]") {
