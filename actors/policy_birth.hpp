@@ -23,7 +23,7 @@ struct PolicyBirth {
   LbConfigPtr config;  ///< The first configuration. Its type determines the kind of policy.
   ChildName name;      ///< The child's name at its parent.
   PolicyPath path;
-  ClusterName cluster;  ///< See lb::PolicyContext::cluster.
+  ClusterName cluster;       ///< See lb::PolicyContext::cluster.
   std::uint64_t launch = 1;  ///< The number of the launch at the parent; it seeds the policy.
   protocol::PolicyParent parent;
   /// The subchannel map of the leaf cluster; null for the policy that owns the map, and for the
