@@ -270,7 +270,6 @@ class ChannelWorld {
     actors::GrpcConnectorOptions options;
     options.credentials = credentials_;
     options.sockets = actors::environment_wants_sockets();
-    options.silence = std::chrono::seconds(60);
     options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     options.retire = [this](std::unique_ptr<const Tracked> tracked) {
       const std::lock_guard lock(retiring_);
