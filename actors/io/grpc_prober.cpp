@@ -169,8 +169,8 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
     {
       const std::lock_guard lock(mutex_);
       const bool is_undone = answer.outcome == ProbeOutcome::kUndone;
-      if (std::exchange(was_undone_, is_undone) && is_undone)
-        answer.outcome = ProbeOutcome::kFailed;
+      if (is_undone && was_undone_) answer.outcome = ProbeOutcome::kFailed;
+      was_undone_ = is_undone || (was_undone_ && answer.outcome == ProbeOutcome::kFailed);
       to = std::exchange(answer_, nullptr);
     }
     if (to) to(std::move(answer));
@@ -181,7 +181,8 @@ class Conversation : public std::enable_shared_from_this<Conversation> {
   const Question question_;
   std::mutex mutex_;  ///< Guards the members below. Never held while an answer is reported.
   bool is_given_up_ = false;
-  bool was_undone_ = false;      ///< The last probe did not reach the server's application.
+  /// A probe did not reach the server's application, and no later one has passed or was refused.
+  bool was_undone_ = false;
   HealthProber::Answer answer_;  ///< Called with the answer to the probe in progress.
   ConnectionPtr connection_;
   Call* call_ = nullptr;  ///< The call in progress; owns itself.

@@ -13,8 +13,8 @@
 // ProbeOutcome::kRefused, as in Envoy.
 //
 // A probe that does not reach the server's application, because of a GOAWAY or an ended connection,
-// is ProbeOutcome::kUndone: a server that restarts gracefully is not unfit. If the next probe does
-// not reach the application either, it has failed, and so has each further one. In Envoy a GOAWAY
+// is ProbeOutcome::kUndone: a server that restarts gracefully is not unfit. Until a probe passes or
+// is refused, each further one that does not reach the application has failed. In Envoy a GOAWAY
 // with an error code fails the probe at once; gRPC 1.51 does not tell the code to calls.
 
 #pragma once
