@@ -438,6 +438,9 @@ TEST_CASE("socket_connections: gRPC connects if an argument asks for zero-copy s
   CHECK(record.words() == Words{"connected"});
 }
 
+// Left out with UBSan: to check an object's type it makes a pipe, and without descriptors it takes
+// each new type for a wrong one.
+#if !defined(__SANITIZE_ADDRESS__)
 TEST_CASE("socket_connections: a process without descriptors tries again later",
           "[io][connector][limits]") {
   EchoServer server;
@@ -523,6 +526,7 @@ TEST_CASE("socket_connections: a try that is an hour away ends with its connecto
     return now - since > 500ms;
   }));
 }
+#endif
 
 TEST_CASE("socket_connections: a server on an IPv6 address", "[io][connector]") {
   int port = 0;
@@ -547,6 +551,7 @@ TEST_CASE("socket_connections: a server that pauses within SETTINGS is waited fo
   const auto attempt = maker.connector.connect({server.address()}, 3600s, record.events());
   const int taken = server.take_one();
   const std::string settings = http2_settings();
+  REQUIRE(taken >= 0);
   REQUIRE(::send(taken, settings.data(), 5, MSG_NOSIGNAL) == 5);
   // An attempt that began later, to a server that says nothing, runs out of time meanwhile.
   MuteSocket other;
