@@ -119,16 +119,20 @@ void LrsSession::on(const LoadRead& event, Instant now) {
   const LoadReading& reading = event.reading;
   if (const auto* waiting = std::get_if<Waiting>(&state_); waiting != nullptr) {
     if (!waiting->is_asking) return;
-    if (reading.is_in_use || (reading.is_owed && has_answered_)) return open(now);
+    if (is_wanted(reading)) return open(now);
     state_ = Idle{};
     return;
   }
   auto* live = std::get_if<Live>(&state_);
   if (live == nullptr) return;
   if (live->order) return report(*live, reading, now);
-  if (!reading.is_in_use && !(reading.is_owed && has_answered_)) return rest(*live);
+  if (!is_wanted(reading)) return rest(*live);
   note("the server has not said yet which load it wants; load is counted and not reported");
   live->patience = start_timer("patience", options_.patience);
+}
+
+bool LrsSession::is_wanted(const LoadReading& reading) const {
+  return reading.is_in_use || (reading.is_owed && has_answered_);
 }
 
 // --- the stream -------------------------------------------------------------

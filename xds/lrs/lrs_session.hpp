@@ -115,6 +115,9 @@ class LrsSession {
   void on(const LoadRead& event, Instant now);
   void on(const TimerFired& event, Instant now);
 
+  // See the head of this file.
+  bool is_wanted(const LoadReading& reading) const;
+
   void obey(Live& live, DecodedLoadOrder decoded, Instant now);
   void look(Live& live, Instant now);
   void report(Live& live, const LoadReading& reading, Instant now);

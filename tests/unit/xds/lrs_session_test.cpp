@@ -83,8 +83,17 @@ class World {
   // Opens the stream. The server asks for reports of all clusters every `interval` seconds.
   void start(int interval = 10) {
     feed(LoadReportsWanted{});
+    serve(interval);
+  }
+
+  // The next stream opens, and the server asks for reports as in start().
+  void serve(int interval) {
     open();
     written();
+    order(interval);
+  }
+
+  void order(int interval) {
     respond("send_all_clusters: true load_reporting_interval { seconds: " +
             std::to_string(interval) + " }");
   }
@@ -171,7 +180,7 @@ TEST_CASE("lrs session: the node goes first, reports follow the server's answer"
   world.wait(seconds(20));
   CHECK(world.sent.size() == 1);
 
-  world.respond("send_all_clusters: true load_reporting_interval { seconds: 25 }");
+  world.order(25);
   CHECK(world.reads == 1);
   world.wait(seconds(4));
   CHECK(world.sent.size() == 1);
@@ -236,7 +245,7 @@ TEST_CASE("lrs session: a server that changes the interval without end has few t
                   " nanos: " + std::to_string(is_rising ? i : 20'000 - i) + " }");
   }
   CHECK(world.timers.size() <= 6);
-  world.respond("send_all_clusters: true load_reporting_interval { seconds: 5 }");
+  world.order(5);
   world.wait(seconds(5));
   CHECK(world.last_issued() == 1);
   world.written();
@@ -245,7 +254,7 @@ TEST_CASE("lrs session: a server that changes the interval without end has few t
   CHECK(world.last_issued() == 1);
   CHECK(world.sent.size() == 3);
   world.written();
-  world.respond("send_all_clusters: true load_reporting_interval { seconds: 3600 }");
+  world.order(3600);
   world.call(1);
   world.wait(seconds(3599));
   CHECK(world.sent.size() == 3);
@@ -269,7 +278,7 @@ TEST_CASE("lrs session: a report that was not written comes with the next stream
   world.open();
   CHECK(world.last().node().id() == "me");
   world.written();
-  world.respond("send_all_clusters: true load_reporting_interval { seconds: 5 }");
+  world.order(5);
   world.wait(seconds(5));
   CHECK(world.last_issued() == 5);
   world.written();
@@ -286,9 +295,7 @@ TEST_CASE("lrs session: a report that was written is not sent again", "[xds][lrs
   world.written();
   world.close(absl::UnavailableError("gone"));
   world.wait(seconds(2));
-  world.open();
-  world.written();
-  world.respond("send_all_clusters: true load_reporting_interval { seconds: 5 }");
+  world.serve(5);
   world.wait(seconds(5));
   CHECK(world.last_issued() == 0);
 }
@@ -304,9 +311,7 @@ TEST_CASE("lrs session: the last calls of a cluster that goes outlive a stream",
   world.close(absl::UnavailableError("still gone"));
   world.wait(seconds(5));
   CHECK(world.stream == 3);
-  world.open();
-  world.written();
-  world.respond("send_all_clusters: true load_reporting_interval { seconds: 5 }");
+  world.serve(5);
   world.wait(seconds(5));
   CHECK(world.last_issued() == 4);
   world.written();
@@ -328,9 +333,7 @@ TEST_CASE("lrs session: streams that end before the interval is over do not put 
     world.close(absl::OkStatus());
     world.wait(milliseconds(1));
     REQUIRE(world.stream == static_cast<std::uint64_t>(streams) + 1);
-    world.open();
-    world.written();
-    world.respond("send_all_clusters: true load_reporting_interval { seconds: 60 }");
+    world.serve(60);
   }
   CHECK(streams == 4);
   CHECK(world.last_issued() == 4);
@@ -349,7 +352,7 @@ TEST_CASE(
   world.written();
   world.wait(seconds(300));
   CHECK(world.stream == 2);
-  world.respond("send_all_clusters: true load_reporting_interval { seconds: 5 }");
+  world.order(5);
   world.wait(seconds(5));
   CHECK(world.last_issued() == 4);
   world.written();
@@ -398,7 +401,7 @@ TEST_CASE("lrs session: a report that fell due behind an unwritten request follo
   World world;
   world.feed(LoadReportsWanted{});
   world.open();
-  world.respond("send_all_clusters: true load_reporting_interval { seconds: 2 }");
+  world.order(2);
   world.call(1);
   world.wait(seconds(3));
   CHECK(world.sent.size() == 1);  // The first request is not written yet.
@@ -513,9 +516,7 @@ TEST_CASE("lrs session: garbage ends the stream and loses nothing", "[xds][lrs][
   CHECK(absl::StrContains(world.notes.back(), "is no LoadStatsResponse"));
   world.wait(seconds(2));
   CHECK(world.stream == 2);
-  world.open();
-  world.written();
-  world.respond("send_all_clusters: true load_reporting_interval { seconds: 5 }");
+  world.serve(5);
   world.wait(seconds(5));
   CHECK(world.last_issued() == 1);
 }
@@ -561,9 +562,7 @@ TEST_CASE("lrs session: a failure is told again after the server was back", "[xd
     const std::uint64_t before = world.stream;
     while (world.stream == before)
       world.wait(milliseconds(100));
-    world.open();
-    world.written();
-    world.respond("send_all_clusters: true load_reporting_interval { seconds: 5 }");
+    world.serve(5);
   }
   CHECK(world.notes.size() == 2);
 }
