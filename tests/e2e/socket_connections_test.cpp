@@ -441,18 +441,27 @@ TEST_CASE("socket_connections: gRPC connects if an argument asks for zero-copy s
 // Left out with UBSan: to check an object's type it makes a pipe, and without descriptors it takes
 // each new type for a wrong one.
 #if !defined(__SANITIZE_ADDRESS__)
+
+// Options of a connector that tries again to begin with sockets. `texts` gets what it says of that.
+GrpcConnectorOptions trying_again(Graveyard& graveyard,
+                                  Happened<std::string>& texts,
+                                  Duration again_after) {
+  GrpcConnectorOptions options = connector_options(graveyard);
+  options.sockets = true;
+  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  options.sockets_again_after = again_after;
+  options.silence = kPatientSilence;
+  options.no_sockets = [&texts](const std::string& text) { texts.add(text); };
+  return options;
+}
+
 TEST_CASE("socket_connections: a process without descriptors tries again later",
           "[io][connector][limits]") {
   EchoServer server;
   Maker before;  // Makes gRPC open the descriptors that every process needs once.
   Graveyard graveyard;
   Happened<std::string> texts;
-  GrpcConnectorOptions options = connector_options(graveyard);
-  options.sockets = true;
-  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  options.sockets_again_after = 1ms;
-  options.silence = kPatientSilence;
-  options.no_sockets = [&texts](const std::string& text) { texts.add(text); };
+  GrpcConnectorOptions options = trying_again(graveyard, texts, 1ms);
   std::optional<GrpcConnector> connector;
   {
     const NoDescriptors none;
@@ -477,11 +486,7 @@ TEST_CASE("socket_connections: gRPC connects when the tries are used up",
   Maker before;
   Graveyard graveyard;
   Happened<std::string> texts;
-  GrpcConnectorOptions options = connector_options(graveyard);
-  options.sockets = true;
-  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  options.sockets_again_after = 1us;
-  options.no_sockets = [&texts](const std::string& text) { texts.add(text); };
+  GrpcConnectorOptions options = trying_again(graveyard, texts, 1us);
   std::optional<GrpcConnector> connector;
   {
     const NoDescriptors none;
@@ -506,11 +511,7 @@ TEST_CASE("socket_connections: a try that is an hour away ends with its connecto
   }
   Graveyard graveyard;
   Happened<std::string> texts;
-  GrpcConnectorOptions options = connector_options(graveyard);
-  options.sockets = true;
-  options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  options.sockets_again_after = 1h;
-  options.no_sockets = [&texts](const std::string& text) { texts.add(text); };
+  GrpcConnectorOptions options = trying_again(graveyard, texts, 1h);
   {
     const NoDescriptors none;
     const GrpcConnector connector(std::move(options));
