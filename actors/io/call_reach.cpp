@@ -11,6 +11,9 @@ Reach judge_reach(const CallFacts& facts, absl::FunctionRef<bool()> leaves_ready
   const auto says = [&facts](absl::string_view message) {
     return absl::StrContains(facts.error, absl::StrCat("grpc_message:\"", message, "\""));
   };
+  const bool is_refused =
+      facts.trailer_entries == 1 && says("Received RST_STREAM with error code 7");
+  if (is_refused) return Reach::kRefused;
   const bool looks_left_out = says("GOAWAY received") || says("Transport closed");
   if (facts.has_no_transport) {
     if (!absl::StrContains(facts.error, "Error received from peer")) return Reach::kNowhere;
@@ -18,9 +21,7 @@ Reach judge_reach(const CallFacts& facts, absl::FunctionRef<bool()> leaves_ready
     return facts.trailer_entries > 1 || !facts.was_taken ? Reach::kNowhere : Reach::kServer;
   }
   const bool is_left_out = looks_left_out && facts.trailer_entries == 2 && leaves_ready();
-  const bool is_refused =
-      facts.trailer_entries == 1 && says("Received RST_STREAM with error code 7");
-  return is_left_out || is_refused ? Reach::kRefused : Reach::kServer;
+  return is_left_out ? Reach::kRefused : Reach::kServer;
 }
 
 }  // namespace signalbox::actors

@@ -11,9 +11,9 @@
 // The number of trailer entries tells the two kinds of statuses apart: a status that gRPC makes has
 // one entry, a server's status has two or more. One exception: if a GOAWAY says that the server has
 // not processed the call, gRPC's transport adds a second entry. In that case the connection leaves
-// READY. The second entry may be lost when gRPC cancels the call. A call that was in progress when
-// its connection broke off after a GOAWAY has the same text as a refused call, and may have been
-// processed.
+// READY. The second entry is lost if one of the call's sends was in progress, because gRPC cancels
+// a call when a send fails. A call that was in progress when its connection broke off after a
+// GOAWAY has the same text as a refused call, and may have been processed.
 
 #pragma once
 

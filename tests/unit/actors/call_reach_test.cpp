@@ -15,6 +15,7 @@
 namespace signalbox::actors {
 namespace {
 
+constexpr char kRefusedStream[] = "Received RST_STREAM with error code 7";
 constexpr bool kTaken = true;
 constexpr bool kNotTaken = false;
 
@@ -75,6 +76,8 @@ TEST_CASE("call reach: a call for which gRPC names no transport", "[actors][io][
       {"the transport closed before", "Transport closed", 1, kNotTaken, kLeaves, Reach::kNowhere},
       {"the transport closed under it", "Transport closed", 1, kTaken, kLeaves, Reach::kServer},
       {"a longer text", "GOAWAY received; Error code: 0", 2, kTaken, kUnasked, Reach::kServer},
+      {"REFUSED_STREAM amid a write", kRefusedStream, 1, kTaken, kUnasked, Reach::kRefused},
+      {"the same text, by a server", kRefusedStream, 2, kTaken, kUnasked, Reach::kServer},
   };
   for (const Row& row : rows)
     check(row, true);
@@ -82,7 +85,6 @@ TEST_CASE("call reach: a call for which gRPC names no transport", "[actors][io][
 
 TEST_CASE("call reach: a call that had a transport", "[actors][io][A6]") {
   using enum Connection;
-  constexpr char kRefusedStream[] = "Received RST_STREAM with error code 7";
   const std::vector<Row> rows{
       {"left out by GOAWAY", "GOAWAY received", 2, kTaken, kLeaves, Reach::kRefused},
       {"a proxy passes the text on", "GOAWAY received", 2, kTaken, kStays, Reach::kServer},
