@@ -19,14 +19,16 @@ void StreamPace::answered() {
 }
 
 Duration StreamPace::closed(Ending ending, Instant now) {
+  const Duration apart = std::max(opened_ + options_.min_interval - now, Duration::zero());
+  if (ending == Ending::kUnneeded) return apart;
   const bool lasted = answered_ && ending == Ending::kByServer && now - opened_ >= options_.lasting;
   if (lasted) {
     short_lived_.reset();
-    return std::max(opened_ + options_.min_interval - now, Duration::zero());
+    return apart;
   }
   const bool failed = !answered_ && ending == Ending::kByServer;
   const Duration wait = failed ? failures_.next() : short_lived_.next();
-  return std::max(wait, opened_ + options_.min_interval - now);
+  return std::max(wait, apart);
 }
 
 }  // namespace signalbox::xds

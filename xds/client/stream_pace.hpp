@@ -9,6 +9,7 @@
 //   answered, but within `lasting` after another back-off, reset only by an answered
 //   of its opening, or refused     stream that lasts
 //   answered, later                at once
+//   because it is not needed       at once
 //
 // A57 alone does not slow down a server that answers once and then closes, again and again. gRFC
 // A88 notes that such a server is asked as often as it closes. A routine end (maximum age of a
@@ -41,6 +42,7 @@ class StreamPace {
   enum class Ending {
     kByServer,  ///< The server or the network closed the stream.
     kRefused,   ///< The client closed it, because the response is unusable.
+    kUnneeded,  ///< The client closed it, because it needs nothing of the server.
   };
 
   StreamPace(const StreamPaceOptions& options, std::uint64_t seed);

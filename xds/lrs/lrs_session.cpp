@@ -126,7 +126,7 @@ void LrsSession::on(const LoadRead& event, Instant now) {
   auto* live = std::get_if<Live>(&state_);
   if (live == nullptr) return;
   if (live->order) return report(*live, reading, now);
-  if (!is_wanted(reading)) return rest(*live);
+  if (!is_wanted(reading)) return rest(*live, now);
   note("the server has not said yet which load it wants; load is counted and not reported");
   live->patience = start_timer("patience", options_.patience);
 }
@@ -150,9 +150,11 @@ void LrsSession::leave(StreamPace::Ending ending, Instant now) {
 
 // Closes the stream: no cluster in use has its load reported to this server, and either all load
 // that the server asked for is reported, or the server has never answered.
-void LrsSession::rest(const Live& live) {
+void LrsSession::rest(const Live& live, Instant now) {
   effects_.emplace_back(CloseStream{live.stream});
+  const Duration wait = pace_.closed(StreamPace::Ending::kUnneeded, now);
   state_ = Idle{};
+  if (wait > Duration::zero()) state_ = Waiting{start_timer("reopen", wait)};
 }
 
 TimerId LrsSession::start_timer(const char* name, Duration delay) {
@@ -207,7 +209,7 @@ void LrsSession::report(Live& live, const LoadReading& reading, Instant now) {
   const bool is_empty = reading.clusters.empty();
   if (is_empty && !reading.is_in_use) {
     effects_.emplace_back(SettleLoad{reading.number});
-    return rest(live);
+    return rest(live, now);
   }
   reported_at_ = now;
   if (is_empty && live.was_empty) {

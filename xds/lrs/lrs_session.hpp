@@ -12,10 +12,11 @@
 //     │ elapsed,     closed │   │ elapsed,     │ closed
 //     │ not wanted          ▼   │ wanted       │
 //     └──────────────────── Waiting ◀──────────┘
-//                              and Live ─▶ Idle, when nothing is in use, and all is reported or
-//                                                the server has never answered
+//                              and Live ─▶ Waiting or Idle, when nothing is in use, and all is
+//                                          reported or the server has never answered
 //
-// Waiting: for the time that StreamPace demands before the next stream. In use: this client uses a
+// Waiting: for the time that StreamPace demands before the next stream; Idle if that is zero and no
+// load is wanted. In use: this client uses a
 // cluster that has its load reported to this server. Wanted: a cluster is in use, or there are
 // unreported counts and the server has once said which load it wants.
 //
@@ -124,7 +125,7 @@ class LrsSession {
   void schedule(Live& live, Instant now);
   void open(Instant now);
   void leave(StreamPace::Ending ending, Instant now);
-  void rest(const Live& live);
+  void rest(const Live& live, Instant now);
   void fail(const std::string& why);
   void note(std::string text);
   TimerId start_timer(const char* name, Duration delay);

@@ -445,6 +445,37 @@ TEST_CASE("lrs session: the stream ends when nothing is in use and all is report
   CHECK(world.stream == 2);
 }
 
+TEST_CASE("lrs session: load that is wanted again does not open streams in quick succession",
+          "[xds][lrs][C7]") {
+  World world;
+  world.start(1);
+  world.wait(milliseconds(1500));
+  world.close(absl::UnavailableError("the server moves"));
+  world.wait(seconds(1));
+  REQUIRE(world.stream == 2);
+  const Instant opened = world.now;
+  world.in_use = false;
+  world.serve(1);
+  world.wait(milliseconds(1));
+  REQUIRE(world.stream == 0);  // A report was due, and had nothing to say.
+  world.in_use = true;
+  world.feed(LoadReportsWanted{});
+  while (world.stream == 0 && world.now < opened + seconds(5))
+    world.wait(milliseconds(1));
+  CHECK(world.stream == 3);
+  CHECK(world.now >= opened + milliseconds(990));
+  CHECK(world.now <= opened + milliseconds(1010));
+
+  // The wait ends without a stream if no load is wanted then.
+  world.in_use = false;
+  world.serve(1);
+  world.wait(seconds(100));
+  REQUIRE(world.stream == 0);
+  world.in_use = true;
+  world.feed(LoadReportsWanted{});
+  CHECK(world.stream == 4);
+}
+
 TEST_CASE("lrs session: a silent server's stream ends when nothing is in use", "[xds][lrs][C1]") {
   World world;
   world.feed(LoadReportsWanted{});

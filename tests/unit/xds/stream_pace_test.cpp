@@ -38,6 +38,7 @@ Duration end(StreamPace& pace, const Stream& stream, Instant& now) {
 }
 
 constexpr auto kRefused = Ending::kRefused;
+constexpr auto kUnneeded = Ending::kUnneeded;
 
 // A server that is up for 2 s, and down for 3 s; it answers while it is up.
 bool is_up(Instant now) {
@@ -66,6 +67,14 @@ TEST_CASE("stream pace: how long a server is left alone", "[xds][stream_pace][A5
        {{true, 0s, 1s}, {false, 0s, 1s}, {true, 0s, 1600ms}, {false, 20s, 1s}, {true, 0s, 2560ms}}},
       {"what is of no use is refused: longer each time, however long it took [B7]",
        {{true, 1h, 1s, kRefused}, {false, 0s, 1600ms, kRefused}, {true, 1h, 2560ms, kRefused}}},
+      {"it is not needed any more: a second after its opening, and no back-off is changed",
+       {{true, 0s, 1s, kUnneeded},
+        {false, 200ms, 800ms, kUnneeded},
+        {true, 5s, 0s, kUnneeded},
+        {true, 0s, 1s},
+        {false, 0s, 1s},
+        {true, 5s, 0s, kUnneeded},
+        {true, 0s, 1600ms}}},
   }));
   DYNAMIC_SECTION(row.when) {
     StreamPace pace(exact(), 1);
