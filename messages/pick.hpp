@@ -88,9 +88,10 @@ struct Tier {
   friend auto operator<=>(const Tier&, const Tier&) = default;
 };
 
-/// The addresses that earlier attempts of a call went to. Pickers that have a choice avoid them.
-/// The gRPC channel collects them if RuntimeOptions::retry_elsewhere or the route's
-/// RetryPolicy::previous_hosts is set.
+/// The addresses that earlier attempts of a call went to, or that it could not be sent to. Pickers
+/// that have a choice avoid them. The gRPC channel collects addresses of attempts if
+/// RuntimeOptions::retry_elsewhere or the route's RetryPolicy::previous_hosts is set, and addresses
+/// of connections that died after the snapshot was made.
 using TriedAddresses = std::vector<Address>;
 
 /// The inputs of a pick. The pointers are borrowed for the duration of the pick.

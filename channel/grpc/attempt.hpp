@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -30,6 +31,19 @@ namespace signalbox::channel {
 
 class CallBinder;
 
+/// The connections that a call was given, and that died before the call was sent, although the
+/// snapshot still had them.
+struct LostPicks {
+  /// The most addresses that picks from one snapshot avoid. A call with more of them waits for the
+  /// next snapshot: probably all endpoints are lost.
+  static constexpr std::size_t kMost = 3;
+
+  TriedAddresses addresses;
+  /// Another pick from the same snapshot may find another endpoint. False: there are kMost
+  /// addresses, or the last pick chose one that it should have avoided.
+  bool may_go_elsewhere = true;
+};
+
 /// A call that is looking for a connection: its last pick, and the data that all its picks share.
 /// When the call has a connection, Attempts keeps the CallIntent for further attempts. If the call
 /// has no call interceptor, its context keeps the CallIntent instead.
@@ -42,6 +56,7 @@ struct CallIntent {
   bool is_limited = false;  ///< The route's timeout has been applied to the deadline.
   lb::RetryState retry;
   TriedAddresses tried;  ///< The addresses of ended attempts; empty unless retries avoid them.
+  std::unique_ptr<LostPicks> lost;  ///< Of the snapshot of the last pick; usually null.
   lb::Pick pick;
   std::string authority;  ///< The authority that the pick sets (A81); empty: none.
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/grpc/call_binder.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -161,11 +162,21 @@ absl::Status CallBinder::refuse_unsendable(const char* method, grpc::ClientConte
 
 bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext& context) const {
   const ContextHeaders headers(context);
-  const lb::CallArgs args{.path = path,
-                          .headers = &headers,
-                          .seed = intent.seed,
-                          .authority = &intent.authority,
-                          .tried = intent.tried.empty() ? nullptr : &intent.tried};
+  lb::CallArgs args{.path = path,
+                    .headers = &headers,
+                    .seed = intent.seed,
+                    .authority = &intent.authority,
+                    .tried = intent.tried.empty() ? nullptr : &intent.tried};
+  TriedAddresses avoided;
+  if (intent.lost != nullptr) [[unlikely]] {
+    if (sequence() != intent.pick.sequence()) {
+      intent.lost = nullptr;
+    } else {
+      avoided = intent.lost->addresses;
+      avoided.insert(avoided.end(), intent.tried.begin(), intent.tried.end());
+      args.tried = &avoided;
+    }
+  }
   intent.is_put_off = false;
   if (intent.is_picked) {
     options_.router.repick(intent.pick, args);
@@ -206,6 +217,12 @@ Verdict CallBinder::judge(CallIntent& intent) {
 }
 
 void CallBinder::put_off(CallIntent& intent) {
+  if (intent.lost == nullptr) intent.lost = std::make_unique<LostPicks>();
+  LostPicks& lost = *intent.lost;
+  const Address& address = intent.pick.connection()->address();
+  const bool is_new = std::ranges::find(lost.addresses, address) == lost.addresses.end();
+  if (is_new) lost.addresses.push_back(address);
+  lost.may_go_elsewhere = is_new && lost.addresses.size() <= LostPicks::kMost;
   intent.pick.put_off();
   intent.is_put_off = true;
 }

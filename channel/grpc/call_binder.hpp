@@ -84,8 +84,8 @@ class CallBinder final : public grpc::internal::CallHook,
     return site.position < creators_.size();
   }
 
-  /// Records that the picked connection died before the call was sent. The call must wait for
-  /// another pick.
+  /// Records that the picked connection died before the call was sent. The call needs another pick,
+  /// which avoids the connection's address if it reads the same snapshot (CallIntent::lost).
   static void put_off(CallIntent& intent);
 
   /// Whether the picked connection is up now.

@@ -136,7 +136,9 @@ bool QueuedCall::claim() {
 }
 
 // Picks again, unless the call or the runtime has ended, the call is still delayed, or nothing was
-// published since the last pick. Precondition: this thread has claimed the call (State::kClaimed).
+// published since the last pick. A call that was given a dead connection also picks again from the
+// same snapshot, which may have another endpoint for it. Precondition: this thread has claimed the
+// call (State::kClaimed).
 Verdict QueuedCall::pick_again() {
   {
     const std::lock_guard lock(mutex_);
@@ -146,11 +148,20 @@ Verdict QueuedCall::pick_again() {
   if (intent_.pick.delay() > Duration::zero()) {
     if (!has_waited()) return Verdict::kWait;
     intent_.pick.end_delay();
-  } else if (binder_->sequence() == intent_.pick.sequence()) {
+  } else if (binder_->sequence() == intent_.pick.sequence() && !may_go_elsewhere()) {
     return intent_.is_put_off ? Verdict::kWait : CallBinder::judge(intent_);
   }
-  if (binder_->pick(intent_, name_.c_str(), context_)) limit();
-  return CallBinder::judge(intent_);
+  Verdict verdict = Verdict::kWait;
+  do {
+    if (binder_->pick(intent_, name_.c_str(), context_)) limit();
+    verdict = CallBinder::judge(intent_);
+  } while (may_go_elsewhere());
+  return verdict;
+}
+
+// Whether the snapshot that has a dead connection for the call may have another one.
+bool QueuedCall::may_go_elsewhere() const {
+  return intent_.is_put_off && intent_.lost->may_go_elsewhere;
 }
 
 // Releases this thread's claim on the call. False: while the call was claimed, it ended, its delay

@@ -89,6 +89,7 @@ class QueuedCall final : public grpc::internal::CallHook,
   void try_bind();
   bool claim();
   Verdict pick_again();
+  bool may_go_elsewhere() const;
   bool keep_waiting();
   bool has_waited();
   void bind(Verdict verdict);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
 #include <functional>
 #include <future>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include <grpcpp/generic/generic_stub.h>
@@ -91,6 +95,110 @@ TEST_CASE("grpc_channel: a call that was given a dead connection waits, and is p
   CHECK(world.counts->repicked() == 1);
   world.wait_for_no_uses();
   CHECK_FALSE(dead->in_use());
+}
+
+namespace {
+
+/// Picks the first connection that the call does not avoid, else the first.
+ScriptedPicker::Script first_untried(std::vector<ConnectionPtr> connections) {
+  return [connections = std::move(connections)](const PickArgs& args) {
+    const auto found = std::ranges::find_if(
+        connections, [&args](const auto& connection) { return !was_tried(args, *connection); });
+    PickResult result;
+    result.outcome = Complete{found == connections.end() ? connections[0].get() : found->get()};
+    return result;
+  };
+}
+
+}  // namespace
+
+// No snapshot is published after the servers have died.
+TEST_CASE("grpc_channel: a call that was given a dead connection goes to another endpoint at once",
+          "[channel][repick]") {
+  const Api api = GENERATE(Api::kSync, Api::kAsync, Api::kCallback);
+  const std::size_t deaths = GENERATE(1, 3);
+  CAPTURE(to_string(api), deaths);
+  ChannelWorld world;
+  EchoServer living;
+  std::vector<EchoServer> dying(deaths);
+  std::vector<ConnectionPtr> connections;
+  for (const EchoServer& server : dying)
+    connections.push_back(world.connect(server.address()));
+  connections.push_back(world.connect(living.address()));
+  world.publish(first_untried(connections));
+  for (std::size_t at = 0; at < deaths; ++at)
+    kill(dying[at], connections[at]);
+  for (int calls = 1; calls <= 2; ++calls) {
+    grpc::ClientContext context;
+    EchoReply reply;
+    CHECK(call(*world.stub, api, context, {}, reply).ok());
+    CHECK(reply.port() == living.service().port);
+    CHECK(world.counts->repicked() == calls);
+  }
+  world.wait_for_no_uses();
+  for (std::size_t at = 0; at < deaths; ++at)
+    CHECK_FALSE(connections[at]->in_use());
+}
+
+TEST_CASE("grpc_channel: a call that was given four dead connections waits for a snapshot",
+          "[channel][repick]") {
+  ChannelWorld world;
+  EchoServer living;
+  std::vector<EchoServer> dying(4);
+  std::vector<ConnectionPtr> connections;
+  for (const EchoServer& server : dying)
+    connections.push_back(world.connect(server.address()));
+  connections.push_back(world.connect(living.address()));
+  std::atomic<std::size_t> picks{0};
+  const auto first = first_untried(connections);
+  const auto counting = [&](const PickArgs& args) {
+    ++picks;
+    return first(args);
+  };
+  world.publish(counting);
+  for (std::size_t at = 0; at < dying.size(); ++at)
+    kill(dying[at], connections[at]);
+  std::size_t picks_before = 0;
+  std::thread later([&] {
+    world.wait_for_queue(1);
+    picks_before = picks;
+    world.publish(first_untried({connections[4], connections[0]}));
+  });
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK(call(*world.stub, Api::kSync, context, {}, reply).ok());
+  later.join();
+  CHECK(reply.port() == living.service().port);
+  CHECK(picks == 4);
+  CHECK(world.counts->repicked() == 1);
+  world.wait_for_no_uses();
+}
+
+// The addresses that a call avoids are forgotten with their snapshot: their endpoints may have
+// connections again.
+TEST_CASE("grpc_channel: a call may go to an endpoint that has come back", "[channel][repick]") {
+  ChannelWorld world;
+  EchoServer dying;
+  EchoServer living;
+  const auto dead = world.connect(dying.address());
+  const auto alive = world.connect(living.address());
+  std::atomic<bool> is_avoided{true};
+  const auto only = [](const ConnectionPtr& connection) { return first_untried({connection}); };
+  world.publish(only(dead));
+  kill(dying, dead);
+  std::thread later([&] {
+    world.wait_for_queue(1);
+    world.publish([&, picks = only(alive)](const PickArgs& args) {
+      is_avoided = was_tried(args, *dead);
+      return picks(args);
+    });
+  });
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK(call(*world.stub, Api::kSync, context, {}, reply).ok());
+  later.join();
+  CHECK_FALSE(is_avoided);
+  world.wait_for_no_uses();
 }
 
 TEST_CASE("grpc_channel: a call whose connection has died holds no place while it waits",
