@@ -17,15 +17,15 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"syscall"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	loadv3 "github.com/envoyproxy/go-control-plane/envoy/service/load_stats/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
+
+	"signalbox/tests/interop/control_plane/reuseport"
 )
 
 // oneForAll maps all clients to one snapshot.
@@ -34,21 +34,6 @@ type oneForAll struct{}
 const allNodes = "all"
 
 func (oneForAll) ID(*corev3.Node) string { return allNodes }
-
-// listen sets SO_REUSEPORT. The test can therefore keep the port reserved with a bound socket while
-// this process is not running.
-func listen(address string) (net.Listener, error) {
-	config := net.ListenConfig{Control: func(_, _ string, connection syscall.RawConn) error {
-		var failed error
-		if err := connection.Control(func(fd uintptr) {
-			failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
-		}); err != nil {
-			return err
-		}
-		return failed
-	}}
-	return config.Listen(context.Background(), "tcp", address)
-}
 
 func run(address string) error {
 	events := newReporter(os.Stdout)
@@ -62,7 +47,9 @@ func run(address string) error {
 	loads := newLoads(events)
 	loadv3.RegisterLoadReportingServiceServer(rpcServer, loads)
 
-	listener, err := listen(address)
+	// The test can therefore keep the port reserved with a bound socket while this process does not
+	// run.
+	listener, err := reuseport.Listen(address)
 	if err != nil {
 		return err
 	}
