@@ -3,7 +3,8 @@
 """./run bench: measures signalbox ("ours") and the peer in turn. The peer of most rows is gRPC's
 own xds:/// channel. In the other rows it is signalbox without the feature that the row is about, or
 a promised limit, or there is none.
-`./run bench scale` measures how costs grow instead: growth.py.
+`./run bench scale` measures how costs grow instead: growth.py. `./run bench fleet` computes what a
+fleet of clients does to a control plane: fleet.py.
 
     rows ─▶ for each experiment: a world; pairs of runs (ours, peer, peer, ours, …) ─▶ Comparison ─▶ table, JSON
 
@@ -20,6 +21,8 @@ import time
 from pathlib import Path
 from typing import Optional
 
+import fleet
+import fleet_page
 import growth
 import growth_page
 from comparison import Comparison, as_text, table
@@ -42,12 +45,17 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="./run bench", description="signalbox against gRPC's own xds:/// channel, in interleaved pairs.",
         epilog=f"Rows: {', '.join(NAMES)}. `scale` alone, or with names of sweeps, measures how costs grow with sizes: "
-               f"{', '.join(growth.NAMES)}. Exit status: 0 all was measured, 1 something could not be measured or, with "
+               f"{', '.join(growth.NAMES)}. `fleet` alone, or with names of scenarios, computes what many clients do to a "
+               f"control plane: {', '.join(fleet.SCENARIOS)}. Exit status: 0 all was measured, 1 something could not be measured or, with "
                "--gate, is NOT MET, 2 wrong arguments.")
     parser.add_argument("--quick", action="store_true",
-                        help=f"{QUICK.pairs} pairs for each row instead of {FULL.pairs}; with scale: smaller sizes, once")
+                        help=f"{QUICK.pairs} pairs for each row instead of {FULL.pairs}; with scale: smaller sizes, once; "
+                             f"with fleet: {fleet.QUICK_CLIENTS:,} clients")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to this file as data")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="with scale: write the result to this file as a page")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="with scale or fleet: write the result to this file as a page")
+    parser.add_argument("--clients", type=int, metavar="N", help=f"with fleet: so many; by default {fleet.CLIENTS:,}")
+    parser.add_argument("--capacity", type=float, metavar="N",
+                        help="with fleet: messages a second of the control plane; by default a fifth of the clients")
     parser.add_argument("--pairs", type=int, metavar="N", help="so many pairs")
     parser.add_argument("--seconds", type=float, metavar="S", help="how long each side of a pair measures")
     parser.add_argument("--gate", action="store_true", help="exit status 1 if a row is NOT MET; noise is no failure")
@@ -56,14 +64,20 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("rows", nargs="*", metavar="ROW", help="by default all of them")
     options = parser.parse_intermixed_args(arguments)
     options.is_scale = options.rows[:1] == ["scale"]
+    options.is_fleet = options.rows[:1] == ["fleet"]
     if options.is_scale:
         check_scale(parser, options)
+    elif options.is_fleet:
+        check_fleet(parser, options)
     else:
         for row in options.rows:
             if row not in NAMES:
-                parser.error(f"there is no row '{row}'. There are: {' '.join(NAMES)}; and before all others: scale")
+                parser.error(f"there is no row '{row}'. There are: {' '.join(NAMES)}; and before all others: scale, fleet")
         if options.html is not None:
-            parser.error("--html: only `scale` writes a page, as in `./run bench scale --html FILE`")
+            parser.error("--html: only `scale` and `fleet` write pages, as in `./run bench scale --html FILE`")
+    for option in ("clients", "capacity"):
+        if not options.is_fleet and getattr(options, option) is not None:
+            parser.error(f"--{option}: only for fleet")
     if options.pairs is not None and options.pairs < 1:
         parser.error(f"--pairs: expected 1 or more, got {options.pairs}")
     if options.seconds is not None and not 0 < options.seconds <= 600:
@@ -82,6 +96,24 @@ def check_scale(parser: argparse.ArgumentParser, options: argparse.Namespace) ->
         parser.error("--gate: scale has no bounds")
     if options.pairs is not None:
         parser.error("--pairs: scale measures no pairs")
+
+
+def check_fleet(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Refuses what is not for `fleet`, and sets its defaults."""
+    for name in options.rows[1:]:
+        if name not in fleet.SCENARIOS:
+            parser.error(f"fleet: there is no scenario '{name}'. There are: {' '.join(fleet.SCENARIOS)}")
+    for option in ("gate", "pairs", "seconds"):
+        if getattr(options, option):
+            parser.error(f"--{option}: fleet measures nothing")
+    if options.clients is None:
+        options.clients = fleet.QUICK_CLIENTS if options.quick else fleet.CLIENTS
+    if not 1 <= options.clients <= fleet.MOST_CLIENTS:
+        parser.error(f"--clients: expected 1 to {fleet.MOST_CLIENTS:,}, got {options.clients}")
+    if options.capacity is None:
+        options.capacity = options.clients * fleet.CAPACITY_OF_CLIENT
+    if not options.capacity >= 1:
+        parser.error(f"--capacity: expected 1 or more, got {options.capacity:g}")
 
 
 def check_writable(parser: argparse.ArgumentParser, option: str, file: Optional[Path]) -> None:
@@ -196,6 +228,20 @@ def run_scale(options: argparse.Namespace) -> int:
     return 0 if is_whole else 1
 
 
+def run_fleet(options: argparse.Namespace) -> int:
+    try:
+        result = fleet.run(options.build, options.rows[1:], options.clients, options.capacity, say)
+    except MeasurementFailed as failure:
+        say(f"fleet: {failure}")
+        return 1
+    print(fleet_page.text(result))
+    if options.json is not None:
+        fleet.write_json(options.json, result)
+    if options.html is not None:
+        options.html.write_text(fleet_page.page(result), encoding="utf-8")
+    return 0
+
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -218,6 +264,8 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     if limit != resource.RLIM_INFINITY and limit < FILES:
         say(f"a process may have only {limit} open files: rows with 10,000 connections need {FILES} (ulimit -Hn)")
+    if options.is_fleet:
+        return run_fleet(options)
     return run_scale(options) if options.is_scale else run_all(options)
 
 

@@ -240,7 +240,7 @@ class ArgumentsTest(unittest.TestCase):
             (("scale", "pick_2"), "no sweep 'pick_2'"), (("pick_2", "scale"), "no row 'scale'"),
             (("scale", "--pairs", "3"), "--pairs: scale"), (("scale", "--gate"), "--gate: scale"),
             (("scale", "--html", "no/such/folder/page.html"), "no/such/folder/page.html"), (("scale", "--html"), "--html"),
-            (("scale", "--seconds", "0"), "--seconds"), (("--html", "page.html", "pick_2"), "only `scale` writes a page"),
+            (("scale", "--seconds", "0"), "--seconds"), (("--html", "page.html", "pick_2"), "only `scale` and `fleet` write pages"),
         ]:
             with self.subTest(arguments):
                 self.assertIn(named, self.refusal(*arguments))

@@ -24,7 +24,8 @@ FAKES = {
     "ctest": 'if [[ "$*" == *--print-labels* ]]; then printf "All Labels:\\n  spec\\n  unit\\n"; exit; fi; '
              'note ctest "$@"; exit "${CTEST_STATUS:-0}"',
 }
-PROGRAM = 'note "$(basename "$0")" "in $PWD" "$@"'
+PROGRAM = ('note "$(basename "$0")" "in $PWD" "$@" '
+           '${SIGNALBOX_SOCKET_CONNECTIONS:+"sockets: $SIGNALBOX_SOCKET_CONNECTIONS"}')
 PROGRAMS = ["build/release/tools/signalbox", "build/release/tests/sim/signalbox_sim",
             "build/asan/tests/stress/signalbox_stress"]
 
@@ -230,13 +231,13 @@ class RunTest(unittest.TestCase):
                 self.assertIn(f"|-DSIGNALBOX_FAST_BUILD={value}|", self.run_it("demo", **environment)[2][0])
 
     def test_the_sanitizers_have_builds_of_their_own(self) -> None:
-        stress = f"signalbox_stress|in {self.elsewhere}|--seconds|60|--slack-seconds|60"
+        stress = f"signalbox_stress|in {self.elsewhere}|--seconds|30|--slack-seconds|60|sockets: "
         for arguments, stressed in [((), True), (("unit",), False), (("spec", "unit"), False)]:
             with self.subTest(arguments):
                 status, _, notes = self.run_it("asan", *arguments)
                 self.assertEqual((status, notes[1]), (0, "cmake|--build|--preset|asan"))
                 self.assertTrue(notes[2].startswith(f"ctest|--test-dir|{self.checkout}/build/asan|"), notes)
-                self.assertEqual(notes[3:], [stress] if stressed else [])
+                self.assertEqual(notes[3:], [f"{stress}false", f"{stress}true"] if stressed else [])
         self.assertEqual(len(self.run_it("asan", CTEST_STATUS="8")[2]), 3)
         status, _, notes = self.run_it("tsan", CTEST_STATUS="8")
         self.assertEqual(status, 8)
