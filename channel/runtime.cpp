@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
-#include <iostream>
 #include <mutex>
 #include <random>
 #include <set>
@@ -74,15 +74,22 @@ std::shared_ptr<actors::NameLookup> make_lookup(const RuntimeOptions& options) {
       });
 }
 
-void log_to_stderr(const LogLine& line) {
-  std::cerr << absl::StrCat("signalbox: ", to_string(line.level), ": ", text_of(line), "\n")
-            << std::flush;
+// Not std::cerr: after one line for which there is no room, std::cerr writes nothing any more.
+// False: the line is lost.
+bool log_to_stderr(const LogLine& line) {
+  const std::string text =
+      absl::StrCat("signalbox: ", to_string(line.level), ": ", text_of(line), "\n");
+  return std::fwrite(text.data(), 1, text.size(), stderr) == text.size();
 }
 
-std::shared_ptr<actors::Log> make_log(const RuntimeOptions& options) {
-  actors::Log::Sink sink = log_to_stderr;
+std::shared_ptr<actors::Log> make_log(const RuntimeOptions& options,
+                                      const std::shared_ptr<metrics::Instruments>& instruments) {
+  actors::Log::Sink sink = [instruments](const LogLine& line) {
+    if (!log_to_stderr(line)) instruments->count_log_lines_lost(1);
+  };
   if (options.log) sink = [log = options.log](const LogLine& line) { log(text_of(line)); };
   if (options.log_line) sink = options.log_line;
+  if (!options.log && !options.log_line) instruments->count_log_lines_lost(0);
   return std::make_shared<actors::Log>(options.log_level, std::move(sink));
 }
 
@@ -423,12 +430,12 @@ struct Runtime::State {
 
   const RuntimeOptions options;
   const xds::Bootstrap bootstrap;
-  const std::shared_ptr<actors::Log> log = make_log(options);
+  std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>(
+      std::chrono::steady_clock::now, scale_of(options), call_metrics_of(options));
+  const std::shared_ptr<actors::Log> log = make_log(options, instruments);
   ParseOptionsPtr parsing;
   /// True once the runtime ends. Parsers then abandon the response that they are parsing.
   std::shared_ptr<std::atomic<bool>> ending = std::make_shared<std::atomic<bool>>(false);
-  std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>(
-      std::chrono::steady_clock::now, scale_of(options), call_metrics_of(options));
   std::shared_ptr<metrics::Exporter> exporter =
       std::make_shared<metrics::Exporter>(instruments, actors::read_process);
   const WallTime started = std::chrono::system_clock::now();

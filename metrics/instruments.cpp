@@ -513,6 +513,10 @@ void Instruments::count_admin_refused(AdminLimit limit, std::uint64_t times) {
       Metric::kAdminRefused, {label_of(kAdminLimitLabels, limit)}, static_cast<double>(times));
 }
 
+void Instruments::count_log_lines_lost(std::uint64_t lines) {
+  series_.add(Metric::kLogLinesLost, {}, static_cast<double>(lines));
+}
+
 void Instruments::count_actor_death(absl::string_view actor, absl::string_view reason) {
   series_.add(Metric::kActorDeaths, {std::string(actor), std::string(reason)}, 1);
 }

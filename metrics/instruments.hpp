@@ -134,6 +134,8 @@ class Instruments final : public DropCounters, public EndpointCounters {
   void count_config_rejected(absl::string_view reason, std::uint64_t times = 1);
   /// With `times` 0, the series is exported with the value 0.
   void count_admin_refused(AdminLimit limit, std::uint64_t times = 1);
+  /// With `lines` 0, the series is exported with the value 0.
+  void count_log_lines_lost(std::uint64_t lines);
   void count_actor_death(absl::string_view actor, absl::string_view reason);
   void set_config_generation(absl::string_view target, Generation generation);
 

@@ -90,6 +90,7 @@ enum class Metric : std::uint8_t {
   kFilterFailures,
   kSubchannels,
   kAdminRefused,
+  kLogLinesLost,
   kProcessCpu,
   kProcessOpenFds,
   kProcessMaxFds,
@@ -529,6 +530,11 @@ inline constexpr std::array kMetrics{
               {Label{"limit"}},
               "Requests, streams and connections of the admin pages, /metrics and the gRPC admin "
               "services that a limit refused or ended."},
+    MetricRow{Metric::kLogLinesLost,
+              MetricKind::kCounter,
+              "signalbox_log_lines_lost_total",
+              {},
+              "Lines of the log that could not be written to stderr."},
     // The names that Prometheus recommends to its client libraries for the metrics of a process.
     // metrics/process.cpp makes these metrics.
     MetricRow{Metric::kProcessCpu,

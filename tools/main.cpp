@@ -20,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include <CLI/CLI.hpp>
+#include <signal.h>
 
 #include "channel/admin/admin_address.hpp"
 #include "channel/admin/explain_page.hpp"
@@ -348,6 +349,68 @@ void add_serve(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   command->add_option("--parent", options.parent)->group("");
   command->callback([&line] { line.status = run_serve(line.serve); });
+}
+
+void add_backend_certificates(CLI::App& command, BackendOptions& options) {
+  CLI::Option* const certificate =
+      command.add_option("--certificate", options.certificate, "Speak TLS with this, in PEM")
+          ->type_name("FILE")
+          ->check(file_name());
+  CLI::Option* const key =
+      command.add_option("--private-key", options.private_key, "The certificate's key, in PEM")
+          ->type_name("FILE")
+          ->check(file_name());
+  certificate->needs(key);
+  key->needs(certificate);
+  command
+      .add_option("--client-ca",
+                  options.client_ca,
+                  "Clients must have a certificate of this CA, in\nPEM; by default they need none")
+      ->type_name("FILE")
+      ->check(file_name())
+      ->needs(certificate);
+}
+
+void add_backend(CLI::App& app, CommandLine& line) {
+  BackendOptions& options = line.backend;
+  CLI::App* command = add_command(
+      app,
+      "backend",
+      "A server to route calls to, for trials and tests",
+      "Answers signalbox.demo.v1.Orders/Place with its name, its cluster, its process\nid and "
+      "the caller's address. Writes one line of JSON with the address when it is\nready. SIGTERM "
+      "and Ctrl-C stop it: calls in progress have a second to end.\nIt ends with the process "
+      "that started it, too.\n"
+      "\nExample:\n"
+      "  signalbox backend --listen 127.0.0.1:50051 --cluster orders --name a\n");
+  command->add_option("--listen", options.listen, "host:port; port 0 takes a free one")
+      ->type_name("ADDRESS")
+      ->check(host_and_port())
+      ->capture_default_str();
+  command->add_option("--name", options.name, "What it calls itself in its answers")
+      ->type_name("NAME")
+      ->required();
+  command->add_option("--cluster", options.cluster, "The cluster that its answers name")
+      ->type_name("NAME")
+      ->required();
+  add_backend_certificates(*command, options);
+  command
+      ->add_option("--at-once",
+                   options.at_once,
+                   "Works on so many calls at a time: 1 to 10000;\nother calls wait")
+      ->type_name("NUMBER")
+      ->check(number_between(1, 10'000))
+      ->capture_default_str();
+  command
+      ->add_option("--failing-attempts",
+                   options.failing_attempts,
+                   "So many attempts of each call fail, UNAVAILABLE,\nbefore one succeeds: for "
+                   "trials of retries")
+      ->type_name("NUMBER")
+      ->check(number_between(0, 1000))
+      ->capture_default_str();
+  command->add_option("--parent", options.parent)->group("");
+  command->callback([&line] { line.status = run_backend(line.backend); });
 }
 
 // Refuses a name that is given twice, as a runtime does.
@@ -1021,34 +1084,6 @@ void add_version(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.status = run_version(line.version); });
 }
 
-// Hidden from users: the demo, the benchmarks and some tests start this command.
-void add_backend(CLI::App& app, CommandLine& line) {
-  BackendOptions& options = line.backend;
-  CLI::App* command = add_command(app, "backend", "One of the demo's backends", "");
-  command->group("");
-  command->add_option("--listen", options.listen, "Address")->capture_default_str();
-  command->add_option("--name", options.name, "What it calls itself")->required();
-  command->add_option("--cluster", options.cluster, "The cluster it belongs to")->required();
-  CLI::Option* const certificate =
-      command->add_option("--certificate", options.certificate, "TLS with this, in PEM");
-  CLI::Option* const key =
-      command->add_option("--private-key", options.private_key, "The certificate's key");
-  certificate->needs(key);
-  key->needs(certificate);
-  command->add_option("--client-ca", options.client_ca, "Clients must have a certificate of it")
-      ->needs(certificate);
-  command->add_option("--parent", options.parent, "Ends with this process");
-  command->add_option("--at-once", options.at_once, "The most calls that it works on at a time")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
-  command
-      ->add_option("--failing-attempts",
-                   options.failing_attempts,
-                   "How many attempts of each call fail, UNAVAILABLE, before one succeeds")
-      ->capture_default_str();
-  command->callback([&line] { line.status = run_backend(line.backend); });
-}
-
 // The first option that the chosen command does not have; empty if all are known.
 std::string unknown_option(const CLI::App& app) {
   for (const std::string& word : app.remaining(true)) {
@@ -1102,6 +1137,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   add_demo(app, line);
   add_serve(app, line);
+  add_backend(app, line);
   add_check(app, line);
   add_dump(app, line);
   add_ready(app, line);
@@ -1110,7 +1146,6 @@ int run(int argc, char** argv) {
   add_plan(app, line);
   add_explain(app, line);
   add_version(app, line);
-  add_backend(app, line);
   add_load_side(app, line);
   add_launch(app, line);
   add_settings(app);
@@ -1131,6 +1166,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   block_stop_signals();
+  // A write beyond the limit of a file's size is an error then, which the command can report.
+  ::signal(SIGXFSZ, SIG_IGN);
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

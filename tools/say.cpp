@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
-#include <iostream>
+#include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -50,7 +50,8 @@ LogFormat log_format() {
 void say(absl::string_view command, absl::string_view text, LogLevel level) {
   const bool is_json = log_format() == LogFormat::kJson;
   const std::string line = is_json ? json_line(command, text, level) : text_line(command, text);
-  std::cerr << absl::StrCat(line, "\n") << std::flush;
+  // Not std::cerr: after one line for which there is no room, std::cerr writes nothing any more.
+  std::fputs(absl::StrCat(line, "\n").c_str(), stderr);
 }
 
 int fail_to_ask(absl::string_view command, const absl::Status& status) {

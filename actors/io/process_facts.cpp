@@ -22,7 +22,14 @@ std::string text_of(const char* path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// The descriptor of /proc/self/fd, open while this function reads the folder, is not counted.
+std::optional<std::uint64_t> descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
+  return limit.rlim_cur;
+}
+
+// The descriptor of /proc/self/fd, open while this function reads the folder, is not counted. If
+// the folder cannot be opened because no descriptor is left, all that the limit allows are open.
 std::optional<std::uint64_t> count_descriptors() {
   std::error_code error;
   std::uint64_t count = 0;
@@ -31,14 +38,9 @@ std::optional<std::uint64_t> count_descriptors() {
     if (error) return std::nullopt;
     ++count;
   }
+  if (error == std::errc::too_many_files_open) return descriptor_limit();
   if (error || count == 0) return std::nullopt;
   return count - 1;
-}
-
-std::optional<std::uint64_t> descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
-  return limit.rlim_cur;
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/admin/http_door.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@ namespace signalbox::channel {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{100};
+constexpr std::chrono::milliseconds kFirstRetake{1};
 constexpr actors::SocketLoop::Id kListener = 1;
 
 // Sends an error response. The bytes of the request are read first: if a socket is closed with
@@ -53,6 +56,7 @@ HttpDoor::HttpDoor(int listener, Enter enter, HttpDoorLimits limits, LimitHit hi
       last_(kListener) {
   ::fcntl(*listener_, F_SETFL, ::fcntl(*listener_, F_GETFL) | O_NONBLOCK);
   if (loop_ == nullptr) return;
+  take_spare();
   loop_->listen_for(kListener, *listener_, EPOLLIN);
   loop_->begin(*this);
 }
@@ -69,6 +73,7 @@ void HttpDoor::happened(Id id) {
 
 void HttpDoor::is_due(Id id) {
   if (id == kListener) {
+    take_spare();
     loop_->listen_for(kListener, *listener_, EPOLLIN);
   } else if (waiting_.erase(id) > 0) {
     hit_(AdminLimit::kHttpSilent);
@@ -86,7 +91,8 @@ void HttpDoor::accept_all() {
     if (fresh.descriptor < 0) {
       const bool is_short =
           errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-      if (!is_short) return;
+      if (!is_short || !is_waiting_outside()) return;
+      if (use_spare()) continue;
       if (waiting_.empty()) return pause();
       evict(waiting_.begin());  // Unless its request is complete, frees a descriptor.
       continue;
@@ -101,6 +107,32 @@ void HttpDoor::accept_all() {
     // too.
     loop_->listen_for(id, *waiting.socket, EPOLLIN | EPOLLRDHUP | EPOLLET);
   }
+}
+
+// Whether a connection can be accepted. accept() does not tell: without a descriptor it fails in
+// the same way when no connection is there.
+bool HttpDoor::is_waiting_outside() const {
+  pollfd listener{.fd = *listener_, .events = POLLIN, .revents = 0};
+  return ::poll(&listener, 1, 0) == 1;
+}
+
+// Frees the spare descriptor for a connection. False: it is used already.
+bool HttpDoor::use_spare() {
+  if (*spare_ < 0) return false;
+  spare_ = actors::Descriptor();
+  until_retake_ = kFirstRetake;
+  loop_->set_due(kListener, actors::SocketLoop::now() + until_retake_);
+  return true;
+}
+
+// Most requests end within milliseconds. The door tries soon, because other parts of the process
+// want the descriptor, too, and less and less often later.
+void HttpDoor::take_spare() {
+  if (*spare_ >= 0) return;
+  spare_ = actors::Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (*spare_ >= 0) return;
+  until_retake_ = std::min(2 * until_retake_, kPause);
+  loop_->set_due(kListener, actors::SocketLoop::now() + until_retake_);
 }
 
 // The system has no descriptor or memory for a connection, and none waits that could be closed.

@@ -20,6 +20,8 @@
 //       to enter(). The library would use the first Host, or the text before the NUL or CR. A proxy
 //       may read the second Host or the text after the NUL or CR, and so let a request pass that
 //       the proxy should refuse.
+//   D4  When the process has no descriptor left, the door accepts a connection with the descriptor
+//       that it holds for this case. So /ready has an answer when it matters most.
 
 #pragma once
 
@@ -95,6 +97,9 @@ class HttpDoor final : private actors::SocketLoop::Handler {
   void is_due(Id id) override;
 
   void accept_all();
+  bool is_waiting_outside() const;
+  bool use_spare();
+  void take_spare();
   void pause();
   void look(Place place);
   void evict(Place place);
@@ -108,6 +113,8 @@ class HttpDoor final : private actors::SocketLoop::Handler {
   const std::unique_ptr<actors::SocketLoop> loop_;  // Null: the system had no descriptors left.
   std::map<Id, Waiting> waiting_;                   // Ids rise, so the oldest connection is first.
   Id last_;                                         // The connection accepted last.
+  std::chrono::milliseconds until_retake_{1};       // Until spare_ is opened again.
+  actors::Descriptor spare_;  // See D4. Empty: used, and no other could be opened since.
 };
 
 }  // namespace signalbox::channel

@@ -136,8 +136,8 @@ CallIntent CallBinder::begin(grpc::ClientContext& context) {
   // made.
   if (intent.wait_for_ready) context.set_wait_for_ready(false);
   const gpr_timespec deadline = context.raw_deadline();
-  if (deadline.clock_type != GPR_CLOCK_REALTIME)
-    context.set_deadline(gpr_convert_clock_type(deadline, GPR_CLOCK_REALTIME));
+  if (deadline.clock_type != GPR_CLOCK_MONOTONIC)
+    context.set_deadline(gpr_convert_clock_type(deadline, GPR_CLOCK_MONOTONIC));
   return intent;
 }
 
@@ -186,7 +186,7 @@ bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext&
     // The route's timeout counts from this time. The time is needed only if the route is not known
     // yet or has a timeout.
     if (intent.pick.cluster() == nullptr || intent.pick.timeout()) {
-      intent.started = gpr_now(GPR_CLOCK_REALTIME);
+      intent.started = gpr_now(GPR_CLOCK_MONOTONIC);
     }
   }
   for (const auto& [name, value] : intent.pick.take_headers())

@@ -58,9 +58,9 @@ class CallBinder final : public grpc::internal::CallHook,
 
   /// Makes the CallIntent of a call that begins under `context`. Clears wait_for_ready in the
   /// context, because signalbox itself lets the call wait. On a connection that has just died, gRPC
-  /// would let a wait_for_ready call wait forever. Converts the context's deadline to the real-time
-  /// clock, because gRPC compares only deadlines of one clock, and later attempts have the same
-  /// deadline.
+  /// would let a wait_for_ready call wait forever. Converts the context's deadline to the monotonic
+  /// clock: while the call waits, and between its attempts, a step of the wall clock must not move
+  /// the deadline.
   [[gnu::hot]] static CallIntent begin(grpc::ClientContext& context);
 
   /// Removes from the context metadata that would make gRPC end the process, and an authority that

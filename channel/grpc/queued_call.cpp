@@ -194,8 +194,9 @@ bool QueuedCall::has_waited() {
     if (delay_ != Delay::kNone) return delay_ == Delay::kOver;
     delay_ = Delay::kRunning;
   }
-  const gpr_timespec due = gpr_time_add(
-      gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_nanos(intent_.pick.delay().count(), GPR_TIMESPAN));
+  const gpr_timespec due =
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                   gpr_time_from_nanos(intent_.pick.delay().count(), GPR_TIMESPAN));
   const std::weak_ptr<QueuedCall> weak = weak_from_this();
   delay_alarm_.Set(due, [weak](bool is_over) {
     const auto self = weak.lock();

@@ -222,10 +222,12 @@ TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]"
   const Finished all = run({"--help"});
   CHECK(all.status == 0);
   for (const char* command :
-       {"demo", "serve", "plan", "check", "dump", "ready", "explain", "version"}) {
+       {"demo", "serve", "backend", "plan", "check", "dump", "ready", "explain", "version"}) {
     CHECK(contains(all.output, command));
   }
-  CHECK_FALSE(contains(all.output, "backend"));
+  // Only other commands start these.
+  for (const char* hidden : {"load-side", "launch"})
+    CHECK_FALSE(contains(all.output, hidden));
   const Finished demo = run({"demo", "--help"});
   CHECK(demo.status == 0);
   CHECK(contains(demo.output, "=30"));
@@ -234,8 +236,8 @@ TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]"
 }
 
 TEST_CASE("signalbox: help fits a terminal of 80 columns", "[e2e][tools]") {
-  const std::string command =
-      GENERATE("", "demo", "serve", "plan", "check", "dump", "ready", "explain", "version");
+  const std::string command = GENERATE(
+      "", "demo", "serve", "backend", "plan", "check", "dump", "ready", "explain", "version");
   std::vector<std::string> arguments = {"--help"};
   if (!command.empty()) arguments.insert(arguments.begin(), command);
   std::istringstream lines(run(arguments).output);
@@ -824,6 +826,33 @@ TEST_CASE("signalbox backend: answers until SIGTERM, then ends with 0", "[e2e][t
 
   backend.send_signal(SIGTERM);
   CHECK(finish(backend).status == 0);
+}
+
+TEST_CASE("signalbox backend: its help has what examples need, and wrong options are told",
+          "[e2e][tools]") {
+  const Finished help = run({"backend", "--help"});
+  CHECK(help.status == 0);
+  for (const char* part : {"--listen ADDRESS",
+                           "=127.0.0.1:0",
+                           "--name NAME",
+                           "--cluster NAME",
+                           "signalbox.demo.v1.Orders/Place",
+                           "SIGTERM",
+                           "Exit status"})
+    CHECK(contains(help.output, part));
+  CHECK_FALSE(contains(help.output, "--parent"));
+
+  const auto refused = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"backend", "--name", "b-1", "--cluster", "b"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished finished = run(arguments);
+    CHECK(finished.status == 2);
+    return finished.errors;
+  };
+  CHECK(contains(refused({"--listen", "50051"}), "expected host:port, got '50051'"));
+  CHECK(contains(refused({"--at-once", "0"}), "expected a number from 1 to 10000, got '0'"));
+  CHECK(contains(refused({"--failing-attempts", "-1"}), "expected a number from 0 to 1000"));
+  CHECK(contains(refused({"--certificate", "a.pem"}), "--private-key"));
 }
 
 TEST_CASE("signalbox backend: refuses an address in use", "[e2e][tools]") {

@@ -220,6 +220,8 @@ TEST_CASE("grpc_channel: a deadline may be by any of gRPC's clocks, and is one f
   EchoReply reply;
   CHECK(setting.call(context, reply).ok());
   CHECK(reply.saw() == (route == Duration(5min) ? "5" : "10"));
+  // A step of the wall clock, while the call waits or between its attempts, moves no deadline.
+  CHECK(context.raw_deadline().clock_type == GPR_CLOCK_MONOTONIC);
 }
 
 TEST_CASE("grpc_channel: a call's credentials go with it over TLS", "[channel][context][A29]") {

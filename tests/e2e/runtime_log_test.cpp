@@ -2,12 +2,17 @@
 //
 // The lines that a runtime has for its operator, with their levels and kinds.
 #include <algorithm>
+#include <array>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "tests/e2e/runtime_world.hpp"
 
@@ -90,6 +95,54 @@ TEST_CASE("log: by default there are no lines of information", "[e2e][runtime][l
   plane->stop();
   CHECK(lines.has(LogLevel::kWarning, LogKind::kControlPlane, " is lost: "));
   CHECK(lines.count(LogLevel::kInfo) == 0);
+}
+
+TEST_CASE("log: a line for which stderr has no room is counted, and later lines are written",
+          "[e2e][runtime][log][S18]") {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+  const int before = ::dup(STDERR_FILENO);
+  REQUIRE(before >= 0);
+  const auto fill = [&] {
+    const std::string bytes(4096, 'x');
+    while (::write(ends[1], bytes.data(), bytes.size()) > 0) {
+    }
+    while (::write(ends[1], "x", 1) > 0) {
+    }
+  };
+  const auto drain = [&] {
+    std::string all;
+    std::array<char, 4096> part;
+    for (ssize_t size = 0; (size = ::read(ends[0], part.data(), part.size())) > 0;)
+      all.append(part.data(), static_cast<std::size_t>(size));
+    return all;
+  };
+  const BackendProcess backend("good");
+  const auto plane = start_plane(simple_yaml("orders", "c", {backend.address}));
+  const auto runtime = start_runtime(options_for(plane->address()));
+  const auto lost_lines = [&](int lines) {
+    const std::string series = absl::StrCat("signalbox_log_lines_lost_total ", lines, "\n");
+    return absl::StrContains(runtime->metrics_text(), series);
+  };
+  CHECK(lost_lines(0));
+  const auto channel = runtime->channel("xds:///orders");
+  fill();
+  ::dup2(ends[1], STDERR_FILENO);
+  const bool is_answered = call(channel).ok();
+  const bool is_counted = eventually([&] { return !lost_lines(0); });
+  drain();
+  plane->stop();
+  std::string later;
+  const bool is_written = eventually([&] {
+    later += drain();
+    return absl::StrContains(later, " is lost: ");
+  });
+  ::dup2(before, STDERR_FILENO);
+  for (const int descriptor : {before, ends[0], ends[1]})
+    ::close(descriptor);
+  CHECK(is_answered);
+  CHECK(is_counted);
+  CHECK(is_written);
 }
 
 TEST_CASE("log: two sinks are an error of start()", "[e2e][runtime][log]") {

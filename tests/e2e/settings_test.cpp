@@ -111,7 +111,7 @@ TEST_CASE("settings: what is wrong in the file or the environment is said with i
 
   const auto row = GENERATE(values<Row>({
       {"serv: {}", "", "there is no command 'serv'; there are: "},
-      {"backend: {name: a}", "", "there is no command 'backend'"},
+      {"launch: {files: 9}", "", "there is no command 'launch'"},
       {"listen: here", "", "there is no command 'listen'"},
       {"dump: {listen: here}", "", "dump: there is no option '--listen'"},
       {"dump: {help: true}", "", "dump: there is no option '--help'"},

@@ -63,8 +63,13 @@ CONTROL_PLANE_FAULTS = "bad-resource,garbage-resource,response-omits,response-re
 PROPERTIES = ("spec_leaves", "tests/spec"), ("lb_petiole_test", "tests/unit/lb"), ("lb_property_test", "tests/unit/lb")
 MOST_DEMO_MINUTES = 60  # The longest run of one demo.
 SIM = ("release", ("signalbox_sim",))
+NIGHTLY = ("release", ("signalbox_nightly",))
 E2E = "tests/e2e"
 INTEROP = "tests/interop"
+
+
+def driver(name: str, *words: str, **how) -> Command:
+    return Command((sys.executable, f"tests/nightly/{name}.py", "--build", "build/release", *words), **how)
 
 
 def properties(cases: int) -> list[Command]:
@@ -116,7 +121,9 @@ PARTS = (
     Part("S13", "drains with sessions under load", 1_000, "drains",
          lambda n: rounds(n, 10, e2e_session=(E2E, "[S13]")), (("release", ("e2e_session",)),),
          beyond="two callers and the sessions call as fast as they are answered, not 1,000 times a second"),
-    Part("S14", "10,000 endpoints, a tenth of which is replaced each second", 30, "minutes"),
+    Part("S14", "10,000 endpoints, a tenth of which is replaced each second", 30, "minutes",
+         lambda n: [driver("churn", "--seconds", str(60 * n), "--burst-seconds", str(2 * n), "--judge",
+                           counted=r"^(\d+) minutes: ")], (NIGHTLY,)),
     Part("S15", "four times the calls that backends can take", 10, "minutes",
          lambda n: [run("bench", "--gate", "--pairs", "10", "--seconds", str(6 * n), "overload_goodput", worth=n)],
          beyond="the time of a rejection and the recovery are measured, not judged"),
@@ -125,8 +132,13 @@ PARTS = (
                             "1000", "--seed", "{seed}", times=ceil(n / MOST_DEMO_MINUTES), worth=min(n, MOST_DEMO_MINUTES))],
          (("release", ("signalbox_tools",)),),
          beyond="kills are the only faults; descriptors, threads and memory are not judged"),
-    Part("S17", "another version's cookies and files, reloads and SIGTERM under load", 1_000, "rounds"),
-    Part("S18", "no descriptors, 256 MiB of memory, a full disk, clock steps, no DNS", 20, "rounds"),
+    Part("S17", "another version's cookies and files, reloads and SIGTERM under load", 1_000, "reloads",
+         lambda n: [driver("upgrade", "--reloads", str(n), "--drains", str(ceil(n / 10)), "--sessions",
+                           counted=r"^(\d[\d,]*) reloads ")], (NIGHTLY,),
+         beyond="the older version is its files and cookies, not its program"),
+    Part("S18", "no descriptors, 256 MiB of memory, a full disk, clock steps, no DNS", 20, "rounds",
+         lambda n: [driver("exhaustion", "--rounds", str(n), counted=r"^(\d+) rounds of ")], (NIGHTLY,),
+         beyond="limits on resources keep the client below 256 MiB: a process for which malloc fails dies"),
     Part("orders", "configurations are applied in every order of delivery", 1_000_000, "states",
          lambda n: [program("release", "tests/orders/signalbox_orders", *words, "--states", str(ceil(n / 2)),
                             counted=r"^(\d+) states") for words in (("leaves",), ("returns", "--mailboxes", "all"))],

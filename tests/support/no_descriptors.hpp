@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NoDescriptors — makes every attempt to open a file descriptor fail (EMFILE).
+// NoDescriptors, FewDescriptors — make attempts to open a file descriptor fail (EMFILE).
 //
 //   test ─▶ [NoDescriptors] ─▶ the program under test opens, watches: EMFILE
 
@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace signalbox::test {
 
@@ -27,6 +28,29 @@ class NoDescriptors {
   NoDescriptors& operator=(const NoDescriptors&) = delete;
 
   ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+/// During its lifetime the process can open `more` descriptors. Descriptors that it closes can be
+/// opened again.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(int more) {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const int lowest = ::dup(STDIN_FILENO);
+    REQUIRE(lowest >= 0);
+    ::close(lowest);
+    rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(lowest + more);
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  }
+
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
 
  private:
   rlimit before_{};

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "metrics/process.hpp"
+#include "tests/support/no_descriptors.hpp"
 
 namespace signalbox::actors {
 namespace {
@@ -52,6 +53,14 @@ TEST_CASE("process facts: this process has every metric, and open files count", 
   // The kernel counts boot and start times in coarse units, so the sum may be up to 1 s late.
   CHECK(after.at("process_start_time_seconds") <= now.count() + 1);
   CHECK(after.at("process_start_time_seconds") > 1'500'000'000);
+}
+
+TEST_CASE("process facts: a process without descriptors has as many open as it may have",
+          "[io][process][S18]") {
+  const test::FewDescriptors none(0);
+  const ProcessFacts facts = read_process();
+  CHECK(facts.open_descriptors.has_value());
+  CHECK(facts.open_descriptors == facts.most_descriptors);
 }
 
 }  // namespace signalbox::actors

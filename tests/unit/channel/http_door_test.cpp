@@ -11,6 +11,7 @@
 
 #include "channel/admin/metrics_server.hpp"
 #include "tests/support/http_peer.hpp"
+#include "tests/support/no_descriptors.hpp"
 
 namespace signalbox::channel {
 namespace {
@@ -191,6 +192,13 @@ TEST_CASE("http door: a request that does not come is not waited for, however sl
   }
   CHECK(is_closed);
   CHECK(silent.is_closed(kLong));
+}
+
+TEST_CASE("http door: a process without descriptors still answers", "[channel][http][S18]") {
+  const auto server = start();
+  const test::FewDescriptors one(1);  // For the peer's own socket.
+  for (int i = 0; i < 5; ++i)
+    CHECK_THAT(ask(server->port(), kRequest), StartsWith("HTTP/1.1 200 ") && Contains("x 1\n"));
 }
 
 TEST_CASE("http door: a request in pieces is served", "[channel][http]") {

@@ -615,6 +615,14 @@ TEST_CASE("instruments: count each limit of the admin servers under its own name
   }
 }
 
+TEST_CASE("instruments: lost lines of the log begin with 0", "[metrics][instruments]") {
+  Instruments instruments;
+  instruments.count_log_lines_lost(0);
+  CHECK(value(instruments, Metric::kLogLinesLost, {}) == 0);
+  instruments.count_log_lines_lost(2);
+  CHECK(value(instruments, Metric::kLogLinesLost, {}) == 2);
+}
+
 TEST_CASE("instruments: know how the control plane does", "[metrics][instruments]") {
   Instruments instruments;
   instruments.set_xds_connected("xds.host:443", true);
