@@ -79,7 +79,8 @@ std::shared_ptr<actors::NameLookup> make_lookup(const RuntimeOptions& options) {
 bool log_to_stderr(const LogLine& line) {
   const std::string text =
       absl::StrCat("signalbox: ", to_string(line.level), ": ", text_of(line), "\n");
-  return std::fwrite(text.data(), 1, text.size(), stderr) == text.size();
+  return std::fwrite(text.data(), 1, text.size(), stderr) == text.size() &&
+         std::fflush(stderr) == 0;
 }
 
 std::shared_ptr<actors::Log> make_log(const RuntimeOptions& options,

@@ -397,15 +397,15 @@ void add_backend(CLI::App& app, CommandLine& line) {
   command
       ->add_option("--at-once",
                    options.at_once,
-                   "Works on so many calls at a time: 1 to 10000;\nother calls wait")
+                   "Works on at most NUMBER calls at a time: 1 to\n10000; other calls wait")
       ->type_name("NUMBER")
       ->check(number_between(1, 10'000))
       ->capture_default_str();
   command
-      ->add_option("--failing-attempts",
-                   options.failing_attempts,
-                   "So many attempts of each call fail, UNAVAILABLE,\nbefore one succeeds: for "
-                   "trials of retries")
+      ->add_option(
+          "--failing-attempts",
+          options.failing_attempts,
+          "The first NUMBER attempts of each call fail\nUNAVAILABLE: for trials of retries")
       ->type_name("NUMBER")
       ->check(number_between(0, 1000))
       ->capture_default_str();

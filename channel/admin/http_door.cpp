@@ -125,8 +125,8 @@ bool HttpDoor::use_spare() {
   return true;
 }
 
-// Most requests end within milliseconds. The door tries soon, because other parts of the process
-// want the descriptor, too, and less and less often later.
+// Most requests end within milliseconds, so the first attempt comes soon. Other parts of the
+// process need descriptors too, so later attempts are further apart.
 void HttpDoor::take_spare() {
   if (*spare_ >= 0) return;
   spare_ = actors::Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));

@@ -39,8 +39,8 @@ struct LostPicks {
   static constexpr std::size_t kMost = 3;
 
   TriedAddresses addresses;
-  /// Another pick from the same snapshot may find another endpoint. False: there are kMost
-  /// addresses, or the last pick chose one that it should have avoided.
+  /// Another pick from the same snapshot may find another endpoint. False: there are more than
+  /// kMost addresses, or the last pick chose one that it should have avoided.
   bool may_go_elsewhere = true;
 };
 

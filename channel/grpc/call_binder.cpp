@@ -195,7 +195,9 @@ bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext&
   intent.is_limited = true;
   const gpr_timespec limit = gpr_time_add(
       intent.started, gpr_time_from_nanos(intent.pick.timeout()->count(), GPR_TIMESPAN));
-  if (gpr_time_cmp(limit, context.raw_deadline()) >= 0) return false;
+  // An interceptor of the application may have set another deadline, by any clock.
+  const gpr_timespec deadline = gpr_convert_clock_type(context.raw_deadline(), GPR_CLOCK_MONOTONIC);
+  if (gpr_time_cmp(limit, deadline) >= 0) return false;
   context.set_deadline(limit);
   return true;
 }

@@ -148,8 +148,9 @@ Verdict QueuedCall::pick_again() {
   if (intent_.pick.delay() > Duration::zero()) {
     if (!has_waited()) return Verdict::kWait;
     intent_.pick.end_delay();
-  } else if (binder_->sequence() == intent_.pick.sequence() && !may_go_elsewhere()) {
-    return intent_.is_put_off ? Verdict::kWait : CallBinder::judge(intent_);
+  } else if (binder_->sequence() == intent_.pick.sequence()) {
+    const Verdict verdict = intent_.is_put_off ? Verdict::kWait : CallBinder::judge(intent_);
+    if (!may_go_elsewhere()) return verdict;
   }
   Verdict verdict = Verdict::kWait;
   do {

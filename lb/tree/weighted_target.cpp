@@ -124,8 +124,8 @@ class WeightedPicker final : public Picker {
            was_tried(args, *complete->connection);
   }
 
-  // For a retry that the drawn locality would send to an endpoint of an earlier attempt: asks the
-  // other localities in turn. `back` is the result of the drawn locality.
+  // The drawn locality would send the call to an address that the call avoids: asks the other
+  // localities in turn. `back` is the result of the drawn locality.
   template <typename Sink>
   [[gnu::noinline]] PickResult ask_others(std::ptrdiff_t drawn,
                                           const PickArgs& args,

@@ -479,6 +479,7 @@ TEST_CASE("signalbox explain: a seed gives the same answer, whatever else the ma
   const ForeignFile file;
   const std::vector<std::string> cookie{"--cookie", cookie_for("127.0.0.4:1")};
   std::vector<tools::ChildProcess> at_once;
+  at_once.reserve(8);
   for (int i = 0; i < 8; ++i)
     at_once.push_back(start(file.arguments(i % 2 == 0 ? std::vector<std::string>{} : cookie)));
   std::set<std::string> plain;

@@ -224,6 +224,38 @@ TEST_CASE("grpc_channel: a deadline may be by any of gRPC's clocks, and is one f
   CHECK(context.raw_deadline().clock_type == GPR_CLOCK_MONOTONIC);
 }
 
+namespace {
+
+// Sets a deadline by the wall clock when a call's interceptors are made. A program may do so to
+// give each call a deadline. Takes no part in the call.
+class LateDeadline final : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  grpc::experimental::Interceptor* CreateClientInterceptor(
+      grpc::experimental::ClientRpcInfo* info) override {
+    info->client_context()->set_deadline(std::chrono::system_clock::now() + 10min);
+    return nullptr;
+  }
+};
+
+}  // namespace
+
+// gRPC itself ends the process if it is given two deadlines by different clocks to compare.
+TEST_CASE(
+    "grpc_channel: an interceptor may set a deadline by another clock than the route's timeout",
+    "[channel][context][A31-26]") {
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(std::make_unique<LateDeadline>());
+  ChannelWorld world(std::move(interceptors));
+  EchoServer server;
+  world.timeout = 5min;
+  const auto connection = world.connect(server.address());
+  const LatePublisher later(world, [&] { world.publish_ready({connection}); });
+  grpc::ClientContext context;
+  EchoReply reply;
+  CHECK(world.stub->Unary(&context, {}, &reply).ok());
+  CHECK(reply.port() == server.service().port);
+}
+
 TEST_CASE("grpc_channel: a call's credentials go with it over TLS", "[channel][context][A29]") {
   grpc::SslServerCredentialsOptions server_options;
   server_options.pem_key_cert_pairs = {{kLocalhostKey, kLocalhostCertificate}};

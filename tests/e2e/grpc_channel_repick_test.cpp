@@ -169,6 +169,7 @@ TEST_CASE("grpc_channel: a call that was given four dead connections waits for a
   CHECK(call(*world.stub, Api::kSync, context, {}, reply).ok());
   later.join();
   CHECK(reply.port() == living.service().port);
+  CHECK(picks_before == 4);
   CHECK(picks == 4);
   CHECK(world.counts->repicked() == 1);
   world.wait_for_no_uses();

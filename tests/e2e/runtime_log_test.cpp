@@ -125,9 +125,9 @@ TEST_CASE("log: a line for which stderr has no room is counted, and later lines 
     return absl::StrContains(runtime->metrics_text(), series);
   };
   CHECK(lost_lines(0));
-  const auto channel = runtime->channel("xds:///orders");
   fill();
   ::dup2(ends[1], STDERR_FILENO);
+  const auto channel = runtime->channel("xds:///orders");
   const bool is_answered = call(channel).ok();
   const bool is_counted = eventually([&] { return !lost_lines(0); });
   drain();

@@ -189,7 +189,7 @@ class Load {
         continue;
       }
       due += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(1 / rate_));
-      if (news_.wait_until(lock, due, [this] { return is_ending_; })) return;
+      if (news_.wait_until(lock, due, [this] { return is_ending_ || rate_ <= 0; })) continue;
       lock.unlock();
       call(*stubs_[turn % stubs_.size()]);
       lock.lock();

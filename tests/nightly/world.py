@@ -340,8 +340,9 @@ def connected_to(port: int) -> set[int]:
     """The addresses with this port to which a connection is established, as numbers. Only ends of
     clients count: their own port differs."""
     found = set()
-    for file in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in Path(file).read_text(encoding="ascii").splitlines()[1:]:
+    files = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
+    for file in filter(Path.exists, files):
+        for line in file.read_text(encoding="ascii").splitlines()[1:]:
             _, _, remote, state = line.split(maxsplit=4)[:4]
             address, _, remote_port = remote.rpartition(":")
             if state == "01" and int(remote_port, 16) == port:

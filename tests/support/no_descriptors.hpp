@@ -43,7 +43,7 @@ class FewDescriptors {
     REQUIRE(lowest >= 0);
     ::close(lowest);
     rlimit few = before_;
-    few.rlim_cur = static_cast<rlim_t>(lowest + more);
+    few.rlim_cur = static_cast<rlim_t>(lowest) + static_cast<rlim_t>(more);
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
   }
 

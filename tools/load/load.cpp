@@ -7,6 +7,7 @@
 //                           └▶ SideProcess of each side × --processes ─▶ LoadSide ─▶ LoadReport
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <iostream>
@@ -46,6 +47,11 @@
 
 namespace signalbox::tools {
 namespace {
+
+// Not by std::cerr: after one line for which there is no room, std::cerr writes nothing any more.
+void tell(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stderr);
+}
 
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
@@ -365,7 +371,7 @@ class LoadRun {
     const std::string host =
         colon == std::string::npos ? "127.0.0.1" : options_.metrics.substr(0, colon);
     if (!options_.quiet)
-      std::cerr << "metrics on http://" << host << ":" << server_->port() << "/metrics\n";
+      tell(absl::StrCat("metrics on http://", host, ":", server_->port(), "/metrics"));
     return absl::OkStatus();
   }
 
@@ -499,10 +505,10 @@ class LoadRun {
           fault.is_fault,
           static_cast<double>(started_unix_ms_) / 1e3 + static_cast<double>(fault.at_ns) / 1e9);
     if (!options_.quiet && !fault.error.empty())
-      std::cerr << absl::StrFormat("%9.3f s  %s: not done: %s\n",
-                                   static_cast<double>(fault.at_ns) / 1e9,
-                                   act.what,
-                                   fault.error);
+      tell(absl::StrFormat("%9.3f s  %s: not done: %s",
+                           static_cast<double>(fault.at_ns) / 1e9,
+                           act.what,
+                           fault.error));
     faults_.push_back(std::move(fault));
     return absl::OkStatus();
   }
@@ -565,7 +571,7 @@ class LoadRun {
         what.emplace_back(name, merge_seconds(parts));
       }
       ++second_;
-      if (!options_.quiet) std::cerr << load_second_text(second_, what, acts_of(second_)) << "\n";
+      if (!options_.quiet) tell(load_second_text(second_, what, acts_of(second_)));
     }
   }
 

@@ -333,6 +333,7 @@ int launch_command(pid_t parent, rlim_t files, const std::vector<std::string>& c
   sigset_t none;
   ::sigemptyset(&none);
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGXFSZ, SIG_DFL);  // This program ignores it, and exec keeps that.
   const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere >= 0) ::dup2(nowhere, STDOUT_FILENO);
   std::vector<std::string> words = command;

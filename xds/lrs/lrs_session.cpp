@@ -119,7 +119,10 @@ void LrsSession::on(const LoadRead& event, Instant now) {
   const LoadReading& reading = event.reading;
   if (const auto* waiting = std::get_if<Waiting>(&state_); waiting != nullptr) {
     if (!waiting->is_asking) return;
-    if (is_wanted(reading)) return open(now);
+    if (is_wanted(reading)) {
+      if (waiting->is_rest) reported_at_ = now;
+      return open(now);
+    }
     state_ = Idle{};
     return;
   }
@@ -145,7 +148,7 @@ void LrsSession::open(Instant now) {
 
 // The stream has ended: the next stream waits as long as StreamPace demands.
 void LrsSession::leave(StreamPace::Ending ending, Instant now) {
-  state_ = Waiting{start_timer("reopen", pace_.closed(ending, now))};
+  state_ = Waiting{.timer = start_timer("reopen", pace_.closed(ending, now))};
 }
 
 // Closes the stream: no cluster in use has its load reported to this server, and either all load
@@ -154,7 +157,8 @@ void LrsSession::rest(const Live& live, Instant now) {
   effects_.emplace_back(CloseStream{live.stream});
   const Duration wait = pace_.closed(StreamPace::Ending::kUnneeded, now);
   state_ = Idle{};
-  if (wait > Duration::zero()) state_ = Waiting{start_timer("reopen", wait)};
+  if (wait > Duration::zero())
+    state_ = Waiting{.timer = start_timer("reopen", wait), .is_rest = true};
 }
 
 TimerId LrsSession::start_timer(const char* name, Duration delay) {

@@ -15,10 +15,10 @@
 //                              and Live ─▶ Waiting or Idle, when nothing is in use, and all is
 //                                          reported or the server has never answered
 //
-// Waiting: for the time that StreamPace demands before the next stream; Idle if that is zero and no
-// load is wanted. In use: this client uses a
-// cluster that has its load reported to this server. Wanted: a cluster is in use, or there are
-// unreported counts and the server has once said which load it wants.
+// Waiting: for the time that StreamPace demands before the next stream. If nothing is in use and
+// that time is zero, the session is Idle at once. In use: this client uses a cluster that has its
+// load reported to this server. Wanted: a cluster is in use, or there are unreported counts and the
+// server has once said which load it wants.
 //
 // Invariants
 //   R1  Only the first request of a stream carries the node. Reports begin when the server has
@@ -38,9 +38,9 @@
 //   R8  The number of running timers is bounded, however often the server changes the interval. A
 //       report uses any timer that is due up to a second after it. A timer that fires earlier
 //       starts the next one.
-//   R9  An interval begins with the last report, or when the session left Idle. A new stream does
-//       not begin it again, so a server that ends each stream before the interval is over still
-//       gets its reports.
+//   R9  An interval begins with the last report, or with the stream that is opened after a rest:
+//       nothing was in use. Other new streams do not begin it again, so a server that ends each
+//       stream before the interval is over still gets its reports.
 //
 // Source: gRFC A27, A32, A64, A85; Envoy's LRS.
 
@@ -104,6 +104,7 @@ class LrsSession {
   struct Waiting {
     TimerId timer;
     bool is_asking = false;
+    bool is_rest = false;  // Nothing was in use when the last stream was closed.
   };
 
   using State = std::variant<Idle, Opening, Live, Waiting>;
@@ -135,7 +136,7 @@ class LrsSession {
   State state_;
   std::uint64_t streams_ = 0;
   std::uint64_t timers_ = 0;
-  // When the last reading for a report came, or when the session left Idle (R9).
+  // When the last reading for a report came, or the stream after a rest was opened (R9).
   Instant reported_at_;
   // The running timers of reports, with the times when they are due. No two are due within a second
   // (R8).

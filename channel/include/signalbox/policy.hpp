@@ -39,9 +39,10 @@
 // Determinism. A policy reads no clock (`now` is an argument). It computes random numbers from
 // PolicyContext::seed, and has no state outside of itself. A test can therefore call step directly.
 // Each place in the policy tree that names the policy has its own instance. After an instance has
-// died, a new one is made. A picker computes random numbers from PickArgs::seed: see draw(). For a
-// retry, PickArgs::tried has the addresses that the call has tried, if retries avoid them
-// (RuntimeOptions::retry_elsewhere). A picker may leave out these addresses when it has others.
+// died, a new one is made. A picker computes random numbers from PickArgs::seed: see draw().
+// PickArgs::tried has addresses that the call avoids: it found their connections dead, or earlier
+// attempts went there (RuntimeOptions::retry_elsewhere). A picker may leave out these addresses
+// when it has others.
 //
 // Errors. An error from parse refuses the cluster: the NACK has the field's name and the error's
 // message, and the cluster's last good version stays in use, unless the server has the feature
