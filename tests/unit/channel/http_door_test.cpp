@@ -52,6 +52,7 @@ class Door {
     name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     auto* const generic = reinterpret_cast<sockaddr*>(&name);
     socklen_t size = sizeof name;
+    REQUIRE(listener_ >= 0);
     REQUIRE(::bind(listener_, generic, size) == 0);
     REQUIRE(::getsockname(listener_, generic, &size) == 0);
     REQUIRE(::listen(listener_, 16) == 0);
@@ -197,8 +198,16 @@ TEST_CASE("http door: a request that does not come is not waited for, however sl
 TEST_CASE("http door: a process without descriptors still answers", "[channel][http][S18]") {
   const auto server = start();
   const test::FewDescriptors one(1);  // For the peer's own socket.
-  for (int i = 0; i < 5; ++i)
-    CHECK_THAT(ask(server->port(), kRequest), StartsWith("HTTP/1.1 200 ") && Contains("x 1\n"));
+  for (int i = 0; i < 5; ++i) {
+    // The door may have taken the descriptor of the last peer before its own connection is closed.
+    const auto limit = Clock::now() + kLong;
+    std::string answer;
+    while (answer.empty() && Clock::now() < limit) {
+      HttpPeer peer(server->port());
+      if (peer.is_connected() && peer.send(kRequest)) answer = peer.receive();
+    }
+    CHECK_THAT(answer, StartsWith("HTTP/1.1 200 ") && Contains("x 1\n"));
+  }
 }
 
 TEST_CASE("http door: a request in pieces is served", "[channel][http]") {

@@ -146,7 +146,7 @@ TEST_CASE("exporter: the page of 100 clusters of 100 endpoints has a bounded siz
   CHECK(lines(page) == lines(page_of(1000, LatencyScale::kShort)));
   // gRPC's scale has 27 more buckets in each histogram: one for each cluster, one for the target's
   // calls, and two for its waits.
-  CHECK(lines(page_of(100, LatencyScale::kGrpc)) == lines(page) + 27 * (100 + 1 + 2));
+  CHECK(lines(page_of(100, LatencyScale::kGrpc)) == lines(page) + 27L * (100 + 1 + 2));
 }
 
 TEST_CASE("exporter: exports every metric of the table", "[metrics][exporter]") {
