@@ -301,7 +301,7 @@ TEST_CASE("grpc_channel: codes that only servers may send come from servers alon
     const LatePublisher later(world, [&] { world.publish_ready({connection}); });
     grpc::ClientContext context;
     EchoReply reply;
-    context.set_credentials(std::move(credentials));
+    context.set_credentials(credentials);
     return world.stub->Unary(&context, {}, &reply);
   };
 
