@@ -277,7 +277,8 @@ class World:
 
     def serve(self, resources: Path, listen: str = "127.0.0.1:0") -> tuple[Process, str]:
         """Starts a control plane. Returns it and its address."""
-        process = self.start([self.programs.signalbox, "serve", "--resources", resources, "--listen", listen])
+        process = self.start([self.programs.signalbox, "serve", "--resources", resources, "--listen", listen, "--parent",
+                              os.getpid()])
         return process, process.read()["address"]
 
     def bootstrap(self, server: str = "", resources: Path | None = None) -> Path:
