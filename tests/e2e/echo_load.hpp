@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "tests/e2e/echo_server.hpp"
+#include "tests/e2e/runtime_world.hpp"
 #include "tests/support/process.hpp"
 
 namespace signalbox::test {
@@ -49,6 +50,20 @@ inline bool is_broken(const grpc::Status& status, bool is_stream) {
   return absl::StrContains(text, ": Broken pipe") || absl::StrContains(text, ": Socket closed") ||
          absl::StrContains(text, ": Connection reset by peer") ||
          (is_stream && absl::StrContains(text, ": GOAWAY received"));
+}
+
+/// Options of a runtime with one maker of connections. Counts in `without_sockets` the lines of the
+/// log that say that sockets are not used; it must outlive the runtime.
+inline RuntimeOptions options_with(bool sockets,
+                                   const std::string& plane,
+                                   std::atomic<int>& without_sockets) {
+  RuntimeOptions options = options_for(plane);
+  options.socket_connections = sockets;
+  options.channel_arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  options.log = [&without_sockets](const std::string& text) {
+    if (absl::StrContains(text, "socket_connections has no effect")) ++without_sockets;
+  };
+  return options;
 }
 
 /// Two threads with unary calls and two with streams, until the destructor or stop().

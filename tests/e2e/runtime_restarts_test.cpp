@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 
@@ -72,13 +71,7 @@ TEST_CASE("runtime: graceful restarts of backends lose no call", "[runtime][rest
   const auto plane = start_plane(simple_yaml(
       "orders", "c", {backends[0].address(), backends[1].address(), backends[2].address()}));
   std::atomic<int> without_sockets{0};
-  RuntimeOptions options = options_for(plane->address());
-  options.socket_connections = sockets;
-  options.channel_arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  options.log = [&without_sockets](const std::string& text) {
-    if (absl::StrContains(text, "socket_connections has no effect")) ++without_sockets;
-  };
-  const auto runtime = start_runtime(std::move(options));
+  const auto runtime = start_runtime(options_with(sockets, plane->address(), without_sockets));
   const auto channel = runtime->channel("xds:///orders");
   EchoLoad load(channel);
   for (Restarting& backend : backends)

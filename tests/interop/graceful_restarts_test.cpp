@@ -4,7 +4,6 @@
 // of connections. grpc-go finishes all calls that it has received, so the client loses none at all.
 #include <atomic>
 
-#include "absl/strings/match.h"
 #include <catch2/catch.hpp>
 
 #include "tests/e2e/echo_load.hpp"
@@ -22,13 +21,7 @@ TEST_CASE("interop: graceful restarts of grpc-go's servers lose no call",
   PeerBackends backends(kBackends);
   const auto plane = start_plane(simple_yaml("orders", "c", backends.addresses()));
   std::atomic<int> without_sockets{0};
-  RuntimeOptions options = options_for(plane->address());
-  options.socket_connections = sockets;
-  options.channel_arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  options.log = [&without_sockets](const std::string& text) {
-    if (absl::StrContains(text, "socket_connections has no effect")) ++without_sockets;
-  };
-  const auto runtime = start_runtime(std::move(options));
+  const auto runtime = start_runtime(options_with(sockets, plane->address(), without_sockets));
   const auto channel = runtime->channel("xds:///orders");
   EchoLoad load(channel);
   for (std::size_t i = 0; i < kRestarts; ++i) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -133,31 +132,15 @@ absl::Status add_metadata(const std::string& text, std::vector<RpcConfig>& rpcs)
   return absl::OkStatus();
 }
 
-// gRPC's status codes, by number.
-constexpr const char* kCodes[] = {"OK",
-                                  "CANCELLED",
-                                  "UNKNOWN",
-                                  "INVALID_ARGUMENT",
-                                  "DEADLINE_EXCEEDED",
-                                  "NOT_FOUND",
-                                  "ALREADY_EXISTS",
-                                  "PERMISSION_DENIED",
-                                  "RESOURCE_EXHAUSTED",
-                                  "FAILED_PRECONDITION",
-                                  "ABORTED",
-                                  "OUT_OF_RANGE",
-                                  "UNIMPLEMENTED",
-                                  "INTERNAL",
-                                  "UNAVAILABLE",
-                                  "DATA_LOSS",
-                                  "UNAUTHENTICATED"};
-
 Flag code_flag(std::string name, std::string meaning, grpc::StatusCode& to) {
   return {std::move(name), std::move(meaning), [&to](const std::string& value) {
-            const auto* const found = std::find(std::begin(kCodes), std::end(kCodes), value);
-            if (found == std::end(kCodes)) return wrong("the name of a gRPC status code", value);
-            to = static_cast<grpc::StatusCode>(found - std::begin(kCodes));
-            return absl::OkStatus();
+            for (int code = 0; code <= static_cast<int>(grpc::StatusCode::UNAUTHENTICATED);
+                 ++code) {
+              if (absl::StatusCodeToString(static_cast<absl::StatusCode>(code)) != value) continue;
+              to = static_cast<grpc::StatusCode>(code);
+              return absl::OkStatus();
+            }
+            return wrong("the name of a gRPC status code", value);
           }};
 }
 
