@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 using envoy::config::endpoint::v3::ClusterLoadAssignment;
 
 constexpr auto kLongPatience = std::chrono::minutes(5);
+constexpr double kMostKept = 0.1;  // A share of the memory that the refused endpoints took.
 
 // AddressSanitizer keeps freed memory, and a stack trace for each allocation. With 100,000
 // endpoints the test took half an hour and 8 GB.
@@ -120,6 +121,7 @@ TEST_CASE("runtime: after 100,000 refused endpoints two good ones serve, and the
         return metric(*runtime, "signalbox_endpoints", {"state=\"transient_failure\""}) == kRefused;
       },
       kLongPatience));
+  const double all_refused = resident_megabytes();
   WARN("all refused after " << seconds_since(begun) << " s: " << memory_text());
   CHECK(call(stub).status.error_code() == grpc::StatusCode::UNAVAILABLE);
 
@@ -129,7 +131,9 @@ TEST_CASE("runtime: after 100,000 refused endpoints two good ones serve, and the
   WARN("two endpoints serve after " << seconds_since(told) << " s: " << memory_text());
   for (int i = 0; i < 1'000; ++i)
     REQUIRE(call(stub).ok());
-  CHECK(eventually([&] { return !kIsMemoryOurs || resident_megabytes() <= 2 * at_start; },
+  // The heap keeps whole pages for a few small blocks that are in use, more or fewer in each run.
+  const double most_at_rest = at_start + kMostKept * (all_refused - at_start);
+  CHECK(eventually([&] { return !kIsMemoryOurs || resident_megabytes() <= most_at_rest; },
                    kLongPatience));
   WARN("at rest after " << seconds_since(told) << " s: " << memory_text());
 }

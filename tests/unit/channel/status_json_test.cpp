@@ -139,7 +139,7 @@ TEST_CASE("status json: texts that are not UTF-8 do no harm", "[channel][admin][
   RuntimeStatus status;
   status.targets.push_back({.name = "bad \xff name", .failure = absl::UnavailableError("\xc3(")});
   for (const std::string& text : {status_json(status), clusters_json(status)})
-    CHECK_NOTHROW(Json::parse(text));
+    CHECK_FALSE(Json::parse(text, nullptr, false).is_discarded());
 }
 
 TEST_CASE("server info: says the version, the state and the uptime", "[channel][admin][status]") {
