@@ -18,8 +18,8 @@ std::vector<MetricSample> read(const std::string& text) {
 }
 
 const TopRow& row_named(const TopFrame& frame,
-                        const std::string& cluster,
-                        const std::string& aggregate = "") {
+                        absl::string_view cluster,
+                        absl::string_view aggregate = "") {
   for (const TopRow& row : frame.rows) {
     if (row.cluster == cluster && row.aggregate == aggregate) return row;
   }
