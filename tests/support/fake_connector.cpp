@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "actors/io/socket_dialer.hpp"
+
 namespace signalbox::testing {
 
 using std::chrono::milliseconds;
@@ -44,7 +46,7 @@ std::unique_ptr<actors::Connector::Attempt> FakeConnector::connect(const actors:
   const std::uint64_t number = ++next_;
   const Address& address = peer.address;
   attempts_.emplace(number, Wish{address, std::move(events), false, false});
-  const Duration handshake = handshake_time();
+  const Duration handshake = handshake_time(address);
   if (faults_.fires(Fault::kHandshakeReset)) {
     clock_.after(std::min(handshake, timeout),
                  [this, number] { fail(number, absl::UnavailableError("handshake reset")); });
@@ -56,7 +58,16 @@ std::unique_ptr<actors::Connector::Attempt> FakeConnector::connect(const actors:
   return std::make_unique<FakeAttempt>(this, number);
 }
 
-Duration FakeConnector::handshake_time() {
+// A server that is late is dialed, and counts as silent after kSilence. Then gRPC connects, at once
+// while the address is remembered, and waits for the SETTINGS.
+Duration FakeConnector::handshake_time(const Address& address) {
+  if (faults_.fires(Fault::kSettingsLate)) {
+    const Duration late =
+        faults_.dice(Fault::kSettingsLate).between(milliseconds(100), seconds(19));
+    if (silent_.has(address, clock_.now())) return late;
+    silent_.add(address, clock_.now());
+    return actors::SocketDialer::kSilence + late;
+  }
   if (faults_.fires(Fault::kHandshakeSlow))
     return faults_.dice(Fault::kHandshakeSlow).between(milliseconds(1), seconds(8));
   return chance_.between(milliseconds(1), milliseconds(20));

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "actors/io/connector.hpp"
+#include "actors/io/silent_addresses.hpp"
 #include "actors/reclaimer.hpp"
 #include "tests/support/fake_chance.hpp"
 #include "tests/support/fake_clock.hpp"
@@ -89,7 +90,7 @@ class FakeConnector final : public actors::Connector {
     bool ended = false;
   };
 
-  Duration handshake_time();
+  Duration handshake_time(const Address& address);
   void answer(std::uint64_t number, BackendState seen);
   void fail(std::uint64_t number, absl::Status why);
   void close_later(const Address& address, Duration soonest, Duration latest);
@@ -104,6 +105,7 @@ class FakeConnector final : public actors::Connector {
   std::map<std::uint64_t, Wish> attempts_;
   std::map<Address, BackendState> states_;  // An address without an entry is up.
   std::set<Address> bad_;
+  actors::SilentAddresses silent_;  // As the maker of sockets remembers them.
   std::set<const Connection*> connections_;
 };
 

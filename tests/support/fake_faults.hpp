@@ -49,6 +49,7 @@ enum class Fault : std::uint8_t {
   kConnectionShort,
   kHandshakeSlow,
   kHandshakeReset,
+  kSettingsLate,
   kNamesFail,
   kNamesChange,
   kNamesEmpty,
