@@ -25,7 +25,8 @@ void TrimPlan::record_trim(Instant now) {
   if (++done_ < kPauses.size()) next_ = now + kPauses.at(done_);
 }
 
-HeapTrimmer::HeapTrimmer(std::function<void()> trim) : trim_(std::move(trim)) {}
+HeapTrimmer::HeapTrimmer(std::function<void()> trim, std::function<void()> prepare)
+    : trim_(std::move(trim)), prepare_(std::move(prepare)) {}
 
 HeapTrimmer::~HeapTrimmer() {
   {
@@ -47,6 +48,7 @@ void HeapTrimmer::record_end() {
 }
 
 void HeapTrimmer::run() {
+  prepare_();
   std::unique_lock lock(mutex_);
   while (!is_stopping_) {
     const auto next = plan_.next_trim();
@@ -63,11 +65,16 @@ void HeapTrimmer::run() {
   }
 }
 
-void HeapTrimmer::trim_heap() {
+void HeapTrimmer::lower_threshold() {
 #if defined(__GLIBC__)
   // Only the first call sets the threshold, so that the program may change it afterwards.
   static const int kIsSet = ::mallopt(M_TRIM_THRESHOLD, kMostAtTop);
   static_cast<void>(kIsSet);
+#endif
+}
+
+void HeapTrimmer::trim_heap() {
+#if defined(__GLIBC__)
   ::malloc_trim(0);
 #endif
 }

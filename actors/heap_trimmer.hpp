@@ -15,9 +15,9 @@
 //       gRPC's after its back-off. The time between two trims is at least TrimPlan::kLeastPause.
 //   H3  record_end() never waits for a trim. A trim holds the lock of one arena at a time, and runs
 //       on no thread that serves calls or actors.
-//   H4  After the first trim, glibc returns the free end of an arena when a block before it is
-//       freed and the end is longer than kMostAtTop bytes, unless the program changes
-//       M_TRIM_THRESHOLD.
+//   H4  Once kMany subchannels have ended, glibc returns the free end of an arena when a block
+//       before it is freed and the end is longer than kMostAtTop bytes, unless the program changes
+//       M_TRIM_THRESHOLD. The rest of a mass of subchannels that end together is freed so.
 
 #pragma once
 
@@ -66,8 +66,10 @@ class TrimPlan {
 
 class HeapTrimmer {
  public:
-  /// `trim` returns memory to the system. It runs on a thread that starts with the first plan.
-  explicit HeapTrimmer(std::function<void()> trim = trim_heap);
+  /// `trim` returns memory to the system. It runs on a thread that starts with the first plan, and
+  /// that calls `prepare` first (H4).
+  explicit HeapTrimmer(std::function<void()> trim = trim_heap,
+                       std::function<void()> prepare = lower_threshold);
   /// Waits for a running trim.
   ~HeapTrimmer();
   HeapTrimmer(const HeapTrimmer&) = delete;
@@ -76,20 +78,23 @@ class HeapTrimmer {
   /// Records that a subchannel has ended. Thread-safe.
   void record_end();
 
-  /// The M_TRIM_THRESHOLD of glibc after the first trim_heap(), in bytes (H4).
+  /// The M_TRIM_THRESHOLD of glibc after lower_threshold(), in bytes (H4).
   static constexpr int kMostAtTop = 1 << 20;
 
-  /// Returns the free pages of glibc's heap to the system. Does nothing in a build without glibc.
   /// malloc_trim does not return the free end of an arena, except the first arena's. glibc returns
   /// that end when a block before it is freed, but only if the end is longer than a threshold. The
-  /// threshold grows to 64 MB as large blocks are freed. So the first call sets the threshold to
-  /// kMostAtTop, for the whole process.
+  /// threshold grows to 64 MB as large blocks are freed. So the first call of this function sets it
+  /// to kMostAtTop, for the whole process. Later calls do nothing, nor does a build without glibc.
+  static void lower_threshold();
+
+  /// Returns the free pages of glibc's heap to the system. Does nothing in a build without glibc.
   static void trim_heap();
 
  private:
   void run();
 
   const std::function<void()> trim_;
+  const std::function<void()> prepare_;
   std::atomic<std::uint64_t> ended_{0};
   std::mutex mutex_;  ///< Guards the members below; not held during a trim.
   std::condition_variable changed_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/status_board.hpp"
 
+#include "lb/shrink.hpp"
+
 namespace signalbox::actors {
 // --- changes ---
 
@@ -22,6 +24,7 @@ void SubchannelTable::set(const Address& address, const std::optional<lb::Subcha
   const std::lock_guard lock(shard.mutex);
   if (!seen) {
     shard.pieces.erase(address);
+    lb::shrink_if_sparse(shard.pieces);
     return;
   }
   shard.pieces[address] = {

@@ -366,9 +366,9 @@ struct RuntimeOptions {
   /// Each time that 10,000 subchannels (one for each address of an endpoint) have ended, returns
   /// their memory to the system by glibc's malloc_trim, which goes through the whole heap of the
   /// process. It runs a few times within three minutes, on a thread of its own. A thread that
-  /// allocates meanwhile may wait some milliseconds. The first run sets M_TRIM_THRESHOLD to 1 MiB
-  /// for the whole process (mallopt): from then on glibc no longer adjusts that threshold or
-  /// M_MMAP_THRESHOLD. Other allocators are left alone.
+  /// allocates meanwhile may wait some milliseconds. Before the first run,
+  /// signalbox sets M_TRIM_THRESHOLD to 1 MiB for the whole process (mallopt): from then on glibc
+  /// no longer adjusts that threshold or M_MMAP_THRESHOLD. Other allocators are left alone.
   bool trim_heap = true;
 
   /// Threads of the actors' scheduler; at least 1.

@@ -60,10 +60,14 @@ TEST_CASE("heap_trimmer: trims on a thread of its own after so many ends, and no
           "[scale][heap_trimmer][H1][H3]") {
   std::promise<std::thread::id> trimmed;
   auto when_trimmed = trimmed.get_future();
-  bool is_told = false;  // Only the trimmer's thread reads or writes it.
-  HeapTrimmer trimmer([&] {
-    if (!std::exchange(is_told, true)) trimmed.set_value(std::this_thread::get_id());
-  });
+  bool is_told = false;  // Only the trimmer's thread reads or writes these two.
+  int prepared = 0;
+  HeapTrimmer trimmer(
+      [&] {
+        CHECK(prepared == 1);
+        if (!std::exchange(is_told, true)) trimmed.set_value(std::this_thread::get_id());
+      },
+      [&] { ++prepared; });
   for (std::uint64_t i = 1; i < TrimPlan::kMany; ++i)
     trimmer.record_end();
   CHECK(when_trimmed.wait_for(0s) == std::future_status::timeout);
@@ -75,7 +79,7 @@ TEST_CASE("heap_trimmer: trims on a thread of its own after so many ends, and no
 TEST_CASE("heap_trimmer: ends before a trim that is due", "[scale][heap_trimmer]") {
   std::atomic<int> trims = 0;
   {
-    HeapTrimmer trimmer([&] { ++trims; });
+    HeapTrimmer trimmer([&] { ++trims; }, [] {});
     for (std::uint64_t i = 0; i < TrimPlan::kMany; ++i)
       trimmer.record_end();
   }
@@ -119,7 +123,7 @@ TEST_CASE("heap_trimmer: the free end of a thread's arena returns to the system"
       blocks.pop_back();
     }
     was_resident = is_resident(place);
-    HeapTrimmer::trim_heap();
+    HeapTrimmer::lower_threshold();
     std::free(blocks.back());
     is_kept = is_resident(place);
   });
