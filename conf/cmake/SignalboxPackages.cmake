@@ -55,10 +55,10 @@ pkg-config file and the documents.")
 set(CPACK_SIGNALBOX_SERIES
   libabsl-dev libcaf-dev libgrpc++-dev libprotobuf-dev libre2-dev libyaml-cpp-dev prometheus-cpp-dev)
 # Packages of which any series will do: the C libraries that signalbox's static libraries call;
-# pkg-config, which signalbox's CMake package runs; and what gRPC's CMake package looks for (c-ares,
+# pkgconf, which signalbox's CMake package runs; and what gRPC's CMake package looks for (c-ares,
 # OpenSSL, zlib, the code generators).
 set(CPACK_SIGNALBOX_NEEDS
-  libc-ares-dev libmicrohttpd-dev libssl-dev liburcu-dev libxxhash-dev pkg-config protobuf-compiler
+  libc-ares-dev libmicrohttpd-dev libssl-dev liburcu-dev libxxhash-dev pkgconf protobuf-compiler
   protobuf-compiler-grpc zlib1g-dev)
 
 set(CPACK_SIGNALBOX_STRIP "${CMAKE_STRIP}")
