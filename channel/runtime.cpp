@@ -260,7 +260,7 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
         .timeout = std::chrono::ceil<std::chrono::milliseconds>(options.keepalive_timeout),
         .without_calls = options.keepalive_without_calls};
   }
-  connector.sockets = options.socket_connections || actors::environment_wants_sockets();
+  connector.sockets = options.socket_connections && actors::environment_allows_sockets();
   connector.no_sockets = texts_to(log, LogKind::kConfigRefused);
   connector.retire = std::move(retire);
   return std::make_shared<actors::GrpcConnector>(std::move(connector));

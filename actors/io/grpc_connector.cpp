@@ -180,9 +180,9 @@ bool GrpcConnection::is_ready() const {
   return state_of(c_channel_) == GRPC_CHANNEL_READY;
 }
 
-bool environment_wants_sockets() {
-  const char* const wanted = std::getenv("SIGNALBOX_SOCKET_CONNECTIONS");
-  return wanted != nullptr && absl::string_view(wanted) == "true";
+bool environment_allows_sockets() {
+  const char* const allowed = std::getenv("SIGNALBOX_SOCKET_CONNECTIONS");
+  return allowed == nullptr || absl::string_view(allowed) != "false";
 }
 
 class GrpcConnector::Pool {

@@ -159,7 +159,7 @@ class GrpcConnector final : public Connector {
   std::shared_ptr<Pool> pool_;
 };
 
-/// Whether the environment asks for connections from sockets: SIGNALBOX_SOCKET_CONNECTIONS=true.
-bool environment_wants_sockets();
+/// False: gRPC makes all connections, for the environment has SIGNALBOX_SOCKET_CONNECTIONS=false.
+bool environment_allows_sockets();
 
 }  // namespace signalbox::actors

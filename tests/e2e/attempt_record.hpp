@@ -123,7 +123,7 @@ inline constexpr std::chrono::seconds kPatientSilence(60);
 inline actors::GrpcConnectorOptions connector_options(Graveyard& graveyard) {
   actors::GrpcConnectorOptions options;
   options.credentials = grpc::InsecureChannelCredentials();
-  options.sockets = actors::environment_wants_sockets();
+  options.sockets = actors::environment_allows_sockets();
   options.retire = graveyard.retire();
   return options;
 }

@@ -101,12 +101,16 @@ class FakeConnectivity final : public channel::ConnectivitySource {
 class GrpcConnects {
  public:
   GrpcConnects() {
-    if (const char* const wanted = std::getenv(kName)) before_ = wanted;
-    ::unsetenv(kName);
+    if (const char* const before = std::getenv(kName)) before_ = before;
+    ::setenv(kName, "false", 1);
   }
 
   ~GrpcConnects() {
-    if (before_) ::setenv(kName, before_->c_str(), 1);
+    if (before_) {
+      ::setenv(kName, before_->c_str(), 1);
+    } else {
+      ::unsetenv(kName);
+    }
   }
 
   GrpcConnects(const GrpcConnects&) = delete;
@@ -269,7 +273,7 @@ class ChannelWorld {
   actors::GrpcConnectorOptions connector_options() {
     actors::GrpcConnectorOptions options;
     options.credentials = credentials_;
-    options.sockets = actors::environment_wants_sockets();
+    options.sockets = actors::environment_allows_sockets();
     options.arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     options.retire = [this](std::unique_ptr<const Tracked> tracked) {
       const std::lock_guard lock(retiring_);

@@ -32,7 +32,7 @@ class Probing {
   Probing() {
     GrpcConnectorOptions options;
     options.credentials = grpc::InsecureChannelCredentials();
-    options.sockets = environment_wants_sockets();
+    options.sockets = environment_allows_sockets();
     options.retire = [](std::unique_ptr<const Tracked>) {};
     connector_ = std::make_shared<GrpcConnector>(std::move(options));
     auto made = make_health_prober(connector_);

@@ -301,16 +301,17 @@ struct RuntimeOptions {
   /// 1 MiB, and GRPC_ARG_HTTP2_BDP_PROBE, which lets the window grow, is off.
   grpc::ChannelArguments channel_arguments;
 
-  /// Experimental. True: signalbox itself connects the sockets of plaintext connections, and gives
-  /// them to gRPC when the server has sent its HTTP/2 SETTINGS. A connection then costs about half
-  /// the memory and a third of the CPU time. Connections with TLS, and to servers that wait for the
-  /// client's preface, such as Envoy, are made by gRPC as before. ClientContext::auth_context() of
-  /// calls is empty. gRPC makes all connections, and a line in the log says why, if this is not
-  /// possible with this build of gRPC, if channel_arguments have one that only gRPC's own
-  /// connections follow, or if the environment sets an HTTP proxy. If the process has no
-  /// descriptors left, signalbox tries again later. The environment variable
-  /// SIGNALBOX_SOCKET_CONNECTIONS=true turns it on for all runtimes of the process.
-  bool socket_connections = false;
+  /// True: signalbox itself connects the sockets of plaintext connections, and gives them to gRPC
+  /// when the server has sent its HTTP/2 SETTINGS. A connection then costs about half the memory
+  /// and a third of the CPU time of one that gRPC makes. Connections with TLS, and to servers that
+  /// wait for the client's preface, such as Envoy, are made by gRPC. ClientContext::auth_context()
+  /// of calls on such a socket is empty. gRPC makes all connections, and a line in the log says
+  /// why, if this is not possible with this build of gRPC, if channel_arguments have one that only
+  /// gRPC's own connections follow, or if the environment sets an HTTP proxy. If the process has no
+  /// descriptors left, signalbox tries again later. False: gRPC makes all connections. The
+  /// environment variable SIGNALBOX_SOCKET_CONNECTIONS=false says so for all runtimes of the
+  /// process.
+  bool socket_connections = true;
 
   /// Limits on the data from a control plane or a resource file. A resource beyond a limit is
   /// refused with the limit's name, and counted (signalbox_config_rejected_total, reason="limit").
