@@ -203,6 +203,22 @@ void name_in_environment(CLI::App& command) {
   }
 }
 
+// Since version 2.4 CLI11 leaves out a value of the environment that is not valid. Setting it again
+// throws the error that an option of the command line would give.
+void refuse_bad_environment(CLI::App& app) {
+  std::vector<CLI::Option*> options = app.get_options();
+  for (CLI::App* command = &app; !command->get_subcommands().empty();) {
+    command = command->get_subcommands().front();
+    const auto more = command->get_options();
+    options.insert(options.end(), more.begin(), more.end());
+  }
+  for (CLI::Option* option : options) {
+    if (option->count() > 0 || !is_set(option->get_envname())) continue;
+    option->add_result(value_of(option->get_envname()));
+    option->run_callback();
+  }
+}
+
 bool is_among(const std::vector<std::string>& arguments, const std::string& option) {
   return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
     return argument == option || absl::StartsWith(argument, option + "=");
@@ -223,6 +239,7 @@ void add_settings(CLI::App& app) {
   app.config_formatter(std::make_shared<ConfigFile>(app));
   app.formatter(std::make_shared<HelpFormatter>());
   name_in_environment(app);
+  app.parse_complete_callback([&app] { refuse_bad_environment(app); });
   const auto any = [](const CLI::App*) { return true; };
   for (CLI::App* command : app.get_subcommands(any)) {
     command->formatter(app.get_formatter());

@@ -62,8 +62,9 @@ std::vector<std::string> set_cookies_of(const signalbox::Pick& pick,
   std::vector<std::string> set_cookies;
   if (!pick.set_cookie().empty()) set_cookies.push_back(pick.set_cookie());
   if (!answer) return set_cookies;
-  for (std::size_t i = 0; i < answer->get_header_value_count("Set-Cookie"); ++i)
-    set_cookies.push_back(answer->get_header_value("Set-Cookie", i));
+  const auto [begin, end] = answer->headers.equal_range("Set-Cookie");
+  for (auto header = begin; header != end; ++header)
+    set_cookies.push_back(header->second);
   return set_cookies;
 }
 

@@ -19,19 +19,22 @@
 #include <mutex>
 #include <vector>
 
+#include "absl/base/options.h"
 #include <dlfcn.h>
 
 #include "tests/bench/peer_pick_samples.hpp"
 #include "tests/bench/ticks.hpp"
 
-// absl::debian3::Status is how Debian's abseil spells absl::Status.
-#define PEER_ROUTE                                                             \
-  "_ZN9grpc_core13ClientChannel8CallData21CheckResolutionLockedEP17grpc_call_" \
-  "elementPN4absl7debian"                                                      \
-  "36StatusE"
-#define PEER_PICK                                                                              \
-  "_ZN9grpc_core13ClientChannel16LoadBalancedCall20PickSubchannelLockedEPN4absl7debian36Statu" \
-  "sE"
+// Debian's abseil spells absl::Status as absl::debian3::Status, on Debian 13 debian7. The mangled
+// name has the length of the middle part, 7.
+#define PEER_TEXT_OF(name) #name
+#define PEER_TEXT(name) PEER_TEXT_OF(name)
+#define PEER_STATUS "N4absl7" PEER_TEXT(ABSL_OPTION_INLINE_NAMESPACE_NAME) "6StatusE"
+#define PEER_ROUTE \
+  "_ZN9grpc_core13ClientChannel8CallData21CheckResolutionLockedEP17grpc_call_elementP" PEER_STATUS
+#define PEER_PICK \
+  "_ZN9grpc_core13ClientChannel16LoadBalancedCall20PickSubchannelLockedEP" PEER_STATUS
+static_assert(sizeof(PEER_TEXT(ABSL_OPTION_INLINE_NAMESPACE_NAME)) == sizeof("debian3"));
 
 namespace signalbox::bench {
 namespace {

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include <catch2/catch.hpp>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
@@ -37,6 +39,12 @@ resources:
     type: EDS
     eds_cluster_config: {eds_config: {ads: {}}}
 )";
+
+// Whether a help text names a default. CLI11 writes it "=30" before version 2.4, and "[30]" since.
+bool has_default(const std::string& help, const std::string& value) {
+  return absl::StrContains(help, absl::StrCat("=", value)) ||
+         absl::StrContains(help, absl::StrCat("[", value, "]"));
+}
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -230,8 +238,8 @@ TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]"
     CHECK_FALSE(contains(all.output, hidden));
   const Finished demo = run({"demo", "--help"});
   CHECK(demo.status == 0);
-  CHECK(contains(demo.output, "=30"));
-  CHECK(contains(demo.output, "=127.0.0.1:0"));
+  CHECK(has_default(demo.output, "30"));
+  CHECK(has_default(demo.output, "127.0.0.1:0"));
   CHECK(contains(demo.output, "Exit status"));
 }
 
@@ -834,13 +842,13 @@ TEST_CASE("signalbox backend: its help has what examples need, and wrong options
   const Finished help = run({"backend", "--help"});
   CHECK(help.status == 0);
   for (const char* part : {"--listen ADDRESS",
-                           "=127.0.0.1:0",
                            "--name NAME",
                            "--cluster NAME",
                            "signalbox.demo.v1.Orders/Place",
                            "SIGTERM",
                            "Exit status"})
     CHECK(contains(help.output, part));
+  CHECK(has_default(help.output, "127.0.0.1:0"));
   CHECK_FALSE(contains(help.output, "--parent"));
 
   const auto refused = [](std::vector<std::string> more) {
