@@ -4,14 +4,17 @@
 #   bin/signalbox                       the command
 #   lib/libsignalbox_*.a                the runtime's static libraries, not joined into one
 #                                       (decision 19)
-#   lib/cmake/signalbox, lib/pkgconfig  for find_package(signalbox CONFIG) and pkg-config --static
+#   lib/libsignalbox.so*                with BUILD_SHARED_LIBS: one shared library instead of them
+#                                       (decision 177)
+#   lib/cmake/signalbox, lib/pkgconfig  for find_package(signalbox CONFIG) and pkg-config (--static)
 #   include/signalbox-M.N/signalbox/    the public headers and the headers that they include: see
 #                                       install_headers.cmake
 #   share/doc/signalbox                 the documents, all files that they link to, and some
 #                                       configurations from conf/
 #
 # Each file belongs to the component tools or dev. SignalboxPackages makes a package of each
-# component.
+# component. The component shared has what BUILD_SHARED_LIBS installs in place of archives. Without
+# BUILD_SHARED_LIBS, only tests/package installs it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -20,16 +23,31 @@ set(signalbox_package "${CMAKE_INSTALL_LIBDIR}/cmake/signalbox")
 
 # --- libraries and the command ---
 #
-# The libraries and the command are two exports, so that the command can be found without the
-# libraries' dependencies.
+# The archives, the shared library and the command are three exports, so that each can be found
+# without the dependencies of the others.
+
+set(only_archives)
+set(only_shared)
+if(BUILD_SHARED_LIBS)
+  set(only_archives EXCLUDE_FROM_ALL)
+else()
+  set(only_shared EXCLUDE_FROM_ALL)
+endif()
 
 # The order is that of linking, because signalbox.pc lists these libraries.
 set(signalbox_libraries admin_services admin_proto channel actors io metrics lb xds xds_proto messages)
 list(TRANSFORM signalbox_libraries PREPEND signalbox_ OUTPUT_VARIABLE signalbox_library_targets)
 target_include_directories(signalbox_channel INTERFACE "$<INSTALL_INTERFACE:${signalbox_headers}>")
 install(TARGETS ${signalbox_library_targets} EXPORT signalboxChannelTargets
-  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev)
-install(EXPORT signalboxChannelTargets NAMESPACE signalbox:: DESTINATION "${signalbox_package}" COMPONENT dev)
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev ${only_archives})
+install(EXPORT signalboxChannelTargets NAMESPACE signalbox:: DESTINATION "${signalbox_package}" COMPONENT dev ${only_archives})
+
+if(SIGNALBOX_SHARED)
+  target_include_directories(signalbox_shared INTERFACE "$<INSTALL_INTERFACE:${signalbox_headers}>")
+  install(TARGETS signalbox_shared signalbox_shared_admin_services EXPORT signalboxSharedTargets
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT shared ${only_shared})
+  install(EXPORT signalboxSharedTargets NAMESPACE signalbox:: DESTINATION "${signalbox_package}" COMPONENT shared ${only_shared})
+endif()
 
 set_target_properties(signalbox PROPERTIES EXPORT_NAME command)
 install(TARGETS signalbox EXPORT signalboxCommandTargets RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)
@@ -63,14 +81,26 @@ install(FILES
   DESTINATION "${signalbox_package}"
   COMPONENT dev)
 
+# One signalbox.pc for the archives, which need --static, and one for the shared library.
 cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND pc_includedir "\${prefix}" "${signalbox_headers}")
 file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 list(TRANSFORM signalbox_libraries PREPEND -lsignalbox_ OUTPUT_VARIABLE pc_libs)
 list(JOIN pc_libs " " pc_libs)
-string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
+set(pc_requires "")
+set(pc_private "
+Requires.private: protobuf libcrypto yaml-cpp re2 liburcu-bp libxxhash absl_flat_hash_map absl_flat_hash_set absl_hash absl_synchronization absl_time
+# libmicrohttpd is named here because, with --static, its own .pc file names libraries that its
+# package does not depend on.
+Libs.private: -lmicrohttpd -lcaf_core -pthread")
 configure_file("${PROJECT_SOURCE_DIR}/conf/cmake/signalbox.pc.in" "${generated}/signalbox.pc" @ONLY)
-install(FILES "${generated}/signalbox.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
+install(FILES "${generated}/signalbox.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev ${only_archives})
+set(pc_libs -lsignalbox)
+set(pc_requires " absl_flat_hash_map absl_hash")
+set(pc_private "")
+configure_file("${PROJECT_SOURCE_DIR}/conf/cmake/signalbox.pc.in" "${generated}/shared/signalbox.pc" @ONLY)
+install(FILES "${generated}/shared/signalbox.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT shared ${only_shared})
 
 # --- documents ---
 #

@@ -198,6 +198,12 @@ class ContainerTest(unittest.TestCase):
         self.assertEqual(entries | {"*.md"}, copied)
 
 
+class BareRootTest(unittest.TestCase):
+    def test_packages_that_are_not_there_are_named(self) -> None:
+        said = run(sys.executable, "-B", CHECKOUT / "tests/package/bare_root.py", "a.deb", fails=True)
+        self.assertRegex(said, "^bare_root: (there are not two packages: run ./run package|a root folder|there is no mmdebstrap)")
+
+
 class ChangelogTest(unittest.TestCase):
     def test_older_versions_are_entries_of_their_own(self) -> None:
         text = ("# Changelog\n\n## [Unreleased]\n\n- New\n  thing.\n\n## [0.2.0] - 2026-02-01\n\n### Added\n\n- A [page](x.md).\n"

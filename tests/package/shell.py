@@ -15,16 +15,20 @@ class Shell:
     """A bash process that reads pasted text. The end of the `with` block ends it and all processes
     that it started."""
 
-    def __init__(self, folder: Path, patience: float = PATIENCE, **environment: object) -> None:
+    def __init__(self, folder: Path, patience: float = PATIENCE, enter: tuple[object, ...] = (), seen_as: Path | None = None,
+                 **environment: object) -> None:
+        """`enter`: the program that runs bash, such as one that changes the root folder. `seen_as`:
+        the folder's path there."""
         self.patience = patience
         self.log = folder / "shell.log"
         self.done = folder / "done"
+        self.done_inside = (seen_as or folder) / "done"
         self.mark = 0  # The length of the output before the last block.
         env = {**os.environ, **{name: str(value) for name, value in environment.items()}}
         work = folder / "work"
         work.mkdir(exist_ok=True)
         with self.log.open("wb") as log:
-            self.bash = subprocess.Popen(["bash", "-e"], cwd=work, env=env, stdin=subprocess.PIPE, stdout=log,
+            self.bash = subprocess.Popen([*map(str, enter), "bash", "-e"], cwd=work, env=env, stdin=subprocess.PIPE, stdout=log,
                                          stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
     def __enter__(self) -> "Shell":
@@ -44,7 +48,7 @@ class Shell:
     def paste(self, text: str) -> None:
         self.mark = len(self.printed())
         self.done.unlink(missing_ok=True)
-        self.bash.stdin.write(f"{text}\n: > '{self.done}'\n")
+        self.bash.stdin.write(f"{text}\n: > '{self.done_inside}'\n")
         self.bash.stdin.flush()
         self.until(self.done.exists, text)
 

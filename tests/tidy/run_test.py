@@ -74,7 +74,8 @@ class RunTest(unittest.TestCase):
         return answer.returncode, answer.stdout, notes.read_text(encoding="utf-8").splitlines()
 
     def test_help_is_there_for_every_command(self) -> None:
-        for command in ("demo", "test", "sim", "bench", "check", "asan", "tsan", "fuzz", "nightly", "docs", "package"):
+        for command in ("demo", "test", "sim", "bench", "check", "asan", "tsan", "fuzz", "nightly", "docs", "package",
+                        "reproducible"):
             for arguments in ((command, "--help"), (command, "-h"), ("help", command)):
                 with self.subTest(arguments):
                     status, said, notes = self.run_it(*arguments)

@@ -28,7 +28,7 @@ bool listen_to(int epoll, int descriptor, std::uint32_t events) {
 
 void empty(int descriptor) {
   std::uint64_t count = 0;
-  static_cast<void>(::read(descriptor, &count, sizeof count));
+  [[maybe_unused]] const auto read = ::read(descriptor, &count, sizeof count);
 }
 
 int curl_events_of(std::uint32_t events) {
@@ -92,7 +92,7 @@ std::optional<CurlLoop::Ended> CurlLoop::next_ended() {
 
 void CurlLoop::wake() const {
   const std::uint64_t one = 1;
-  static_cast<void>(::write(*bell_, &one, sizeof one));
+  [[maybe_unused]] const auto written = ::write(*bell_, &one, sizeof one);
 }
 
 // libcurl's callback: puts a socket into the epoll set, changes its events, or removes it. `known`

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that `./run reproducible` can fail, and says which file differs."""
+
+import contextlib
+import io
+import unittest
+from pathlib import Path
+
+import reproducible
+from installed import outside, run
+
+
+class ReproducibleTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = outside()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def package(self, build: str, text: str) -> dict[str, Path]:
+        tree = self.folder / build / "tree"
+        (tree / "DEBIAN").mkdir(parents=True)
+        (tree / "DEBIAN/control").write_text("Package: p\nVersion: 1\nArchitecture: all\nMaintainer: a <a@b>\nDescription: p\n",
+                                             encoding="utf-8")
+        (tree / "usr").mkdir()
+        (tree / "usr/same").write_text("same", encoding="utf-8")
+        (tree / "usr/file").write_text(text, encoding="utf-8")
+        deb = self.folder / build / "p_1_all.deb"
+        run("dpkg-deb", "--root-owner-group", "--build", "-Zgzip", tree, deb, SOURCE_DATE_EPOCH=1)
+        return {deb.name: deb}
+
+    def compared(self, first: dict[str, Path], second: dict[str, Path]) -> tuple[int, str]:
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            return reproducible.compare(first, second), said.getvalue()
+
+    def test_equal_packages_are_equal(self) -> None:
+        wrong, said = self.compared(self.package("a", "x"), self.package("b", "x"))
+        self.assertEqual(0, wrong)
+        self.assertRegex(said, r"^equal: p_1_all\.deb, \d+ bytes\n$")
+
+    def test_the_file_that_differs_is_named(self) -> None:
+        wrong, said = self.compared(self.package("a", "x"), self.package("b", "y"))
+        self.assertEqual((1, "DIFFERS: p_1_all.deb\n  usr/file\n"), (wrong, said))
+
+    def test_what_only_one_build_made_is_named(self) -> None:
+        self.assertEqual((1, "only one build made p_1_all.deb\n"), self.compared(self.package("a", "x"), {}))
+
+
+if __name__ == "__main__":
+    unittest.main()
