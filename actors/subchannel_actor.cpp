@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/subchannel_actor.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "actors/heap_trimmer.hpp"
 #include "actors/io/connector.hpp"
+#include "actors/reclaimer.hpp"
 #include "actors/seed.hpp"
 #include "actors/workload.hpp"
+#include "lb/pick/stream_lanes.hpp"
 #include "lb/subchannel/disconnect_reason.hpp"
 #include "lb/subchannel/subchannel_core.hpp"
 #include "metrics/instruments.hpp"
@@ -23,10 +27,10 @@ struct SubchannelState {
   ~SubchannelState() {
     if (!environment) return;
     environment->instruments->add_subchannels(state, -1);
-    if (state == ConnectivityState::kReady) {
-      environment->instruments->add_connections(cluster, -1);
+    for (std::size_t open = counted; open > 0; --open)
       environment->instruments->observe(ConnectionLost{cluster, lb::kSubchannelShutdown});
-    }
+    count_connections(0);
+    if (lanes != nullptr) lanes->close();
     if (environment->trimmer != nullptr) environment->trimmer->record_end();
   }
 
@@ -40,6 +44,7 @@ struct SubchannelState {
     for (auto& effect : core->step(SubchannelEvent{std::move(event)}, protocol::now_of(self))) {
       std::visit([this](auto& order) { run(order); }, effect);
     }
+    count_connections(core->connections());
   }
 
   void run(OpenConnection& order) {
@@ -55,15 +60,41 @@ struct SubchannelState {
     events.closed = [me, attempt](absl::Status why) {
       protocol::post(me, ConnectionClosed{attempt, std::move(why)});
     };
-    connection = environment->connector->connect(peer, order.timeout, std::move(events));
+    Peer to = peer;
+    if (order.is_alone) to.sole_user = UserId{self->id(), attempt};
+    attempts.emplace_back(attempt,
+                          environment->connector->connect(to, order.timeout, std::move(events)));
   }
 
-  void run(DropConnection&) { connection.reset(); }
+  void run(DropConnection& order) { drop(order.attempt); }
+
+  // Destroying a failed attempt saves memory while the endpoint is in back-off.
+  void drop(std::uint64_t attempt) {
+    std::erase_if(attempts, [attempt](const auto& held) { return held.first == attempt; });
+  }
+
+  void run(OfferStreams& order) {
+    if (lanes == nullptr) {
+      const SubchannelActor me{self};
+      lanes = std::make_shared<lb::StreamLanes>(environment->reclaimer,
+                                                [me] { protocol::post(me, StreamsWanted{}); });
+    }
+    lanes->add(order.attempt, std::move(order.connection), order.is_shared);
+  }
+
+  void run(WithdrawStreams& order) {
+    if (lanes != nullptr) lanes->remove(order.attempt);
+  }
+
+  void run(AskForDemand&) {
+    if (lanes != nullptr && lanes->has_demand())
+      protocol::send(self, SubchannelActor{self}, StreamsWanted{});
+  }
 
   void run(NotifyState& order) {
-    // A failed attempt holds no connection. Destroying the attempt saves memory while the endpoint
-    // is in back-off.
-    if (order.state.state == ConnectivityState::kTransientFailure) connection.reset();
+    ConnectionPtr& connection = order.state.connection;
+    if (order.has_lanes && connection != nullptr)
+      connection = environment->connector->with_lanes(connection, lanes);
     count_state(order.state.state);
     protocol::send(self, map, std::move(order.state));
   }
@@ -77,14 +108,17 @@ struct SubchannelState {
 
   void run(Observe& order) { environment->instruments->observe(order.observation); }
 
-  // Updates the gauges of live subchannels and connections.
+  // Updates the gauge of live subchannels.
   void count_state(ConnectivityState next) {
-    metrics::Instruments& counted = *environment->instruments;
-    counted.add_subchannels(state, -1);
-    counted.add_subchannels(next, +1);
-    if (state == ConnectivityState::kReady) counted.add_connections(cluster, -1);
-    if (next == ConnectivityState::kReady) counted.add_connections(cluster, +1);
+    environment->instruments->add_subchannels(state, -1);
+    environment->instruments->add_subchannels(next, +1);
     state = next;
+  }
+
+  // Updates the gauge of connections.
+  void count_connections(std::size_t now) {
+    const int change = static_cast<int>(now) - static_cast<int>(std::exchange(counted, now));
+    if (change != 0) environment->instruments->add_connections(cluster, change);
   }
 
   void open(lb::SubchannelOptions options) {
@@ -102,7 +136,10 @@ struct SubchannelState {
   ConnectivityState state = ConnectivityState::kIdle;
   protocol::SubchannelMapActor map;
   std::optional<lb::SubchannelCore> core;
-  std::unique_ptr<Connector::Attempt> connection;
+  // The attempts of the core, by number. Those with a connection hold the connection.
+  std::vector<std::pair<std::uint64_t, std::unique_ptr<Connector::Attempt>>> attempts;
+  std::shared_ptr<lb::StreamLanes> lanes;  // Null: streams were never offered.
+  std::size_t counted = 0;                 // The connections in the gauge.
 };
 
 protocol::BehaviorOf<SubchannelActor> subchannel_behavior(SubchannelState::Self self,
@@ -123,8 +160,13 @@ protocol::BehaviorOf<SubchannelActor> subchannel_behavior(SubchannelState::Self 
   return {
       [&state](const ConnectRequested& event) { state.feed(event); },
       [&state](Connected& event) { state.feed(std::move(event)); },
-      [&state](const ConnectFailed& event) { state.feed(event); },
+      [&state](const ConnectFailed& event) {
+        state.drop(event.attempt);
+        state.feed(event);
+      },
       [&state](const ConnectionClosed& event) { state.feed(event); },
+      [&state](const StreamsWanted& event) { state.feed(event); },
+      [&state](const MaxConnectionsChanged& event) { state.feed(event); },
       [&state](const TimerFired& event) { state.feed(event); },
   };
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The actor around lb::SubchannelCore, which decides about the connection to one address of one
-// leaf cluster. The actor owns the attempt to connect. The connector's threads send the outcome as
-// messages.
+// The actor around lb::SubchannelCore, which decides about the connections to one address of one
+// leaf cluster. The actor owns the attempts to connect. The connector's threads send the outcomes
+// as messages.
 
 #pragma once
 

@@ -96,6 +96,13 @@ struct MapState {
     protocol::send(self, found->second, ConnectRequested{order.may_hurry});
   }
 
+  void run(LimitConnections& order) {
+    max_connections = order.max_connections;
+    const auto found = subchannels.find(order.address);
+    if (found == subchannels.end()) return;
+    protocol::send(self, found->second, MaxConnectionsChanged{order.max_connections});
+  }
+
   void run(NotifyHolder& order) {
     const auto found = holders.find(order.holder);
     if (found != holders.end()) protocol::send(self, found->second, std::move(order.state));
@@ -185,6 +192,8 @@ struct MapState {
   std::map<Address, Checks> checked;
   std::map<Address, SubchannelActor> subchannels;
   std::map<Address, Fallen> fallen;
+  // The last LimitConnections, for subchannels that restart; nullopt: there was none.
+  std::optional<std::uint32_t> max_connections;
   Alarms<Address, TimerId> alarms;  // The timers that subchannels have asked for.
   // When the pending RestartDue for the earliest alarm is due (await_alarm()); nullopt: none is
   // pending.
@@ -233,7 +242,9 @@ void MapState::lost(const Address& address, const SubchannelSettings& settings) 
 void MapState::restart(const Address& address) {
   const auto found = fallen.find(address);
   if (found == fallen.end() || subchannels.contains(address)) return;
-  launch(address, found->second.settings);
+  SubchannelSettings settings = found->second.settings;
+  settings.max_connections = max_connections.value_or(settings.max_connections);
+  launch(address, settings);
   SubchannelStateChanged fresh;
   fresh.address = address;
   feed(std::move(fresh));

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "actors/io/connection_arguments.hpp"
+#include "lb/pick/stream_lanes.hpp"
 #include "messages/header_rules.hpp"
 
 namespace signalbox::channel {
@@ -77,6 +78,17 @@ absl::Status check_panic_threshold(std::uint32_t percent) {
   return wrong("panic_threshold", absl::StrCat("must be at most 100 (percent), found ", percent));
 }
 
+absl::Status check_connections(const RuntimeOptions& options) {
+  const std::uint32_t most = options.max_connections_per_endpoint;
+  if (most < 1 || most > lb::StreamLanes::kMost) {
+    return wrong("max_connections_per_endpoint",
+                 absl::StrCat("must be 1 to ", lb::StreamLanes::kMost, ", found ", most));
+  }
+  if (options.streams_per_connection == 0U)
+    return wrong("streams_per_connection", "must be at least 1, found 0");
+  return absl::OkStatus();
+}
+
 absl::Status check_threads(std::size_t threads) {
   if (threads > 0) return absl::OkStatus();
   return wrong("scheduler_threads", "must be at least 1, found 0");
@@ -90,6 +102,7 @@ absl::Status check_options(const RuntimeOptions& options) {
   valid.Update(check_durations(options));
   valid.Update(check_throttling(options.retry_throttling));
   valid.Update(check_panic_threshold(options.panic_threshold));
+  valid.Update(check_connections(options));
   valid.Update(check_channel_arguments(options.channel_arguments));
   valid.Update(check_threads(options.scheduler_threads));
   return valid;

@@ -261,6 +261,7 @@ std::shared_ptr<actors::Connector> make_grpc_connector(
         .without_calls = options.keepalive_without_calls};
   }
   connector.sockets = options.socket_connections && actors::environment_allows_sockets();
+  connector.stream_limit = options.streams_per_connection;
   connector.no_sockets = texts_to(log, LogKind::kConfigRefused);
   connector.retire = std::move(retire);
   return std::make_shared<actors::GrpcConnector>(std::move(connector));
@@ -389,6 +390,7 @@ void add_settings(const RuntimeOptions& options,
   environment.subchannel.backoff.initial = options.initial_backoff;
   environment.subchannel.backoff.max = options.max_backoff;
   environment.subchannel.lost_backoff = options.lost_backoff;
+  environment.subchannel.most_connections = options.max_connections_per_endpoint;
 }
 
 metrics::LatencyScale scale_of(const RuntimeOptions& options) {

@@ -68,6 +68,9 @@ struct Cluster {
   HealthStatusSet override_host_status{HealthStatus::kUnknown, HealthStatus::kHealthy};
   /// circuit_breakers.thresholds: max_requests of the first threshold of priority DEFAULT (A32).
   std::uint32_t max_concurrent_requests = kDefaultMaxRequests;
+  /// circuit_breakers.per_host_thresholds: max_connections of the first threshold of priority
+  /// DEFAULT (A105). The most connections to one endpoint; at least 1.
+  std::uint32_t max_connections_per_endpoint = 1;
   /// nullopt: no endpoint is ever ejected (A50).
   std::optional<OutlierDetection> outlier_detection = {};
   /// nullopt: CDS has no security settings, so RuntimeOptions::channel_credentials are used (A29).

@@ -220,12 +220,13 @@ struct SubchannelSettings {
   UpstreamTlsPtr tls = nullptr;  ///< Null: RuntimeOptions::channel_credentials are used (A29).
   HealthChecksPtr health_checks = nullptr;
   ProbeExceptionsPtr probe_exceptions = nullptr;
-  std::string authority = {};  ///< The target's authority, which TLS handshakes name.
+  std::string authority = {};         ///< The target's authority, which TLS handshakes name.
+  std::uint32_t max_connections = 1;  ///< To one address (A105); at least 1.
 
   friend bool operator==(const SubchannelSettings& left, const SubchannelSettings& right) {
     return left.cluster == right.cluster && left.connect_timeout == right.connect_timeout &&
-           left.authority == right.authority && same_tls(left.tls, right.tls) &&
-           same_checks(left.health_checks, right.health_checks) &&
+           left.max_connections == right.max_connections && left.authority == right.authority &&
+           same_tls(left.tls, right.tls) && same_checks(left.health_checks, right.health_checks) &&
            same_exceptions(left.probe_exceptions, right.probe_exceptions);
   }
 };

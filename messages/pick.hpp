@@ -42,12 +42,22 @@ namespace signalbox {
 /// connector makes.
 class Connection : public Tracked {
  public:
-  explicit Connection(Address address) : address_(std::move(address)) {}
+  /// `stream_limit`: see stream_limit().
+  explicit Connection(Address address, std::optional<std::uint32_t> stream_limit = std::nullopt)
+      : address_(std::move(address)), stream_limit_(stream_limit) {}
 
   const Address& address() const { return address_; }
 
+  /// The most calls that the peer lets run on this connection at a time (HTTP/2's
+  /// MAX_CONCURRENT_STREAMS). nullopt: the peer has set no limit, or the limit is not known.
+  std::optional<std::uint32_t> stream_limit() const { return stream_limit_; }
+
+  /// Whether new calls can use the connection now. The answer is newer than the snapshot.
+  virtual bool takes_calls() const { return true; }
+
  private:
   Address address_;
+  std::optional<std::uint32_t> stream_limit_;
 };
 
 using ConnectionPtr = std::shared_ptr<const Connection>;

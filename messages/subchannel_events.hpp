@@ -47,8 +47,21 @@ struct ConnectionClosed {
   absl::Status status;
 };
 
-using SubchannelEvent =
-    std::variant<ConnectRequested, Connected, ConnectFailed, ConnectionClosed, TimerFired>;
+/// Calls wait for a stream, because all connections of the subchannel are full (A105).
+struct StreamsWanted {};
+
+/// The most connections that the subchannel may have from now on (A105).
+struct MaxConnectionsChanged {
+  std::uint32_t max_connections = 1;
+};
+
+using SubchannelEvent = std::variant<ConnectRequested,
+                                     Connected,
+                                     ConnectFailed,
+                                     ConnectionClosed,
+                                     StreamsWanted,
+                                     MaxConnectionsChanged,
+                                     TimerFired>;
 
 /// Begins an attempt to connect. If too many attempts run, the attempt waits for its turn
 /// (actors/io/attempt_turns.hpp). After its turn has come, Connected or ConnectFailed follows
@@ -56,6 +69,9 @@ using SubchannelEvent =
 struct OpenConnection {
   std::uint64_t attempt = 0;
   Duration timeout{};
+  /// The connection is for this subchannel alone, which counts all its streams (A105). False: equal
+  /// peers share connections.
+  bool is_alone = false;
 };
 
 /// Releases the attempt's connection. Calls on it run to their end.
@@ -63,13 +79,38 @@ struct DropConnection {
   std::uint64_t attempt = 0;
 };
 
+/// From now on calls may take streams of the attempt's connection (lb/pick/stream_lanes.hpp).
+struct OfferStreams {
+  std::uint64_t attempt = 0;
+  ConnectionPtr connection;
+  bool is_shared = false;  ///< Other subchannels may use the connection too, and count nothing.
+};
+
+/// No call takes a stream of the attempt's connection any more.
+struct WithdrawStreams {
+  std::uint64_t attempt = 0;
+};
+
+/// Asks whether calls wait for streams: if so, StreamsWanted follows.
+struct AskForDemand {};
+
 /// Reports the subchannel's state to the subchannel map.
 struct NotifyState {
   SubchannelStateChanged state;
+  /// Calls take streams of all connections that are offered (OfferStreams), not only of
+  /// `state.connection`, the oldest.
+  bool has_lanes = false;
 };
 
-using SubchannelEffect =
-    std::variant<OpenConnection, DropConnection, NotifyState, StartTimer, CancelTimer, Observe>;
+using SubchannelEffect = std::variant<OpenConnection,
+                                      DropConnection,
+                                      OfferStreams,
+                                      WithdrawStreams,
+                                      AskForDemand,
+                                      NotifyState,
+                                      StartTimer,
+                                      CancelTimer,
+                                      Observe>;
 using SubchannelEffects = std::vector<SubchannelEffect>;
 
 // --- the health checks of one address --------------------------------------
@@ -225,6 +266,12 @@ struct ConnectSubchannel {
   bool may_hurry = false;  ///< See ConnectRequested.
 };
 
+/// See MaxConnectionsChanged.
+struct LimitConnections {
+  Address address;
+  std::uint32_t max_connections = 1;
+};
+
 struct NotifyHolder {
   Holder holder;
   SubchannelStateChanged state;
@@ -264,6 +311,7 @@ struct FinishSweep {
 using SubchannelMapEffect = std::variant<SpawnSubchannel,
                                          StopSubchannel,
                                          ConnectSubchannel,
+                                         LimitConnections,
                                          NotifyHolder,
                                          NotifyGone,
                                          ArmSweeper,

@@ -17,6 +17,8 @@
 
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,7 +29,20 @@
 #include "messages/ids.hpp"
 #include "messages/pick.hpp"
 
+namespace signalbox::lb {
+class StreamLanes;
+}
+
 namespace signalbox::actors {
+
+/// One attempt of one user of a connector.
+struct UserId {
+  std::uint64_t user = 0;  ///< Above 0.
+  std::uint64_t attempt = 0;
+
+  friend bool operator==(const UserId&, const UserId&) = default;
+  friend auto operator<=>(const UserId&, const UserId&) = default;
+};
 
 /// The address to connect to, and the security of the connection. Attempts for equal peers may
 /// share a connection.
@@ -37,6 +52,9 @@ struct Peer {
   UpstreamTlsPtr tls = nullptr;
   /// The target's authority, for the name in a TLS handshake; empty: the address.
   std::string authority = {};
+  /// Set: only this attempt uses the connection, so its user can count the streams (A105). A
+  /// connector may share the connection if it has no Connection::stream_limit().
+  UserId sole_user = {};
 };
 
 class Connector {
@@ -65,6 +83,13 @@ class Connector {
   /// reason of a failure may take two seconds more. Precondition: the caller keeps the connector
   /// longer than its attempts.
   virtual std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) = 0;
+
+  /// A connection for pickers that leads to all connections in `lanes`, and until a call has chosen
+  /// one of them is `first`. Connectors without streams return `first`.
+  virtual ConnectionPtr with_lanes(const ConnectionPtr& first,
+                                   std::shared_ptr<const lb::StreamLanes> /*lanes*/) {
+    return first;
+  }
 };
 
 }  // namespace signalbox::actors

@@ -20,6 +20,7 @@ constexpr std::uint8_t kSettingsType = 4;
 constexpr std::uint8_t kGoawayType = 7;
 constexpr std::uint8_t kAck = 1;
 constexpr std::size_t kSettingBytes = 6;
+constexpr std::uint32_t kMaxConcurrentStreams = 3;
 constexpr std::size_t kLargestFrame = 16'384;  // Until SETTINGS allow more.
 
 std::uint32_t number_at(absl::string_view bytes, std::size_t at, std::size_t size) {
@@ -69,6 +70,18 @@ FirstBytes goaway(absl::string_view bytes) {
                             number_at(bytes, kErrorCode, 4)));
 }
 
+// The last MAX_CONCURRENT_STREAMS among the settings (RFC 9113, 6.5). `settings` may end with a
+// part of a setting.
+std::optional<std::uint32_t> stream_limit_in(absl::string_view settings) {
+  constexpr std::size_t kNumber = 2;
+  std::optional<std::uint32_t> limit;
+  for (std::size_t at = 0; at + kSettingBytes <= settings.size(); at += kSettingBytes) {
+    if (number_at(settings, at, kNumber) == kMaxConcurrentStreams)
+      limit = number_at(settings, at + kNumber, kSettingBytes - kNumber);
+  }
+  return limit == 0U ? std::nullopt : limit;
+}
+
 }  // namespace
 
 FirstBytes judge_first_bytes(absl::string_view bytes) {
@@ -88,7 +101,8 @@ FirstBytes judge_first_bytes(absl::string_view bytes) {
   if ((number_at(bytes, kFlags, 1) & kAck) != 0 || number_at(bytes, kFlags + 1, 4) != 0)
     return other("the server's first SETTINGS frame is an acknowledgement, or has a stream");
   if (bytes.size() < std::min(kHeader + length, kMostFirstBytes)) return incomplete(bytes);
-  return {FirstBytes::Kind::kSettings};
+  return {.kind = FirstBytes::Kind::kSettings,
+          .stream_limit = stream_limit_in(bytes.substr(kHeader, length))};
 }
 
 }  // namespace signalbox::actors

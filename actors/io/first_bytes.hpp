@@ -12,6 +12,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -28,6 +30,9 @@ struct FirstBytes {
   Kind kind = Kind::kIncomplete;
   /// What the server has sent so far, as a part of an error text; empty for kSettings.
   std::string text = {};
+  /// For kSettings: the server's MAX_CONCURRENT_STREAMS. nullopt: there is none among the first
+  /// bytes, or it is 0. A server that says 0 will say another number soon, which only gRPC sees.
+  std::optional<std::uint32_t> stream_limit = {};
 
   friend bool operator==(const FirstBytes&, const FirstBytes&) = default;
 };

@@ -134,6 +134,7 @@ struct PeerOrder {
   bool operator()(const Peer& left, const Peer& right) const {
     if (left.address != right.address) return left.address < right.address;
     if (left.authority != right.authority) return left.authority < right.authority;
+    if (left.sole_user != right.sole_user) return left.sole_user < right.sole_user;
     if (left.tls == nullptr || right.tls == nullptr)
       return left.tls == nullptr && right.tls != nullptr;
     return *left.tls < *right.tls;
@@ -160,19 +161,33 @@ struct Abandoned {
 GrpcConnection::GrpcConnection(Address address,
                                std::shared_ptr<grpc::Channel> channel,
                                std::string authority,
-                               std::shared_ptr<SocketLine> line)
-    : Connection(std::move(address)),
+                               std::shared_ptr<SocketLine> line,
+                               std::optional<std::uint32_t> stream_limit)
+    : Connection(std::move(address), stream_limit),
       c_channel_(GrpcAccess::c_channel(*channel)),
       line_(line.get()),
+      lanes_(nullptr),
       authority_(std::move(authority)),
       channel_(std::move(channel)),
-      owned_line_(std::move(line)) {}
+      owned_(std::move(line)) {}
+
+GrpcConnection::GrpcConnection(std::shared_ptr<const GrpcConnection> first,
+                               std::shared_ptr<const lb::StreamLanes> lanes)
+    : Connection(first->address(), first->stream_limit()),
+      c_channel_(first->c_channel_),
+      line_(first->line_),
+      lanes_(lanes.get()),
+      authority_(first->authority_),
+      channel_(first->channel_),
+      owned_(std::make_shared<const std::pair<decltype(first), decltype(lanes)>>(
+          std::move(first), std::move(lanes))) {}
 
 // Usually the channel is READY or IDLE by now, and can be destroyed. But a call on a connection
 // that was breaking may have made the channel connect again; such a channel must be kept until it
 // has left CONNECTING (G7 of grpc_connector.hpp). A channel from a socket never connects.
 GrpcConnection::~GrpcConnection() {
-  if (!is_socket() && state_of(c_channel_) == GRPC_CHANNEL_CONNECTING) abandon(channel_);
+  if (lanes_ == nullptr && !is_socket() && state_of(c_channel_) == GRPC_CHANNEL_CONNECTING)
+    abandon(channel_);
 }
 
 bool GrpcConnection::is_ready() const {
@@ -196,6 +211,7 @@ class GrpcConnector::Pool {
   void close();
   TransportPtr join(const Peer& wanted, const ListenerPtr& listener);
   void leave(const TransportPtr& transport, const ListenerPtr& listener);
+  ConnectionPtr owned(const GrpcConnection* made) const;
 
  private:
   // The gate outlives the pool. Callbacks of gRPC that come later than the pool's end find `pool`
@@ -224,7 +240,10 @@ class GrpcConnector::Pool {
   bool is_dialed(const Peer& peer) const;
   void dial(const TransportPtr& transport);
   void limit(const TransportPtr& transport, const ListenerPtr& listener);
-  void hand_over(const TransportPtr& transport, SocketDialer::Id dial, Descriptor socket);
+  void hand_over(const TransportPtr& transport,
+                 SocketDialer::Id dial,
+                 Descriptor socket,
+                 std::optional<std::uint32_t> stream_limit);
   void is_silent(const TransportPtr& transport);
   void tell_connected_later(const TransportPtr& transport);
   void begin_due();
@@ -250,6 +269,7 @@ class GrpcConnector::Pool {
                      bool changed);
   void become_ready(const TransportPtr& transport,
                     const std::shared_ptr<grpc::Channel>& channel,
+                    std::optional<std::uint32_t> stream_limit,
                     const std::shared_ptr<SocketLine>& line = nullptr);
   void probe(const TransportPtr& transport, const std::shared_ptr<grpc::Channel>& channel);
   void explain(const TransportPtr& transport, const absl::Status& failure);
@@ -355,9 +375,12 @@ class GrpcConnector::Pool::Dialing final : public DialListener {
   Dialing(std::shared_ptr<Gate> gate, TransportPtr transport)
       : gate_(std::move(gate)), transport_(std::move(transport)) {}
 
-  void speaks(SocketLoop::Id dial, Descriptor socket) override {
+  void speaks(SocketLoop::Id dial,
+              Descriptor socket,
+              std::optional<std::uint32_t> stream_limit) override {
     const std::shared_lock lock(gate_->mutex);
-    if (gate_->pool != nullptr) gate_->pool->hand_over(transport_, dial, std::move(socket));
+    if (gate_->pool == nullptr) return;
+    gate_->pool->hand_over(transport_, dial, std::move(socket), stream_limit);
   }
 
   void is_silent() override {
@@ -471,11 +494,12 @@ void GrpcConnector::Pool::limit(const TransportPtr& transport, const ListenerPtr
 // that takes long.
 void GrpcConnector::Pool::hand_over(const TransportPtr& transport,
                                     SocketDialer::Id dial,
-                                    Descriptor socket) {
+                                    Descriptor socket,
+                                    std::optional<std::uint32_t> stream_limit) {
   const auto channel = sockets_->channels.channel(std::move(socket), transport->address());
   if (channel == nullptr) return is_silent(transport);
   interest_.hurry();
-  become_ready(transport, channel, sockets_->dialer->line(dial));
+  become_ready(transport, channel, stream_limit, sockets_->dialer->line(dial));
 }
 
 // The server may wait for the preface, or never say anything: gRPC finds out.
@@ -603,8 +627,10 @@ std::shared_ptr<grpc::Channel> GrpcConnector::Pool::make_channel(
 }
 
 TransportPtr GrpcConnector::Pool::join(const Peer& wanted, const ListenerPtr& listener) {
-  const Peer peer = named(wanted);
+  Peer peer = named(wanted);
   const std::lock_guard lock(mutex_);
+  // A connection without a known limit of streams has no user that counts them.
+  if (!options_.stream_limit && !is_dialed(peer)) peer.sole_user = {};
   TransportPtr& place = transports_[peer];
   std::shared_ptr<grpc::Channel> channel;
   if (place != nullptr && place->phase == Transport::Phase::kReady) {
@@ -658,6 +684,13 @@ void GrpcConnector::Pool::leave(const TransportPtr& transport, const ListenerPtr
   if (found != transports_.end() && found->second == transport) transports_.erase(found);
   finish(transport);
   transport->phase = Transport::Phase::kAbandoned;
+}
+
+// The connection with an owner that retires it (G2 of grpc_connector.hpp).
+ConnectionPtr GrpcConnector::Pool::owned(const GrpcConnection* made) const {
+  return {made, [retire = options_.retire](const Connection* connection) {
+            retire(std::unique_ptr<const Tracked>(connection));
+          }};
 }
 
 void GrpcConnector::Pool::close() {
@@ -730,7 +763,7 @@ void GrpcConnector::Pool::on_connecting(const Watch& watch,
                                         bool changed) {
   const TransportPtr& transport = watch.transport;
   const auto state = state_of(GrpcAccess::c_channel(*channel));
-  if (state == GRPC_CHANNEL_READY) return become_ready(transport, channel);
+  if (state == GRPC_CHANNEL_READY) return become_ready(transport, channel, options_.stream_limit);
   if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) return probe(transport, channel);
   if (!changed || std::chrono::steady_clock::now() >= watch.listener->deadline()) {
     return time_out(transport, watch.listener);
@@ -745,16 +778,14 @@ void GrpcConnector::Pool::on_connecting(const Watch& watch,
 
 void GrpcConnector::Pool::become_ready(const TransportPtr& transport,
                                        const std::shared_ptr<grpc::Channel>& channel,
+                                       std::optional<std::uint32_t> stream_limit,
                                        const std::shared_ptr<SocketLine>& line) {
   {
     const std::lock_guard lock(mutex_);
     if (transport->phase == Transport::Phase::kConnecting && !transport->listeners.empty()) {
-      const auto retire = [retire = options_.retire](const Connection* connection) {
-        retire(std::unique_ptr<const Tracked>(connection));
-      };
       const Peer& peer = transport->peer;
       transport->held =
-          ConnectionPtr(new GrpcConnection(peer.address, channel, peer.authority, line), retire);
+          owned(new GrpcConnection(peer.address, channel, peer.authority, line, stream_limit));
       transport->connection = transport->held;
       transport->connecting = nullptr;
       transport->phase = Transport::Phase::kReady;
@@ -881,6 +912,12 @@ std::unique_ptr<Connector::Attempt> GrpcConnector::connect(const Peer& peer,
   auto listener = std::make_shared<Listener>(std::move(events), timeout);
   auto transport = pool_->join(peer, listener);
   return std::make_unique<Place>(pool_, std::move(transport), std::move(listener));
+}
+
+ConnectionPtr GrpcConnector::with_lanes(const ConnectionPtr& first,
+                                        std::shared_ptr<const lb::StreamLanes> lanes) {
+  return pool_->owned(
+      new GrpcConnection(std::static_pointer_cast<const GrpcConnection>(first), std::move(lanes)));
 }
 
 }  // namespace signalbox::actors

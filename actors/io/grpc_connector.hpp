@@ -18,7 +18,8 @@
 //   G1  Attempts with equal address, TLS settings and server name share one connection, also one
 //       that another attempt has made already. The server's name (Peer::authority) matters only
 //       with TLS settings, or if GrpcConnectorOptions::credentials are set. All other settings
-//       belong to the connector, and are therefore equal.
+//       belong to the connector, and are therefore equal. A peer with a sole_user shares nothing,
+//       unless the connection's limit of streams cannot become known.
 //   G2  When the last owner of a GrpcConnection releases it, it is handed to `retire`, which
 //       destroys it as soon as no call uses it (Tracked::in_use()).
 //   G3  Many attempts at once take turns (attempt_turns.hpp). When ten thousand endpoints come or
@@ -44,6 +45,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -64,10 +66,16 @@ namespace signalbox::actors {
 class GrpcConnection final : public Connection {
  public:
   /// `line`: that of the socket from which the channel was made; null: gRPC has connected.
+  /// `stream_limit`: see Connection::stream_limit().
   GrpcConnection(Address address,
                  std::shared_ptr<grpc::Channel> channel,
                  std::string authority,
-                 std::shared_ptr<SocketLine> line = nullptr);
+                 std::shared_ptr<SocketLine> line = nullptr,
+                 std::optional<std::uint32_t> stream_limit = std::nullopt);
+
+  /// See Connector::with_lanes().
+  GrpcConnection(std::shared_ptr<const GrpcConnection> first,
+                 std::shared_ptr<const lb::StreamLanes> lanes);
   ~GrpcConnection() override;
   GrpcConnection(const GrpcConnection&) = delete;
   GrpcConnection& operator=(const GrpcConnection&) = delete;
@@ -84,6 +92,12 @@ class GrpcConnection final : public Connection {
   /// Whether the connection is up now, by the state of gRPC or of the socket, which is newer than
   /// the snapshot.
   [[gnu::hot]] bool is_ready() const;
+
+  bool takes_calls() const override { return is_ready(); }
+
+  /// The connections of which a call takes a stream before it uses one of them; null: calls use
+  /// this connection, and take no stream.
+  const lb::StreamLanes* lanes() const { return lanes_; }
 
   /// Whether the channel was made from a socket. Its connectivity API cannot be used (F1 of
   /// socket_channels.hpp), and it would drop call credentials (F4).
@@ -113,11 +127,13 @@ class GrpcConnection final : public Connection {
   // Fields that a call reads share one cache line.
   alignas(kCacheLine) grpc_channel* const c_channel_;
   SocketLine* const line_;
+  const lb::StreamLanes* const lanes_;
+  const std::string authority_;
+  // Not read by calls that succeed.
   mutable std::atomic<bool> server_says_goaway_{false};
   mutable std::atomic<const char*> loss_{nullptr};
-  const std::string authority_;
   const std::shared_ptr<grpc::Channel> channel_;
-  const std::shared_ptr<SocketLine> owned_line_;  ///< Owns line_.
+  const std::shared_ptr<const void> owned_;  ///< Owns line_; with lanes, lanes_ and the first.
 };
 
 struct GrpcConnectorOptions {
@@ -131,6 +147,9 @@ struct GrpcConnectorOptions {
   std::optional<Keepalive> keepalive = std::nullopt;  ///< The settings of pings; nullopt: no pings.
   /// True: plaintext connections are made from sockets, if this build of gRPC allows it.
   bool sockets = false;
+  /// The stream_limit() of connections that gRPC has made: gRPC does not tell the server's limit.
+  /// nullopt: not known.
+  std::optional<std::uint32_t> stream_limit = std::nullopt;
   /// Called if `sockets` is true and has no effect, with a text that says so, and the reason: in
   /// the constructor, or later on the poller's thread. If only resources were missing, such as
   /// descriptors, the text says when signalbox tries again, which it does up to ten times.
@@ -153,6 +172,9 @@ class GrpcConnector final : public Connector {
   ~GrpcConnector() override;
 
   std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) override;
+
+  ConnectionPtr with_lanes(const ConnectionPtr& first,
+                           std::shared_ptr<const lb::StreamLanes> lanes) override;
 
  private:
   class Pool;

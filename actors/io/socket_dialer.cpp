@@ -246,11 +246,11 @@ class SocketDialer::Loop final : public SocketLoop::Handler {
   void pass_on(Id id, Dial& dial) {
     dial.phase = Dial::Phase::kPassedOn;
     dial.limits = {};  // There may be thousands of connections: frees the memory.
-    dial.heard = {};
+    const auto stream_limit = std::exchange(dial.heard, {}).stream_limit;
     loop_->set_due(id, Instant::max());
     if (!loop_->listen_for(id, *dial.socket, EPOLLRDHUP | EPOLLET))
       return fail(id, absl::StrCat("the socket cannot be watched: ", std::strerror(errno)));
-    dial.listener->speaks(id, std::move(dial.socket));
+    dial.listener->speaks(id, std::move(dial.socket), stream_limit);
     // If the line has ended meanwhile, its destructor has posted the end.
     if (!dials_.at(id).has_line) forget(id);
   }

@@ -42,8 +42,11 @@ namespace signalbox::actors {
 class DialListener {
  public:
   virtual ~DialListener() = default;
-  /// The server has sent a whole SETTINGS frame.
-  virtual void speaks(SocketLoop::Id dial, Descriptor socket) = 0;
+  /// The server has sent a whole SETTINGS frame. `stream_limit`: the most calls at a time that it
+  /// allows (FirstBytes::stream_limit).
+  virtual void speaks(SocketLoop::Id dial,
+                      Descriptor socket,
+                      std::optional<std::uint32_t> stream_limit) = 0;
   /// The server has sent nothing for a while, and may be waiting for the client's preface. The
   /// socket is closed.
   virtual void is_silent() = 0;

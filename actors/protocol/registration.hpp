@@ -43,6 +43,8 @@ SIGNALBOX_MESSAGE(ConnectRequested)
 SIGNALBOX_MESSAGE(Connected)
 SIGNALBOX_MESSAGE(ConnectFailed)
 SIGNALBOX_MESSAGE(ConnectionClosed)
+SIGNALBOX_MESSAGE(StreamsWanted)
+SIGNALBOX_MESSAGE(MaxConnectionsChanged)
 // Messages to and from the actors that handle xDS resources.
 SIGNALBOX_MESSAGE(Subscribe)
 SIGNALBOX_MESSAGE(AdsStreamOpened)

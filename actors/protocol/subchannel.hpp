@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interface of the subchannel actor: one connection to one address.
+// The interface of the subchannel actor: the connections to one address.
 
 #pragma once
 
@@ -8,7 +8,12 @@
 
 namespace signalbox::protocol {
 
-using SubchannelActor =
-    ActorOf<ConnectRequested, Connected, ConnectFailed, ConnectionClosed, TimerFired>;
+using SubchannelActor = ActorOf<ConnectRequested,
+                                Connected,
+                                ConnectFailed,
+                                ConnectionClosed,
+                                StreamsWanted,
+                                MaxConnectionsChanged,
+                                TimerFired>;
 
 }  // namespace signalbox::protocol

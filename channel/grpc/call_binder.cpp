@@ -205,6 +205,8 @@ bool CallBinder::pick(CallIntent& intent, const char* path, grpc::ClientContext&
 Verdict CallBinder::judge(CallIntent& intent) {
   switch (intent.pick.outcome()) {
     case PickOutcome::kComplete:
+      if (const lb::StreamLanes* const streams = lanes(intent))
+        return take_stream(intent, *streams);
       if (is_alive(intent)) return Verdict::kBind;
       put_off(intent);
       return Verdict::kWait;
@@ -218,13 +220,32 @@ Verdict CallBinder::judge(CallIntent& intent) {
   return Verdict::kFail;
 }
 
+Verdict CallBinder::take_stream(CallIntent& intent, const lb::StreamLanes& streams) {
+  switch (streams.take(intent.pick)) {
+    case lb::StreamLanes::Answer::kTaken:
+      return Verdict::kBind;
+    case lb::StreamLanes::Answer::kFull:
+      return Verdict::kWait;
+    case lb::StreamLanes::Answer::kGone:
+      break;
+  }
+  put_off(intent);
+  return Verdict::kWait;
+}
+
+const lb::StreamLanes* CallBinder::lanes(const CallIntent& intent) {
+  return connection_of(intent.pick).lanes();
+}
+
 void CallBinder::put_off(CallIntent& intent) {
   if (intent.lost == nullptr) intent.lost = std::make_unique<LostPicks>();
   LostPicks& lost = *intent.lost;
   const Address& address = intent.pick.connection()->address();
   const bool is_new = std::ranges::find(lost.addresses, address) == lost.addresses.end();
   if (is_new) lost.addresses.push_back(address);
-  lost.may_go_elsewhere = is_new && lost.addresses.size() <= LostPicks::kMost;
+  // The endpoint may have other connections beside the lost one.
+  const bool may_try_again = is_new || intent.pick.has_stream();
+  lost.may_go_elsewhere = may_try_again && lost.addresses.size() <= LostPicks::kMost;
   intent.pick.put_off();
   intent.is_put_off = true;
 }

@@ -22,6 +22,7 @@
 #include "actors/io/grpc_poller.hpp"
 #include "channel/grpc/attempt.hpp"
 #include "channel/grpc/channel_options.hpp"
+#include "lb/pick/stream_lanes.hpp"
 
 namespace signalbox::channel {
 
@@ -76,7 +77,13 @@ class CallBinder final : public grpc::internal::CallHook,
 
   /// Decides by the intent's pick whether the call is bound to the picked connection (kBind),
   /// waits, or fails. If the connection has died since the pick, calls put_off() and returns kWait.
+  /// If the endpoint may have several connections, the call takes a stream, and gets the stream's
+  /// connection; if all streams are in use, returns kWait, and the pick stays complete.
   static Verdict judge(CallIntent& intent);
+
+  /// The lanes of which a call with this complete pick takes a stream; null: it takes none, or has
+  /// taken one.
+  [[gnu::hot]] static const lb::StreamLanes* lanes(const CallIntent& intent);
 
   /// Whether the call gets a call interceptor. A call interceptor checks before the first batch
   /// whether the connection is still up.
@@ -190,6 +197,7 @@ class CallBinder final : public grpc::internal::CallHook,
                                      grpc::internal::Call* call) override;
 
  private:
+  static Verdict take_stream(CallIntent& intent, const lb::StreamLanes& streams);
   void name_endpoint(const CallIntent& intent,
                      actors::Reach reach,
                      const EndedAttempt& ended) const;

@@ -73,8 +73,10 @@ Call GrpcChannel::CreateCallInternal(const RpcMethod& method,
   if (binder_->waiting().is_closed()) return binder_->fail(binder_->closed(), intent, site);
   binder_->pick(intent, method.name(), *context);
   // Whether the connection is still up is expensive to check: it costs as much as the pick. A call
-  // interceptor checks that at the first batch, so the call is bound here without a check.
-  const bool is_complete = intent.pick.outcome() == PickOutcome::kComplete;
+  // interceptor checks that at the first batch, so the call is bound here without a check. Only a
+  // call that must take a stream is judged.
+  const bool is_complete =
+      intent.pick.outcome() == PickOutcome::kComplete && CallBinder::lanes(intent) == nullptr;
   if (is_complete && binder_->intercepts(site))
     return binder_->bind(std::move(intent), std::move(site));
   switch (CallBinder::judge(intent)) {

@@ -140,11 +140,51 @@ bool QueuedCall::claim() {
 // same snapshot, which may have another endpoint for it. Precondition: this thread has claimed the
 // call (State::kClaimed).
 Verdict QueuedCall::pick_again() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (ended_) return Verdict::kFail;
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) return Verdict::kFail;
+    }
+    if (binder_->waiting().is_closed()) return Verdict::kFail;
+    const Verdict verdict = stream_ != nullptr ? claim_stream() : pick_next();
+    const bool needs_stream = verdict == Verdict::kWait && CallBinder::has_connection(intent_);
+    if (!needs_stream || stream_ != nullptr) return verdict;
+    wait_for_stream(*CallBinder::lanes(intent_));
   }
-  if (binder_->waiting().is_closed()) return Verdict::kFail;
+}
+
+// Binds the call when it has got its stream. If the endpoint has no connection any more, the call
+// picks again, as if it had had a dead connection.
+Verdict QueuedCall::claim_stream() {
+  switch (stream_->claim(intent_.pick)) {
+    case lb::StreamWait::Answer::kWaiting:
+      return Verdict::kWait;
+    case lb::StreamWait::Answer::kTaken:
+      stream_ = nullptr;
+      return Verdict::kBind;
+    case lb::StreamWait::Answer::kGone:
+      break;
+  }
+  stream_ = nullptr;
+  CallBinder::put_off(intent_);
+  return pick_next();
+}
+
+// Takes a place among the calls that wait for a stream. The stream may come at once. The thread
+// that frees a stream is ending another call, perhaps with a lock held, so the call is bound on
+// another thread.
+void QueuedCall::wait_for_stream(const lb::StreamLanes& streams) {
+  const std::weak_ptr<QueuedCall> weak = weak_from_this();
+  const auto alarm = std::make_shared<grpc::Alarm>();
+  stream_ = streams.wait([weak, alarm] {
+    alarm->Set(gpr_now(GPR_CLOCK_MONOTONIC), [weak](bool /*is_over*/) {
+      const auto self = weak.lock();
+      if (self != nullptr) self->try_bind();
+    });
+  });
+}
+
+Verdict QueuedCall::pick_next() {
   if (intent_.pick.delay() > Duration::zero()) {
     if (!has_waited()) return Verdict::kWait;
     intent_.pick.end_delay();
@@ -172,6 +212,7 @@ bool QueuedCall::keep_waiting() {
   // The pick is read before the claim is released: afterwards another thread may change it.
   const std::uint64_t seen = intent_.pick.sequence();
   const bool is_delayed = intent_.pick.delay() > Duration::zero();
+  const std::shared_ptr<const lb::StreamWait> stream = stream_;
   const DelayType type = delay_type(intent_.pick, intent_.is_put_off);
   const Instant now = std::chrono::steady_clock::now();
   wait_.goes_on(type, now, binder_->callers());
@@ -183,7 +224,9 @@ bool QueuedCall::keep_waiting() {
     if (ended_) return false;
     if (is_delayed && delay_ != Delay::kRunning) return false;
   }
-  return !binder_->waiting().is_closed() && (is_delayed || binder_->sequence() == seen);
+  if (binder_->waiting().is_closed()) return false;
+  if (stream != nullptr) return !stream->is_over();
+  return is_delayed || binder_->sequence() == seen;
 }
 
 // Whether the delay by filters is over. Precondition: this thread has claimed the call
@@ -249,11 +292,21 @@ absl::Status QueuedCall::why_waiting_ended(const absl::Status& how) const {
   const std::string doing = is_delayed ? "delayed by a filter"
                             : last.cluster() == nullptr
                                 ? "waiting for " + binder_->connectivity().awaited()
-                                : "waiting for a connection";
+                            : CallBinder::has_connection(intent_) ? waiting_for_stream()
+                                                                  : "waiting for a connection";
   const std::string error =
       last.status().ok() ? "" : absl::StrCat("; last error: ", last.status().message());
   return binder_->describe({how.code(), absl::StrCat(how.message(), " while ", doing, error)},
                            intent_);
+}
+
+// "waiting for a stream: endpoint 10.0.0.1:80: all 4 streams of 2 connections are in use".
+std::string QueuedCall::waiting_for_stream() const {
+  const lb::StreamLanes* const streams = CallBinder::lanes(intent_);
+  return absl::StrCat("waiting for a stream: endpoint ",
+                      intent_.pick.connection()->address().str(),
+                      ": ",
+                      streams != nullptr ? streams->text() : "its stream has just come");
 }
 
 void QueuedCall::end_early(const absl::Status& status) {
@@ -291,6 +344,7 @@ void QueuedCall::bind(Verdict verdict) {
     real = binder_->refuse(failure, name_.c_str(), *cq_);
     if (!ended && !is_closed) binder_->hand_over_failed(intent_, interception_.interceptor);
     intent_.pick = lb::Pick();
+    stream_ = nullptr;  // Another call gets the place or the stream.
   }
   grpc::internal::CallHook* hook = binder_.get();
   if (interception_.interceptor != nullptr) hook = &interception_.interceptor->filler();

@@ -3,16 +3,17 @@
 // QueuedCall — a call that waits for a connection (states below). The application can start and
 // cancel the call, and its deadline holds. The call waits for a publication: a new snapshot, by
 // which the router may pick a connection. A call that a filter delays (A33) waits for the end of
-// its delay instead.
+// its delay instead. A call with a pick for an endpoint that has no free stream (A105) waits for a
+// stream of this endpoint, and does not pick again meanwhile.
 //
 //            first op              a pick, or its end          all ops replayed
 //   Prepared ────────▶ Waiting ──────────────────▶ Replaying ──────────────▶ Bound ─▶ Gone
 //                        ▲   │ claimed, by one thread                               (context)
 //                        └───┘ not yet
 //
-// Prepared: the application has not started the call. Waiting: for a pick with a connection, or for
-// the end of the delay. Replaying: the stored op sets are filled into the real call. Gone: the
-// context is destroyed; also from Prepared, if the call is never started.
+// Prepared: the application has not started the call. Waiting: for a pick with a connection, for
+// the end of the delay, or for a stream. Replaying: the stored op sets are filled into the real
+// call. Gone: the context is destroyed; also from Prepared, if the call is never started.
 //
 // The application's context gets a *holding call* on the anchor channel, which never connects. Only
 // RECV_STATUS is started on the holding call, so that gRPC reports its cancellation and its
@@ -89,6 +90,9 @@ class QueuedCall final : public grpc::internal::CallHook,
   void try_bind();
   bool claim();
   Verdict pick_again();
+  Verdict pick_next();
+  Verdict claim_stream();
+  void wait_for_stream(const lb::StreamLanes& streams);
   bool may_go_elsewhere() const;
   bool keep_waiting();
   bool has_waited();
@@ -98,6 +102,7 @@ class QueuedCall final : public grpc::internal::CallHook,
   void limit();
   void holding_ended(const absl::Status& status);
   bool is_cancelled() const;
+  std::string waiting_for_stream() const;
   absl::Status why_waiting_ended(const absl::Status& how) const;
   void end_early(const absl::Status& status);
   void context_gone();
@@ -108,6 +113,9 @@ class QueuedCall final : public grpc::internal::CallHook,
   grpc::CompletionQueue* const cq_;
   CallIntent intent_;
   PickWait wait_;  ///< Only the thread that has claimed the call uses it (Q1).
+  /// The call's place among those that wait for a stream; null: it waits for none. Only the thread
+  /// that has claimed the call uses it (Q1).
+  std::shared_ptr<lb::StreamWait> stream_;
   Interception interception_;
   /// The timer for a route's timeout, if the route became known while the call waited.
   grpc::Alarm alarm_;

@@ -29,6 +29,7 @@ inline DelayType delay_type(const lb::Pick& pick, bool is_stale = false) {
   if (is_stale) return {DelayReason::kStalePick};
   if (pick.outcome() == PickOutcome::kFail && pick.cluster() != nullptr)
     return {DelayReason::kFailing, pick.priority()};
+  if (pick.outcome() == PickOutcome::kComplete) return {DelayReason::kStreams};
   if (pick.cluster() == nullptr) return {DelayReason::kResolving};
   return {DelayReason::kConnecting, pick.priority()};
 }
@@ -49,6 +50,10 @@ inline std::string delay_reason(const lb::Pick& pick, DelayType type, absl::stri
       return std::string(error);
     case DelayReason::kFilterDelay:
       return "a filter delays the call";
+    case DelayReason::kStreams:
+      return absl::StrCat("endpoint ",
+                          pick.connection()->address().str(),
+                          ": all streams of its connections are in use");
   }
   return "";
 }

@@ -243,7 +243,8 @@ void PickFirst::heard(Selected& selected, const SubchannelStateChanged& event, L
     return;
   }
   effects.push_back(RequestReresolution{});
-  if (when_lost_ == WhenLost::kReconnect) {
+  // A subchannel without its last connection is IDLE, unless it was making another one (A105-15).
+  if (when_lost_ == WhenLost::kReconnect || event.state != ConnectivityState::kIdle) {
     Known lost{event.address, event.state};
     lost.error = failure_of(event);
     lost.failed_last = true;

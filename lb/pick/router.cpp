@@ -243,7 +243,7 @@ void Router::look(Pick& pick, const CallArgs& call, const Sink& sink) const {
       is_new && !Sink::kTells && snapshot->sessions.is_known() && call.headers != nullptr;
   const Foresight foresight = may_lead ? foresee(snapshot->sessions, *call.headers) : Foresight();
   const Selection selected = is_new ? route(*snapshot, call, foresight, pick, sink)
-                                    : Selection{.cluster = pick.cluster(), .hash = pick.hash_};
+                                    : Selection{.cluster = pick.cluster(), .hash = pick.hash()};
   const ClusterRef* const cluster = selected.cluster;
   if (cluster == nullptr) [[unlikely]]
     return;
@@ -308,8 +308,10 @@ Selection Router::route(const Snapshot& snapshot,
   }
   auto& selection = std::get<Selection>(selected);
   foresight.prefetch_marks();
-  pick.timeout_ = selection.timeout;
-  pick.hash_ = selection.hash;
+  pick.has_timeout_ = selection.timeout.has_value();
+  pick.timeout_ = selection.timeout.value_or(Duration::zero());
+  pick.has_hash_ = selection.hash.has_value();
+  pick.hash_ = selection.hash.value_or(0);
   pick.auto_host_rewrite_ = selection.auto_host_rewrite;
   if (selection.retry != nullptr) pick.retry_ = *selection.retry;
   // Filters run before the cluster's reference is taken, because a filter may choose another of the

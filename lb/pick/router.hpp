@@ -93,7 +93,9 @@ class Pick {
 
   /// The longest time that the call may take by its route (A31-24 … 26), without the application's
   /// own deadline; nullopt: no limit.
-  std::optional<Duration> timeout() const { return timeout_; }
+  std::optional<Duration> timeout() const {
+    return has_timeout_ ? std::optional(timeout_) : std::nullopt;
+  }
 
   /// Which failures of the call are retried (A44). Without a retry policy: none.
   const RetryRules& retry() const { return retry_; }
@@ -149,6 +151,18 @@ class Pick {
   /// Whether a policy wants the endpoint's load report. False once the call has ended.
   bool wants_load() const { return tracking_.wants_load(); }
 
+  /// Moves a complete pick to `connection`, another connection to the same endpoint, of which the
+  /// call has taken a stream. `lane` counts the stream: its ended() is called when the call's
+  /// attempt ends or is put off. See lb/pick/stream_lanes.
+  void take_stream(const Connection& connection, const CallTracker& lane) {
+    connection_ = Use(connection);
+    tracking_.add(lane);
+    has_stream_ = true;
+  }
+
+  /// Whether the complete pick has taken a stream.
+  bool has_stream() const { return has_stream_; }
+
   /// Gives up the endpoint of a complete pick: releases its connection, leaf and trackers, drops
   /// its Set-Cookie, and makes the outcome kQueue. Call it when the connection was lost before the
   /// call used it, or before another attempt. Does nothing to a pick that is not complete.
@@ -158,6 +172,7 @@ class Pick {
     priority_ = PickResult::kNoPriority;
     connection_ = Use();
     leaf_ = Use();
+    has_stream_ = false;
     tracking_ = Tracking();
     if (session_ != nullptr) session_->forget();
   }
@@ -191,16 +206,23 @@ class Pick {
   void refuse(PickOutcome outcome, absl::Status status, absl::string_view source);
   void fail_without(const Snapshot& snapshot);
 
+  std::optional<std::uint64_t> hash() const {
+    return has_hash_ ? std::optional(hash_) : std::nullopt;
+  }
+
   PickOutcome outcome_ = PickOutcome::kQueue;
   bool auto_host_rewrite_ = false;  // Set when the call is routed, not by later picks.
+  bool has_stream_ = false;
+  bool has_timeout_ = false;  // The flags of two values below are here, where they take no room.
+  bool has_hash_ = false;
   std::uint8_t priority_ = PickResult::kNoPriority;  // See priority().
   Use cluster_;
   Use connection_;
   Use leaf_;
   Tracking tracking_;
-  std::optional<Duration> timeout_;
+  Duration timeout_{};
   // Set when the call is routed, not by later picks.
-  std::optional<std::uint64_t> hash_;
+  std::uint64_t hash_ = 0;
   RetryRules retry_;
   std::unique_ptr<Filtered> filtered_;  // The decisions of filters; null: none.
   SessionPtr session_;                  // Null: the call has none.

@@ -15,6 +15,11 @@ namespace signalbox::lb {
 // result of an abandoned attempt may come late. A connection from such an attempt is dropped (B3 of
 // subchannel_core.hpp).
 
+SubchannelCore::SubchannelCore(SubchannelOptions options)
+    : options_(std::move(options)),
+      max_connections_(
+          std::clamp(options_.settings.max_connections, 1U, options_.most_connections)) {}
+
 SubchannelEffects SubchannelCore::step(const SubchannelEvent& event, Instant now) {
   SubchannelEffects effects;
   std::visit([&](const auto& it) { on(it, now, effects); }, event);
@@ -22,56 +27,106 @@ SubchannelEffects SubchannelCore::step(const SubchannelEvent& event, Instant now
 }
 
 void SubchannelCore::on(const ConnectRequested& event, Instant now, SubchannelEffects& effects) {
-  if (!std::holds_alternative<Idle>(state_)) return;
-  state_ = Connecting{now + next_backoff(event.may_hurry)};
-  effects.push_back(OpenConnection{++attempt_, options_.settings.connect_timeout});
-  notify(effects);
+  if (!open_.empty() || !std::holds_alternative<Idle>(attempting_)) return;
+  connect(event.may_hurry, now, effects);
 }
 
 void SubchannelCore::on(const Connected& event, Instant /*now*/, SubchannelEffects& effects) {
   SIGNALBOX_INVARIANT(event.connection != nullptr, "Connected brings a connection");
-  const bool awaited = event.attempt == attempt_ && std::holds_alternative<Connecting>(state_);
-  if (!awaited) {
-    const bool reported_twice = event.attempt == attempt_ && std::holds_alternative<Ready>(state_);
+  const auto* const connecting = std::get_if<Connecting>(&attempting_);
+  if (connecting == nullptr || event.attempt != attempt_) {
+    const bool reported_twice =
+        std::ranges::find(open_, event.attempt, &Open::attempt) != open_.end();
     if (!reported_twice) effects.push_back(DropConnection{event.attempt});
     return;
   }
   has_been_ready_ = true;
   backoff_ = Ticks::zero();
-  state_ = Ready{event.connection};
+  open_.push_back({event.attempt, event.connection, connecting->is_alone});
+  attempting_ = Idle{};
+  if (has_lanes_) offer(open_.back(), effects);
   effects.push_back(Observe{ConnectionAttempted{options_.settings.cluster, true}});
-  notify(effects);
+  follow(effects);
 }
 
 void SubchannelCore::on(const ConnectFailed& event, Instant now, SubchannelEffects& effects) {
-  const auto* connecting = std::get_if<Connecting>(&state_);
+  const auto* connecting = std::get_if<Connecting>(&attempting_);
   if (connecting == nullptr || event.attempt != attempt_) return;
   const Duration rest = std::max(Duration::zero(), Duration(connecting->retry_at - now));
   const TimerId timer{"backoff", attempt_};
-  state_ = Backoff{
+  attempting_ = Backoff{
       timer,
       event.status.ok() ? absl::UnavailableError("connection attempt failed") : event.status};
   effects.push_back(Observe{ConnectionAttempted{options_.settings.cluster, false}});
   effects.push_back(StartTimer{timer, rest});
-  notify(effects);
+  follow(effects);
 }
 
 void SubchannelCore::on(const ConnectionClosed& event,
                         Instant /*now*/,
                         SubchannelEffects& effects) {
-  if (!std::holds_alternative<Ready>(state_) || event.attempt != attempt_) return;
-  state_ = Idle{};
+  const auto closed = std::ranges::find(open_, event.attempt, &Open::attempt);
+  if (closed == open_.end()) return;
+  open_.erase(closed);
+  if (has_lanes_) effects.push_back(WithdrawStreams{event.attempt});
   effects.push_back(DropConnection{event.attempt});
   effects.push_back(Observe{
       ConnectionLost{options_.settings.cluster, disconnect_reason(event.status.message())}});
-  notify(effects);
+  follow(effects);
+}
+
+void SubchannelCore::on(const StreamsWanted& /*event*/, Instant now, SubchannelEffects& effects) {
+  if (may_grow()) connect(/*may_hurry=*/false, now, effects);
+}
+
+void SubchannelCore::on(const MaxConnectionsChanged& event,
+                        Instant /*now*/,
+                        SubchannelEffects& effects) {
+  max_connections_ = std::clamp(event.max_connections, 1U, options_.most_connections);
+  follow(effects);
 }
 
 void SubchannelCore::on(const TimerFired& event, Instant /*now*/, SubchannelEffects& effects) {
-  const auto* backoff = std::get_if<Backoff>(&state_);
+  const auto* backoff = std::get_if<Backoff>(&attempting_);
   if (backoff == nullptr || event.timer != backoff->timer) return;
-  state_ = Idle{};
+  attempting_ = Idle{};
+  follow(effects);
+}
+
+void SubchannelCore::connect(bool may_hurry, Instant now, SubchannelEffects& effects) {
+  const bool is_alone = max_connections_ > 1;
+  attempting_ = Connecting{now + next_backoff(may_hurry), is_alone};
+  effects.push_back(OpenConnection{++attempt_, options_.settings.connect_timeout, is_alone});
+  follow(effects);
+}
+
+// Whether calls that wait for a stream get another connection now (B6 of subchannel_core.hpp).
+bool SubchannelCore::may_grow() const {
+  return has_lanes_ && !open_.empty() && open_.size() < max_connections_ &&
+         std::holds_alternative<Idle>(attempting_);
+}
+
+bool SubchannelCore::needs_lanes() const {
+  if (open_.size() != 1) return open_.size() > 1;
+  return max_connections_ > 1 && open_.front().connection->stream_limit().has_value();
+}
+
+void SubchannelCore::offer(const Open& open, SubchannelEffects& effects) const {
+  effects.push_back(OfferStreams{open.attempt, open.connection, !open.is_alone});
+}
+
+// After every change: offers or withdraws all streams (B7), reports the state (B1), and asks
+// whether calls want another connection (B6).
+void SubchannelCore::follow(SubchannelEffects& effects) {
+  if (needs_lanes() != has_lanes_) {
+    has_lanes_ = !has_lanes_;
+    for (const Open& open : open_) {
+      if (has_lanes_) offer(open, effects);
+      if (!has_lanes_) effects.push_back(WithdrawStreams{open.attempt});
+    }
+  }
   notify(effects);
+  if (may_grow()) effects.push_back(AskForDemand{});
 }
 
 Duration SubchannelCore::next_backoff(bool may_hurry) {
@@ -86,22 +141,32 @@ Duration SubchannelCore::next_backoff(bool may_hurry) {
 }
 
 ConnectivityState SubchannelCore::state() const {
+  if (!open_.empty()) return ConnectivityState::kReady;
   return std::visit(Overloaded{
                         [](const Idle&) { return ConnectivityState::kIdle; },
                         [](const Connecting&) { return ConnectivityState::kConnecting; },
-                        [](const Ready&) { return ConnectivityState::kReady; },
                         [](const Backoff&) { return ConnectivityState::kTransientFailure; },
                     },
-                    state_);
+                    attempting_);
 }
 
-void SubchannelCore::notify(SubchannelEffects& effects) const {
+// Reports the state, unless all of the report is as in the last one.
+void SubchannelCore::notify(SubchannelEffects& effects) {
+  const ConnectivityState now = state();
+  const Connection* const oldest = open_.empty() ? nullptr : open_.front().connection.get();
+  const bool is_known =
+      now == reported_ && oldest == reported_connection_ && has_lanes_ == reported_lanes_;
+  if (is_known) return;
+  reported_ = now;
+  reported_connection_ = oldest;
+  reported_lanes_ = has_lanes_;
   SubchannelStateChanged change;
   change.address = options_.address;
-  change.state = state();
-  if (const auto* ready = std::get_if<Ready>(&state_)) change.connection = ready->connection;
-  if (const auto* backoff = std::get_if<Backoff>(&state_)) change.status = backoff->cause;
-  effects.push_back(NotifyState{std::move(change)});
+  change.state = now;
+  if (!open_.empty()) change.connection = open_.front().connection;
+  const auto* backoff = std::get_if<Backoff>(&attempting_);
+  if (open_.empty() && backoff != nullptr) change.status = backoff->cause;
+  effects.push_back(NotifyState{std::move(change), has_lanes_});
 }
 
 }  // namespace signalbox::lb

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// subchannel_core — the states of one subchannel: one address, at most one connection.
+// subchannel_core — the states of one subchannel: one address, and its connections. Usually there
+// is at most one; with a limit above 1 there are more when calls need more streams (A105).
 //
 //   subchannel map ─▶ ConnectRequested ─▶ [subchannel_core] ─▶ OpenConnection ──▶ transport
 //                  ◀─ NotifyState ◀──────                   ◀─ Connected ◀───────
-//                                                           ◀─ ConnectFailed ◀───
-//                                                           ◀─ ConnectionClosed ◀
+//   calls ─────────▶ StreamsWanted ─────▶                   ◀─ ConnectFailed ◀───
+//         ◀─ OfferStreams ◀──────────────                   ◀─ ConnectionClosed ◀
 //
-//            ConnectRequested          Connected
-//   ┌▶ Idle ────────────────▶ Connecting ──────────▶ Ready ──┐
-//   │    ▲                        │ ConnectFailed            │
-//   │    │ TimerFired             ▼                          │
-//   │    └──────────────────── Backoff                       │
-//   └────────────────────────────────────────────────────────┘
-//                            ConnectionClosed
+//              ConnectRequested, StreamsWanted (B6)
+//   ┌▶ Idle ────────────────────▶ Connecting ─── Connected ──▶ Idle, with one more connection
+//   │ TimerFired                      │ ConnectFailed
+//   └──────────────────── Backoff ◀───┘
 //
-// Reported: Idle→IDLE, Connecting→CONNECTING, Ready→READY, Backoff→TRANSIENT_FAILURE.
+// Reported: READY with a connection. Without one Idle→IDLE, Connecting→CONNECTING,
+// Backoff→TRANSIENT_FAILURE.
 //
 // Invariants
-//   B1  Each change of state is reported by exactly one NotifyState.
+//   B1  Each change of state, and each other oldest connection, is reported by exactly one
+//       NotifyState.
 //   B2  The n-th failed attempt in a row is followed by a back-off of min(initial·multiplierⁿ⁻¹,
 //       max), changed at random by up to the fraction `jitter`, except as B5 says. The back-off is
 //       counted from the *beginning* of the attempt, as in gRPC. After a successful connection n is
@@ -32,13 +32,23 @@
 //       `lost_backoff`, and each further back-off is `lost_multiplier` times longer. So after a
 //       downtime of 9 s, the next attempt begins about 3 s later at most. Once many addresses fail,
 //       its next back-off is at least `backoff.initial`, before jitter.
+//   B6  With a connection, another attempt begins exactly when calls wait for a stream, there are
+//       fewer connections than max_connections, and no attempt and no back-off runs (A105-11 to
+//       A105-13). An established connection is never closed to have fewer.
+//   B7  Streams are offered (OfferStreams) of all connections or of none. They are offered while
+//       there are several connections, or while the limit is above 1 and the only connection's own
+//       limit of streams is known. Otherwise calls use the connection and count nothing.
+//   B8  A subchannel with a limit above 1 does not share the connections that it makes.
 //
-// Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states).
+// Source: gRPC connection-backoff.md, connectivity semantics; A61 (subchannel states); A105.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "messages/back_off.hpp"
 #include "messages/subchannel_events.hpp"
@@ -54,30 +64,39 @@ struct SubchannelOptions {
   Duration lost_backoff = std::chrono::milliseconds(200);
   double lost_multiplier = 1.3;
   std::uint64_t seed = 0;  ///< The source of all random numbers of the core.
+  /// No setting allows more connections to the address than this (A105-3).
+  std::uint32_t most_connections = 10;
 };
 
 class SubchannelCore {
  public:
-  explicit SubchannelCore(SubchannelOptions options) : options_(std::move(options)) {}
+  explicit SubchannelCore(SubchannelOptions options);
 
   SubchannelEffects step(const SubchannelEvent& event, Instant now);
 
   /// The state in the newest NotifyState; IDLE before the first.
   ConnectivityState state() const;
 
+  /// The number of established connections.
+  std::size_t connections() const { return open_.size(); }
+
  private:
   struct Idle {};
 
   struct Connecting {
     Instant retry_at;  ///< When the back-off ends if this attempt fails (B2).
+    bool is_alone = false;
   };
 
   /// Time with fractions of a nanosecond, so that rounding errors do not add up over many
   /// back-offs.
   using Ticks = std::chrono::duration<double, Duration::period>;
 
-  struct Ready {
+  /// An established connection.
+  struct Open {
+    std::uint64_t attempt = 0;
     ConnectionPtr connection;
+    bool is_alone = false;
   };
 
   struct Backoff {
@@ -89,18 +108,32 @@ class SubchannelCore {
   void on(const Connected& event, Instant now, SubchannelEffects& effects);
   void on(const ConnectFailed& event, Instant now, SubchannelEffects& effects);
   void on(const ConnectionClosed& event, Instant now, SubchannelEffects& effects);
+  void on(const StreamsWanted& event, Instant now, SubchannelEffects& effects);
+  void on(const MaxConnectionsChanged& event, Instant now, SubchannelEffects& effects);
   void on(const TimerFired& event, Instant now, SubchannelEffects& effects);
 
+  void connect(bool may_hurry, Instant now, SubchannelEffects& effects);
+  bool may_grow() const;
+  bool needs_lanes() const;
+  void offer(const Open& open, SubchannelEffects& effects) const;
+  void follow(SubchannelEffects& effects);
   /// The length of the back-off after the attempt that begins now, if it fails.
   Duration next_backoff(bool may_hurry);
-  void notify(SubchannelEffects& effects) const;
+  void notify(SubchannelEffects& effects);
 
   SubchannelOptions options_;
-  /// The number of the newest attempt. Connecting and Ready belong to it.
+  std::uint32_t max_connections_ = 1;
+  /// The number of the newest attempt. Connecting belongs to it.
   std::uint64_t attempt_ = 0;
   bool has_been_ready_ = false;
   Ticks backoff_{};  ///< The newest back-off, without jitter; 0 after a successful connection.
-  std::variant<Idle, Connecting, Ready, Backoff> state_;
+  std::variant<Idle, Connecting, Backoff> attempting_;
+  std::vector<Open> open_;  ///< The connections, the oldest first.
+  bool has_lanes_ = false;  ///< Streams are offered (B7).
+  // The newest NotifyState.
+  ConnectivityState reported_ = ConnectivityState::kIdle;
+  const Connection* reported_connection_ = nullptr;
+  bool reported_lanes_ = false;
 };
 
 }  // namespace signalbox::lb

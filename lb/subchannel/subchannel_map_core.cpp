@@ -181,11 +181,16 @@ void SubchannelMapCore::on(const HolderGone& event, SubchannelMapEffects& effect
 void SubchannelMapCore::on(const MapGenerationStarted& event, SubchannelMapEffects& effects) {
   if (event.generation < started_) return;
   started_ = event.generation;
-  // Only new subchannels get the new settings. Existing ones keep theirs, except for TLS and health
-  // checks (I7 and I10 of subchannel_map_core.hpp).
+  // Only new subchannels get the new settings. Existing ones keep theirs, except for TLS, the
+  // number of connections, and health checks (I7, I10 and I12 of subchannel_map_core.hpp).
   const SubchannelSettings before = std::exchange(settings_, event.settings);
   record_priorities(event.endpoints);
-  if (!same_tls(before.tls, settings_.tls)) replace_all(effects);
+  if (!same_tls(before.tls, settings_.tls)) {
+    replace_all(effects);
+  } else if (before.max_connections != settings_.max_connections) {
+    for (const Address& address : addresses())
+      effects.push_back(LimitConnections{address, settings_.max_connections});
+  }
   probe_anew(before, effects);
 }
 

@@ -57,6 +57,8 @@
 //       probes. When the address is not probed any more, the result is forgotten.
 //   I11 In metrics, an address counts for the first priority that has it in the newest
 //       configuration.
+//   I12 When the number of connections per address changes, existing subchannels learn the new
+//       number, and keep their connections (A105-4).
 //
 // Precondition: the actor around this core passes on reports of an address's *current* subchannel
 // only. It drops late reports of an earlier, stopped subchannel of the address.

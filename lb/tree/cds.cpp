@@ -36,7 +36,8 @@ SubchannelSettings subchannel_settings(const Cluster& cluster,
       .tls = tls_of(cluster),
       .health_checks = cluster.health_checks,
       .probe_exceptions = leaf.endpoints == nullptr ? nullptr : leaf.endpoints->probe_exceptions,
-      .authority = authority};
+      .authority = authority,
+      .max_connections = cluster.max_connections_per_endpoint};
 }
 
 /// The endpoints, with at least one priority. If EDS has none, an empty priority is added, and the

@@ -141,6 +141,13 @@ class Tracking {
     }
   }
 
+  /// Holds one more tracker, which begin() has not had. Its begun() is not called. Precondition:
+  /// add() was not called since begin().
+  void add(const CallTracker& tracker) {
+    held_[size_] = {&tracker, tracker.use_counter()};
+    held_[size_++].counter.add(1);
+  }
+
   /// Whether one of the trackers wants the call's load report. False after end().
   bool wants_load() const {
     return std::any_of(held_.begin(), held_.begin() + size_, [](const Held& held) {
@@ -166,7 +173,7 @@ class Tracking {
   };
 
   std::size_t size_ = 0;
-  std::array<Held, TrackerList::kMost> held_;  // Only the first size_ are set.
+  std::array<Held, TrackerList::kMost + 1> held_;  // Only the first size_ are set.
 };
 
 }  // namespace signalbox

@@ -19,6 +19,8 @@ absl::string_view word_of(DelayReason reason) {
       return "picker_failing_with_wait_for_ready";
     case DelayReason::kFilterDelay:
       return "filter_delay";
+    case DelayReason::kStreams:
+      return "max_concurrent_streams";
   }
   return "?";
 }

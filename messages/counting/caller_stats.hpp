@@ -29,8 +29,9 @@ enum class DelayReason : std::uint8_t {
   kStalePick,    ///< The picked connection has died, and the picker does not know it yet.
   kFailing,      ///< The picker fails calls, and this call is wait_for_ready.
   kFilterDelay,  ///< A filter delays the call (A33).
+  kStreams,      ///< All streams of the picked endpoint's connections are in use (A105).
 };
-inline constexpr std::size_t kDelayReasons = 5;
+inline constexpr std::size_t kDelayReasons = 6;
 
 /// The reason for a wait, and the priority (of a priority policy) that makes the call wait.
 struct DelayType {

@@ -272,20 +272,27 @@ BackendProcess::BackendProcess(const std::string& cluster, const std::vector<std
   address = nlohmann::json::parse(*line)["address"];
 }
 
-std::unique_ptr<grpc::Server> start_server(grpc::Service& service, std::string& address) {
+std::unique_ptr<grpc::Server> start_server(grpc::Service& service,
+                                           std::string& address,
+                                           const std::function<void(grpc::ServerBuilder&)>& more) {
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&service);
+  if (more != nullptr) more(builder);
   auto server = builder.BuildAndStart();
   REQUIRE(server != nullptr);
   address = absl::StrCat("127.0.0.1:", port);
   return server;
 }
 
-HoldingBackend::HoldingBackend(std::string cluster)
-    : service_(std::move(cluster)), server_(start_server(service_, address_)) {}
+HoldingBackend::HoldingBackend(std::string cluster, int max_streams)
+    : service_(std::move(cluster)),
+      server_(start_server(service_, address_, [max_streams](grpc::ServerBuilder& builder) {
+        if (max_streams > 0)
+          builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, max_streams);
+      })) {}
 
 HoldingBackend::~HoldingBackend() {
   release();
@@ -296,6 +303,7 @@ grpc::ServerUnaryReactor* HoldingBackend::Service::Place(grpc::CallbackServerCon
                                                          const demo::v1::PlaceRequest* request,
                                                          demo::v1::PlaceReply* reply) {
   reply->set_cluster(cluster_);
+  reply->set_connection(context->peer());
   auto* const reactor = context->DefaultReactor();
   if (request->item() == "hold") {
     const std::lock_guard lock(mutex_);

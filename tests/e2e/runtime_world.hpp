@@ -129,12 +129,17 @@ struct BackendProcess {
 };
 
 /// Starts a server of `service` in this process and sets `address` to its address.
-std::unique_ptr<grpc::Server> start_server(grpc::Service& service, std::string& address);
+/// `more` may change the builder last.
+std::unique_ptr<grpc::Server> start_server(
+    grpc::Service& service,
+    std::string& address,
+    const std::function<void(grpc::ServerBuilder&)>& more = nullptr);
 
 /// A backend in this process. It holds calls for the item "hold" until the test releases them.
 class HoldingBackend {
  public:
-  explicit HoldingBackend(std::string cluster);
+  /// `max_streams`: the most calls on a connection at a time; 0: no limit.
+  explicit HoldingBackend(std::string cluster, int max_streams = 0);
   ~HoldingBackend();
 
   const std::string& address() const { return address_; }

@@ -6,7 +6,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -35,7 +37,9 @@ using actors::SocketLoop;
 // The events of a dial, as texts.
 class Listener final : public actors::DialListener {
  public:
-  void speaks(SocketLoop::Id dial, Descriptor passed_on) override {
+  void speaks(SocketLoop::Id dial,
+              Descriptor passed_on,
+              std::optional<std::uint32_t> /*stream_limit*/) override {
     if (amid_hand_over) amid_hand_over(passed_on);
     socket = std::move(passed_on);
     line = dialer->line(dial);

@@ -444,6 +444,7 @@ void TreeHarness::run_map(Node& owner, const SubchannelMapEffect& effect) {
                    log(absl::StrCat("subchannel ", it.address.str(), " closed"));
                  },
                  [&](const ConnectSubchannel& it) { connect(owner, it.address); },
+                 [](const LimitConnections&) {},  // An address has one connection.
                  [&](const NotifyHolder& it) { post(it.holder.incarnation.back(), it.state); },
                  [&](const NotifyGone& it) {
                    post(it.holder.incarnation.back(), SubchannelGone{it.address});

@@ -31,6 +31,7 @@ bool same(const Cluster& left, const Cluster& right) {
                idle_timeout,
                override_host_status,
                max_concurrent_requests,
+               max_connections_per_endpoint,
                outlier_detection,
                tls,
                health_checks,
@@ -41,6 +42,7 @@ bool same(const Cluster& left, const Cluster& right) {
          same_config(lb_policy, right.lb_policy) && connect_timeout == right.connect_timeout &&
          idle_timeout == right.idle_timeout && override_host_status == right.override_host_status &&
          max_concurrent_requests == right.max_concurrent_requests &&
+         max_connections_per_endpoint == right.max_connections_per_endpoint &&
          outlier_detection == right.outlier_detection && tls == right.tls &&
          same_checks(health_checks, right.health_checks) &&
          aggregate_mode == right.aggregate_mode && panic_threshold == right.panic_threshold &&

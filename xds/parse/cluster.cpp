@@ -109,6 +109,20 @@ void parse_circuit_breakers(const ClusterProto& proto, Cluster& cluster) {
   }
 }
 
+// A105: of per_host_thresholds too, the first entry of the DEFAULT priority is used.
+void parse_per_host_thresholds(const ClusterProto& proto, Cluster& cluster, const Field& top) {
+  std::size_t at = 0;
+  for (const auto& threshold : proto.circuit_breakers().per_host_thresholds()) {
+    const Field field = top.at("circuit_breakers.per_host_thresholds", at++);
+    if (threshold.priority() != envoy::config::core::v3::DEFAULT) continue;
+    if (!threshold.has_max_connections()) return;
+    cluster.max_connections_per_endpoint = threshold.max_connections().value();
+    if (cluster.max_connections_per_endpoint == 0)
+      field.at("max_connections").add("must be greater than 0, found 0");
+    return;
+  }
+}
+
 // A85: unknown metric names are ignored. A cluster that chooses no metrics reports all named
 // metrics (A64), or none if ParseOptions::endpoint_metrics_are_chosen is set.
 LoadMetricChoice parse_metric_choice(const ClusterProto& proto, const ParseOptions& options) {
@@ -191,6 +205,7 @@ ReceivedResource parse_cluster(absl::string_view bytes, const ParseOptions& opti
   parse_override_host_status(proto, *cluster, top);
   parse_panic_threshold(proto, *cluster, top);
   parse_circuit_breakers(proto, *cluster);
+  parse_per_host_thresholds(proto, *cluster, top);
   if (proto.has_outlier_detection()) {
     cluster->outlier_detection =
         parse_outlier_detection(proto.outlier_detection(), top.at("outlier_detection"));

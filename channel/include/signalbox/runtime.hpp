@@ -313,6 +313,18 @@ struct RuntimeOptions {
   /// process.
   bool socket_connections = true;
 
+  /// The most connections to one endpoint that a cluster may ask for, with
+  /// circuit_breakers.per_host_thresholds.max_connections (gRFC A105); greater numbers count as
+  /// this one. A cluster with 2 or more gets another connection to an endpoint when calls wait
+  /// because all streams of its connections are in use. 1 to 64; 1: one connection to each
+  /// endpoint.
+  std::uint32_t max_connections_per_endpoint = 10;
+  /// The calls that the servers allow on a connection at a time (HTTP/2's MAX_CONCURRENT_STREAMS),
+  /// for connections that gRPC makes: gRPC does not say the number. On those of socket_connections
+  /// signalbox has seen the server's own number, which goes first. Unset: such an endpoint has one
+  /// connection, as without A105. Must not be 0.
+  std::optional<std::uint32_t> streams_per_connection;
+
   /// Limits on the data from a control plane or a resource file. A resource beyond a limit is
   /// refused with the limit's name, and counted (signalbox_config_rejected_total, reason="limit").
   /// Its last good version stays in use, unless the server has the feature fail_on_data_errors.

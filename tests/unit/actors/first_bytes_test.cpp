@@ -107,5 +107,21 @@ TEST_CASE("first_bytes: of long SETTINGS, only as many bytes are awaited as are 
   CHECK(judge_first_bytes(frame.substr(0, kMostFirstBytes)).kind == Kind::kSettings);
 }
 
+TEST_CASE("first_bytes: SETTINGS say how many calls a connection takes at a time",
+          "[io][connector][A105-7]") {
+  const auto settings = [](const std::string& body) {
+    return judge_first_bytes("\0\0"s + static_cast<char>(body.size()) + "\4\0\0\0\0\0"s + body);
+  };
+  const std::string window = "\0\4\0\0\xff\xff"s;
+  CHECK(settings("\0\3\0\0\0\x64"s).stream_limit == 100U);
+  CHECK(settings(window + "\0\3\x7f\xff\xff\xff"s).stream_limit == 0x7fffffffU);
+  CHECK(settings("\0\3\0\0\0\7"s + window + "\0\3\0\0\0\x8"s).stream_limit == 8U);  // The last.
+  CHECK(settings(window).stream_limit == std::nullopt);
+  CHECK(settings("\0\3\0\0\0\0"s).stream_limit == std::nullopt);
+  // The limit behind the part that is peeked at is not seen.
+  const std::string frame = "\0\x0c\0\4\0\0\0\0\0"s + std::string(3066, '\0') + "\0\3\0\0\0\7"s;
+  CHECK(judge_first_bytes(frame.substr(0, kMostFirstBytes)).stream_limit == std::nullopt);
+}
+
 }  // namespace
 }  // namespace signalbox::actors

@@ -47,6 +47,12 @@ TEST_CASE("check_options: an option that cannot be meant is refused by its name"
        "bootstrap_path, bootstrap_json: only one of them may be set, found both"},
       {[](auto& it) { it.panic_threshold = 101; },
        "panic_threshold: must be at most 100 (percent), found 101"},
+      {[](auto& it) { it.max_connections_per_endpoint = 0; },
+       "max_connections_per_endpoint: must be 1 to 64, found 0"},
+      {[](auto& it) { it.max_connections_per_endpoint = 65; },
+       "max_connections_per_endpoint: must be 1 to 64, found 65"},
+      {[](auto& it) { it.streams_per_connection = 0; },
+       "streams_per_connection: must be at least 1, found 0"},
       {[](auto& it) { it.retry_throttling = RetryThrottling{.max_tokens = 0}; },
        "retry_throttling.max_tokens: must be more than 0 and at most 1000, found 0"},
   }));

@@ -100,6 +100,9 @@ class Map {
               return "stop " + it.address.str();
             },
             [](const ConnectSubchannel& it) { return "connect " + it.address.str(); },
+            [](const LimitConnections& it) {
+              return absl::StrCat("limit ", it.address.str(), " ", it.max_connections);
+            },
             [](const NotifyHolder& it) {
               return absl::StrCat("tell ",
                                   it.holder.path.str(),

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Threads that share an endpoint's streams. tests/spec/a105_connection_scaling_test has the rules
+// one by one.
+#include "lb/pick/stream_lanes.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/complete_pick.hpp"
+
+namespace signalbox::lb {
+namespace {
+
+constexpr int kThreads = 4;
+const Address kAddress{"10.0.0.1:80"};
+
+// A connection that sees more calls than it allows.
+struct Link : Connection {
+  explicit Link(std::uint32_t limit) : Connection(kAddress, limit) {}
+
+  void begin() const {
+    if (++calls > *stream_limit()) is_exceeded = true;
+  }
+
+  mutable std::atomic<std::uint32_t> calls{0};
+  mutable std::atomic<bool> is_exceeded{false};
+};
+
+std::shared_ptr<const Link> link(std::uint32_t limit) {
+  return std::make_shared<const Link>(limit);
+}
+
+// Lanes of dead connections live until the end of the test.
+class Graveyard final : public Retirement {
+ public:
+  void retire(std::unique_ptr<const Tracked> object) override {
+    const std::lock_guard lock(mutex_);
+    objects_.push_back(std::move(object));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<const Tracked>> objects_;
+};
+
+// A bell that one thread rings and another one awaits.
+struct Bell {
+  void ring() {
+    const std::lock_guard lock(mutex);
+    has_rung = true;
+    changed.notify_all();
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool has_rung = false;
+};
+
+// Makes one call: waits for a stream if there is none. False: there is no connection.
+bool call(const StreamLanes& lanes) {
+  Pick pick = testing::complete_pick(kAddress);
+  const auto answer = lanes.take(pick);
+  if (answer == StreamLanes::Answer::kFull) {
+    const auto bell = std::make_shared<Bell>();
+    const auto wait = lanes.wait([bell] { bell->ring(); });
+    std::unique_lock lock(bell->mutex);
+    bell->changed.wait(lock, [&] { return bell->has_rung || wait->is_over(); });
+    lock.unlock();
+    if (wait->claim(pick) == StreamWait::Answer::kGone) return false;
+  } else if (answer == StreamLanes::Answer::kGone) {
+    return false;
+  }
+  const auto& connection = static_cast<const Link&>(*pick.connection());
+  connection.begin();
+  std::this_thread::yield();
+  --connection.calls;
+  pick.end(0);
+  return true;
+}
+
+template <typename Work>
+void on_threads(const Work& work) {
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&work] { work(); });
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
+TEST_CASE("stream_lanes: no connection gets more calls than it allows, and none is forgotten",
+          "[lb][lanes][A105-8][A105-10]") {
+  constexpr int kCalls = 2'000;
+  const std::vector<std::shared_ptr<const Link>> links{link(1), link(2)};
+  const auto graveyard = std::make_shared<Graveyard>();
+  StreamLanes lanes(graveyard, [] {});
+  std::uint64_t number = 0;
+  for (const auto& each : links)
+    lanes.add(++number, each, false);
+  std::atomic<int> ended{0};
+  on_threads([&] {
+    for (int i = 0; i < kCalls; ++i)
+      ended += call(lanes) ? 1 : 0;
+  });
+  CHECK(ended == kThreads * kCalls);
+  for (const auto& each : links) {
+    CHECK_FALSE(each->is_exceeded);
+    CHECK(each->calls == 0);
+  }
+  CHECK_FALSE(lanes.has_demand());
+}
+
+TEST_CASE("stream_lanes: connections come and go under calls", "[lb][lanes][A105-8][A105-16]") {
+  constexpr int kRounds = 500;
+  const auto graveyard = std::make_shared<Graveyard>();
+  StreamLanes lanes(graveyard, [] {});
+  std::vector<std::shared_ptr<const Link>> links{link(1)};
+  lanes.add(0, links.front(), false);
+  std::atomic<bool> is_over{false};
+  std::atomic<int> ended{0};
+  std::thread owner([&] {
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      links.push_back(link(1));
+      lanes.add(round, links.back(), false);
+      lanes.remove(round - 1);
+      std::this_thread::yield();
+    }
+    is_over = true;
+  });
+  on_threads([&] {
+    while (!is_over)
+      ended += call(lanes) ? 1 : 0;
+  });
+  owner.join();
+  CHECK(ended > 0);
+  for (const auto& each : links) {
+    CHECK_FALSE(each->is_exceeded);
+    CHECK(each->calls == 0);
+  }
+  CHECK(call(lanes));
+}
+
+TEST_CASE("stream_lanes: the end of the lanes ends all waits, and calls keep their streams",
+          "[lb][lanes][A105-9]") {
+  const auto graveyard = std::make_shared<Graveyard>();
+  auto lanes = std::make_unique<StreamLanes>(graveyard, [] {});
+  lanes->add(1, link(1), false);
+  Pick running = testing::complete_pick(kAddress);
+  REQUIRE(lanes->take(running) == StreamLanes::Answer::kTaken);
+  int woken = 0;
+  const auto wait = lanes->wait([&] { ++woken; });
+  lanes = nullptr;
+  CHECK(woken == 1);
+  Pick pick = testing::complete_pick(kAddress);
+  CHECK(wait->claim(pick) == StreamWait::Answer::kGone);
+  CHECK(running.connection()->stream_limit() == 1U);
+  running.end(0);
+}
+
+}  // namespace
+}  // namespace signalbox::lb
