@@ -26,12 +26,14 @@ class Instruments;
 namespace signalbox::actors {
 
 class AdsTransport;
+class AskRelay;
 class Connector;
 class HealthProber;
 class HeapTrimmer;
 class LoadStreams;
 class NameLookup;
 class Reclaimer;
+class Recorder;
 class TargetBoard;
 
 struct Environment {
@@ -48,6 +50,10 @@ struct Environment {
   /// `policy.load_book` counts calls has a transport.
   std::vector<std::shared_ptr<AdsTransport>> load_transports;
   std::shared_ptr<NameLookup> name_lookup;
+  /// Sees the asks of picks on their way to policies; null: they go straight to the policies.
+  std::shared_ptr<AskRelay> ask_relay = nullptr;
+  /// Notes which targets are opened and closed; null: nothing is recorded.
+  std::shared_ptr<Recorder> recorder = nullptr;
   std::shared_ptr<Reclaimer> reclaimer;
   /// Returns freed memory to the system; null: freed memory stays in the heap.
   std::shared_ptr<HeapTrimmer> trimmer;

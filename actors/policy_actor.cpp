@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "actors/ask_relay.hpp"
 #include "actors/child_policies.hpp"
 #include "actors/load_watches.hpp"
 #include "actors/log_events.hpp"
@@ -259,6 +260,10 @@ void PolicyState::open(Self me, EnvironmentPtr env, PolicyBirth born) {
   context.cluster = birth.cluster;
   context.seed = seed_of(environment->seed, birth.path.str(), birth.launch);
   context.asks = std::make_shared<const PostAsks>(PolicyActor{self});
+  if (environment->ask_relay != nullptr) {
+    context.asks = environment->ask_relay->relay(
+        environment->policy.target, birth.path, std::move(context.asks));
+  }
   context.options = environment->policy;
   context.retirement = environment->reclaimer;
   core = lb::make_policy(*birth.config, std::move(context));

@@ -89,6 +89,16 @@ absl::Status check_connections(const RuntimeOptions& options) {
   return absl::OkStatus();
 }
 
+constexpr std::size_t kLeastRecordBytes = std::size_t{1} << 20U;
+
+absl::Status check_record(const std::optional<RecordOptions>& record) {
+  if (!record) return absl::OkStatus();
+  if (record->path.empty()) return wrong("record.path", "must not be empty");
+  if (record->max_bytes >= kLeastRecordBytes) return absl::OkStatus();
+  return wrong("record.max_bytes",
+               absl::StrCat("must be at least 1048576 (1 MiB), found ", record->max_bytes));
+}
+
 absl::Status check_threads(std::size_t threads) {
   if (threads > 0) return absl::OkStatus();
   return wrong("scheduler_threads", "must be at least 1, found 0");
@@ -105,6 +115,7 @@ absl::Status check_options(const RuntimeOptions& options) {
   valid.Update(check_connections(options));
   valid.Update(check_channel_arguments(options.channel_arguments));
   valid.Update(check_threads(options.scheduler_threads));
+  valid.Update(check_record(options.record));
   return valid;
 }
 

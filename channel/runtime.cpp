@@ -27,20 +27,22 @@
 #include "actors/io/process_facts.hpp"
 #include "actors/io/tcp_connector.hpp"
 #include "actors/log.hpp"
+#include "actors/record/recorder.hpp"
+#include "actors/record/recording_seams.hpp"
 #include "channel/admin/admin_server.hpp"
 #include "channel/admin/explain_page.hpp"
 #include "channel/admin/metrics_server.hpp"
 #include "channel/check_options.hpp"
+#include "channel/environment_parts.hpp"
 #include "channel/grpc/grpc_channel.hpp"
 #include "channel/grpc/session_cookies.hpp"
 #include "channel/http_filters.hpp"
 #include "channel/lb_policies.hpp"
 #include "channel/plan_world.hpp"
-#include "channel/policy_options.hpp"
+#include "channel/recorded_options.hpp"
 #include "channel/status_of.hpp"
 #include "channel/target.hpp"
 #include "channel/target_table.hpp"
-#include "lb/request_limit.hpp"
 #include "messages/counting/load_book.hpp"
 #include "messages/header_rules.hpp"
 #include "metrics/exporter.hpp"
@@ -55,13 +57,16 @@
 namespace signalbox {
 namespace {
 
+const char* variable(const char* name) {
+  return std::getenv(name);
+}
+
 absl::StatusOr<xds::Bootstrap> read_bootstrap(const RuntimeOptions& options) {
   if (options.bootstrap_path)
     return xds::load_bootstrap(xds::BootstrapFile{*options.bootstrap_path});
   if (options.bootstrap_json)
     return xds::load_bootstrap(xds::BootstrapText{*options.bootstrap_json});
-  const auto get = [](const char* name) -> const char* { return std::getenv(name); };
-  return xds::load_bootstrap(xds::BootstrapEnvironment{get});
+  return xds::load_bootstrap(xds::BootstrapEnvironment{variable});
 }
 
 std::shared_ptr<actors::NameLookup> make_lookup(const RuntimeOptions& options) {
@@ -322,75 +327,18 @@ absl::Status add_connectors(const RuntimeOptions& options,
   return {};
 }
 
-using ParseOptionsPtr = std::shared_ptr<const xds::ParseOptions>;
-
-// The parse options that stay the same for the life of a runtime.
-ParseOptionsPtr lasting_parse_options(const RuntimeOptions& options,
-                                      const channel::RegisteredLbPolicies& custom,
-                                      std::shared_ptr<const xds::CustomFilters> filters,
-                                      const xds::Bootstrap& bootstrap,
-                                      std::shared_ptr<const std::atomic<bool>> abandoned) {
-  auto lasting = std::make_shared<xds::ParseOptions>();
-  lasting->limits = options.limits;
-  lasting->abandoned = std::move(abandoned);
-  lasting->health_checks = options.active_health_checks;
-  lasting->grpc_paths_only = options.transport == EndpointTransport::kGrpc;
-  lasting->custom_lb_policies = custom.parsers;
-  lasting->custom_http_filters = std::move(filters);
-  for (const auto& [name, files] : bootstrap.certificate_providers)
-    lasting->certificate_providers.insert(name);
-  return lasting;
-}
-
-// Called for each response of a control plane and for each plan, because the environment variables
-// that change the parser's rules are read each time (A75-8).
-xds::ParseOptions parse_options(const xds::ParseOptions& lasting, bool trusted_server) {
-  return xds::parse_options_from(
-      [](const char* name) { return std::getenv(name); }, trusted_server, lasting);
-}
-
-// Makes the decoder of one AdsSession. The decoder remembers the resources of the server's last
-// responses, so that unchanged resources are not parsed again.
-xds::ResponseDecoder make_decoder(ParseOptionsPtr lasting, ServerId server, bool trusted_server) {
-  return [lasting = std::move(lasting),
-          server,
-          trusted_server,
-          known = std::make_shared<xds::KnownResources>()](std::string bytes) {
-    xds::ParseOptions options = parse_options(*lasting, trusted_server);
-    options.server = server;
-    return xds::decode_in_parts(std::move(bytes), std::move(options), known);
-  };
-}
-
-std::function<xds::ResponseDecoder(ServerId)> decoders(ParseOptionsPtr lasting,
-                                                       const xds::Bootstrap& bootstrap) {
-  return [lasting = std::move(lasting), servers = xds::client_options(bootstrap).servers](
-             ServerId server) { return make_decoder(lasting, server, servers.at(server).trusted); };
-}
-
 std::uint64_t some_seed() {
   std::random_device entropy;
   return (static_cast<std::uint64_t>(entropy()) << 32U) | entropy();
 }
 
-// Adds the settings of the actors that are copied from the options and the bootstrap.
-void add_settings(const RuntimeOptions& options,
-                  const std::shared_ptr<actors::Log>& log,
-                  const xds::Bootstrap& bootstrap,
-                  actors::Environment& environment) {
+// Adds what the actors have from this process: name look-up, log, seed.
+void add_process(const RuntimeOptions& options,
+                 const std::shared_ptr<actors::Log>& log,
+                 actors::Environment& environment) {
   environment.name_lookup = make_lookup(options);
-  environment.node_id = bootstrap.node.id;
   environment.seed = options.seed.value_or(some_seed());
-  environment.client = xds::client_options(bootstrap);
-  environment.client.resource_timeout = options.resource_timeout;
-  if (options.missing_cluster_fails_aggregate)
-    environment.missing_leaf = xds::MissingLeaf::kFailAggregate;
   environment.log = [log](LogLine line) { log->write(std::move(line)); };
-  environment.announces_targets = options.transport != EndpointTransport::kAssumed;
-  environment.subchannel.backoff.initial = options.initial_backoff;
-  environment.subchannel.backoff.max = options.max_backoff;
-  environment.subchannel.lost_backoff = options.lost_backoff;
-  environment.subchannel.most_connections = options.max_connections_per_endpoint;
 }
 
 metrics::LatencyScale scale_of(const RuntimeOptions& options) {
@@ -401,25 +349,6 @@ metrics::LatencyScale scale_of(const RuntimeOptions& options) {
 metrics::CallMetrics call_metrics_of(const RuntimeOptions& options) {
   return options.metrics_detail == MetricsDetail::kNone ? metrics::CallMetrics::kOff
                                                         : metrics::CallMetrics::kOn;
-}
-
-// The locality of the client; empty if the bootstrap names none.
-LocalityName locality_of(const xds::NodeConfig& node) {
-  if (!node.locality) return {};
-  return {node.locality->region, node.locality->zone, node.locality->sub_zone};
-}
-
-// Adds the actors' counters, and the limits that all runtimes of the process share.
-void add_counters(const RuntimeOptions& options,
-                  const std::shared_ptr<metrics::Instruments>& instruments,
-                  actors::Environment& environment) {
-  environment.instruments = instruments;
-  environment.policy.request_limits = lb::RequestLimits::of_process();
-  environment.policy.drop_counters = instruments;
-  if (options.metrics_detail == MetricsDetail::kEndpoint)
-    environment.policy.endpoint_counters = instruments;
-  environment.policy.metrics_by_locality = options.metrics_detail == MetricsDetail::kEndpoint;
-  environment.faults = {lb::active_faults_of_process(), instruments->faults()};
 }
 
 }  // namespace
@@ -436,7 +365,7 @@ struct Runtime::State {
   std::shared_ptr<metrics::Instruments> instruments = std::make_shared<metrics::Instruments>(
       std::chrono::steady_clock::now, scale_of(options), call_metrics_of(options));
   const std::shared_ptr<actors::Log> log = make_log(options, instruments);
-  ParseOptionsPtr parsing;
+  channel::ParseOptionsPtr parsing;
   /// True once the runtime ends. Parsers then abandon the response that they are parsing.
   std::shared_ptr<std::atomic<bool>> ending = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<metrics::Exporter> exporter =
@@ -445,6 +374,7 @@ struct Runtime::State {
   std::shared_ptr<actors::ChangeLog> changes = std::make_shared<actors::ChangeLog>();
   std::shared_ptr<channel::ChannelCounts> counts = std::make_shared<channel::ChannelCounts>();
   actors::ReclaimerThread reclaimer;
+  std::shared_ptr<actors::Recorder> recorder;  ///< Null: nothing is recorded.
   std::unique_ptr<actors::Host> host;
   std::shared_ptr<channel::HostLink> link;
   std::optional<channel::SessionCookies> session_cookies;
@@ -456,6 +386,7 @@ struct Runtime::State {
 
   absl::StatusOr<actors::Environment> make_environment();
   absl::Status add_extensions(actors::Environment& environment);
+  absl::Status begin_record(actors::Environment& environment);
   absl::StatusOr<std::shared_ptr<channel::Target>> target(const std::string& name);
   std::shared_ptr<channel::Target> make_target(const std::string& name, std::string listener);
   RuntimeStatus status() const;
@@ -568,17 +499,36 @@ absl::Status Runtime::State::add_extensions(actors::Environment& environment) {
   auto filters = channel::register_http_filters(options.http_filters, *instruments);
   if (!filters.ok()) return filters.status();
   environment.policy.custom = custom->policies;
-  parsing = lasting_parse_options(options, *custom, *std::move(filters), bootstrap, ending);
-  environment.make_decoder = decoders(parsing, bootstrap);
+  parsing =
+      channel::lasting_parse_options(options, *custom, *std::move(filters), bootstrap, ending);
+  environment.make_decoder = channel::decoders(parsing, bootstrap, variable);
   return {};
+}
+
+// Puts the recorder between the actors and the outside, if RuntimeOptions::record is set.
+absl::Status Runtime::State::begin_record(actors::Environment& environment) {
+  if (!options.record) return absl::OkStatus();
+  instruments->count_recording_dropped(0);
+  auto opened = actors::Recorder::start(
+      {.path = options.record->path,
+       .max_bytes = options.record->max_bytes,
+       .header = channel::header_of(options, bootstrap, environment.seed, variable),
+       .complain = texts_to(log, LogKind::kRecording),
+       .count_dropped = [counted = instruments](std::uint64_t events) {
+         counted->count_recording_dropped(events);
+       }});
+  if (!opened.ok())
+    return {opened.status().code(),
+            absl::StrCat("RuntimeOptions::record: ", opened.status().message())};
+  recorder = *std::move(opened);
+  actors::record_outside(recorder, environment);
+  return absl::OkStatus();
 }
 
 // Makes the environment of the actors. Returns the error of the first part that cannot be made.
 absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
   actors::Environment environment;
-  environment.policy = channel::policy_options(
-      options, [](const char* name) -> const char* { return std::getenv(name); });
-  environment.policy.caller = locality_of(bootstrap.node);
+  channel::add_settings(options, bootstrap, variable, environment);
   const auto node =
       xds::make_node(bootstrap.node, options.aggregate_mode == AggregateMode::kTiered);
   if (!node.ok()) return node.status();
@@ -595,10 +545,12 @@ absl::StatusOr<actors::Environment> Runtime::State::make_environment() {
   environment.reclaimer = reclaimer.handle();
   absl::Status connectors = add_connectors(options, log, bootstrap, instruments, environment);
   if (!connectors.ok()) return connectors;
-  add_settings(options, log, bootstrap, environment);
+  add_process(options, log, environment);
   if (options.transport == EndpointTransport::kGrpc)
     environment.load_streams = make_load_streams(log, instruments, environment.seed);
-  add_counters(options, instruments, environment);
+  channel::add_counters(options, instruments, environment);
+  absl::Status recording = begin_record(environment);
+  if (!recording.ok()) return recording;
   return environment;
 }
 
@@ -628,6 +580,7 @@ Runtime::~Runtime() {
   state_->link->cut();
   state_->ending->store(true, std::memory_order_relaxed);
   state_->host.reset();
+  if (state_->recorder != nullptr) state_->recorder->finish();
   state_->admins.clear();  // Waits for no dump: host.reset() has ended the dumps of running pages.
   const auto reclaimer = state_->reclaimer.handle();
   for (const auto& [name, target] : open) {
@@ -725,11 +678,13 @@ absl::StatusOr<Plan> Runtime::plan(PlanRequest request) const {
   const auto dump = state_->dump();
   if (!dump.ok()) return dump.status();
   request.aggregate_mode = state_->options.aggregate_mode;
-  request.caller = locality_of(state_->bootstrap.node);
+  request.caller = channel::locality_of(state_->bootstrap.node);
   if (request.assumptions.panic_threshold == 0)
     request.assumptions.panic_threshold = state_->options.panic_threshold;
   return channel::plan_of(
-      *dump, request, parse_options(*state_->parsing, /*trusted_server=*/false));
+      *dump,
+      request,
+      xds::parse_options_from(variable, /*trusted_server=*/false, *state_->parsing));
 }
 
 absl::StatusOr<std::string> Runtime::serve_admin(const std::string& address) {

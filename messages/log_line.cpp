@@ -46,6 +46,8 @@ absl::string_view to_string(LogKind kind) {
       return "call_observer";
     case LogKind::kEndpointLoad:
       return "endpoint_load";
+    case LogKind::kRecording:
+      return "recording";
   }
   return "?";
 }

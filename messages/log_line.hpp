@@ -40,8 +40,9 @@ enum class LogKind : std::uint8_t {
   kActor,          ///< A policy's actor died of an exception.
   kCallObserver,   ///< The program's observer of calls threw an exception.
   kEndpointLoad,   ///< An endpoint does not report its load on a stream, as it should.
+  kRecording,      ///< The recording (RuntimeOptions::record) cannot be written any more.
 };
-inline constexpr std::size_t kLogKinds = 11;
+inline constexpr std::size_t kLogKinds = 12;
 
 /// `config_applied` for kConfigApplied, and so on.
 absl::string_view to_string(LogKind kind);

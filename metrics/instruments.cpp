@@ -517,6 +517,10 @@ void Instruments::count_log_lines_lost(std::uint64_t lines) {
   series_.add(Metric::kLogLinesLost, {}, static_cast<double>(lines));
 }
 
+void Instruments::count_recording_dropped(std::uint64_t events) {
+  series_.add(Metric::kRecordingDropped, {}, static_cast<double>(events));
+}
+
 void Instruments::count_actor_death(absl::string_view actor, absl::string_view reason) {
   series_.add(Metric::kActorDeaths, {std::string(actor), std::string(reason)}, 1);
 }

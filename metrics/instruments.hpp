@@ -136,6 +136,8 @@ class Instruments final : public DropCounters, public EndpointCounters {
   void count_admin_refused(AdminLimit limit, std::uint64_t times = 1);
   /// With `lines` 0, the series is exported with the value 0.
   void count_log_lines_lost(std::uint64_t lines);
+  /// With `events` 0, the series is exported with the value 0.
+  void count_recording_dropped(std::uint64_t events);
   void count_actor_death(absl::string_view actor, absl::string_view reason);
   void set_config_generation(absl::string_view target, Generation generation);
 

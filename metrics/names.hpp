@@ -91,6 +91,7 @@ enum class Metric : std::uint8_t {
   kSubchannels,
   kAdminRefused,
   kLogLinesLost,
+  kRecordingDropped,
   kProcessCpu,
   kProcessOpenFds,
   kProcessMaxFds,
@@ -535,6 +536,13 @@ inline constexpr std::array kMetrics{
               "signalbox_log_lines_lost_total",
               {},
               "Lines of the log that could not be written to stderr."},
+    MetricRow{
+        Metric::kRecordingDropped,
+        MetricKind::kCounter,
+        "signalbox_recording_dropped_total",
+        {},
+        "Events that are missing in the recording, because its file was too slow or cannot be "
+        "written."},
     // The names that Prometheus recommends to its client libraries for the metrics of a process.
     // metrics/process.cpp makes these metrics.
     MetricRow{Metric::kProcessCpu,

@@ -109,6 +109,7 @@ struct DemoOptions {
   std::string admin;                       ///< Address of the admin pages; empty: none.
   std::string grpc_admin;                  ///< Address of the gRPC admin services; empty: none.
   std::string resources;                   ///< Empty: the built-in resources.
+  std::string record;                      ///< Empty: nothing is recorded.
   double rps = 500;
   std::uint64_t seed = 1;
 };
@@ -236,5 +237,22 @@ struct ExplainOptions {
 
 /// Prints where a call would go, and why.
 int run_explain(const ExplainOptions& options);
+
+struct ReplayOptions {
+  std::string file;
+  std::string until;    ///< "12.5s", or a time in RFC 3339; empty: the recording's end.
+  std::string explain;  ///< The path of a call to explain then; empty: none.
+  std::string target;   ///< Of the call; empty: the only one.
+  std::vector<std::string> headers;  ///< "name:value"
+  std::vector<std::string> cookies;  ///< "name=value"
+  std::optional<std::uint64_t> seed;
+  std::string diff;  ///< The output of --json by another signalbox; empty: none.
+  bool json = false;
+  bool allow_cut = false;  ///< A file that was cut off is replayed up to there.
+};
+
+/// Replays a recording, and prints what changed when. kExitFailed: the recording is damaged, or
+/// --diff found a difference.
+int run_replay(const ReplayOptions& options);
 
 }  // namespace signalbox::tools

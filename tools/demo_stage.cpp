@@ -77,6 +77,7 @@ absl::Status DemoStage::set() {
   if (options_.metrics_detail == "endpoint") options.metrics_detail = MetricsDetail::kEndpoint;
   if (options_.metrics_detail == "none") options.metrics_detail = MetricsDetail::kNone;
   if (options_.metrics_buckets == "grpc") options.latency_buckets = LatencyBuckets::kGrpc;
+  if (!options_.record.empty()) options.record = RecordOptions{.path = options_.record};
   if (options_.drill == kTieredDrill) options.aggregate_mode = AggregateMode::kTiered;
   auto runtime = Runtime::start(std::move(options));
   if (!runtime.ok()) return runtime.status();

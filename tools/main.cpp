@@ -49,6 +49,7 @@ struct CommandLine {
   ReadyOptions ready;
   TopOptions top;
   ExplainOptions explain;
+  ReplayOptions replay;
   PlanOptions plan;
   pid_t parent = 0;                   // The option --parent of load-side and launch.
   std::uint64_t files = 0;            // The option --files of launch.
@@ -306,6 +307,12 @@ void add_demo(CLI::App& app, CommandLine& line) {
       ->type_name("FILE");
   add_demo_metrics(*command, options);
   add_demo_pages(*command, options);
+  command
+      ->add_option("--record",
+                   options.record,
+                   "Record what comes from outside in this file, for\n`signalbox replay`")
+      ->type_name("FILE")
+      ->check(file_name());
   command->add_option("--rps", options.rps, "Calls a second: 10 to 20000")
       ->type_name("NUMBER")
       ->check(number_between(10, 20000))
@@ -1078,6 +1085,70 @@ void add_launch(CLI::App& app, CommandLine& line) {
       [&line] { line.status = launch_command(line.parent, line.files, line.launched); });
 }
 
+void add_replayed_call(CLI::App& command, ReplayOptions& options) {
+  CLI::Option* const explain =
+      command
+          .add_option("--explain", options.explain, "Explain the call with this path at that time")
+          ->type_name("/PACKAGE.SERVICE/METHOD")
+          ->check(method_path());
+  command.add_option("--target", options.target, "The call's target; by default the only one")
+      ->type_name("xds:///NAME")
+      ->check(xds_target())
+      ->needs(explain);
+  command.add_option("--header", options.headers, "A header of the call; may be repeated")
+      ->type_name("NAME:VALUE")
+      ->check(header_text())
+      ->expected(1)
+      ->take_all()
+      ->needs(explain);
+  command.add_option("--cookie", options.cookies, "A cookie of the call; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->needs(explain);
+  command.add_option("--seed", options.seed, "Seed of the call's random choices; by default 0")
+      ->type_name("NUMBER")
+      ->check(whole_number())
+      ->needs(explain);
+}
+
+void add_replay(CLI::App& app, CommandLine& line) {
+  ReplayOptions& options = line.replay;
+  CLI::App* command =
+      add_command(app,
+                  "replay",
+                  "A recorded outage, run again",
+                  "Runs the actors over a recording (RuntimeOptions::record, or demo --record) in\n"
+                  "virtual time: nothing is connected to, and two runs are equal. Prints what\n"
+                  "changed when: targets, priorities in use, endpoints. FILE.old, the part of the\n"
+                  "recording before FILE, is replayed first if it is there.\n"
+                  "Exit status 1: the recording is damaged, or --diff found a difference.\n"
+                  "\nExamples:\n"
+                  "  signalbox replay orders.rec\n"
+                  "  signalbox replay orders.rec --until 12.5s --explain /orders.v1.Orders/Place\n"
+                  "  signalbox replay orders.rec --json > before.json\n"
+                  "  signalbox replay orders.rec --diff before.json\n");
+  command->add_option("FILE", options.file, "A recording")->required();
+  command
+      ->add_option("--until",
+                   options.until,
+                   "Stop there, and print the state: 12.5s since the\nbeginning, or "
+                   "2026-11-28T12:00:00Z")
+      ->type_name("TIME");
+  add_replayed_call(*command, options);
+  CLI::Option* const json = command->add_flag("--json", options.json, "Print JSON");
+  command
+      ->add_option("--diff",
+                   options.diff,
+                   "Print the first difference to this output of\n`replay --json`, by another "
+                   "signalbox")
+      ->type_name("FILE")
+      ->excludes(json);
+  command->add_flag(
+      "--allow-cut", options.allow_cut, "Replay a file that was cut off, up to there");
+  command->callback([&line] { line.status = run_replay(line.replay); });
+}
+
 void add_version(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(app, "version", "Says what this is built from", "");
   command->add_flag("--json", line.version.json, "Print JSON");
@@ -1145,6 +1216,7 @@ int run(int argc, char** argv) {
   add_load(app, line);
   add_plan(app, line);
   add_explain(app, line);
+  add_replay(app, line);
   add_version(app, line);
   add_load_side(app, line);
   add_launch(app, line);

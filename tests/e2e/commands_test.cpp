@@ -119,6 +119,10 @@ TEST_CASE("signalbox: wrong usage ends with 2 and says what is wrong", "[e2e][to
       {{"dump", "--admin", "unix:s", "--timeout", "0"}, "expected a number from 0.1 to 3600"},
       {{"ready"}, "--admin is required"},
       {{"ready", "--admin", "unix:s", "--target", "orders"}, "--target: expected xds:///NAME"},
+      {{"replay"}, "FILE is required"},
+      {{"replay", "/no/such/file.rec"}, "/no/such/file.rec"},
+      {{"replay", "f", "--header", "a:b"}, "--header requires --explain"},
+      {{"replay", "f", "--json", "--diff", "g"}, "--json excludes --diff"},
       {{"explain"}, "--target is required"},
       {{"explain", "--target", "xds:///a", "--method", "/m"}, "--admin or --resources is required"},
       {{"explain",
@@ -244,8 +248,17 @@ TEST_CASE("signalbox: help has the defaults and the exit status", "[e2e][tools]"
 }
 
 TEST_CASE("signalbox: help fits a terminal of 80 columns", "[e2e][tools]") {
-  const std::string command = GENERATE(
-      "", "demo", "serve", "backend", "plan", "check", "dump", "ready", "explain", "version");
+  const std::string command = GENERATE("",
+                                       "demo",
+                                       "serve",
+                                       "backend",
+                                       "plan",
+                                       "check",
+                                       "dump",
+                                       "ready",
+                                       "explain",
+                                       "replay",
+                                       "version");
   std::vector<std::string> arguments = {"--help"};
   if (!command.empty()) arguments.insert(arguments.begin(), command);
   std::istringstream lines(run(arguments).output);

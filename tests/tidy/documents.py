@@ -31,8 +31,8 @@ DECISION = re.compile(r"docs/decisions/(\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*\.md")
 DECISIONS, DECISION_INDEX = "docs/decisions/", "docs/decisions/README.md"
 DECISION_LINES, DECISION_COLUMNS = 20, 110
 CONFIGURE, PROTOS = "docs/configure.md", "xds/proto/"
-# Protos of messages that carry resources or reports. Their fields are not configuration.
-ENVELOPES = ("/service/discovery/", "/service/status/", "/endpoint/v3/load_report.proto", "/admin/v3/", "/google/rpc/", "/typed_struct.proto")
+# Protos of messages that carry resources, reports or recordings. Their fields are not configuration.
+ENVELOPES = ("/service/discovery/", "/service/status/", "/endpoint/v3/load_report.proto", "/admin/v3/", "/google/rpc/", "/recording/", "/typed_struct.proto")
 FIELD = re.compile(r"^[ \t]*(?:repeated[ \t]+)?(?:map<[^>]+>|[\w.]+)[ \t]+([a-z_0-9]+)[ \t]*=[ \t]*\d+;", re.MULTILINE)
 CELL = re.compile(r"^\|([^|\n]*)\|", re.MULTILINE)  # The first cell of a table's row.
 CODE = re.compile(r"`([^`\n]+)`")

@@ -147,6 +147,15 @@ struct SessionCookieOptions {
   SessionCookieForm form = SessionCookieForm::kGrpc;
 };
 
+/// Where RuntimeOptions::record writes what comes from outside.
+struct RecordOptions {
+  /// The newest segment; the one before is `path` + ".old". Both have the mode 0600.
+  std::string path;
+  /// Of both files together; at least 1 MiB. When the newest resources of the control planes take
+  /// more than a quarter of this, the files take up to four times the size of those resources.
+  std::size_t max_bytes = std::size_t{64} << 20U;
+};
+
 /// The buckets of the histograms of latencies: of calls, attempts, waits, configurations, actors.
 enum class LatencyBuckets : std::uint8_t {
   kShort,  ///< 14 bounds from 0.5 ms to 10 s.
@@ -348,6 +357,15 @@ struct RuntimeOptions {
   /// Sees the program's calls, for an exporter of traces: attempts, delays and their reasons. See
   /// call_observer.hpp for threads, rules and costs, and examples/opentelemetry. Null: none.
   std::shared_ptr<CallObserver> call_observer;
+
+  /// Records for `signalbox replay` what comes from outside: the responses of control planes, how
+  /// attempts to connect and connections ended, answers of DNS and of health checks, which targets
+  /// are in use, and when. Never recorded: calls with their metadata and messages, credentials,
+  /// certificates. Resources are written as they were sent, so a secret in a resource is in the
+  /// file. Calls do not wait for the recording. When the file cannot be written, recording ends,
+  /// with a line in the log; start() fails when the file cannot be created. Two runtimes must not
+  /// have the same path. docs/operate.md, "Replaying an outage". Unset: nothing is recorded.
+  std::optional<RecordOptions> record;
 
   LatencyBuckets latency_buckets = LatencyBuckets::kShort;
   MetricsDetail metrics_detail = MetricsDetail::kCluster;

@@ -53,6 +53,9 @@ TEST_CASE("check_options: an option that cannot be meant is refused by its name"
        "max_connections_per_endpoint: must be 1 to 64, found 65"},
       {[](auto& it) { it.streams_per_connection = 0; },
        "streams_per_connection: must be at least 1, found 0"},
+      {[](auto& it) { it.record = RecordOptions{.path = ""}; }, "record.path: must not be empty"},
+      {[](auto& it) { it.record = RecordOptions{.path = "f", .max_bytes = 1}; },
+       "record.max_bytes: must be at least 1048576 (1 MiB), found 1"},
       {[](auto& it) { it.retry_throttling = RetryThrottling{.max_tokens = 0}; },
        "retry_throttling.max_tokens: must be more than 0 and at most 1000, found 0"},
   }));

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// recording_seams — the interfaces to the outside, which note in a Recorder what comes from there.
+//
+//   actors ─▶ [recording seam] ─▶ the real transport, connector, prober, look-up
+//          ◀──────┬──────────────
+//                 └▶ Recorder::note
+//
+// Each keeps the promises of its interface, because it passes every call and every callback on, on
+// the same thread. An event is noted before its callback runs.
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "actors/ask_relay.hpp"
+#include "actors/environment.hpp"
+#include "actors/io/connector.hpp"
+#include "actors/io/health_prober.hpp"
+#include "actors/record/recorder.hpp"
+
+namespace signalbox::actors {
+
+/// Names a peer in recordings.
+std::string peer_text(const Peer& peer);
+
+/// Names a probe in recordings: the endpoint, its cluster and the check.
+std::string probe_text(const HealthProber::Target& target, const HealthCheck& check);
+
+/// Puts recording seams before all that the environment has from outside, and sets its `recorder`.
+void record_outside(const std::shared_ptr<Recorder>& recorder, Environment& environment);
+
+}  // namespace signalbox::actors

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/record/replay_seams.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "actors/io/ads_transport.hpp"
+#include "actors/io/connector.hpp"
+#include "actors/io/health_prober.hpp"
+#include "actors/io/name_lookup.hpp"
+#include "actors/reclaimer.hpp"
+#include "actors/record/recording_seams.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using ScriptPtr = std::shared_ptr<Script>;
+
+// The first of the list, which is removed; nullptr if there is none.
+template <typename Entry>
+std::shared_ptr<Entry> take(std::deque<std::shared_ptr<Entry>>& list) {
+  if (list.empty()) return nullptr;
+  auto first = std::move(list.front());
+  list.pop_front();
+  return first;
+}
+
+// --- control planes ---------------------------------------------------------
+
+class ReplayedTransport final : public AdsTransport {
+ public:
+  ReplayedTransport(ScriptPtr script, VirtualTime& time, ServerId id)
+      : script_(std::move(script)), time_(time), id_(id), name_(absl::StrCat("server ", id)) {}
+
+  std::unique_ptr<Stream> open(Events events) override {
+    auto scene = std::make_shared<Scene>();
+    scene->recorded = take(script_->streams[id_]);
+    scene->events = std::move(events);
+    if (scene->recorded == nullptr) {
+      ++script_->unmatched;
+    } else if (scene->recorded->opened) {
+      at(scene, *scene->recorded->opened, [](Scene& now) {
+        now.is_open = true;
+        now.events->opened();
+      });
+    }
+    proceed(scene);
+    return std::make_unique<ReplayedStream>(*this, std::move(scene));
+  }
+
+  const std::string& server() const override { return name_; }
+
+ private:
+  // What is left of a stream, and its callbacks. The stream's end makes `events` empty.
+  struct Scene {
+    std::shared_ptr<Script::Stream> recorded;  // Null: nothing is known of the stream.
+    std::optional<Events> events;
+    bool is_open = false;
+    bool may_read = true;
+    bool is_awaiting = false;  // The next response or the end has been scheduled.
+  };
+
+  using ScenePtr = std::shared_ptr<Scene>;
+
+  class ReplayedStream final : public Stream {
+   public:
+    ReplayedStream(ReplayedTransport& transport, ScenePtr scene)
+        : transport_(transport), scene_(std::move(scene)) {}
+
+    ~ReplayedStream() override { scene_->events.reset(); }
+
+    // Nothing is sent. Flow control lets each message pass at once.
+    void send(std::string /*bytes*/) override {
+      transport_.at(scene_, transport_.time_.now(), [](Scene& now) {
+        if (now.is_open) now.events->written();
+      });
+    }
+
+    void read_next() override {
+      scene_->may_read = true;
+      transport_.proceed(scene_);
+    }
+
+   private:
+    ReplayedTransport& transport_;
+    const ScenePtr scene_;
+  };
+
+  // Runs `use` at the instant, unless the stream has ended by then.
+  template <typename Use>
+  void at(const ScenePtr& scene, Instant due, Use use) {
+    time_.at(due, [scene, use] {
+      if (scene->events) use(*scene);
+    });
+  }
+
+  // Schedules the next response, or the end after the last one.
+  void proceed(const ScenePtr& scene) {
+    if (scene->recorded == nullptr || scene->is_awaiting) return;
+    Script::Stream& recorded = *scene->recorded;
+    if (!recorded.received.empty()) {
+      if (!scene->may_read) return;
+      scene->is_awaiting = true;
+      at(scene, recorded.received.front().at, [this, scene](Scene& now) {
+        now.is_awaiting = false;
+        now.may_read = false;
+        std::string bytes = std::move(now.recorded->received.front().what);
+        now.recorded->received.pop_front();
+        now.events->received(std::move(bytes));
+        if (now.recorded->received.empty()) proceed(scene);  // The end waits for no read_next().
+      });
+    } else if (recorded.ended) {
+      scene->is_awaiting = true;
+      at(scene, recorded.ended->at, [](Scene& now) {
+        const auto closed = std::move(now.events->closed);
+        const absl::Status why = now.recorded->ended->what;
+        now.events.reset();
+        closed(why);
+      });
+    }
+  }
+
+  const ScriptPtr script_;
+  VirtualTime& time_;
+  const ServerId id_;
+  const std::string name_;
+};
+
+// --- connections ------------------------------------------------------------
+
+class ReplayedConnector final : public Connector {
+ public:
+  ReplayedConnector(ScriptPtr script, VirtualTime& time, std::shared_ptr<Reclaimer> reclaimer)
+      : script_(std::move(script)), time_(time), reclaimer_(std::move(reclaimer)) {}
+
+  std::unique_ptr<Attempt> connect(const Peer& peer, Duration timeout, Events events) override {
+    const std::string name = peer_text(peer);
+    auto wish = std::make_shared<std::optional<Events>>(std::move(events));
+    const auto recorded = answer_for(name);
+    if (recorded == nullptr) ++script_->unmatched;
+    if (recorded == nullptr || (!recorded->made && !recorded->ended)) {
+      // The recorded runtime gave the attempt up, or the recording has ended.
+      fail(wish, time_.now() + timeout, nothing_known(name));
+    } else if (recorded->made) {
+      make(wish, recorded, peer.address);
+    } else {
+      fail(wish, recorded->ended->at, recorded->ended->what);
+    }
+    return std::make_unique<ReplayedAttempt>(std::move(wish));
+  }
+
+ private:
+  using Wish = std::shared_ptr<std::optional<Events>>;
+
+  class ReplayedAttempt final : public Attempt {
+   public:
+    explicit ReplayedAttempt(Wish wish) : wish_(std::move(wish)) {}
+
+    ~ReplayedAttempt() override { wish_->reset(); }
+
+   private:
+    const Wish wish_;
+  };
+
+  static absl::Status nothing_known(const std::string& peer) {
+    return absl::UnavailableError(
+        absl::StrCat(peer, ": the recording does not say how this attempt to connect ended"));
+  }
+
+  // A carried failure stays the answer until the next recorded attempt begins. Null: the recording
+  // has no further attempt.
+  std::shared_ptr<Script::Attempt> answer_for(const std::string& peer) {
+    auto& list = script_->attempts[peer];
+    auto& failing = failing_[peer];
+    const auto is_failure = [](const Script::Attempt& first) {
+      return first.carried && !first.made && first.ended;
+    };
+    if (!list.empty() && is_failure(*list.front())) return failing = take(list);
+    if (failing != nullptr && (list.empty() || time_.now() < list.front()->began)) return failing;
+    failing = nullptr;
+    return take(list);
+  }
+
+  void fail(const Wish& wish, Instant due, absl::Status why) {
+    time_.at(due, [wish, why = std::move(why)] {
+      if (!*wish) return;
+      const auto failed = std::move((*wish)->failed);
+      failed(why);
+    });
+  }
+
+  void make(const Wish& wish,
+            const std::shared_ptr<Script::Attempt>& recorded,
+            const Address& address) {
+    time_.at(*recorded->made, [this, wish, recorded, address] {
+      if (!*wish) return;
+      if (recorded->ended) {
+        time_.at(recorded->ended->at, [wish, why = recorded->ended->what] {
+          if (*wish) (*wish)->closed(why);
+        });
+      }
+      (*wish)->connected(ConnectionPtr(new Connection(address),
+                                       [reclaimer = reclaimer_](const Connection* unused) {
+                                         reclaimer->retire(std::unique_ptr<const Tracked>(unused));
+                                       }));
+    });
+  }
+
+  const ScriptPtr script_;
+  VirtualTime& time_;
+  const std::shared_ptr<Reclaimer> reclaimer_;
+  std::map<std::string, std::shared_ptr<Script::Attempt>> failing_;  // By peer.
+};
+
+// --- probes and names -------------------------------------------------------
+
+class ReplayedProber final : public HealthProber {
+ public:
+  ReplayedProber(ScriptPtr script, VirtualTime& time) : script_(std::move(script)), time_(time) {}
+
+  std::unique_ptr<Probe> prepare(const Target& target, const HealthCheck& check) override {
+    return std::make_unique<ReplayedProbe>(script_, time_, probe_text(target, check));
+  }
+
+ private:
+  class ReplayedProbe final : public Probe {
+   public:
+    ReplayedProbe(ScriptPtr script, VirtualTime& time, std::string name)
+        : script_(std::move(script)), time_(time), name_(std::move(name)) {}
+
+    ~ReplayedProbe() override { *is_wanted_ = false; }
+
+    void begin(Answer answer) override {
+      auto& answers = script_->probes[name_];
+      if (answers.empty()) {
+        ++script_->unmatched;
+        return;
+      }
+      auto next = std::move(answers.front());
+      answers.pop_front();
+      time_.at(next.at,
+               [is_wanted = is_wanted_, answer = std::move(answer), what = std::move(next.what)] {
+                 if (*is_wanted) answer({what.outcome, what.why, what.delayed});
+               });
+    }
+
+   private:
+    const ScriptPtr script_;
+    VirtualTime& time_;
+    const std::string name_;
+    const std::shared_ptr<bool> is_wanted_ = std::make_shared<bool>(true);
+  };
+
+  const ScriptPtr script_;
+  VirtualTime& time_;
+};
+
+// resolve() cannot wait, so an answer comes when the actors ask for it. The last one is repeated.
+class ReplayedLookup final : public NameLookup {
+ public:
+  explicit ReplayedLookup(ScriptPtr script) : script_(std::move(script)) {}
+
+  absl::StatusOr<std::vector<Address>> resolve(const DnsName& name) override {
+    auto& answers = script_->names[name];
+    if (answers.empty()) {
+      ++script_->unmatched;
+      return absl::UnavailableError(
+          absl::StrCat(name.str(), ": the recording has no answer for this name"));
+    }
+    auto answer = answers.front().answer;
+    if (answers.size() > 1) answers.pop_front();
+    return answer;
+  }
+
+ private:
+  const ScriptPtr script_;
+};
+
+// Nothing reads snapshots while actors run, so a retired object is destroyed as soon as its owner
+// has returned.
+class VirtualReclaimer final : public Reclaimer {
+ public:
+  explicit VirtualReclaimer(VirtualTime& time) : time_(time) {}
+
+  void retire(std::unique_ptr<const lb::Snapshot> old, std::function<void()> done) override {
+    std::shared_ptr<const lb::Snapshot> owned = std::move(old);
+    time_.at(time_.now(), [owned = std::move(owned), done = std::move(done)]() mutable {
+      owned.reset();
+      done();
+    });
+  }
+
+  void retire(std::unique_ptr<const Tracked> object) override {
+    std::shared_ptr<const Tracked> owned = std::move(object);
+    time_.at(time_.now(), [owned = std::move(owned)]() mutable { owned.reset(); });
+  }
+
+ private:
+  VirtualTime& time_;
+};
+
+// --- the script -------------------------------------------------------------
+
+class ScriptWriter {
+ public:
+  ScriptWriter(Script& script, Instant begin) : script_(script), begin_(begin) {}
+
+  void add(const RecordedEvent& event) {
+    at_ = begin_ + event.at;
+    carried_ = event.carried;
+    script_.end = at_;
+    std::visit([this](const auto& what) { on(what); }, event.what);
+  }
+
+ private:
+  void on(const TargetOpened& event) { script_.program.push_back({at_, event}); }
+
+  void on(const TargetClosed& event) { script_.program.push_back({at_, event}); }
+
+  void on(const TargetWoken& event) { script_.program.push_back({at_, event}); }
+
+  void on(const PolicyAsked& event) { script_.program.push_back({at_, event}); }
+
+  void on(const StreamBegan& event) {
+    streams_[{event.server, event.stream}] =
+        script_.streams[event.server].emplace_back(std::make_shared<Script::Stream>());
+  }
+
+  void on(const StreamOpened& event) {
+    auto* const stream = find(event);
+    if (stream != nullptr && !stream->opened) stream->opened = at_;
+  }
+
+  void on(const StreamReceived& event) {
+    if (auto* stream = find(event)) stream->received.push_back({at_, event.bytes});
+  }
+
+  void on(const StreamClosed& event) {
+    if (auto* stream = find(event)) stream->ended = Script::Timed<absl::Status>{at_, event.why};
+  }
+
+  void on(const ConnectBegan& event) {
+    auto attempt = std::make_shared<Script::Attempt>(Script::Attempt{at_, carried_, {}, {}});
+    attempts_[event.attempt] = attempt;
+    script_.attempts[event.peer].push_back(std::move(attempt));
+  }
+
+  void on(const ConnectMade& event) {
+    if (const auto found = attempts_.find(event.attempt); found != attempts_.end())
+      found->second->made = at_;
+  }
+
+  void on(const ConnectEnded& event) {
+    if (const auto found = attempts_.find(event.attempt); found != attempts_.end())
+      found->second->ended = Script::Timed<absl::Status>{at_, event.why};
+  }
+
+  void on(const ConnectLeft& event) { attempts_.erase(event.attempt); }
+
+  void on(const NameAnswered& event) { script_.names[event.name].push_back(event); }
+
+  void on(const ProbeAnswered& event) { script_.probes[event.probe].push_back({at_, event}); }
+
+  void on(const EventsDropped&) {}
+
+  template <typename StreamEvent>
+  Script::Stream* find(const StreamEvent& event) {
+    const auto found = streams_.find(std::pair(event.server, event.stream));
+    return found == streams_.end() ? nullptr : found->second.get();
+  }
+
+  Script& script_;
+  const Instant begin_;
+  Instant at_{};
+  bool carried_ = false;
+  std::map<std::pair<ServerId, std::uint64_t>, std::shared_ptr<Script::Stream>> streams_;
+  std::map<std::uint64_t, std::shared_ptr<Script::Attempt>> attempts_;
+};
+
+}  // namespace
+
+std::shared_ptr<Script> make_script(const Recording& recording, Instant begin) {
+  auto script = std::make_shared<Script>();
+  script->end = begin;
+  ScriptWriter writer(*script, begin);
+  for (const RecordedEvent& event : recording.events)
+    writer.add(event);
+  return script;
+}
+
+std::shared_ptr<const AskTarget> ReplayedAsks::relay(const std::string& target,
+                                                     const PolicyPath& path,
+                                                     std::shared_ptr<const AskTarget> policy) {
+  policies_[{target, path}] = policy;
+  return policy;
+}
+
+void ReplayedAsks::ask(const PolicyAsked& asked) const {
+  const auto found = policies_.find({asked.target, asked.path});
+  if (found == policies_.end()) return;
+  if (const auto policy = found->second.lock()) policy->tell(asked.ask);
+}
+
+void replay_outside(const std::shared_ptr<Script>& script,
+                    VirtualTime& time,
+                    std::size_t servers,
+                    Environment& environment) {
+  environment.reclaimer = std::make_shared<VirtualReclaimer>(time);
+  for (ServerId id = 0; id < servers; ++id)
+    environment.ads_transports.push_back(std::make_shared<ReplayedTransport>(script, time, id));
+  environment.load_transports.resize(servers);
+  environment.connector = std::make_shared<ReplayedConnector>(script, time, environment.reclaimer);
+  environment.health_prober = std::make_shared<ReplayedProber>(script, time);
+  environment.name_lookup = std::make_shared<ReplayedLookup>(script);
+  environment.detached_lookups = false;
+  environment.detached_streams = false;
+}
+
+}  // namespace signalbox::actors

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// replay_seams — the outside as a recording has it: what actors ask for is matched with what the
+// recorded runtime asked for.
+//
+//   Recording ─▶ [Script]: per server, peer, name, probe ─▶ replayed transport, connector, …
+//
+// The n-th stream of a server, attempt of a peer, look-up of a name and probe of an endpoint gets
+// the n-th recorded answer, at the recorded time. If the actors ask later than that, they get it at
+// once. They may ask earlier or later than the recorded runtime: their timers have other jitter.
+//
+// The state with which a segment begins (RecordedEvent::carried) answers at once. A peer that could
+// not be connected to before the segment fails again until the first recorded attempt begins.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/ask_relay.hpp"
+#include "actors/environment.hpp"
+#include "actors/record/virtual_time.hpp"
+#include "messages/recording.hpp"
+
+namespace signalbox::actors {
+
+/// A recording, by subject.
+struct Script {
+  /// Something that came at an instant of the virtual time.
+  template <typename What>
+  struct Timed {
+    Instant at{};
+    What what;
+  };
+
+  struct Stream {
+    std::optional<Instant> opened;
+    std::deque<Timed<std::string>> received;
+    std::optional<Timed<absl::Status>> ended;
+  };
+
+  struct Attempt {
+    Instant began{};
+    bool carried = false;
+    std::optional<Instant> made;
+    std::optional<Timed<absl::Status>> ended;
+  };
+
+  std::map<ServerId, std::deque<std::shared_ptr<Stream>>> streams;
+  std::map<std::string, std::deque<std::shared_ptr<Attempt>>> attempts;  ///< By peer.
+  std::map<DnsName, std::deque<NameAnswered>> names;
+  std::map<std::string, std::deque<Timed<ProbeAnswered>>> probes;
+  std::vector<Timed<OutsideEvent>> program;  ///< Of targets and asks.
+  Instant end{};                             ///< The time of the last event.
+  /// How often actors asked for something that the recording does not have.
+  std::uint64_t unmatched = 0;
+};
+
+/// `begin`: the virtual time at which the recording began.
+std::shared_ptr<Script> make_script(const Recording& recording, Instant begin);
+
+/// The policies of the replayed actors, by target and path.
+class ReplayedAsks final : public AskRelay {
+ public:
+  std::shared_ptr<const AskTarget> relay(const std::string& target,
+                                         const PolicyPath& path,
+                                         std::shared_ptr<const AskTarget> policy) override;
+
+  /// Makes a recorded ask. Does nothing if there is no such policy now.
+  void ask(const PolicyAsked& asked) const;
+
+ private:
+  std::map<std::pair<std::string, PolicyPath>, std::weak_ptr<const AskTarget>> policies_;
+};
+
+/// Sets all that the environment has from outside. `servers`: the number of its control planes. The
+/// script and the time must outlive the actors.
+void replay_outside(const std::shared_ptr<Script>& script,
+                    VirtualTime& time,
+                    std::size_t servers,
+                    Environment& environment);
+
+}  // namespace signalbox::actors

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A recorded failover, replayed: by the library and by `signalbox replay`.
+#include "channel/replay.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+
+#include "channel/status_timeline.hpp"
+#include "tests/e2e/runtime_world.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "xds/record/codec.hpp"
+#include "xds/record/outside_state.hpp"
+
+namespace signalbox::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Catch::Matchers::Contains;
+using Json = nlohmann::json;
+
+const char kSecret[] = "secret-of-a-call";
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// Subject and text of each change of priority.
+std::vector<std::string> changes_in(const channel::StatusTimeline& timeline) {
+  std::vector<std::string> changes;
+  for (const channel::TimelineEntry& entry : timeline.entries()) {
+    if (entry.kind == "priority") changes.push_back(absl::StrCat(entry.subject, ": ", entry.text));
+  }
+  return changes;
+}
+
+/// Records a failover from a backend that is killed, and back. Returns the changes of priority that
+/// the runtime itself has seen.
+std::vector<std::string> record_failover(const std::string& path) {
+  std::optional<BackendProcess> primary(std::in_place, "primary");
+  const std::string address = primary->address;
+  const BackendProcess secondary("secondary");
+  const auto plane =
+      start_plane(absl::StrCat(listener_yaml("orders", "orders"),
+                               routes_yaml("orders", "c"),
+                               cluster_yaml("c"),
+                               endpoints_yaml("c", {{address}, {secondary.address}})));
+  RuntimeOptions options = options_for(plane->address());
+  options.record = RecordOptions{.path = path};
+  options.seed = 7;
+  auto runtime = start_runtime(std::move(options));
+  const auto channel = runtime->channel("xds:///orders");
+  const auto reaches = [&](const std::string& cluster) {
+    return eventually([&] {
+      return call(channel, {.headers = {{"authorization", kSecret}}}).cluster == cluster;
+    });
+  };
+  REQUIRE(reaches("primary"));
+  primary.reset();
+  REQUIRE(reaches("secondary"));
+  primary.emplace("primary", std::vector<std::string>{"--listen", address});
+  REQUIRE(reaches("primary"));
+  channel::StatusTimeline live;
+  live.add({}, runtime->status());
+  runtime.reset();  // Before the channel: the recording ends with the target in use.
+  return changes_in(live);
+}
+
+Recording recording_of(const std::string& path) {
+  auto read = xds::read_recording(bytes_of(path), path);
+  INFO(read.status().message());
+  REQUIRE(read.ok());
+  CHECK_FALSE(read->cut_at);
+  return std::move(read->recording);
+}
+
+std::unique_ptr<channel::Replay> start_replay(Recording recording) {
+  auto replay = channel::Replay::start(std::move(recording), [](const LogLine&) {});
+  INFO(replay.status().message());
+  REQUIRE(replay.ok());
+  return *std::move(replay);
+}
+
+channel::StatusTimeline replayed(const std::string& path) {
+  const auto replay = start_replay(recording_of(path));
+  channel::StatusTimeline timeline;
+  replay->run(replay->length(),
+              [&](Duration at, const RuntimeStatus& status) { timeline.add(at, status); });
+  return timeline;
+}
+
+/// The recording as its segment has it that begins before event `begin`.
+Recording segment_from(const Recording& whole, std::size_t begin) {
+  Recording segment;
+  segment.header = whole.header;
+  xds::OutsideState state;
+  for (std::size_t i = 0; i < begin; ++i)
+    state.apply(whole.events[i].what);
+  const Duration at = begin == 0 ? Duration::zero() : whole.events[begin - 1].at;
+  for (OutsideEvent& event : state.events())
+    segment.events.push_back({at, true, std::move(event)});
+  segment.events.insert(segment.events.end(),
+                        whole.events.begin() + static_cast<std::ptrdiff_t>(begin),
+                        whole.events.end());
+  return segment;
+}
+
+Finished replay_command(const std::string& path, std::vector<std::string> more = {}) {
+  std::vector<std::string> argv = {SIGNALBOX_PROGRAM, "replay", path};
+  argv.insert(argv.end(), more.begin(), more.end());
+  return run_program(argv);
+}
+
+}  // namespace
+
+TEST_CASE("replay: a recorded failover has the same changes, and is the same each time",
+          "[e2e][replay]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("orders.rec");
+  const std::vector<std::string> live = record_failover(path);
+  REQUIRE(live.size() >= 3);  // To the first priority, to the second, and back.
+  CHECK_THAT(bytes_of(path), !Contains(kSecret));
+
+  const channel::StatusTimeline first = replayed(path);
+  CHECK(changes_in(first) == live);
+  CHECK(replayed(path).entries() == first.entries());
+
+  const Finished text = replay_command(path);
+  INFO(text.errors);
+  CHECK(text.status == 0);
+  CHECK(text.errors.empty());
+  CHECK_THAT(text.output, Contains("to priority 1"));
+  CHECK(replay_command(path).output == text.output);
+
+  const Finished json = replay_command(path, {"--json"});
+  REQUIRE(json.status == 0);
+  const Json data = Json::parse(json.output);
+  CHECK(data["entries"].size() == first.entries().size());
+  CHECK(data["unmatched"] == 0);
+  CHECK(data["state"]["targets"].size() == 1);
+
+  const std::string same = folder.write("same.json", json.output);
+  CHECK(replay_command(path, {"--diff", same}).output ==
+        absl::StrCat("equal: ", first.entries().size(), " entries\n"));
+  const std::string other =
+      folder.write("other.json", absl::StrReplaceAll(json.output, {{"READY", "OTHER"}}));
+  const Finished difference = replay_command(path, {"--diff", other});
+  CHECK(difference.status == 1);
+  CHECK_THAT(difference.output, Contains("differs:\n  here:") && Contains("other.json:"));
+
+  // At the beginning nothing is known; at the end a call goes to the first priority.
+  const std::vector<std::string> call = {"--explain", "/demo.v1.Orders/Place"};
+  const Finished early = replay_command(path, {"--until", "0s"});
+  CHECK_THAT(early.output, Contains("at 0:\n"));
+  const Finished late = replay_command(path, {call[0], call[1], "--until", "1h"});
+  INFO(late.output << late.errors);
+  CHECK(late.status == 0);
+  CHECK_THAT(late.output, Contains("xds:///orders: READY, ready") && Contains("* priority 0"));
+}
+
+TEST_CASE("replay: a segment that has lost the events before it leads to the same end",
+          "[e2e][replay]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("orders.rec");
+  record_failover(path);
+  Recording whole = recording_of(path);
+  // The end of the runtime releases its connections, which is no part of the outage.
+  while (!whole.events.empty() && std::holds_alternative<ConnectLeft>(whole.events.back().what))
+    whole.events.pop_back();
+  for (std::size_t begin = 0; begin <= whole.events.size(); ++begin) {
+    INFO("from event " << begin << " of " << whole.events.size());
+    const auto replay = start_replay(segment_from(whole, begin));
+    replay->run(replay->length() + 1s, [](Duration, const RuntimeStatus&) {});
+    const RuntimeStatus status = replay->status();
+    REQUIRE(status.targets.size() == 1);
+    CHECK(status.targets[0].ready);
+    REQUIRE(status.targets[0].clusters.size() == 1);
+    CHECK(status.targets[0].clusters[0].active == std::optional<std::size_t>(0));
+  }
+}
+
+TEST_CASE("replay: the outage of the demo, replayed twice, is the same", "[e2e][replay][demo]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("demo.rec");
+  const Finished demo =
+      run_program({SIGNALBOX_PROGRAM, "demo", "--seconds", "4", "--rps", "50", "--record", path});
+  INFO(demo.output << demo.errors);
+  const Finished first = replay_command(path, {"--json"});
+  INFO(first.errors);
+  REQUIRE(first.status == 0);
+  CHECK(replay_command(path, {"--json"}).output == first.output);
+  const Json data = Json::parse(first.output);
+  std::size_t changes = 0;
+  for (const Json& entry : data["entries"]) {
+    if (entry["kind"] == "priority") ++changes;
+  }
+  CHECK(changes >= 3);
+}
+
+TEST_CASE("replay: bad files and questions get an error that says what is wrong", "[e2e][replay]") {
+  const TemporaryFolder folder;
+  const auto error_of = [](const Finished& finished, int status) {
+    CHECK(finished.status == status);
+    CHECK(finished.output.empty());
+    return finished.errors;
+  };
+  CHECK_THAT(error_of(replay_command(folder.path("none.rec")), 2), Contains("none.rec"));
+  CHECK_THAT(error_of(replay_command(folder.write("a.rec", "GIF89a")), 2),
+             Contains("not a recording of signalbox: it begins with 'GIF89a'"));
+  CHECK_THAT(error_of(replay_command(folder.write("b.rec", "signalbox-recording 9\n")), 2),
+             Contains("a recording of format 9; this signalbox reads format 1"));
+  RecordingHeader header;
+  header.version = "9.9.9";
+  header.bootstrap = R"({"node": {"id": "n"}, "xds_servers": [{"server_uri": "127.0.0.1:1",
+      "channel_creds": [{"type": "insecure"}]}]})";
+  header.settings = {{"a_later_option", "1"}};
+  const std::string head = xds::recording_preamble() + xds::encode(header);
+  const std::string event = xds::encode(RecordedEvent{1s, false, TargetOpened{"xds:///orders"}});
+  const std::string cut = folder.write("c.rec", head + event + event.substr(0, 5));
+  CHECK_THAT(error_of(replay_command(cut), 1),
+             Contains(absl::StrCat("c.rec: cut off at byte ", head.size() + event.size())) &&
+                 Contains("--allow-cut replays them"));
+  const Finished allowed = replay_command(cut, {"--allow-cut"});
+  CHECK(allowed.status == 0);
+  CHECK_THAT(allowed.errors,
+             Contains("signalbox 9.9.9 recorded settings that this one does not have, and ignores: "
+                      "a_later_option"));
+  const std::string whole = folder.write("d.rec", head + event);
+  CHECK_THAT(error_of(replay_command(whole, {"--until", "soon"}), 2),
+             Contains("--until: expected a duration (12.5s, 3m) or a time"));
+  CHECK_THAT(error_of(replay_command(whole, {"--diff", cut}), 2),
+             Contains("not the output of `signalbox replay --json`"));
+  CHECK_THAT(error_of(replay_command(whole, {"--explain", "/a/b", "--target", "xds:///x"}), 2),
+             Contains("target: 'xds:///x' is not in use then; there are: xds:///orders"));
+  header.settings = {{"aggregate_mode", "many"}};
+  const std::string bad =
+      folder.write("e.rec", xds::recording_preamble() + xds::encode(header) + event);
+  CHECK_THAT(error_of(replay_command(bad), 1),
+             Contains("setting aggregate_mode has the value 'many'"));
+}
+
+TEST_CASE("replay: a runtime does not start when it cannot record", "[e2e][replay]") {
+  const auto plane = start_plane("");
+  RuntimeOptions options = options_for(plane->address());
+  options.record = RecordOptions{.path = "/nowhere/orders.rec"};
+  const auto runtime = Runtime::start(options);
+  CHECK_THAT(
+      std::string(runtime.status().message()),
+      Contains("RuntimeOptions::record: recording /nowhere/orders.rec: cannot open the file"));
+  options.record->max_bytes = 1;
+  CHECK_THAT(
+      std::string(Runtime::start(options).status().message()),
+      Contains("RuntimeOptions::record.max_bytes: must be at least 1048576 (1 MiB), found 1"));
+}
+
+}  // namespace signalbox::test

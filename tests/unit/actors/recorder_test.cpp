@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The file of a recording: its ring of two segments, its mode, and files that cannot be written.
+#include "actors/record/recorder.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <catch2/catch.hpp>
+#include <sys/stat.h>
+
+#include "tests/support/temporary_folder.hpp"
+#include "xds/record/codec.hpp"
+
+namespace signalbox::actors {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20U;
+
+struct Watched {
+  std::atomic<std::uint64_t> dropped{0};
+  std::string complaint;
+};
+
+RecorderOptions options_for(const std::string& path, Watched& watched) {
+  RecorderOptions options;
+  options.path = path;
+  options.max_bytes = kMiB;
+  options.header.run = 7;
+  options.complain = [&watched](const std::string& why) { watched.complaint = why; };
+  options.count_dropped = [&watched](std::uint64_t events) { watched.dropped += events; };
+  return options;
+}
+
+Recording read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  auto result = xds::read_recording(bytes, path);
+  INFO(result.status().message());
+  REQUIRE(result.ok());
+  CHECK_FALSE(result->cut_at);
+  return std::move(result->recording);
+}
+
+}  // namespace
+
+TEST_CASE("recorder: events are in the file, in their order, and others cannot read it",
+          "[recording]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("orders.rec");
+  Watched watched;
+  {
+    const auto recorder = Recorder::start(options_for(path, watched));
+    REQUIRE(recorder.ok());
+    (*recorder)->note(TargetOpened{"xds:///orders"});
+    (*recorder)->note(ConnectBegan{0, "10.0.0.1:80"});
+    (*recorder)->note(ConnectMade{0});
+  }
+  const Recording recording = read(path);
+  CHECK(recording.header.run == 7);
+  REQUIRE(recording.events.size() == 3);
+  CHECK(recording.events[0].what == OutsideEvent(TargetOpened{"xds:///orders"}));
+  CHECK(recording.events[2].what == OutsideEvent(ConnectMade{0}));
+  CHECK(recording.events[0].at <= recording.events[2].at);
+  struct stat file{};
+  REQUIRE(::stat(path.c_str(), &file) == 0);
+  CHECK((file.st_mode & 0777U) == 0600U);
+  CHECK(watched.dropped == 0);
+}
+
+TEST_CASE("recorder: the ring keeps its size, and a segment begins with the state before it",
+          "[recording]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("orders.rec");
+  Watched watched;
+  {
+    const auto recorder = Recorder::start(options_for(path, watched));
+    REQUIRE(recorder.ok());
+    (*recorder)->note(TargetOpened{"xds:///orders"});
+    for (std::uint64_t i = 0; i < 60; ++i)
+      (*recorder)->note(StreamReceived{0, 0, std::string(kMiB / 16, 'x')});
+  }
+  const Recording newer = read(path);
+  const Recording older = read(path + ".old");
+  CHECK(newer.header.segment == older.header.segment + 1);
+  CHECK(newer.header.segment > 2);
+  REQUIRE_FALSE(newer.events.empty());
+  CHECK(newer.events.front().carried);
+  CHECK(newer.events.front().what == OutsideEvent(TargetOpened{"xds:///orders"}));
+  CHECK(older.events.back().at <= newer.events.front().at);
+  CHECK(std::filesystem::file_size(path) <= kMiB / 2);
+  CHECK(std::filesystem::file_size(path + ".old") <= kMiB / 2);
+  CHECK(watched.dropped == 0);
+}
+
+TEST_CASE("recorder: the recording of an earlier process is kept", "[recording]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("orders.rec");
+  Watched watched;
+  for (const char* target : {"xds:///first", "xds:///second"}) {
+    const auto recorder = Recorder::start(options_for(path, watched));
+    REQUIRE(recorder.ok());
+    (*recorder)->note(TargetOpened{target});
+  }
+  CHECK(read(path).events.front().what == OutsideEvent(TargetOpened{"xds:///second"}));
+  CHECK(read(path + ".old").events.front().what == OutsideEvent(TargetOpened{"xds:///first"}));
+}
+
+TEST_CASE("recorder: events that come too fast are counted, and the file says where they miss",
+          "[recording]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("orders.rec");
+  Watched watched;
+  {
+    RecorderOptions options = options_for(path, watched);
+    options.max_waiting_bytes = 300;
+    const auto recorder = Recorder::start(std::move(options));
+    REQUIRE(recorder.ok());
+    (*recorder)->note(StreamReceived{0, 0, std::string(1000, 'x')});
+    (*recorder)->note(TargetOpened{"xds:///orders"});
+  }
+  CHECK(watched.dropped == 1);
+  const Recording recording = read(path);
+  REQUIRE(recording.events.size() == 2);
+  CHECK(recording.events[0].what == OutsideEvent(EventsDropped{1}));
+}
+
+TEST_CASE("recorder: a path that cannot be written is an error", "[recording]") {
+  const test::TemporaryFolder folder;
+  Watched watched;
+  const auto missing = Recorder::start(options_for(folder.path("no/orders.rec"), watched));
+  CHECK_THAT(std::string(missing.status().message()),
+             Contains("no/orders.rec: cannot open the file: No such file or directory"));
+  const auto is_folder = Recorder::start(options_for(folder.path(""), watched));
+  CHECK_THAT(std::string(is_folder.status().message()), Contains("is no regular file"));
+}
+
+}  // namespace signalbox::actors

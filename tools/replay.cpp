@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/replay.hpp"
+
+#include <chrono>
+#include <iostream>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include <nlohmann/json.hpp>
+
+#include "actors/io/watched_file.hpp"
+#include "channel/admin/explain_page.hpp"
+#include "channel/admin/status_json.hpp"
+#include "channel/status_timeline.hpp"
+#include "messages/log_line.hpp"
+#include "tools/commands.hpp"
+#include "tools/explain_text.hpp"
+#include "tools/replay_report.hpp"
+#include "xds/record/codec.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+// The longest file that is read, in bytes.
+constexpr std::size_t kMostBytes = std::size_t{2} << 30U;
+
+absl::StatusOr<xds::ReadRecording> read_segment(const std::string& path) {
+  const auto text = actors::read_file(path, kMostBytes);
+  if (!text.ok()) return text.status();
+  return xds::read_recording(*text, path);
+}
+
+// Puts the segment before this one in front, if it is there and of the same recording.
+void add_earlier_segment(const std::string& path, Recording& recording) {
+  if (recording.header.segment == 0) return;
+  auto earlier = read_segment(path + ".old");
+  if (!earlier.ok()) {
+    say("replay",
+        absl::StrCat(earlier.status().message(), ": only ", path, " is replayed"),
+        LogLevel::kWarning);
+    return;
+  }
+  const RecordingHeader& header = earlier->recording.header;
+  if (header.run != recording.header.run || header.segment + 1 != recording.header.segment) return;
+  std::vector<RecordedEvent> events = std::move(earlier->recording.events);
+  for (RecordedEvent& event : recording.events) {
+    if (!event.carried) events.push_back(std::move(event));
+  }
+  recording.events = std::move(events);
+}
+
+absl::StatusOr<Recording> read_all(const ReplayOptions& options) {
+  auto read = read_segment(options.file);
+  if (!read.ok()) return read.status();
+  Recording recording = std::move(read->recording);
+  if (read->cut_at) {
+    const auto last = recording.events.empty() ? Duration::zero() : recording.events.back().at;
+    const std::string what = absl::StrCat(options.file,
+                                          ": cut off at byte ",
+                                          *read->cut_at,
+                                          ": ",
+                                          recording.events.size(),
+                                          " events are whole, the last at ",
+                                          absl::FormatDuration(absl::FromChrono(last)));
+    if (!options.allow_cut)
+      return absl::DataLossError(absl::StrCat(what, "; --allow-cut replays them"));
+    say("replay", what, LogLevel::kWarning);
+  }
+  add_earlier_segment(options.file, recording);
+  for (const RecordedEvent& event : recording.events) {
+    const auto* const dropped = std::get_if<EventsDropped>(&event.what);
+    if (dropped == nullptr) continue;
+    say("replay",
+        absl::StrCat(dropped->count,
+                     " events are missing at ",
+                     absl::FormatDuration(absl::FromChrono(event.at)),
+                     ": what follows may differ from what was"),
+        LogLevel::kWarning);
+  }
+  return recording;
+}
+
+// "12.5s" since the beginning, or a time of day as RFC 3339 writes it. The recording's end without
+// --until.
+absl::StatusOr<Duration> end_of(const ReplayOptions& options,
+                                const channel::Replay& replay,
+                                WallTime started) {
+  if (options.until.empty()) return replay.length();
+  absl::Duration since;
+  absl::Time time;
+  std::string error;
+  if (absl::ParseTime(absl::RFC3339_full, options.until, &time, &error)) {
+    since = time - absl::FromChrono(started);
+  } else if (!absl::ParseDuration(options.until, &since)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--until: expected a duration (12.5s, 3m) or a time (2026-11-28T12:00:00Z), got '",
+        options.until,
+        "'"));
+  }
+  if (since < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat("--until: ",
+                                                   options.until,
+                                                   " is before the recording, which began at ",
+                                                   channel::rfc3339(started)));
+  }
+  return absl::ToChronoNanoseconds(since);
+}
+
+absl::StatusOr<channel::ExplainQuestion> question_of(const ReplayOptions& options) {
+  std::multimap<std::string, std::string> query{
+      {"target", options.target.empty() ? "xds:///" : options.target}, {"method", options.explain}};
+  for (const std::string& header : options.headers)
+    query.emplace("header", header);
+  for (const std::string& cookie : options.cookies)
+    query.emplace("cookie", cookie);
+  auto question = channel::parse_explain_query(query);
+  if (!question.ok()) return question;
+  question->target = options.target;
+  question->seed = options.seed;
+  return question;
+}
+
+struct Outcome {
+  channel::StatusTimeline timeline;
+  std::string explanation;  // JSON; empty: not asked for.
+};
+
+std::string heading(const Recording& recording, const channel::Replay& replay) {
+  return absl::StrCat("recorded ",
+                      channel::rfc3339(recording.header.started),
+                      " by signalbox ",
+                      recording.header.version,
+                      ": ",
+                      recording.events.size(),
+                      " events in ",
+                      absl::FormatDuration(absl::FromChrono(replay.length())),
+                      "\n");
+}
+
+OrderedJson data_of(const Recording& recording,
+                    const channel::Replay& replay,
+                    const Outcome& outcome) {
+  OrderedJson data = {
+      {"recorded", channel::rfc3339(recording.header.started)},
+      {"recorded_by", recording.header.version},
+      {"replayed_by", replay.status().version},
+      {"events", recording.events.size()},
+      {"length_ns", replay.length().count()},
+      {"until_ns", replay.elapsed().count()},
+      {"unmatched", replay.unmatched()},
+      {"entries", entries_json(outcome.timeline.entries())},
+      {"state", OrderedJson::parse(channel::status_json(replay.status()), nullptr, false)}};
+  if (!outcome.explanation.empty())
+    data["explanation"] = OrderedJson::parse(outcome.explanation, nullptr, false);
+  return data;
+}
+
+int print_difference(const ReplayOptions& options, const Outcome& outcome) {
+  const auto other = actors::read_file(options.diff);
+  if (!other.ok()) return fail_to_ask("replay", other.status());
+  const auto difference = first_difference(outcome.timeline.entries(), *other, options.diff);
+  if (!difference.ok()) return fail_to_ask("replay", difference.status());
+  if (!*difference) {
+    std::cout << "equal: " << outcome.timeline.entries().size() << " entries\n";
+    return kExitOk;
+  }
+  std::cout << **difference;
+  return kExitFailed;
+}
+
+absl::StatusOr<int> replay(const ReplayOptions& options) {
+  const auto recording = read_all(options);
+  if (!recording.ok()) return recording.status();
+  const auto replay = channel::Replay::start(*recording, [](const LogLine& line) {
+    if (line.kind == LogKind::kRecording) say("replay", text_of(line), line.level);
+  });
+  if (!replay.ok()) return replay.status();
+  const auto end = end_of(options, **replay, recording->header.started);
+  if (!end.ok()) return end.status();
+  Outcome outcome;
+  (*replay)->run(
+      *end, [&](Duration at, const RuntimeStatus& status) { outcome.timeline.add(at, status); });
+  if (!options.explain.empty()) {
+    const auto question = question_of(options);
+    if (!question.ok()) return question.status();
+    auto explanation = (*replay)->explain_json(*question);
+    if (!explanation.ok()) return explanation.status();
+    outcome.explanation = *std::move(explanation);
+  }
+  if (!options.diff.empty()) return print_difference(options, outcome);
+  if (options.json) {
+    std::cout << data_of(*recording, **replay, outcome).dump(2) << "\n";
+    return kExitOk;
+  }
+  std::cout << heading(*recording, **replay) << timeline_text(outcome.timeline.entries());
+  if (!options.until.empty()) {
+    std::cout << "\nat " << absl::FormatDuration(absl::FromChrono((*replay)->elapsed())) << ":\n"
+              << state_text((*replay)->status());
+  }
+  if (!outcome.explanation.empty())
+    std::cout << "\n" << explain_text(nlohmann::json::parse(outcome.explanation));
+  return kExitOk;
+}
+
+}  // namespace
+
+int run_replay(const ReplayOptions& options) {
+  const auto status = replay(options);
+  return status.ok() ? *status : fail_to_ask("replay", status.status());
+}
+
+}  // namespace signalbox::tools

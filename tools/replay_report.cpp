@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/replay_report.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "channel/admin/status_json.hpp"
+#include "messages/log_line.hpp"
+
+namespace signalbox::tools {
+namespace {
+
+using channel::TimelineEntry;
+using OrderedJson = nlohmann::ordered_json;
+
+std::string subject_of(const TimelineEntry& entry) {
+  return entry.subject.empty() ? entry.target : absl::StrCat(entry.target, " ", entry.subject);
+}
+
+std::string line_of(const TimelineEntry& entry, std::size_t width) {
+  const double seconds = std::chrono::duration<double>(entry.at).count();
+  return absl::StrFormat("%10.3f  %-8s  %-*s  %s",
+                         seconds,
+                         entry.kind,
+                         static_cast<int>(width),
+                         one_line(subject_of(entry)),
+                         one_line(entry.text));
+}
+
+std::string with_reason(std::string text, const absl::Status& why) {
+  if (!why.ok()) absl::StrAppend(&text, ": ", one_line(why.message()));
+  return text + "\n";
+}
+
+void add_priority(std::string& text, const ClusterStatus& cluster, std::size_t index) {
+  const PriorityStatus& priority = cluster.priorities[index];
+  const bool is_active = cluster.active == index;
+  const absl::string_view state =
+      priority.started ? absl::string_view(to_string(priority.state)) : "not started";
+  absl::StrAppend(&text,
+                  with_reason(absl::StrCat(is_active ? "  * " : "    ",
+                                           "priority ",
+                                           index,
+                                           priority.name.empty() ? "" : " ",
+                                           priority.name,
+                                           ": ",
+                                           state),
+                              priority.reason));
+  for (const LocalityStatus& locality : priority.localities) {
+    for (const EndpointStatus& endpoint : locality.endpoints) {
+      for (const AddressStatus& address : endpoint.addresses) {
+        absl::StrAppend(
+            &text,
+            with_reason(absl::StrCat("        ",
+                                     address.address.str(),
+                                     ": ",
+                                     absl::AsciiStrToUpper(channel::to_word(address.state))),
+                        address.reason));
+      }
+    }
+  }
+}
+
+absl::StatusOr<std::vector<TimelineEntry>> entries_of(absl::string_view text,
+                                                      const std::string& name) {
+  const auto wrong = [&] {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": not the output of `signalbox replay --json`"));
+  };
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("entries") || !json["entries"].is_array()) return wrong();
+  std::vector<TimelineEntry> entries;
+  for (const auto& entry : json["entries"]) {
+    if (!entry.is_object() || !entry.contains("at_ns") || !entry["at_ns"].is_number_integer())
+      return wrong();
+    for (const char* field : {"kind", "target", "subject", "text"}) {
+      if (!entry.contains(field) || !entry[field].is_string()) return wrong();
+    }
+    entries.push_back({Duration(entry["at_ns"].get<std::int64_t>()),
+                       entry["kind"].get<std::string>(),
+                       entry["target"].get<std::string>(),
+                       entry["subject"].get<std::string>(),
+                       entry["text"].get<std::string>()});
+  }
+  return entries;
+}
+
+}  // namespace
+
+std::string timeline_text(const std::vector<TimelineEntry>& entries) {
+  constexpr std::size_t kWidest = 64;
+  std::size_t width = 0;
+  for (const TimelineEntry& entry : entries)
+    width = std::max(width, std::min(kWidest, subject_of(entry).size()));
+  std::string text;
+  for (const TimelineEntry& entry : entries)
+    absl::StrAppend(&text, line_of(entry, width), "\n");
+  return text;
+}
+
+std::string state_text(const RuntimeStatus& status) {
+  std::string text;
+  for (const TargetStatus& target : status.targets) {
+    absl::StrAppend(&text,
+                    with_reason(absl::StrCat(target.name,
+                                             ": ",
+                                             absl::string_view(to_string(target.state)),
+                                             target.ready ? ", ready" : ", not ready"),
+                                target.failure));
+    for (const ClusterStatus& cluster : target.clusters) {
+      const std::string above =
+          cluster.aggregate.empty() ? "" : absl::StrCat(" of ", cluster.aggregate.str());
+      absl::StrAppend(
+          &text,
+          with_reason(absl::StrCat("  cluster ", cluster.name.str(), above), cluster.failure));
+      for (std::size_t index = 0; index < cluster.priorities.size(); ++index)
+        add_priority(text, cluster, index);
+    }
+  }
+  return text.empty() ? "no target is in use\n" : text;
+}
+
+OrderedJson entries_json(const std::vector<TimelineEntry>& entries) {
+  OrderedJson list = OrderedJson::array();
+  for (const TimelineEntry& entry : entries) {
+    list.push_back({{"at_ns", entry.at.count()},
+                    {"kind", entry.kind},
+                    {"target", entry.target},
+                    {"subject", entry.subject},
+                    {"text", one_line(entry.text)}});
+  }
+  return list;
+}
+
+absl::StatusOr<std::optional<std::string>> first_difference(
+    const std::vector<TimelineEntry>& entries, absl::string_view other, const std::string& name) {
+  const auto others = entries_of(other, name);
+  if (!others.ok()) return others.status();
+  const auto at = [](const std::vector<TimelineEntry>& list, std::size_t index) {
+    return index < list.size() ? line_of(list[index], 0) : "      (nothing more)";
+  };
+  for (std::size_t i = 0; i < std::max(entries.size(), others->size()); ++i) {
+    const std::string here = at(entries, i);
+    const std::string there = at(*others, i);
+    const bool is_same_time =
+        i < entries.size() && i < others->size() && entries[i].at == (*others)[i].at;
+    if (here == there && is_same_time) continue;
+    return absl::StrCat(
+        "entry ", i + 1, " differs:\n  here: ", here, "\n  ", name, ": ", there, "\n");
+  }
+  return std::nullopt;
+}
+
+}  // namespace signalbox::tools
