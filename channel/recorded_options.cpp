@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "channel/check_options.hpp"
 #include "channel/policy_options.hpp"
 #include "lb/pick/stream_lanes.hpp"
 #include "xds/record/recorded_bootstrap.hpp"
@@ -122,6 +123,8 @@ absl::StatusOr<RuntimeOptions> options_of(const RecordingHeader& header,
   }
   for (const auto& [name, value] : left)
     unknown.push_back(name);
+  if (const absl::Status valid = check_options(options); !valid.ok())
+    return absl::DataLossError(absl::StrCat("the recording's settings: ", valid.message()));
   return options;
 }
 

@@ -29,6 +29,8 @@ using OrderedJson = nlohmann::ordered_json;
 // The longest file that is read, in bytes.
 constexpr std::size_t kMostBytes = std::size_t{2} << 30U;
 
+constexpr absl::Duration kLatest = absl::Hours(24 * 365 * 10);  // The latest --until.
+
 absl::StatusOr<xds::ReadRecording> read_segment(const std::string& path) {
   const auto text = actors::read_file(path, kMostBytes);
   if (!text.ok()) return text.status();
@@ -44,6 +46,11 @@ void add_earlier_segment(const std::string& path, Recording& recording) {
         absl::StrCat(earlier.status().message(), ": only ", path, " is replayed"),
         LogLevel::kWarning);
     return;
+  }
+  if (earlier->cut_at) {
+    say("replay",
+        absl::StrCat(path, ".old ends within an event, at byte ", *earlier->cut_at),
+        LogLevel::kWarning);
   }
   const RecordingHeader& header = earlier->recording.header;
   if (header.run != recording.header.run || header.segment + 1 != recording.header.segment) return;
@@ -107,6 +114,10 @@ absl::StatusOr<Duration> end_of(const ReplayOptions& options,
                                                    options.until,
                                                    " is before the recording, which began at ",
                                                    channel::rfc3339(started)));
+  }
+  if (since > kLatest) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--until: ", options.until, " is more than ten years after the beginning"));
   }
   return absl::ToChronoNanoseconds(since);
 }
@@ -194,7 +205,9 @@ absl::StatusOr<int> replay(const ReplayOptions& options) {
   }
   if (!options.diff.empty()) return print_difference(options, outcome);
   if (options.json) {
-    std::cout << data_of(*recording, **replay, outcome).dump(2) << "\n";
+    std::cout << data_of(*recording, **replay, outcome)
+                     .dump(2, ' ', false, OrderedJson::error_handler_t::replace)
+              << "\n";
     return kExitOk;
   }
   std::cout << heading(*recording, **replay) << timeline_text(outcome.timeline.entries());

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -81,7 +82,9 @@ void Recorder::note(OutsideEvent event) {
     const std::lock_guard lock(mutex_);
     if (is_stopping_) return;
     const std::size_t size = size_of(event);
-    if (has_failed_ || waiting_bytes_ + size > options_.max_waiting_bytes) {
+    // An event that is larger than the limit alone is kept, if nothing else waits.
+    const bool is_full = !waiting_.empty() && waiting_bytes_ + size > options_.max_waiting_bytes;
+    if (has_failed_ || is_full) {
       ++dropped_;
       options_.count_dropped(1);
       return;
@@ -97,6 +100,11 @@ void Recorder::note(OutsideEvent event) {
 }
 
 void Recorder::run() {
+  // A write beyond the limit of a file's size is an error then, not the end of the program.
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGXFSZ);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return is_stopping_ || !waiting_.empty(); });

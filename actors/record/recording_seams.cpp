@@ -82,6 +82,11 @@ class RecordingConnector final : public Connector {
         recorder_, attempt, real_->connect(peer, timeout, std::move(noted)));
   }
 
+  ConnectionPtr with_lanes(const ConnectionPtr& first,
+                           std::shared_ptr<const lb::StreamLanes> lanes) override {
+    return real_->with_lanes(first, std::move(lanes));
+  }
+
  private:
   class NotedAttempt final : public Attempt {
    public:

@@ -269,9 +269,10 @@ class ReplayedLookup final : public NameLookup {
       return absl::UnavailableError(
           absl::StrCat(name.str(), ": the recording has no answer for this name"));
     }
-    auto answer = answers.front().answer;
-    if (answers.size() > 1) answers.pop_front();
-    return answer;
+    if (answers.size() == 1) return answers.front().answer;
+    const NameAnswered next = std::move(answers.front());
+    answers.pop_front();
+    return next.answer;
   }
 
  private:

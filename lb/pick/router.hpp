@@ -155,8 +155,9 @@ class Pick {
   /// call has taken a stream. `lane` counts the stream: its ended() is called when the call's
   /// attempt ends or is put off. See lb/pick/stream_lanes.
   void take_stream(const Connection& connection, const CallTracker& lane) {
-    connection_ = Use(connection);
+    // The old connection may own the lane, so the lane gets its use first.
     tracking_.add(lane);
+    connection_ = Use(connection);
     has_stream_ = true;
   }
 

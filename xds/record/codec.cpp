@@ -22,7 +22,8 @@ namespace {
 namespace proto = recording::v1;
 
 constexpr absl::string_view kMagic = "signalbox-recording ";
-constexpr std::size_t kPrefix = 8;  // The bytes of length and checksum.
+constexpr std::chrono::hours kLatest{24 * 365 * 10};  // The latest time of an event.
+constexpr std::size_t kPrefix = 8;                    // The bytes of length and checksum.
 constexpr std::size_t kShown = 24;  // The most bytes of a foreign file that an error shows.
 
 // FNV-1a. It finds damage, and is no protection against forgery.
@@ -332,6 +333,7 @@ class Reader {
     const Duration when(frame.event().at_ns());
     const Duration last = recording.events.empty() ? Duration::zero() : recording.events.back().at;
     if (when < last) return damaged("the time of the event is before that of the last one");
+    if (when > kLatest) return damaged("the event is more than ten years after the beginning");
     recording.events.push_back({when, frame.event().carried(), *std::move(what)});
     pass_frame();
     return absl::OkStatus();

@@ -77,6 +77,16 @@ void OutsideState::on(const ConnectEnded& event) {
   attempts_.erase(found);
 }
 
+void OutsideState::on(const NameAnswered& event) {
+  if (names_.size() >= kMostAnswers) names_.erase(names_.begin());
+  names_.insert_or_assign(event.name, event);
+}
+
+void OutsideState::on(const ProbeAnswered& event) {
+  if (probes_.size() >= kMostAnswers) probes_.erase(probes_.begin());
+  probes_.insert_or_assign(event.probe, event);
+}
+
 std::vector<OutsideEvent> OutsideState::events() const {
   std::vector<OutsideEvent> all;
   all.reserve(targets_.size() + names_.size() + probes_.size() +

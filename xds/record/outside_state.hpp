@@ -31,6 +31,8 @@ class OutsideState {
  public:
   /// Failures of more peers than this are forgotten.
   static constexpr std::size_t kMostFailures = 20'000;
+  /// The most names, and the most probes, of which the state has the newest answer.
+  static constexpr std::size_t kMostAnswers = 20'000;
 
   void apply(const OutsideEvent& event);
 
@@ -81,9 +83,8 @@ class OutsideState {
 
   void on(const ConnectLeft& event) { attempts_.erase(event.attempt); }
 
-  void on(const NameAnswered& event) { names_.insert_or_assign(event.name, event); }
-
-  void on(const ProbeAnswered& event) { probes_.insert_or_assign(event.probe, event); }
+  void on(const NameAnswered& event);
+  void on(const ProbeAnswered& event);
 
   void on(const EventsDropped&) {}
 
