@@ -71,7 +71,11 @@ protocol::BehaviorOf<HealthCheckerActor> health_checker_behavior(HealthCheckerSt
   state.workload = Workload(state.environment->instruments->actor_stats("health_checker"));
   state.address = std::move(order.address);
   state.map = std::move(map);
-  const HealthProber::Target target{{order.probed, order.tls, order.authority}, order.cluster};
+  HealthProber::Target target;
+  target.peer.address = order.probed;
+  target.peer.tls = order.tls;
+  target.peer.authority = order.authority;
+  target.cluster = order.cluster;
   for (const HealthCheck& check : *order.checks)
     state.probes.push_back(state.environment->health_prober->prepare(target, check));
   state.core.emplace(
