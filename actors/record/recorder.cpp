@@ -82,9 +82,7 @@ void Recorder::note(OutsideEvent event) {
     const std::lock_guard lock(mutex_);
     if (is_stopping_) return;
     const std::size_t size = size_of(event);
-    // An event that is larger than the limit alone is kept, if nothing else waits.
-    const bool is_full = !waiting_.empty() && waiting_bytes_ + size > options_.max_waiting_bytes;
-    if (has_failed_ || is_full) {
+    if (has_failed_ || waiting_bytes_ + size > options_.max_waiting_bytes) {
       ++dropped_;
       options_.count_dropped(1);
       return;

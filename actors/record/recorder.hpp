@@ -42,8 +42,9 @@ struct RecorderOptions {
   std::function<void(const std::string& why)> complain;
   /// Called for events that are not in the file.
   std::function<void(std::uint64_t events)> count_dropped;
-  /// The most bytes that wait to be written; further events are dropped.
-  std::size_t max_waiting_bytes = std::size_t{32} << 20U;
+  /// The most bytes that wait to be written; further events are dropped. Larger than the largest
+  /// response by default (Limits::max_message_bytes, 64 MiB).
+  std::size_t max_waiting_bytes = std::size_t{128} << 20U;
 };
 
 class Recorder {

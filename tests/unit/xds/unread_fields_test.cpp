@@ -31,8 +31,8 @@ struct Fields {
 
 // Fields that xds/parse uses or refuses.
 constexpr Fields kRead[] = {
-    {"config.cluster.v3.CircuitBreakers", "thresholds"},
-    {"config.cluster.v3.CircuitBreakers.Thresholds", "priority max_requests"},
+    {"config.cluster.v3.CircuitBreakers", "thresholds per_host_thresholds"},
+    {"config.cluster.v3.CircuitBreakers.Thresholds", "priority max_requests max_connections"},
     {"config.cluster.v3.Cluster",
      "name type cluster_type eds_cluster_config connect_timeout lb_policy health_checks "
      "circuit_breakers outlier_detection round_robin_lb_config ring_hash_lb_config "
