@@ -185,6 +185,21 @@ CLI::Validator header_text() {
   return {check, ""};
 }
 
+CLI::Option* add_header(CLI::App& command, std::vector<std::string>& headers, const char* help) {
+  return command.add_option("--header", headers, help)
+      ->type_name("NAME:VALUE")
+      ->check(header_text())
+      ->expected(1)
+      ->take_all();
+}
+
+CLI::Option* add_cookie(CLI::App& command, std::vector<std::string>& cookies) {
+  return command.add_option("--cookie", cookies, "A cookie of the call; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all();
+}
+
 CLI::Validator lb_policy_name() {
   const auto check = [](std::string& text) -> std::string {
     return signalbox::channel::what_is_wrong_with_lb_policy_name(text);
@@ -643,15 +658,8 @@ void add_explained_call(CLI::App& command, ExplainOptions& options) {
       ->type_name("/PACKAGE.SERVICE/METHOD")
       ->check(method_path())
       ->required();
-  command.add_option("--header", options.headers, "A header of the call; may be repeated")
-      ->type_name("NAME:VALUE")
-      ->check(header_text())
-      ->expected(1)
-      ->take_all();
-  command.add_option("--cookie", options.cookies, "A cookie of the call; may be repeated")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->take_all();
+  add_header(command, options.headers, "A header of the call; may be repeated");
+  add_cookie(command, options.cookies);
   command
       .add_option("--seed",
                   options.seed,
@@ -869,11 +877,7 @@ void add_load_request(CLI::App& command, LoadOptions& options, CLI::Option* http
 void add_load_call(CLI::App& command, LoadOptions& options) {
   CLI::Option* const http = add_load_target(command, options);
   add_load_request(command, options, http);
-  command.add_option("--header", options.headers, "A header of every call; may be repeated")
-      ->type_name("NAME:VALUE")
-      ->check(header_text())
-      ->expected(1)
-      ->take_all();
+  add_header(command, options.headers, "A header of every call; may be repeated");
   command
       .add_option_function<std::string>(
           "--session",
@@ -1095,17 +1099,8 @@ void add_replayed_call(CLI::App& command, ReplayOptions& options) {
       ->type_name("xds:///NAME")
       ->check(xds_target())
       ->needs(explain);
-  command.add_option("--header", options.headers, "A header of the call; may be repeated")
-      ->type_name("NAME:VALUE")
-      ->check(header_text())
-      ->expected(1)
-      ->take_all()
-      ->needs(explain);
-  command.add_option("--cookie", options.cookies, "A cookie of the call; may be repeated")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->take_all()
-      ->needs(explain);
+  add_header(command, options.headers, "A header of the call; may be repeated")->needs(explain);
+  add_cookie(command, options.cookies)->needs(explain);
   command.add_option("--seed", options.seed, "Seed of the call's random choices; by default 0")
       ->type_name("NUMBER")
       ->check(whole_number())

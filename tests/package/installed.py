@@ -81,6 +81,16 @@ def serving(*argv: object, **environment: str) -> Iterator[subprocess.Popen]:
             process.kill()
 
 
+@contextlib.contextmanager
+def serving_world(server: Path, file: Path, world: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """The consumers' server, and the resources `world` with its PORT in `file`. Yields the port, and
+    the environment of a client."""
+    with serving(server) as process:
+        port = int(process.stdout.readline())
+        file.write_text(world.replace("PORT", str(port)), encoding="utf-8")
+        yield port, world_of(file)
+
+
 def free_ports(count: int) -> list[int]:
     """Free ports outside the range from which the kernel takes a port for port 0 and for outgoing
     connections. Programs that run beside this one take ports only from that range. No port is

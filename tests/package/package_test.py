@@ -10,7 +10,7 @@ import shutil
 import unittest
 from pathlib import Path
 
-from installed import BUILD, CHECKOUT, FIRST_PREFIX, install, outside, results, run, serving, world_of
+from installed import BUILD, CHECKOUT, FIRST_PREFIX, install, outside, results, run, serving_world
 
 HERE = Path(__file__).resolve().parent
 WORLD = """
@@ -169,11 +169,7 @@ class PackageTest(unittest.TestCase):
         run("cmake", "--build", source / "build", "-j2")
         by_hand = self.build_by_hand(source / "pick.cpp")
 
-        with serving(source / "build/server") as server:
-            port = int(server.stdout.readline())
-            file = self.folder / "world.yaml"
-            file.write_text(WORLD.replace("PORT", str(port)), encoding="utf-8")
-            world = world_of(file)
+        with serving_world(source / "build/server", self.folder / "world.yaml", WORLD) as (port, world):
             self.assertEqual(["hello package"], results(run(source / "build/dropin", **world)))
             self.assertEqual([f"127.0.0.1:{port}"], results(run(source / "build/pick", **world)))
             self.assertEqual([f"127.0.0.1:{port}"], results(run(by_hand, **world)))

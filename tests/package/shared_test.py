@@ -9,7 +9,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from installed import BUILD, CHECKOUT, install, outside, results, run, serving, world_of
+from installed import BUILD, CHECKOUT, install, outside, results, run, serving_world
 from package_test import HERE, WORLD
 
 sys.path.insert(0, str(CHECKOUT / "conf/shared"))
@@ -55,11 +55,7 @@ class SharedTest(unittest.TestCase):
         run("cmake", "-G", "Ninja", "-S", source, "-B", source / "build", CMAKE_PREFIX_PATH=self.prefix)
         run("cmake", "--build", source / "build", "-j2")
         by_hand = self.build_by_hand(source / "pick.cpp")
-        with serving(source / "build/server") as server:
-            port = int(server.stdout.readline())
-            file = self.folder / "world.yaml"
-            file.write_text(WORLD.replace("PORT", str(port)), encoding="utf-8")
-            world = world_of(file)
+        with serving_world(source / "build/server", self.folder / "world.yaml", WORLD) as (port, world):
             self.assertEqual(["hello package"], results(run(source / "build/dropin", **world)))
             for pick in (source / "build/pick", by_hand):
                 self.assertEqual([f"127.0.0.1:{port}"], results(run(pick, **world)))

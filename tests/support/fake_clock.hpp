@@ -10,59 +10,32 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <optional>
 #include <utility>
 
-#include "messages/ids.hpp"
+#include "actors/record/virtual_time.hpp"
 
 namespace signalbox::testing {
 
-class FakeClock {
+class FakeClock : public actors::VirtualTime {
  public:
-  explicit FakeClock(Instant start) : now_(start) {}
-
-  Instant now() const { return now_; }
+  using VirtualTime::VirtualTime;
 
   /// Rounds the due instant up to the grid: the action is late by less than one grid step.
   void after(Duration delay, std::function<void()> action) {
-    const Duration beyond = (now_ + delay).time_since_epoch() % grid_;
+    const Duration beyond = (now() + delay).time_since_epoch() % grid_;
     const Duration rest = beyond == Duration::zero() ? beyond : grid_ - beyond;
     after_exactly(delay + rest, std::move(action));
   }
 
   void after_exactly(Duration delay, std::function<void()> action) {
-    actions_.emplace(now_ + delay, std::move(action));
+    at(now() + delay, std::move(action));
   }
 
   /// Precondition: `grid` > 0.
   void set_grid(Duration grid) { grid_ = grid; }
 
-  /// When the next action is due.
-  std::optional<Instant> next() const {
-    if (actions_.empty()) return std::nullopt;
-    return actions_.begin()->first;
-  }
-
-  /// Moves the time to the due instant of the next action, unless it has passed, and runs the
-  /// action. Precondition: an action is pending.
-  void run_next() {
-    auto node = actions_.extract(actions_.begin());
-    advance_to(node.key());
-    node.mapped()();
-  }
-
-  void advance_to(Instant now) {
-    if (now > now_) now_ = now;
-  }
-
-  /// Drops all pending actions.
-  void clear() { actions_.clear(); }
-
  private:
-  Instant now_;
   Duration grid_{1};
-  std::multimap<Instant, std::function<void()>> actions_;
 };
 
 }  // namespace signalbox::testing
